@@ -1,8 +1,7 @@
 /** Who may act here, and the lines that record each act. */
 import { admit } from "../http/authenticate.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
-import type { RequestContext } from "../http/context.ts";
-import type { Host } from "../http/serve.ts";
+import type { Host, RequestContext } from "../http/context.ts";
 import type { Services } from "../http/services.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -42,7 +41,7 @@ function trustedUser({ live }: Services, context: RequestContext): string | unde
 const safeMethods = ["GET", "HEAD"];
 
 /**
- * Where a proxy signs people in, their browsers carry its cookie to us also when another page makes them ask. Browsers name the page's
+ * Refuses pages of other origins. A proxy that signs people in gets its cookie from their browsers also when another page makes them ask. Browsers name the page's
  * origin with whatever may change something. Source: https://fetch.spec.whatwg.org/#origin-header
  */
 function refuseForeignPages({ live }: Services, { request }: RequestContext): void {

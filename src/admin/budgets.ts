@@ -34,7 +34,7 @@ const Budget = Type.Object({
 const Named = Type.Object({ scope: Type.String(), period: oneOf(periods) });
 type Named = Static<typeof Named>;
 
-/** What is spent, reserved and left of each. */
+/** Reads what is spent, reserved and left of each. */
 async function budgetsJson(services: Services, rules: readonly Rule[]) {
   const { store, clock } = services;
   const states = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));

@@ -42,12 +42,12 @@ const callJson = (line: LedgerLine, names: KeyNames) => ({
 });
 
 const pollMs = 1_000;
-/** How far back the tail looks for calls that have ended: it does not tell of those that took longer. */
+/** The time that the tail looks back for calls that have ended: it leaves out those that took longer. */
 const tailMs = 3_600_000;
-/** Calls of one question, questions of one look, and ids that are known to be told. */
+/** Calls of one question, questions of one look, and ids that are known to be sent. */
 const maxLines = 500;
 const maxPages = 4;
-const maxTold = 20_000;
+const maxSent = 20_000;
 
 /** More calls ended since the last look than one look takes, as behind a reader that stood still. */
 const gap = `event: gap\ndata: ${JSON.stringify({ object: "call.gap", message: "More calls have ended than are told here." })}\n\n`;
@@ -64,7 +64,7 @@ async function* tail(
 ): RecordedEvents {
   const { clock, store } = services;
   const names = await keyNames(services);
-  const told = new Set<string>();
+  const sent = new Set<string>();
   const look = async (since: number, pages: number) => {
     const found: LedgerLine[] = [];
     let areMore = true;
@@ -81,13 +81,13 @@ async function* tail(
         }),
       );
       found.push(...lines);
-      areMore = lines.length === maxLines && !lines.some((line) => told.has(idFrom(line)));
+      areMore = lines.length === maxLines && !lines.some((line) => sent.has(idFrom(line)));
     }
-    const fresh = found.filter((line) => !told.has(idFrom(line))).toReversed();
-    for (const line of fresh) told.add(idFrom(line));
-    for (const id of told) {
-      if (told.size <= maxTold) break;
-      told.delete(id);
+    const fresh = found.filter((line) => !sent.has(idFrom(line))).toReversed();
+    for (const line of fresh) sent.add(idFrom(line));
+    for (const id of sent) {
+      if (sent.size <= maxSent) break;
+      sent.delete(id);
     }
     const events = fresh.map(
       (line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line, names))}\n\n`,
@@ -120,7 +120,7 @@ function pause({ clock }: Services, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** How far before and behind the time in a request's id its attempts may have begun. */
+/** The time before and behind the one in a request's id at which its attempts may have begun. */
 const aroundMs = { before: 60_000, behind: 6 * 3_600_000 };
 
 /** When a request came, by its id. Source: https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-7 */

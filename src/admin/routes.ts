@@ -1,6 +1,6 @@
 /** The admin API: one plugin, to which each part adds its routes. */
 import type { AnyElysia } from "elysia";
-import type { Host } from "../http/serve.ts";
+import type { Host } from "../http/context.ts";
 import { adminPlugin } from "./act.ts";
 import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";

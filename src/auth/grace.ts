@@ -1,2 +1,2 @@
-/** How long an old secret may be taken beside the new one, in milliseconds. */
+/** The longest time for which an old secret is taken beside the new one, in milliseconds. */
 export const maxGraceMs = 30 * 86_400_000;

@@ -9,7 +9,7 @@ export class KeyError extends Error {
 
 type KeyMatch = {
   readonly row: KeyRow;
-  /** Whether so little was given that a slip of the fingers would have named a key as well. */
+  /** True where so little was given that a slip of the fingers would have named a key as well. */
   readonly isVague: boolean;
 };
 
@@ -47,7 +47,7 @@ function matchSecret(rows: readonly KeyRow[], text: string): KeyMatch {
   return { row: onlyBeginning(rows, text), isVague: text.length < clearLength };
 }
 
-/** What shows that a key, or its beginning, was not copied as it is. */
+/** Finds signs that a key, or its beginning, was not copied as it is. */
 function typoIn(text: string): string | undefined {
   const wrong = /[^0-9A-Za-z]/u.exec(text.slice(secretStart.length));
   if (wrong !== null) {
@@ -82,7 +82,7 @@ function onlyBeginning(rows: readonly KeyRow[], text: string): KeyRow {
   return fitting[0]!;
 }
 
-/** What may be a part of a key, as one that was copied without its start. */
+/** Matches a part of a key, as one that was copied without its start. */
 const longRun = new RegExp(`[0-9A-Za-z]{${shownLength + 1}}`);
 
 function quoted(text: string): string {

@@ -6,11 +6,11 @@ export const secretStart = "trp_";
 const randomLength = 40;
 const checkLength = 6;
 export const secretLength = secretStart.length + randomLength + checkLength;
-/** So many of a key's first characters are kept and shown, for people to tell keys apart. */
+/** So many of a key's first characters are kept and shown, for people to distinguish keys. */
 export const shownLength = secretStart.length + 8;
 const secretForm = new RegExp(`^${secretStart}[0-9A-Za-z]{${randomLength + checkLength}}$`);
 
-/** CRC-32 in base 62: tells a typo from a wrong key without a look-up, and lets scanners find leaked keys. */
+/** CRC-32 in base 62: distinguishes a typo from a wrong key without a look-up, and lets scanners find leaked keys. */
 function checkDigits(text: string): string {
   let rest = Bun.hash.crc32(text);
   let digits = "";
@@ -31,11 +31,11 @@ export function newSecret(): string {
   return secretStart + random + checkDigits(random);
 }
 
-/** Whether a text has the form of a key and no typo. */
+/** Checks that a text has the form of a key and no typo. */
 export function isWellFormed(secret: string): boolean {
   if (!secretForm.test(secret)) return false;
   const checkAt = secretStart.length + randomLength;
-  // As a number: making the digits to compare them would cost a call 1 µs.
+  // Compared as a number: making the digits would cost a call 1 µs.
   let check = 0;
   for (let at = checkAt; at < secret.length; at += 1) check = check * 62 + base62.indexOf(secret[at]!);
   return check === Bun.hash.crc32(secret.slice(secretStart.length, checkAt));
@@ -51,5 +51,5 @@ export const withoutKeys = (text: string): string => text.replace(keysInText, "$
 
 const keyInText = new RegExp(`${secretStart}[0-9a-z]{20,}`, "i");
 
-/** Whether a key, or most of one, stands in a text, percent-encoded or not. */
+/** Checks whether a key, or most of one, stands in a text, percent-encoded or not. */
 export const holdsKey = (text: string): boolean => keyInText.test(decodedLetters(text));

@@ -20,7 +20,7 @@ export type KeySpec = {
   readonly expiresAt?: number;
 };
 
-/** What changes of a key; null takes a number or an expiry away. */
+/** Changes of a key; null takes a number or an expiry away. */
 export type KeyChanges = Partial<Pick<KeySpec, "name" | "tier" | "surfaces" | "models" | "tags">> & {
   readonly perMinute?: number | null;
   readonly tokensPerMinute?: number | null;

@@ -21,14 +21,14 @@ export type Caller = {
   readonly keyId: string;
   readonly name: string;
   readonly tier: Tier;
-  /** What applies on the orchestrator: the key's own number, else its tier's. */
+  /** Requests per minute on the orchestrator: the key's own number, else its tier's. */
   readonly perMinute: number;
   /** Only where the key itself names a number: what applies on the gateway. */
   readonly ownPerMinute: number | undefined;
   readonly surfaces: ReadonlySet<KeySurface>;
   /** Globs over model ids. */
   readonly models: readonly string[];
-  /** What its calls are counted under, beside the key itself. */
+  /** Names that its calls are counted under, beside the key itself. */
   readonly tags: readonly string[];
   /** Under which names its calls are counted. */
   readonly buckets: Readonly<Record<ServedSurface, string>>;
@@ -62,7 +62,7 @@ export function mayUseModel(caller: Caller, modelId: string): boolean {
   return false;
 }
 
-/** Whether any model of that provider may be used. */
+/** Checks whether any model of that provider may be used. */
 export function mayUseProvider(caller: Caller, provider: string): boolean {
   return caller.models.some((glob) => globReaches(glob, `${provider}/`));
 }
@@ -96,7 +96,7 @@ export class Keys {
     this.#tiers = tiers;
   }
 
-  /** Of the keys that may be used. */
+  /** Ids of the keys that may be used. */
   get ids(): string[] {
     return [...new Set([...this.#known.values()].map(({ caller }) => caller.keyId))];
   }
@@ -109,7 +109,7 @@ export class Keys {
     const reading = this.#begun;
     const usable = (await this.#rows.list()).filter((row) => row.revokedAt === null);
     await this.beside?.();
-    // A later reading was quicker. Versions don't tell: a database that lost its last moments goes back.
+    // A later reading was quicker. Versions don't show it: a database that lost its last moments goes back.
     if (reading < this.#taken) return;
     this.#taken = reading;
     this.#tokenLimits = new Map(
@@ -157,7 +157,7 @@ export class Keys {
     return this.#rows.version() !== this.#version;
   }
 
-  /** Whether keys are let in by what is known of them. */
+  /** True where keys are let in by what is known of them. */
   get areTrusted(): boolean {
     try {
       this.#rows.version();
@@ -189,12 +189,12 @@ export class Keys {
     return known.caller;
   }
 
-  /** Whether a key that is not known may be one of those that were changed since keys were last read. */
+  /** Checks whether a key that is not known may be one of those that were changed since keys were last read. */
   mayBeNew(secret: string | undefined): boolean {
     return secret !== undefined && isWellFormed(secret) && this.areTrusted && this.#rows.version() !== this.#version;
   }
 
-  /** Of a key that can be used; undefined: no limit. */
+  /** The token limit of a key that can be used; undefined: no limit. */
   tokensPerMinute(keyId: string): number | undefined {
     return this.#tokenLimits.get(keyId);
   }
@@ -265,8 +265,8 @@ export class Keys {
 
   /**
    * If there has never been a key, makes one of the pro plan for every surface and writes it to `file`, readable by this user only. It stands
-   * beside it before the key is made, and in its place once the key is kept: so a file there always tells of a key.
-   * Of several processes that start at once, one makes them.
+   * beside it before the key is made, and in its place once the key is kept: so a file there always names a key.
+   * One of several processes that start at once makes them.
    * @returns undefined when there are keys
    * @throws StorageError; then there is no key
    */
@@ -285,7 +285,7 @@ export class Keys {
     }
   }
 
-  /** Of whatever process; one that was stopped before its key was kept leaves a file that tells of none. */
+  /** Removes files of whatever process; one that was stopped before its key was kept leaves a file that names none. */
   async #finishFirstKey(unfinished: string, file: string): Promise<void> {
     try {
       const hash = hashOf(readFileSync(unfinished, "utf8").trim());
@@ -337,7 +337,7 @@ export class Keys {
 
   #noteUse(keyId: string, now: number): void {
     this.#uses.set(keyId, now);
-    // What can't be written is kept, and tried again with the next use.
+    // Unwritten uses are kept, and tried again with the next one.
     this.#cancelTouch ??= this.#clock.setTimer(touchEveryMs, () => void this.flush().catch(() => {}));
   }
 
@@ -416,7 +416,7 @@ export function assertPlaceable(file: string): void {
   throw new StorageError("unusable", file, `${file} is a folder, where the first key is to be written: move it away.`);
 }
 
-/** What of a key is told, by the CLI and the admin API alike. Never the key itself; times as `--expires` takes them back. */
+/** The fields of a key that the CLI and the admin API show. Never the key itself; times as `--expires` takes them back. */
 export const keyFields = (key: KeyInfo) => ({
   id: key.id,
   name: key.name,

@@ -32,7 +32,7 @@ export type UpstreamState = {
   readonly responseId: string;
 };
 
-/** What `previous_response_id` stands for. */
+/** The conversation that `previous_response_id` stands for. */
 export type Resumed = {
   readonly id: string;
   /** All messages so far, answers included. */
@@ -42,7 +42,7 @@ export type Resumed = {
 
 /** The stored parts of one exchange. */
 export type Exchange = {
-  /** As the caller sent it: `messages` are the new ones only. */
+  /** The request as the caller sent it: `messages` are the new ones only. */
   readonly request: ChatRequest;
   readonly requestId: string;
   readonly completion: ChatCompletion;
@@ -187,7 +187,7 @@ export class Conversations {
   }
 
   /**
-   * How long an item is, in bytes of JSON, that an upstream keeps of an answer of the holder's.
+   * Measures an item, in bytes of JSON, that an upstream keeps of an answer of the holder's.
    * @param answer the answer's id, where that of the item says it
    * @returns undefined where no answer of the holder's has it @throws ApiError storage_unavailable
    */
@@ -438,5 +438,5 @@ function parsed<T>(id: string, text: string): T {
   }
 }
 
-/** What a turn holds, as its columns have it. @throws ApiError storage_unavailable when it is damaged */
+/** Reads what a turn holds from its columns. @throws ApiError storage_unavailable when it is damaged */
 const contentOf = <T>(id: string, packed: Uint8Array): T => parsed<T>(id, textOf(id, packed));

@@ -22,7 +22,7 @@ export type State = {
 };
 /** A store of states. Expired ones are not found. */
 export interface States {
-  /** Whether it is certainly empty. */
+  /** True where it is certainly empty. */
   readonly isEmpty: boolean;
   get(key: string): State | undefined;
   put(keys: readonly string[], state: State, expiresAt: number): void;

@@ -6,15 +6,16 @@ import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
 import { elysiaSettings, refusedBy, type Schemas } from "./checked-routes.ts";
+import type { Host } from "./context.ts";
 import { type Area, pathOf, type RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
-import { preflightAnswer } from "./cors.ts";
 import { PathHints } from "./hints.ts";
 import { homeRoutes } from "./home.ts";
 import { type Described, docsRoutes, readDescription } from "./openapi/openapi.ts";
 import { opsRoutes } from "./ops.ts";
-import { queryCheckOf } from "./query.ts";
+import { preflightAnswer } from "./origins.ts";
+import { queryCheckOf } from "./plain-values.ts";
 import { basePath, isGuess, nothingAt, type Route } from "./routes.ts";
-import { answerFailure, type Host, type Incoming, isRouted, serve } from "./serve.ts";
+import { answerFailure, type Incoming, isRouted, serve } from "./serve.ts";
 import { checkedSurfaceRoutes, protocolAt, surfaceRoutes } from "./surface-routes.ts";
 
 /** One listener's Elysia application. It listens by `app.listen()`, which hands its paths to Bun's router. */
@@ -76,7 +77,7 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
   return { app, description };
 }
 
-/** How requests for a path are served, which their headers may choose. */
+/** Chooses how a request for a path is served, by its headers. */
 type Served = (request: Request) => ServedRoute;
 
 /**
@@ -149,7 +150,7 @@ type Handler = (request: Request, server: ServerHandle) => Promise<Response>;
 /** By path and method, beside what Elysia hands to Bun's router itself: refusals of other methods, and paths that end in whatever follows. */
 type RouteTable = Record<string, Record<string, Handler>>;
 
-/** Those that Bun's router tells apart. */
+/** Methods that Bun's router distinguishes. */
 const usualMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]);
 
 /** The API's description, of an application that nobody asks. @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */
@@ -196,7 +197,7 @@ function areaOf(path: string, surfaces: readonly ServedSurface[]): Area {
   return below ?? surfaces.find((surface) => basePath(surface, surfaces) === "") ?? surfaces[0]!;
 }
 
-/** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */
+/** Redirects from where people look for what stands elsewhere: relative, so that they hold below a proxy's prefix too. */
 const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
 
 const notFoundAmong =

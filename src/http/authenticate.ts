@@ -9,7 +9,6 @@ import { callerKey } from "../protocols/credentials.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { noLabels } from "../usage/labels.ts";
 import type { RequestContext } from "./context.ts";
-import { checkQuery } from "./query.ts";
 import type { Services } from "./services.ts";
 
 /**
@@ -24,11 +23,11 @@ export function admit(
   surface: ServedSurface,
   permission: KeySurface = surface,
 ): Caller | Promise<Caller> {
-  const caller = callerOf(services, context);
+  const key = keyOf(context);
+  const caller = services.keys.find(key);
   if (caller !== undefined) return admitCaller(services, context, surface, permission, caller);
   // Counted before the store is asked: so that guessing stays as slow as it is.
   hitAnonymous(services, context, surface);
-  const key = keyOf(context);
   const asking = services.keys.catchUp(key);
   if (asking === undefined) throw services.keys.mayBeNew(key) ? keysUnread() : ApiError.unauthorized();
   return admitUnknown(services, context, surface, permission, asking);
@@ -45,7 +44,7 @@ async function admitUnknown(
   const mayBeNew = await asking;
   const caller = callerOf(services, context);
   if (caller === undefined) throw mayBeNew ? keysUnread() : ApiError.unauthorized();
-  // What was counted and told of the address is not what applies to the key.
+  // The address's counts and headers do not apply to the key.
   for (const name of rateHeaders) delete context.headers[name];
   delete context.logFields["client_address"];
   return admitCaller(services, context, surface, permission, caller);
@@ -71,7 +70,8 @@ function admitCounted(services: Services, context: RequestContext, permission: K
     throw ApiError.unavailable("overloaded", "Too many requests are under way. Retry in a moment.", {
       retryAfterSeconds: 1,
     });
-  checkQuery(context);
+  const { queryCheck, request } = context;
+  if (queryCheck !== undefined && request.url.includes("?")) queryCheck(context.query);
   context.tags = tagsOf(services, context, caller);
   context.labels = { ...noLabels, client: services.clients.nameOf(context.request.headers.get("user-agent")) };
   return caller;
@@ -110,7 +110,7 @@ export function admitAnyone(services: Services, context: RequestContext): Promis
   return undefined;
 }
 
-/** Whether the request has a key that may use the admin API, on whatever route. */
+/** Checks whether the request has a key that may use the admin API, on whatever route. */
 export const isAdmin = (services: Services, context: RequestContext): boolean =>
   callerOf(services, context)?.surfaces.has("admin") === true;
 
@@ -134,7 +134,10 @@ function count(
     hitAnonymous(services, context, surface);
     return undefined;
   }
-  const perMinute = limitOf(services, caller, surface);
+  const { limits } = services.live.config;
+  const ofSurface = surface === "gateway" ? limits.gatewayPerMinute : limits.anonymousPerMinute;
+  const perMinute = surface === "orchestrator" ? caller.perMinute : (caller.ownPerMinute ?? ofSurface);
+  // Only the gateway has no limit where none is configured.
   if (perMinute === undefined) return undefined;
   const decision = services.callerLimits.hit(caller.buckets[surface], perMinute);
   if (decision instanceof Promise)
@@ -163,13 +166,6 @@ function enforce(
   if (decision.allowed) return;
   services.httpMetrics.rateLimited.series(surface, tier).add();
   throw ApiError.rateLimited(decision.limit, decision.retryAfterSeconds);
-}
-
-/** Requests per minute; undefined: no limit, which only the gateway has. */
-function limitOf(services: Services, caller: Caller, surface: ServedSurface): number | undefined {
-  const { limits } = services.live.config;
-  if (surface === "orchestrator") return caller.perMinute;
-  return caller.ownPerMinute ?? (surface === "gateway" ? limits.gatewayPerMinute : limits.anonymousPerMinute);
 }
 
 const rateHeaders = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] as const;

@@ -1,6 +1,6 @@
 /**
  * Answers that are made in the background: nobody waits for them, and their events are kept so that they can be read while they
- * are made, in any process. A stored turn tells what became of each. It ends once, whoever ends it; a turn that still runs while
+ * are made, in any process. A stored turn records what became of each. It ends once, whoever ends it; a turn that still runs while
  * no process makes its answer was left behind by one that died.
  */
 import type { Conversations, Holder, ShownAnswer } from "../conversations/conversations.ts";
@@ -17,7 +17,7 @@ import type { Answer, EventSource, Events, LastEvents, Producer, RecordedEvents 
 /** Interval at which the answers that other processes ended are looked for. */
 const lookMs = 500;
 
-/** What an answer in the background is made of. */
+/** The parts of an answer in the background. */
 export type BackgroundCall = {
   readonly id: string;
   readonly model: string;
@@ -53,7 +53,7 @@ export class BackgroundAnswers {
     this.#log = log;
   }
 
-  /** How many this process makes. */
+  /** The number of answers that this process makes. */
   get size(): number {
     return this.#running.size;
   }

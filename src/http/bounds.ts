@@ -7,11 +7,10 @@ import type { Call, Operation } from "../providers/provider.ts";
 import type { AttemptBounds, HostedTool, TextMeter } from "../usage/attempt.ts";
 import { bodyMeter } from "../usage/text-meter.ts";
 import type { RequestContext } from "./context.ts";
-import { countIn } from "./counts-in.ts";
-import { hostedToolsIn } from "./hosted-tools.ts";
+import { countIn, hostedToolsIn } from "./hosted-tools.ts";
 import type { Services } from "./services.ts";
 
-/** Whether a budget, or a limit of tokens, applies to the caller's calls. */
+/** Checks whether a budget, or a limit of tokens, applies to the caller's calls. */
 export const isHeldToBudgets = ({ budgets }: Services, { tags }: RequestContext, { keyId, tier }: Caller): boolean =>
   budgets.holds({ keyId, tier, tags });
 
@@ -20,17 +19,14 @@ export const isHeldToBudgets = ({ budgets }: Services, { tags }: RequestContext,
  * @param call as it goes to the upstream: with a persona, and with earlier turns of its conversation
  * @param isNative whether the upstream gets the client's own body
  * @param namedBytes of what the call names in the provider's own store
- * @returns little where nothing applies to the caller
  */
 export function chatBounds(
-  isHeld: boolean,
   source: Source,
   request: ChatRequest,
   { request: sent, extras }: Call,
   isNative: boolean,
   namedBytes = 0,
-): AttemptBounds | undefined {
-  if (!isHeld) return undefined;
+): AttemptBounds {
   const { max_completion_tokens, max_tokens, n } = sent;
   const tools = [...hostedToolsIn(sent), ...hostedToolsIn({ tools: extras["server_tools"] })];
   return {
@@ -51,7 +47,7 @@ function hosted(tools: readonly HostedTool[], body?: JsonObject): Pick<AttemptBo
 
 const dearTiers: ReadonlySet<string> = new Set(["priority", "fast", "ultrafast"]);
 
-/** What costs more: others cost less, or may cost as much as the usual one. Anthropic's region and speed are named as prices name them. */
+/** Finds tiers and surcharges that cost more: others cost less, or may cost as much as the usual one. Anthropic's region and speed are named as prices name them. */
 function tierIn({ service_tier, inference_geo, speed }: JsonObject): Pick<AttemptBounds, "serviceTier" | "surcharges"> {
   const surcharges = [
     ...(typeof inference_geo === "string" && inference_geo !== "global" ? [`inference_geo_${inference_geo}`] : []),
@@ -63,7 +59,7 @@ function tierIn({ service_tier, inference_geo, speed }: JsonObject): Pick<Attemp
   };
 }
 
-/** What of the messages did not come with the request. */
+/** Counts the bytes of messages that did not come with the request. */
 function addedBytes({ messages: own }: ChatRequest, { messages }: ChatRequest): number {
   if (messages === own) return 0;
   const came = new Set<Message>(own);
@@ -75,7 +71,7 @@ function addedBytes({ messages: own }: ChatRequest, { messages }: ChatRequest): 
 /** A large image, as https://platform.claude.com/docs/en/build-with-claude/vision has it; and of what is there by its address, a book. */
 const imageTokens = 5_000;
 const linkedFileTokens = 100_000;
-/** Of base64: a page of a PDF has some 50 KB, and takes up to 3,000 tokens. */
+/** Bytes of base64 for each token: a page of a PDF has some 50 KB, and takes up to 3,000 tokens. */
 const bytesPerFileToken = 25;
 
 /** @param bytes of all that is said, media in base64 among it, which is no text */
@@ -106,7 +102,7 @@ function mediumIn({ type, image_url, file, input_audio }: Record<string, unknown
 
 const isLink = (text: unknown) => typeof text === "string" && /^https?:/i.test(text);
 
-/** Of a JSON body that is passed on, in the format of any provider. @param path that tells what it asks for */
+/** Bounds a JSON body that is passed on, in the format of any provider. @param path of the operation that it asks for */
 export function operationBounds(source: Source, path: Operation | string): AttemptBounds {
   const { parsed } = source;
   const inputBytes = bodyBytes(source);
@@ -125,7 +121,7 @@ export function operationBounds(source: Source, path: Operation | string): Attem
   };
 }
 
-/** What a body that is passed on is estimated by. */
+/** Measures a body that is passed on, for an estimate of its tokens. */
 export const inputMeter = (source: Source): TextMeter =>
   source.large === undefined ? bodyMeter(source.parsed) : { length: bodyBytes(source), sample: [] };
 
@@ -137,7 +133,7 @@ const mostImages = 10;
 /** The fewest bytes of a second that can be understood: half of what Opus needs at its lowest rate. */
 const leastBytesPerSecond = 375;
 
-/** Of a form that streams through: what its size tells. */
+/** Bounds a form that streams through, by its size. */
 export function formBounds({ request }: RequestContext, operation: Operation): AttemptBounds {
   const declared = request.headers.get("content-length");
   if (declared === null) return { inputBytes: 0, billed: "unknown" };

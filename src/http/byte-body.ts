@@ -11,7 +11,7 @@ import type { Services } from "./services.ts";
 /** The beginning of an answer that was read ahead. */
 export type Ahead = {
   readonly parts: readonly Buffer[];
-  /** Whether it is all of it, which came to a proven end. */
+  /** True where it is all of it, which came to a proven end. */
   readonly isWhole: boolean;
   /** Lets what follows flow. */
   readonly rest: (sink: Sink<Buffer>) => void;
@@ -59,7 +59,7 @@ const brokenOff = ({ name }: UpstreamAnswer) =>
 export const notWhole = (name: string) =>
   ApiError.unavailable("upstream_invalid_response", `${name} sent JSON that is cut or empty, or none.`);
 
-/** What must be seen of an answer before it is taken for a whole one. */
+/** The evidence that an answer is whole. */
 export type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
 
 /**

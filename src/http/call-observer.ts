@@ -1,11 +1,12 @@
-/** Records one upstream call: metrics, log fields, and the whole answer for storage. */
+/** Records one upstream call: its attempt for the accounts, metrics, log fields, and the whole answer for storage. */
+import type { Caller } from "../auth/keys.ts";
 import { truncate } from "../lib/truncate.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
-import type { Attempt, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
+import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
 import { OutputMeter } from "../usage/text-meter.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError } from "./error-fields.ts";
@@ -22,15 +23,11 @@ export type Remember = (
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
   readonly #context: RequestContext;
-  /** Not the target itself, which would hold the request in memory while a stream is open. */
-  readonly #account: string;
-  /** Of the model; set only once the upstream answered, so that unknown names add no labels. */
+  /** The model's series; set only once the upstream answered, so that unknown names add no labels. */
   #series: ModelSeries | undefined;
-  readonly #model: string;
-  readonly #isListed: boolean;
   readonly #fold: StreamFold | undefined;
   readonly #remember: readonly Remember[];
-  readonly #attempt: Attempt;
+  readonly #attempt: Attempt & { readonly target: AttemptTarget };
   readonly #input: TextMeter | undefined;
   readonly #isFree: boolean;
   #entry: UsageEntry | undefined;
@@ -40,29 +37,27 @@ export class CallRecorder implements CallObserver {
   #answeredAt = 0;
 
   /**
-   * @param accounts the attempt, what its request is estimated by, where it can be, and whether it is of a kind that nobody bills
+   * @param attempt that was made for a target; the target itself would hold the request in memory while a stream is open
+   * @param accounts what its request is estimated by, where it can be, and whether it is of a kind that nobody bills
    * @param remember called with the whole answer; where empty, a stream is not folded
    */
   constructor(
     services: Services,
     context: RequestContext,
-    target: Target,
-    accounts: { readonly attempt: Attempt; readonly input?: TextMeter | undefined; readonly isFree?: boolean },
+    attempt: Attempt & { readonly target: AttemptTarget },
+    accounts: { readonly input?: TextMeter | undefined; readonly isFree?: boolean },
     remember: readonly Remember[],
   ) {
-    this.#attempt = accounts.attempt;
+    this.#attempt = attempt;
     this.#input = accounts.input;
     this.#isFree = accounts.isFree === true;
     this.#services = services;
     this.#context = context;
-    this.#account = target.account.name;
-    this.#model = truncate(target.call.model);
-    this.#isListed = context.area === "orchestrator" || target.models.has(target.call.model);
     this.#remember = remember;
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
     context.logFields["format"] = context.format;
-    context.logFields["provider"] = this.#account;
-    context.logFields["upstream_model"] = this.#model;
+    context.logFields["provider"] = attempt.target.provider;
+    context.logFields["upstream_model"] = attempt.target.model;
   }
 
   begin(signal?: AbortSignal): Promise<void> | undefined {
@@ -118,7 +113,7 @@ export class CallRecorder implements CallObserver {
   completed(result: CompletedCall): Promise<unknown> | undefined {
     const now = this.#services.clock.monotonic();
     this.#modelSeries.operation((now - this.#context.startedAt) / 1000);
-    // What a reading call tells was counted when it was made.
+    // A call that only reads reports counts that were recorded when they were made.
     if (result.usage !== undefined && !this.#isFree) {
       this.#modelSeries.usage(result.usage);
       this.#context.logFields["prompt_tokens"] = result.usage.prompt_tokens;
@@ -158,7 +153,7 @@ export class CallRecorder implements CallObserver {
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
     if (fault.name === "UpstreamFault" || fault.status >= 500)
-      this.upstreamFailed(this.#account, streamStatusOf(fault));
+      this.upstreamFailed(this.#attempt.target.provider, streamStatusOf(fault));
   }
 
   /** Settles a call that the upstream may have billed. */
@@ -172,10 +167,8 @@ export class CallRecorder implements CallObserver {
   }
 
   get #modelSeries(): ModelSeries {
-    this.#series ??= this.#context.series.model(
-      this.#account,
-      this.#services.metrics.models.of(this.#model, this.#isListed),
-    );
+    const { provider, model, isListed } = this.#attempt.target;
+    this.#series ??= this.#context.series.model(provider, this.#services.metrics.models.of(model, isListed));
     return this.#series;
   }
 
@@ -186,7 +179,7 @@ export class CallRecorder implements CallObserver {
   }
 }
 
-/** Whether the request can't have been answered by anybody. */
+/** Checks that the request can't have been answered by anybody. */
 function isUnreached(error: unknown): boolean {
   return error instanceof ApiError && error.code === "upstream_unreachable";
 }
@@ -195,4 +188,43 @@ function isUnreached(error: unknown): boolean {
 function streamStatusOf(fault: UpstreamFault | ApiError): number {
   if (!(fault instanceof ApiError)) return fault.status;
   return fault.code === "upstream_invalid_response" ? 200 : 0;
+}
+
+/** The next attempt of a request that asks no upstream. @param asked the model as the caller named it, and on the orchestrator so its persona */
+export function nextAttempt(context: RequestContext, caller: Caller, asked: string): Attempt {
+  context.attempts += 1;
+  const model = truncate(asked);
+  return {
+    requestId: context.id,
+    number: context.attempts,
+    keyId: caller.keyId,
+    tier: caller.tier,
+    tags: context.tags,
+    labels: context.labels,
+    surface: context.area,
+    format: context.protocol.name,
+    model,
+    persona: context.area === "orchestrator" ? model : undefined,
+    target: undefined,
+    bounds: undefined,
+  };
+}
+
+/** The next attempt of a request, at a target. */
+export function attemptAt(
+  context: RequestContext,
+  caller: Caller,
+  asked: string,
+  { account, provider, call, models }: Target,
+  bounds: AttemptBounds | undefined,
+): Attempt & { readonly target: AttemptTarget } {
+  const target = {
+    provider: account.name,
+    dialect: provider.name,
+    baseUrl: account.baseUrl,
+    model: truncate(call.model),
+    isLocal: provider.kind === "local",
+    isListed: context.area === "orchestrator" || models.has(call.model),
+  };
+  return { ...nextAttempt(context, caller, asked), target, bounds };
 }

@@ -10,13 +10,12 @@ import { faultError } from "../protocols/checked.ts";
 import type { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import type { Area, RequestContext, ServedRoute } from "./context.ts";
+import type { Area, Host, RequestContext, ServedRoute } from "./context.ts";
 import { describeOperation, type Operation } from "./openapi/describe.ts";
-import { plainQuery } from "./plain-values.ts";
-import { unknownParameter } from "./query.ts";
+import { plainQuery, unknownParameter } from "./plain-values.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer, respondWhole } from "./respond.ts";
-import { checkRequest, type Host, isRouted, openContext } from "./serve.ts";
+import { checkRequest, isRouted, openContext } from "./serve.ts";
 import type { Services } from "./services.ts";
 
 /** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
@@ -130,7 +129,7 @@ function asTyped(type: unknown, text: string): unknown {
   return text;
 }
 
-/** What a schema refuses, as an error that names the place. @param schemas of the route */
+/** Makes the error for a value that a schema refuses, which names the place. @param schemas of the route */
 export function refusedBy(schemas: Schemas, { type, value }: ValidationError): ApiError {
   const schema = schemas[type as keyof Schemas]!;
   const [fault] = schemaErrors(schema, value, 1);

@@ -3,6 +3,7 @@ import type { ServedSurface } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
 import type { LargeStrings } from "../lib/json/large-strings.ts";
+import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
 import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
@@ -23,10 +24,19 @@ export type Area = ServedSurface | "operations";
 /** @throws ApiError invalid_value that names the parameter */
 export type QueryCheck = (query: URLSearchParams) => void;
 
-/** Records the end of a request: its status, and how its stream ended, where it was one. */
-export type Finish = (context: RequestContext, status: number, end?: StreamEnd) => void;
+/** The listener that an application answers for. */
+export type Host = {
+  readonly services: Services;
+  /** Absent: nothing is exported. */
+  readonly telemetry: Telemetry | undefined;
+  /** True where `Host` must be an allowed name. */
+  readonly checksNames: boolean;
+  /** True where connections close after their next answer. */
+  readonly draining: boolean;
+  readonly surfaces: readonly ServedSurface[];
+};
 
-/** What a request's answer depends on before it has a handler. */
+/** The parts of a request's answer that are known before it has a handler. */
 export type ServedRoute = {
   readonly area: Area;
   /** The pattern, with its base. */
@@ -45,7 +55,7 @@ export class RequestContext {
   readonly area: Area;
   /** The route's pattern, for metrics and logs. */
   readonly route: string;
-  /** What the caller speaks: the form of its key and of errors. */
+  /** The client's format: the form of its key and of errors. */
   readonly protocol: Protocol;
   /** The name of the client format; "none" where the route has none. */
   readonly format: string;
@@ -58,29 +68,30 @@ export class RequestContext {
   readonly startedAt: number;
   /** Headers of the answer, also if it is an error. */
   readonly headers: Record<string, string>;
-  /** How many attempts were made to answer it. */
+  /** The number of attempts to answer it. */
   attempts = 0;
   /** Names that its use is accounted under, beside its key's id. */
   tags: readonly string[] = [];
-  /** What it says of who it is for, once it is parsed. */
+  /** Names that it gives of its user and client, once it is parsed. */
   labels: Labels = noLabels;
   readonly queryCheck: QueryCheck | undefined;
   /** When the request was last sent upstream, as a monotonic reading. */
   sentAt: number | undefined;
   /** Fields of the request's log line. */
-  readonly logFields: Record<string, unknown> = {};
+  readonly logFields: Record<string, unknown>;
   readonly #server: ServerHandle | null;
   readonly #services: Services;
-  readonly #finish: Finish;
+  readonly #host: Host;
   /** A large body, while it is in memory. */
   body: { readonly parts: readonly Uint8Array[]; readonly large: LargeStrings | undefined } | undefined;
   /** Bytes of the body that count as in memory. */
   #heldBytes = 0;
-  /** How many need the body even when the request is over. */
+  /** The number of those that need the body even when the request is over. */
   #retained = 0;
   #isClosed = false;
 
-  constructor(services: Services, request: Request, server: ServerHandle | null, route: ServedRoute, finish: Finish) {
+  constructor(host: Host, request: Request, server: ServerHandle | null, route: ServedRoute) {
+    const { services } = host;
     this.request = request;
     this.area = route.area;
     this.route = route.path;
@@ -95,15 +106,55 @@ export class RequestContext {
     this.headers = { "x-request-id": this.id, ...route.protocol.responseHeaders?.(this.id) };
     this.#server = server;
     this.#services = services;
-    this.#finish = finish;
+    this.#host = host;
+    // Fields that are known last have their place before those that come in between.
+    this.logFields = {
+      request_id: this.id,
+      method: request.method,
+      route: route.path,
+      status: undefined,
+      duration_ms: undefined,
+    };
   }
 
-  /** Ends the request. @param end of its stream */
+  /** Ends the request: drops its body, counts it, and writes its log line. @param end of its stream */
   finish(status: number, end?: StreamEnd): void {
-    this.#finish(this, status, end);
+    const { clock, live, log, logSampler } = this.#services;
+    this.#services.running -= 1;
+    // Whoever retains the body drops it later.
+    this.#isClosed = true;
+    if (this.#retained === 0) this.release();
+    const milliseconds = clock.monotonic() - this.startedAt;
+    const { logFields, area, request } = this;
+    logFields["status"] = status;
+    logFields["duration_ms"] = Math.round(milliseconds * 100) / 100;
+    if (end !== undefined) logFields["stream_end"] = end;
+    this.series.request(request.method, status, milliseconds / 1000);
+    const { telemetry } = this.#host;
+    if (telemetry !== undefined && area !== "operations") telemetry.finish(this.#finished(status, milliseconds));
+    const { sample, omit } = live.config.log;
+    if (status < 400 && !logSampler.takes(sample)) return;
+    const level = area === "operations" ? "debug" : status >= 500 ? "error" : "info";
+    for (const name of omit) delete logFields[name];
+    log[level]("request", logFields);
   }
 
-  /** Whether the connection's other end is a proxy that the operator trusts. */
+  #finished(status: number, milliseconds: number): FinishedRequest {
+    const { id, request, route, area, startedAt, sentAt, logFields } = this;
+    return {
+      id: id.slice("req_".length),
+      method: request.method,
+      route,
+      surface: area,
+      status,
+      milliseconds,
+      traceparent: request.headers.get("traceparent"),
+      sentAfterMs: sentAt === undefined ? undefined : sentAt - startedAt,
+      logFields,
+    };
+  }
+
+  /** True where the connection's other end is a proxy that the operator trusts. */
   get isFromTrustedProxy(): boolean {
     const peer = this.#peer;
     return peer !== undefined && this.#services.live.trustedProxies.has(peer);
@@ -132,19 +183,9 @@ export class RequestContext {
   arrival<T>(body: Promise<T>): Promise<T> {
     const { clock, live } = this.#services;
     const seconds = live.config.limits.bodySeconds;
-    return new Promise((resolve, reject) => {
-      const cancelTimer = clock.setTimer(seconds * 1000, () => reject(ApiError.requestTimeout(seconds)));
-      body.then(
-        (value) => {
-          cancelTimer();
-          resolve(value);
-        },
-        (error) => {
-          cancelTimer();
-          reject(error);
-        },
-      );
-    });
+    const late = Promise.withResolvers<never>();
+    const cancelTimer = clock.setTimer(seconds * 1000, () => late.reject(ApiError.requestTimeout(seconds)));
+    return Promise.race([body, late.promise]).finally(cancelTimer);
   }
 
   /** @throws ApiError overloaded where other requests' bodies leave no room for so many more bytes */
@@ -164,28 +205,17 @@ export class RequestContext {
   forgetBody(): void {
     const { parts = [], large } = this.body ?? {};
     for (const part of parts) freeBuffer(part);
-    this.#release(large?.restoredBytes);
+    this.release(large?.restoredBytes);
   }
 
-  /** Drops the body, which becomes garbage at the end of this turn of the event loop. */
-  release(): void {
-    this.#release();
-  }
-
-  /** @param garbage bytes that are left to be collected */
-  #release(garbage = this.#heldBytes): void {
+  /** Drops the body, which becomes garbage at the end of this turn of the event loop. @param garbage bytes that are left to be collected */
+  release(garbage = this.#heldBytes): void {
     const bytes = this.#heldBytes;
     if (bytes === 0) return;
     this.#heldBytes = 0;
     this.body = undefined;
     this.#services.bodyMemory.release(bytes);
     if (garbage >= largeBody) reportGarbage(garbage);
-  }
-
-  /** Drops the body, once nobody retains it; none may arrive any more. */
-  close(): void {
-    this.#isClosed = true;
-    if (this.#retained === 0) this.release();
   }
 
   /** Keeps the body for as long as the work takes, be it beyond the request's end. */

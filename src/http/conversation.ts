@@ -18,17 +18,17 @@ export function holderOf(caller: Caller, surface: SurfaceName): Holder {
   return { keyId: caller.keyId, surface };
 }
 
-/** How an exchange is kept for a format with stored answers of its own. */
+/** An exchange as it is kept for a format with stored answers of its own. */
 export type Shown = {
   /** The format's name. */
   readonly format: string;
-  /** How many of the request's first messages are not kept for later turns. */
+  /** The number of the request's first messages that are not kept for later turns. */
   readonly leading: number;
   /** The input as it is listed. */
   items(): JsonObject[];
   /** @param passed what came from an upstream of the format, and goes to the client as it is */
   answer(completion: CompletionBody, passed: string | undefined): JsonObject;
-  /** Whether the exchange was stored when it began. */
+  /** True where the exchange was stored when it began. */
   readonly isBegun: boolean;
 };
 
@@ -93,7 +93,7 @@ function conversationOf(
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },
 
-    /** Whether that account holds the turn that is continued, by the id that the caller knows. */
+    /** Checks whether that account holds the turn that is continued, by the id that the caller knows. */
     isHeldBy: (account: string) => resumed?.upstream?.account === account && resumed.upstream.responseId === resumed.id,
 
     /** Stores the turn before it is answered, in the background. @throws ApiError storage_unavailable */

@@ -10,7 +10,6 @@ import { generateContent } from "../protocols/generate-content/generate-content.
 import type { Source } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveModel } from "../upstream/target.ts";
-import { standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
 import { inputMeter, operationBounds } from "./bounds.ts";
 import { idempotentAnswer, serviceRequestId } from "./call/identified.ts";
@@ -20,7 +19,7 @@ import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
 import { errorObjectIn } from "./error-fields.ts";
 import { findPersona } from "./models.ts";
-import { checkNamedModels } from "./named-models.ts";
+import { checkNamedModels, standsFor } from "./named.ts";
 import { relayTo, sendVia, wholeVia } from "./relay.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";

@@ -47,18 +47,18 @@ export async function embed(
   if (answer.status >= 300 || hasUsage(Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.length)))
     return formed;
   await restoreLarge(source);
-  const told = objectOf(parseJson(textOf(formed.body)));
-  if (told === undefined) return formed;
+  const parsed = objectOf(parseJson(textOf(formed.body)));
+  if (parsed === undefined) return formed;
   const { tokens, mark } = await estimated(services, request);
-  return { ...formed, headers: { ...formed.headers, ...mark }, body: JSON.stringify(withUsage(told, tokens)) };
+  return { ...formed, headers: { ...formed.headers, ...mark }, body: JSON.stringify(withUsage(parsed, tokens)) };
 }
 
 const textOf = (body: string | Uint8Array) => (typeof body === "string" ? body : new TextDecoder().decode(body));
 
-/** How long an answer waits for the tokenizer; without it, its length tells. */
+/** The longest wait of an answer for the tokenizer; after it, the text's length decides. */
 const estimateMs = 400;
 
-/** The counts of an answer that tells none. */
+/** Estimates the counts of an answer that has none. */
 async function estimated({ tokenizer }: Services, { input }: EmbeddingsRequest) {
   const inputs: readonly unknown[] = typeof input === "string" ? [input] : input;
   const texts = inputs.filter((one) => typeof one === "string");
@@ -67,7 +67,7 @@ async function estimated({ tokenizer }: Services, { input }: EmbeddingsRequest) 
   return { tokens: given + tokens, mark: { "x-troupe-estimated": isReckoned ? "length" : "true" } };
 }
 
-/** How far from an answer's beginning its first vector is looked for. */
+/** Bytes of an answer's beginning in which its first vector is looked for. */
 const maxBeginning = 4096;
 
 /** Some upstreams know one form of vectors only. */
@@ -118,7 +118,7 @@ async function embedInBatches(
             relay.bound,
             model,
             operationBounds(source, "embeddings"),
-            // Where nothing is told, the first one's estimate is of all texts.
+            // Without counts in the answers, the first one's estimate is of all texts.
             { input: { length: 0, sample: [] } },
           );
     const answer = await wholeVia(

@@ -80,7 +80,7 @@ export function refuseRequestId(context: RequestContext): void {
   );
 }
 
-/** How long a client may send nothing while its body streams through, in seconds. */
+/** The seconds for which a client may send nothing while its body streams through. */
 export function uploadIdleSeconds({ live }: Services): number {
   return Math.min(255, Math.max(1, Math.ceil(live.config.limits.bodySeconds)));
 }
@@ -107,7 +107,7 @@ function formFault(error: unknown): unknown {
   return ApiError.invalidValue("", `The form can't be read: ${error.message}.`);
 }
 
-/** What was held of a form, and then what still comes of it. */
+/** A form's body: what was held of it, and then what still comes. */
 class FormSource implements Source<Uint8Array> {
   #held: readonly Buffer[];
   readonly #rest: RequestSource;

@@ -4,9 +4,9 @@ import { mayUseProvider } from "../auth/keys.ts";
 import { ApiError, UpstreamFault } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveTarget } from "../upstream/target.ts";
-import { mayUseNamed, standsFor } from "./aliases.ts";
 import type { Surface } from "./call/surface.ts";
 import { errorObjectIn } from "./error-fields.ts";
+import { mayUseNamed, standsFor } from "./named.ts";
 import { jsonAnswer } from "./respond.ts";
 
 export const gateway: Surface = {

@@ -21,7 +21,7 @@ const [newest, older] = ["/v1beta/models/*", "/v1/models/*"] as const;
 const short = "/v1beta/:namespace/*";
 
 /**
- * Whether a path's second segment, as it was sent, is where a model's name begins: any other path may be one that a proxy in front
+ * Checks that a path's second segment, as it was sent, is where a model's name begins: any other path may be one that a proxy in front
  * keeps closed, spelled in another way. @throws ApiError not_found, or rejects with it
  */
 export async function checkNamespace(services: Services, context: RequestContext, area: SurfaceName): Promise<void> {

@@ -1,11 +1,11 @@
-/** What whoever took one surface, path or name for another most likely meant; said behind the error, and only what the caller may see. */
+/** Suggests what a caller most likely meant who took one surface, path or name for another; only what the caller may see. */
 import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { suggest } from "../lib/suggest.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
-import { mayUseNamed, standsFor } from "./aliases.ts";
 import { callerOf } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
+import { mayUseNamed, standsFor } from "./named.ts";
 import { basePath, isGuess } from "./routes.ts";
 import type { Services } from "./services.ts";
 
@@ -75,7 +75,7 @@ export class PathHints {
     const rest = parts.filter((part) => !baseParts.has(part)).join("/");
     if (rest === "") return undefined;
     const isGateway = parts.includes("gateway");
-    // Of two that fit, the one on the surface that the path names.
+    // The surface that the path names decides between two that fit.
     const ordered = bases.toSorted(
       (a, b) => Number(b.includes("gateway") === isGateway) - Number(a.includes("gateway") === isGateway),
     );

@@ -2,10 +2,10 @@
 import { Type } from "@sinclair/typebox";
 import type { BuildInfo } from "../build-info.ts";
 import type { ServedSurface } from "../config/config.ts";
+import type { Host } from "./context.ts";
 import { openOperation, openRoutes } from "./ops.ts";
 import { pageHeaders, textAnswer } from "./respond.ts";
 import { basePath } from "./routes.ts";
-import type { Host } from "./serve.ts";
 
 const homeSchema = Type.Object({
   name: Type.String(),

@@ -5,7 +5,6 @@
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { HostedTool } from "../usage/attempt.ts";
-import { countIn } from "./counts-in.ts";
 
 /** In the form of OpenAI and its like, and of Anthropic, whose types end in a date. They run where the client is. */
 const clientRun: ReadonlySet<string> = new Set([
@@ -77,4 +76,11 @@ const isLocalShell = (name: string, tool: JsonObject) =>
 
 function toolOf(name: string, maxUses?: number): HostedTool {
   return { name: truncate(name), isFree: free.has(name), ...(maxUses !== undefined && { maxUses }) };
+}
+
+/** @param names of the members on the way @returns undefined for what is no count */
+export function countIn(body: unknown, ...names: string[]): number | undefined {
+  let value = body;
+  for (const name of names) value = isObject(value) ? value[name] : undefined;
+  return typeof value === "number" && value >= 0 ? value : undefined;
 }

@@ -86,7 +86,7 @@ export const servicesMetrics: SampledTable<Serving> = {
 
 type Buckets = ReturnType<Histogram["series"]>;
 
-/** What is counted of one route. */
+/** The metrics of one route. */
 export class RouteSeries {
   readonly #metrics: HttpMetrics;
   readonly #surface: string;
@@ -139,7 +139,7 @@ export class RouteSeries {
   }
 }
 
-/** What is counted of one provider's model on one route. Series begin with what is first counted in them. */
+/** The metrics of one provider's model on one route. Series begin with what is first counted in them. */
 export class ModelSeries {
   readonly #metrics: HttpMetrics;
   readonly #surface: string;

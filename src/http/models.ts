@@ -11,9 +11,9 @@ import { messages } from "../protocols/messages/messages.ts";
 import { modelInfo, modelPage } from "../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
-import { mayUseNamed, standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
+import { mayUseNamed, standsFor } from "./named.ts";
 import { describeModelEntries, describeModelEntry } from "./openapi/generate-content.ts";
 import { describeModel, describeModelList } from "./openapi/models.ts";
 import { plainQuery } from "./plain-values.ts";
@@ -59,7 +59,7 @@ function findPersonaModel(services: Services, caller: Caller, id: string): Model
   return persona && { ...toModel(persona), id };
 }
 
-/** What a provider may be called by: its models are more than those that are listed, but for those that are compiled in. */
+/** Finds a model that a provider may have: it has more than those that are listed, unless it is compiled in. */
 function findCallable(services: Services, caller: Caller, id: string): Model | undefined {
   const meant = standsFor(services, id);
   const { namespace, name } = parseModelId(meant) ?? {};
@@ -76,7 +76,7 @@ const variants: NonNullable<Route["variants"]> = [
   { header: "x-goog-api-client", protocol: generateContent },
 ];
 
-/** How each format writes a model, and a page of them. */
+/** Writes a model, and a page of them, in each format. */
 function formOf({ protocol }: RequestContext) {
   if (protocol === messages) return { one: modelInfo, page: modelPage };
   if (protocol === generateContent) return { one: modelEntry, page: modelEntryPage };

@@ -56,7 +56,7 @@ export function operationRoutes(surface: SurfaceName): Route[] {
   }));
 }
 
-/** Clients of both surfaces may ask: they are told where embeddings are. */
+/** Answers clients of both surfaces with the place where embeddings are. */
 const noEmbeddings: Route = {
   method: "POST",
   path: "/v1/embeddings",

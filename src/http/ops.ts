@@ -8,16 +8,15 @@ import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { isAdmin, showAnonymousLimit } from "./authenticate.ts";
 import { checkedRoutes } from "./checked-routes.ts";
-import type { RequestContext } from "./context.ts";
+import type { Host, RequestContext } from "./context.ts";
 import { describeOperation, type Operation } from "./openapi/describe.ts";
 import { jsonAnswer, textAnswer } from "./respond.ts";
-import type { Host } from "./serve.ts";
 import type { Services, Workers } from "./services.ts";
 
 type Check = {
   readonly status: "ok" | "failing";
   readonly message?: string;
-  /** Of a database on a server: whether changes by other nodes are heard of, and not only asked for. */
+  /** For a database on a server: true where changes by other nodes are notified, and not only asked for. */
   readonly listening?: boolean;
 };
 
@@ -117,7 +116,7 @@ async function checkWorkers(group: Workers) {
   return { status: running === workers ? "ok" : "failing", workers, running, restarts };
 }
 
-/** Of all processes together: a part of them would look like a restart to whoever collects it. */
+/** Renders the metrics of all processes together: a part of them would look like a restart to whoever collects it. */
 async function metrics(services: Services, context: RequestContext): Promise<WholeAnswer> {
   const { metrics, workers, live, keys } = services;
   const text = workers === undefined ? metrics.render() : await workers.ask("metrics");

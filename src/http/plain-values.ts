@@ -1,8 +1,10 @@
-/** What a caller names things by holds no control characters, so that each store finds the same, or keeps it at all. */
+/** Checks of what callers write that no schema sees: queries, names and metadata. */
 import { isPlainText, keepable } from "../lib/plain-text.ts";
 import type { Metadata } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { RequestContext } from "./context.ts";
+import { generateContent } from "../protocols/generate-content/generate-content.ts";
+import type { QueryCheck, RequestContext } from "./context.ts";
+import type { Route } from "./routes.ts";
 
 /** @throws ApiError invalid_value */
 export function checkPlain(param: string, text: string): void {
@@ -32,3 +34,50 @@ export function plainQuery({ query }: Pick<RequestContext, "query">): URLSearchP
   }
   return query;
 }
+
+type Described = { readonly name: string; readonly in: string };
+
+/** Parameters of any method of Google's APIs. Source: https://cloud.google.com/apis/docs/system-parameters */
+const googleParameters = [
+  "$alt",
+  "$prettyPrint",
+  "$.xgafv",
+  "access_token",
+  "callback",
+  "fields",
+  "key",
+  "oauth_token",
+].concat(["alt", "prettyPrint", "quotaUser", "uploadType", "upload_protocol"]);
+/** Pages in Gemini's format, in both spellings that Google takes. Source: https://ai.google.dev/api/models#method:-models.list */
+const googlePages = ["pageSize", "pageToken", "page_size", "page_token"];
+/**
+ * Models are listed here in Gemini's format too, for its clients. Codex names itself where it asks for them.
+ * Source: https://github.com/openai/codex (codex-rs/codex-api, models endpoint)
+ */
+const elsewhere: Readonly<Record<string, readonly string[]>> = { "/v1/models": ["client_version", ...googlePages] };
+
+/**
+ * Refuses parameters that a route's description does not have, so that one with a typing error does not choose everything. Values are
+ * judged by the client's format. Checks nothing where the description has no query parameters.
+ */
+export function queryCheckOf(route: Route): QueryCheck {
+  let parameters: ReturnType<typeof parametersOf> | undefined;
+  return (query) => {
+    parameters ??= parametersOf(route);
+    const { described, all } = parameters;
+    if (described.size === 0) return;
+    for (const name of query.keys()) if (!all.has(name)) throw unknownParameter(name, described);
+  };
+}
+
+function parametersOf(route: Route) {
+  const described = [route.describe(), ...Object.values(route.endings?.() ?? {})]
+    .flatMap((operation) => (operation["parameters"] ?? []) as readonly Described[])
+    .flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []));
+  const isGoogle = route.protocol === generateContent || route.path.startsWith("/v1beta/");
+  const more = [...(isGoogle ? [...googleParameters, ...googlePages] : []), ...(elsewhere[route.path] ?? [])];
+  return { described: new Set(described), all: new Set([...described, ...more]) };
+}
+
+export const unknownParameter = (name: string, known: Iterable<string>): ApiError =>
+  ApiError.invalidValue(name, `There is no parameter ${name}; known: ${[...known].join(", ")}.`);

@@ -1,5 +1,5 @@
 /**
- * What of a request's query and headers goes up to a provider's own API, and what of its answer's headers comes down. Neither keys,
+ * Chooses the parts of a request's query and headers that go up to a provider's own API, and of its answer's headers those that come down. Neither keys,
  * nor what chooses another method, another path, or who is billed: that is the operator's, whose account may set it.
  */
 import { holdsKey } from "../auth/key-secret.ts";
@@ -54,7 +54,7 @@ export function passedQuery(url: string): string {
   return kept.length === 0 || kept.join("") === "" ? "" : `?${kept.join("&")}`;
 }
 
-/** What a key that may use some models only may say there: nothing that could choose another one. */
+/** Query parameters that a key limited to some models may send: none that could choose another one. */
 const ofAnswers: ReadonlySet<string> = new Set(["alt", "api-version", "beta", "prettyprint"]);
 
 /** The same for such a key; what may choose more than the answer's form is left out. */
@@ -66,13 +66,13 @@ export function limitedQuery(url: string): string {
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
-/** Of one connection, not of the call. Source: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
+/** Headers of one connection, not of the call. Source: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
 const hopByHop = [
   ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te", "trailer"],
   ...["transfer-encoding", "upgrade", "content-length"],
 ];
 
-/** What tells of the caller, its browser and the way that it came here. */
+/** Headers that describe the caller, its browser and its path here. */
 const callersOwn = ["cookie", "host", "expect", "accept-encoding", "origin", "referer", "forwarded", "via"];
 const notSent: ReadonlySet<string> = new Set([
   ...[...hopByHop, ...callersOwn],
@@ -101,7 +101,7 @@ export function passedHeaders(headers: Headers): Record<string, string> {
   return sent;
 }
 
-/** What a key that may use some models only may say in headers: the formats', which choose no other model and no other way to one. */
+/** Headers that a key limited to some models may send: the formats' own, which choose no other model and no other path to one. */
 const ofFormats =
   /^(?:accept|accept-encoding|content-type|user-agent|anthropic-(?:beta|version)|openai-beta|x-goog-api-client|idempotency-key|http-referer|x-title|x-client-request-id|traceparent|tracestate|x-stainless-[\w-]+)$/;
 

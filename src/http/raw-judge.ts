@@ -7,7 +7,7 @@ import { leadsElsewhere } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
 import type { AttemptBounds } from "../usage/attempt.ts";
 import { operationBounds } from "./bounds.ts";
-import { checkNamedModels } from "./named-models.ts";
+import { checkNamedModels } from "./named.ts";
 
 /** @returns the path once it is decoded; undefined where it may lead elsewhere than below its beginning, however often it is decoded */
 export function decodedPath(path: string): string | undefined {
@@ -20,7 +20,7 @@ export function decodedPath(path: string): string | undefined {
   return segments.some(isElsewhere) || segments.slice(0, -1).includes("") ? undefined : text;
 }
 
-/** Where the paths of completions begin, as providers have them; with Azure's name of a deployment behind it. */
+/** Matches the beginnings of providers' completion paths; with Azure's name of a deployment behind them. */
 const root = String.raw`^(?:(?:[\w-]+/){0,2}v\d\w*/)?(?:openai/)?(?:deployments/[^/:;?#]+/)?`;
 const counters = ["messages/count_tokens", "responses/input_tokens"];
 const answeredByTokens = [
@@ -30,7 +30,7 @@ const answeredByTokens = [
 const atModel = String.raw`^v\d\w*/models/[^/:;?#]+:`;
 const methods = "generateContent|streamGenerateContent|embedContent|batchEmbedContents";
 
-/** They are answered at once, and billed by the tokens that the answer tells. */
+/** They are answered at once, and billed by the tokens that the answer reports. */
 const billedByTokens = [`${root}(?:${answeredByTokens.join("|")})$`, `${atModel}(?:${methods})$`].map(form);
 const counting = [`${root}(?:${counters.join("|")})$`, `${atModel}countTokens$`].map(form);
 const billedNothing = [...counting, /^(?:\w+\/)*(?:responses|batches|jobs)\/[^/]+\/cancel$/];
@@ -83,7 +83,7 @@ export const textOf = (model: unknown) => (typeof model === "string" ? plainName
 export const isReading = ({ method }: Request) => method === "GET" || method === "HEAD" || method === "DELETE";
 
 /**
- * What a call may cost is known only where it is known what it asks for, of one model, and that all of it is in its body.
+ * Bounds a call's cost, which is known only where it is known what it asks for, of one model, and that all of it is in its body.
  * @param rest the path as it was sent @param path the same, decoded
  */
 export function rawBounds(request: Request, rest: string, path: string, read: ReadBody | undefined): AttemptBounds {
@@ -101,7 +101,7 @@ function isOneModel(named: readonly unknown[]): boolean {
   return names.size === 1 && !names.has(undefined);
 }
 
-/** Whether it is answered at once, and all of its input is in it. */
+/** Checks whether it is answered at once, and all of its input is in it. */
 function isWhole(body: JsonObject): boolean {
   return body["background"] !== true && !isObject(body["prompt"]) && referring.every((name) => body[name] == null);
 }

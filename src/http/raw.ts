@@ -21,7 +21,7 @@ import { inputMeter, isHeldToBudgets } from "./bounds.ts";
 import { respondBytes } from "./byte-body.ts";
 import type { RequestContext } from "./context.ts";
 import { uploadIdleSeconds } from "./forms.ts";
-import { isFree } from "./named-models.ts";
+import { isFree } from "./named.ts";
 import { describeRaw } from "./openapi/operations.ts";
 import { limitedHeaders, limitedQuery, passedHeaders, passedQuery, returnedHeaders } from "./raw-fields.ts";
 import { checkLimited, decodedPath, isReading, modelInPath, type ReadBody, rawBounds, textOf } from "./raw-judge.ts";
@@ -89,7 +89,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   return respondBytes(services, context, relay.observer, answer, down);
 }
 
-/** Of which provider what is asked: the path as it was sent, and decoded. */
+/** The provider that is asked, and the path there: as it was sent, and decoded. */
 type Asked = { readonly name: string; readonly rest: string; readonly path: string };
 
 /** @throws ApiError not_found, or invalid_value for a path that could lead elsewhere */
@@ -109,7 +109,7 @@ function pathOf(context: RequestContext): Asked {
   return { name, rest, path };
 }
 
-/** Where a provider's own paths begin. */
+/** The address below which a provider's own paths begin. */
 function rootOf(provider: RemoteProvider, account: Account): string {
   return provider.apiRoot?.(account) ?? account.baseUrl;
 }
@@ -155,7 +155,7 @@ const isJson = ({ headers }: Request) =>
 
 type OpenedBody = {
   readonly body: PassedRequest["body"];
-  /** Of JSON: as much as came first. */
+  /** The beginning of a JSON body: as much as came first. */
   readonly beginning: string | undefined;
 };
 
@@ -172,7 +172,7 @@ async function openBody(context: RequestContext): Promise<OpenedBody | undefined
   };
 }
 
-/** How far from a body's beginning its model is looked for, for the log, the metrics and the ledger. */
+/** Bytes of a body's beginning in which its model is looked for, for the log, the metrics and the ledger. */
 const maxBeginning = 64 * 1024;
 
 function modelInText(text: string | undefined): string | undefined {

@@ -17,13 +17,11 @@ import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
 import type { AttemptBounds, TextMeter } from "../usage/attempt.ts";
-import { mayUseNamed, standsFor } from "./aliases.ts";
-import { attemptTarget, nextAttempt } from "./attempts.ts";
 import { type Ahead, notWhole, readAhead, respondBytes } from "./byte-body.ts";
-import { CallRecorder } from "./call-observer.ts";
+import { attemptAt, CallRecorder } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "./error-fields.ts";
-import { checkNamedModels } from "./named-models.ts";
+import { checkNamedModels, mayUseNamed, standsFor } from "./named.ts";
 import { respondWhole } from "./respond.ts";
 import type { Services } from "./services.ts";
 
@@ -60,7 +58,7 @@ export function relayTo(
  * @param asked the model, or what stands for it, as the caller named it
  * @param model the upstream's own name of it
  * @param bounds undefined where no budget applies
- * @param accounts whether nobody bills such a call, and what its request is estimated by where the answer tells no counts
+ * @param accounts whether nobody bills such a call, and what its request is estimated by where the answer has no counts
  * @throws ApiError invalid_value for a provider that is compiled in
  */
 export function relayVia(
@@ -79,14 +77,14 @@ export function relayVia(
   }
   const call = { model, request: { model, messages: [] }, extras: {}, account, media: new Map() };
   const target: Target = { ...bound, call, legacyFunctions: false };
-  const attempt = nextAttempt(context, caller, asked, attemptTarget(context, target), bounds);
+  const attempt = attemptAt(context, caller, asked, target, bounds);
   return {
     caller,
     asked,
     bound,
     provider,
     model,
-    observer: new CallRecorder(services, context, target, { attempt, ...accounts }, []),
+    observer: new CallRecorder(services, context, attempt, accounts, []),
   };
 }
 
@@ -152,7 +150,7 @@ function failedWith(context: RequestContext, name: string, observer: CallObserve
   return error;
 }
 
-/** Of an answer of one of OpenAI's operations: what its body is. */
+/** Headers that describe the body of an answer of one of OpenAI's operations. */
 const describing = ["content-type", "content-disposition"];
 
 function headersOf(answer: UpstreamAnswer): Record<string, string> {
@@ -170,13 +168,13 @@ const jsonOperations: ReadonlySet<string> = new Set<Operation>([
   ...(["images/generations", "images/edits", "images/variations"] as const),
 ]);
 
-/** Of the others the content type tells: a transcription may be JSON or a text. */
+/** Reads the content type of the others: a transcription may be JSON or a text. */
 function promisesJson(answer: UpstreamAnswer, operation: Operation): boolean {
   if (answer.status === 204 || answer.isEventStream) return false;
   return jsonOperations.has(operation) || /[/+]json\b/i.test(answer.headers.get("content-type") ?? "");
 }
 
-/** Up to so many bytes an answer is parsed to see that it is JSON; of longer ones the brackets tell. */
+/** Answers of up to so many bytes are parsed to see that they are JSON; of longer ones the brackets are counted. */
 const maxParsed = 64 * 1024;
 
 /** An object or a list that holds something: an empty one answers nothing. */

@@ -30,7 +30,7 @@ export function textAnswer(body: string, status = 200, contentType = "text/plain
   return { kind: "whole", status, headers: { "content-type": contentType }, body };
 }
 
-/** Of whatever a browser shows. */
+/** Headers of whatever a browser shows. */
 export const pageHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 
 export function errorAnswer(protocol: Protocol, error: ApiError, requestId: string): WholeAnswer {
@@ -69,7 +69,7 @@ export type StreamRules = {
   readonly type?: string | undefined;
   /** Ids are events of their own. */
   readonly idsApart?: boolean | undefined;
-  /** The events that tell of an answer that is no stream, when a 200 is already out. */
+  /** The events of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
   readonly onDisconnect: () => void;

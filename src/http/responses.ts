@@ -6,12 +6,12 @@ import { Open } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
+import { idleTimeoutOf } from "./call/complete.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { RequestContext } from "./context.ts";
+import type { Host, RequestContext } from "./context.ts";
 import { Id, keyed, paging, queryOf, storedPage, tags } from "./openapi/describe.ts";
 import { ResponseObject } from "./openapi/responses.ts";
 import { respondStream } from "./respond.ts";
-import type { Host } from "./serve.ts";
 import type { Services } from "./services.ts";
 import { admitHolder } from "./stored.ts";
 import { followEvents } from "./stored-events.ts";
@@ -124,7 +124,7 @@ function follow(services: Services, context: RequestContext, holder: Holder, id:
   context.logFields["stream"] = true;
   const disconnected = new AbortController();
   const { keepAliveSeconds } = services.live.config.streams;
-  context.setIdleTimeout(keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0);
+  context.setIdleTimeout(idleTimeoutOf(keepAliveSeconds));
   const rules = {
     keepAliveMs: keepAliveSeconds * 1000,
     keepAlive: responses.keepAlive,

@@ -24,7 +24,7 @@ export type Route = {
   readonly variants?: readonly { readonly header: string; readonly protocol: Protocol }[];
   /** Writes its OpenAPI operation, which is most of a description and read by few. */
   readonly describe: () => Description;
-  /** Of a path that ends in `*`: the operations that it stands for, each by what stands behind the path's last colon. */
+  /** The operations of a path that ends in `*`, each by what stands behind the path's last colon. */
   readonly endings?: () => Readonly<Record<string, Description>>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `context.finish()` at its end. */
   readonly run: (services: Services, context: RequestContext) => WholeAnswer | Promise<WholeAnswer | Response>;
@@ -36,7 +36,7 @@ export function basePath(surface: ServedSurface, surfaces: readonly ServedSurfac
   return surface === "gateway" && surfaces.includes("orchestrator") ? "/gateway" : "";
 }
 
-/** Whether a path may be anybody's, in which a name of ours is only a guess: what such a route does not know is not there, be it another method. */
+/** Checks whether a path may be anybody's, in which a name of ours is only a guess: what such a route does not know is not there, be it another method. */
 export const isGuess = (path: string): boolean => path.includes("/:namespace/");
 
 export const nothingAt = ({ request, path }: RequestContext): ApiError =>

@@ -1,33 +1,18 @@
 /** The boundary of every request: opens its context, answers whatever is thrown, and records its end. */
 import type { ServedSurface } from "../config/config.ts";
-import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { StreamEnd } from "../upstream/answer.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
-import { checkHost } from "./allowed-host.ts";
 import { admit } from "./authenticate.ts";
-import { RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
-import { allowOrigin } from "./cors.ts";
+import { type Host, RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
 import { modelHint } from "./hints.ts";
+import { allowOrigin, checkHost } from "./origins.ts";
 import { asApiError, errorAnswer, respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
-/** The listener that an application answers for. */
-export type Host = {
-  readonly services: Services;
-  /** Absent: nothing is exported. */
-  readonly telemetry: Telemetry | undefined;
-  /** Whether `Host` must be an allowed name. */
-  readonly checksNames: boolean;
-  /** Whether connections close after their next answer. */
-  readonly draining: boolean;
-  readonly surfaces: readonly ServedSurface[];
-};
-
 export type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
 
-/** Whether Bun's router matched it, which gives it parameters, be they none. */
+/** Checks whether Bun's router matched it, which gives it parameters, be they none. */
 export const isRouted = (request: Request): boolean => "params" in request && request.params !== undefined;
 
 /** Runs one handler and closes its request context, whatever happens. */
@@ -46,12 +31,10 @@ export async function serve(host: Host, incoming: Incoming, route: ServedRoute, 
 /** Begins a request: from here on it counts as under way, until its context is finished. */
 export function openContext(host: Host, { request, server }: Incoming, route: ServedRoute): RequestContext {
   const { services, draining } = host;
-  const context = new RequestContext(services, request, server, route, (ended, status, end) =>
-    close(host, ended, status, end),
-  );
-  startLogFields(context);
+  const context = new RequestContext(host, request, server, route);
   services.running += 1;
-  allowOrigin(context, services.live.config.cors.origins);
+  const { origins } = services.live.config.cors;
+  if (origins.length > 0) allowOrigin(context, origins);
   if (draining) context.headers["connection"] = "close";
   return context;
 }
@@ -61,13 +44,15 @@ export function checkRequest({ services, checksNames }: Host, context: RequestCo
   const { area } = context;
   const refreshing = area === "operations" ? undefined : services.keys.refresh();
   const isLoading = services.loading !== undefined && area === "orchestrator";
-  if (refreshing === undefined && !isLoading && !wantsWebSocket(context))
+  const upgrade = context.request.headers.get("upgrade");
+  if (refreshing === undefined && !isLoading && upgrade === null)
     return checksNames ? checkHost(services, context) : undefined;
   return (async () => {
     await refreshing;
     if (isLoading) await services.loading;
     if (checksNames) await checkHost(services, context);
-    if (wantsWebSocket(context)) await refuseWebSocket(services, context);
+    if (upgrade !== null && area !== "operations" && webSocket.test(upgrade))
+      await refuseWebSocket(services, context, area);
   })();
 }
 
@@ -85,54 +70,9 @@ export function answerFailure({ services, surfaces }: Host, context: RequestCont
 }
 
 /** Other upgrades, as to HTTP/2, are only offered: the request is answered as it is. */
-function wantsWebSocket({ area, request: { headers } }: RequestContext): boolean {
-  const upgrade = headers.get("upgrade");
-  return upgrade !== null && area !== "operations" && /(?:^|,)\s*websocket\s*(?:,|\/|$)/i.test(upgrade);
-}
+const webSocket = /(?:^|,)\s*websocket\s*(?:,|\/|$)/i;
 
-async function refuseWebSocket(services: Services, context: RequestContext): Promise<never> {
-  const { area, path } = context;
-  if (area !== "operations") await admit(services, context, area);
-  throw ApiError.websocketsUnsupported(/\/v1\/responses\/?$/.test(path) ? 426 : 400);
-}
-
-/** Gives fields that are known last their place in the log line. */
-function startLogFields({ logFields, id, request, route }: RequestContext): void {
-  logFields["request_id"] = id;
-  logFields["method"] = request.method;
-  logFields["route"] = route;
-  logFields["status"] = undefined;
-  logFields["duration_ms"] = undefined;
-}
-
-function close({ services, telemetry }: Host, context: RequestContext, status: number, end?: StreamEnd): void {
-  services.running -= 1;
-  context.close();
-  const milliseconds = services.clock.monotonic() - context.startedAt;
-  const { logFields } = context;
-  logFields["status"] = status;
-  logFields["duration_ms"] = Math.round(milliseconds * 100) / 100;
-  if (end !== undefined) logFields["stream_end"] = end;
-  context.series.request(context.request.method, status, milliseconds / 1000);
-  if (context.area !== "operations") telemetry?.finish(finishedRequest(context, status, milliseconds));
-  const { sample, omit } = services.live.config.log;
-  if (status < 400 && !services.logSampler.takes(sample)) return;
-  const level = context.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
-  for (const name of omit) delete logFields[name];
-  services.log[level]("request", logFields);
-}
-
-function finishedRequest(context: RequestContext, status: number, milliseconds: number): FinishedRequest {
-  const { id, request, route, area, startedAt, sentAt, logFields } = context;
-  return {
-    id: id.slice("req_".length),
-    method: request.method,
-    route,
-    surface: area,
-    status,
-    milliseconds,
-    traceparent: request.headers.get("traceparent"),
-    sentAfterMs: sentAt === undefined ? undefined : sentAt - startedAt,
-    logFields,
-  };
+async function refuseWebSocket(services: Services, context: RequestContext, area: ServedSurface): Promise<never> {
+  await admit(services, context, area);
+  throw ApiError.websocketsUnsupported(/\/v1\/responses\/?$/.test(context.path) ? 426 : 400);
 }

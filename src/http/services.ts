@@ -27,8 +27,8 @@ import type { Prices } from "../usage/prices/prices.ts";
 import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
-import type { BodyMemory } from "./body-memory.ts";
 import type { HttpMetrics } from "./metrics.ts";
+import type { BodyMemory } from "./request-body.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
@@ -38,7 +38,7 @@ export interface Workers {
   ask(about: "status"): Promise<WorkerStatus | undefined>;
 }
 
-/** What a reload replaces, atomically. */
+/** The objects that a reload replaces, atomically. */
 export type Live = {
   readonly config: Config;
   readonly accounts: Accounts;
@@ -64,12 +64,12 @@ export type Services = {
   /** The same, where several nodes share the limits. */
   readonly storedLimits: StoredLimiter | undefined;
   readonly anonymousLimits: Limiter;
-  /** What is served, where several nodes should serve the same. */
+  /** Compares what is served, where several nodes should serve the same. */
   readonly comparison: NodeComparison | undefined;
   readonly personas: Personas;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;
-  /** How many errors the latest reading of the personas' folder found. */
+  /** The number of errors that the latest reading of the personas' folder found. */
   personaErrors(): number;
   /** Reads their folder again now. */
   rereadPersonas(): Promise<void>;

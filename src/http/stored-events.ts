@@ -1,4 +1,4 @@
-/** The events of a response that was made, or is being made, in the background; and of any stored one, told again. */
+/** The events of a response that was made, or is being made, in the background; and of any stored one, replayed. */
 import type { Holder } from "../conversations/conversations.ts";
 import { IterableSource } from "../lib/flow.ts";
 import { replayEvents, sequenceNumberOf } from "../protocols/responses/stored.ts";
@@ -23,8 +23,8 @@ export async function followEvents(
   if (kept?.kind === "stream")
     return { kind: "stream", headers: {}, events: eventsAfter(kept.events as RecordedEvents, after) };
   const { answer } = await background.get(holder, id, format);
-  const told = replayEvents(answer).filter((event) => after < 0 || sequenceNumberOf(event)! > after);
-  const events = new IterableSource<Events, LastEvents>([], { how: "finished", events: told });
+  const replayed = replayEvents(answer).filter((event) => after < 0 || sequenceNumberOf(event)! > after);
+  const events = new IterableSource<Events, LastEvents>([], { how: "finished", events: replayed });
   return { kind: "stream", headers: {}, events };
 }
 

@@ -5,12 +5,11 @@ import { Open } from "../lib/schemas.ts";
 import { ChatRequestBody } from "../protocols/chat/schema.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { RequestContext } from "./context.ts";
+import type { Host, RequestContext } from "./context.ts";
 import { holderOf } from "./conversation.ts";
 import { Completion } from "./openapi/chat.ts";
 import { Id, keyed, MetadataFilter, paging, queryOf, storedPage, tags, writing } from "./openapi/describe.ts";
 import { checkMetadata } from "./plain-values.ts";
-import type { Host } from "./serve.ts";
 import type { Services } from "./services.ts";
 
 /** A completion with what is shown of a stored one beside the answer itself. */

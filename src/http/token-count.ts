@@ -16,14 +16,13 @@ import { parseCall } from "./call/parse.ts";
 import type { Plan, Surface } from "./call/surface.ts";
 import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
-import { checkNamedModels } from "./named-models.ts";
+import { checkNamedModels, namedUpstream } from "./named.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
-import { namedUpstream } from "./upstream-items.ts";
 
-/** How long a caller waits for the tokenizer, which takes a second to start. */
+/** The longest wait of a caller for the tokenizer, which takes a second to start. */
 const estimateMs = 5_000;
 
 /** @param bodyOf writes the count in the client's format */
@@ -96,7 +95,7 @@ function nativeCounter(
   return route.counter(filled, call, passedHeaders(protocol, request.headers));
 }
 
-/** What a server without such a route answers. */
+/** Statuses that a server without such a route answers. */
 const noRoute: ReadonlySet<number> = new Set([404, 405, 501]);
 
 /**

@@ -18,8 +18,8 @@ import {
 } from "../usage/report.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
+import type { Host } from "./context.ts";
 import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
-import type { Host } from "./serve.ts";
 import type { Services } from "./services.ts";
 
 const Totals = {
@@ -141,7 +141,7 @@ export async function usageJson(
   return needsStorage(() => usagePage(services.store.ledger, query, names, signal));
 }
 
-/** What a request's query chooses of the ledger. @param days how far back without a beginning. @throws ApiError invalid_value */
+/** Reads the ledger's lines that a request's query chooses. @param days how far back without a beginning. @throws ApiError invalid_value */
 export const filterOf = (services: Services, query: object, days: number): LedgerFilter =>
   asked(() => parseFilter(questionOf(query), services.clock.now(), days, metadataOf(services)));
 

@@ -12,7 +12,7 @@ export const windowMs = 60_000;
 export type Decision = {
   readonly allowed: boolean;
   readonly limit: number;
-  /** How many more requests are allowed now. */
+  /** The number of requests that are still allowed now. */
   readonly remaining: number;
   /** Unix seconds, rounded up: when `remaining` next grows; now, when nothing is in the window. */
   readonly resetAt: number;
@@ -29,7 +29,7 @@ export interface Limiter {
 
 /** A limiter that may have to ask a store first. */
 export interface CallerLimiter {
-  /** As `Limiter.hit`. Never rejects */
+  /** Counts a request as `Limiter.hit` does. Never rejects */
   hit(caller: string, perMinute: number): Decision | Promise<Decision>;
 }
 
@@ -67,7 +67,7 @@ export class MemoryLimiter implements Limiter {
     this.#maxCallers = maxCallers;
   }
 
-  /** How many callers are tracked. */
+  /** The number of callers that are tracked. */
   get size(): number {
     return this.#windows.size;
   }

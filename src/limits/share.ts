@@ -11,13 +11,13 @@ export const shareOf = (limit: number, { nodes, rank }: Group): number =>
   Math.floor(limit / nodes) + (rank < limit % nodes ? 1 : 0);
 
 /** A request that was admitted by a share, whether or not it was counted as well. `at`: a monotonic reading. */
-export type Untold = { readonly id: string; readonly at: number };
+export type Unreported = { readonly id: string; readonly at: number };
 
-/** What one node admitted of one caller, and what it knows of its window. */
+/** One node's admissions of one caller, and its knowledge of the caller's window. */
 export class NodeWindow {
   readonly #windowMs: number;
   readonly #own = new Window();
-  #untold: Untold[] = [];
+  #unreported: Unreported[] = [];
   /** Until then it is known that there is no room for that limit. */
   closed = { until: Number.NEGATIVE_INFINITY, limit: 0 };
 
@@ -28,7 +28,7 @@ export class NodeWindow {
   /** To be called before anything else. @returns whether nothing is left that counts */
   expire(now: number): boolean {
     this.#own.expire(now - this.#windowMs);
-    if (this.#untold.length > 0) this.#untold = this.#untold.filter(({ at }) => at > now - this.#windowMs);
+    if (this.#unreported.length > 0) this.#unreported = this.#unreported.filter(({ at }) => at > now - this.#windowMs);
     return this.#own.count === 0 && now >= this.closed.until;
   }
 
@@ -36,22 +36,22 @@ export class NodeWindow {
     return this.#own;
   }
 
-  get untold(): readonly Untold[] {
-    return this.#untold;
+  get unreported(): readonly Unreported[] {
+    return this.#unreported;
   }
 
   admitted(at: number): void {
     this.#own.push(at);
   }
 
-  /** @param id under which it is told */
+  /** @param id under which it is reported */
   admittedByShare(at: number, id: string): void {
     this.#own.push(at);
-    this.#untold.push({ id, at });
+    this.#unreported.push({ id, at });
   }
 
-  told(hits: readonly Untold[]): void {
-    const told = new Set(hits);
-    this.#untold = this.#untold.filter((hit) => !told.has(hit));
+  reported(hits: readonly Unreported[]): void {
+    const reported = new Set(hits);
+    this.#unreported = this.#unreported.filter((hit) => !reported.has(hit));
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The rate limiter of a node among several: one hit is one call to a counter that all nodes share, and the counter decides.
  *
- * While the counter is away the node admits its share of each limit, and tells what it admitted before it asks again. For one window
+ * While the counter is away the node admits its share of each limit, and reports what it admitted before it asks again. For one window
  * after it finds that the counter has lost what it counted, both apply: the counter, and the share.
  */
 import type { Clock } from "../lib/clock.ts";
@@ -17,7 +17,7 @@ export type StoredLimiterOptions = {
   readonly windows: StoredWindows;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Where the windows are, for messages. */
+  /** The place of the windows, for messages. */
   readonly place: string;
   /** The nodes, as last known. */
   readonly group: () => Group;
@@ -25,7 +25,7 @@ export type StoredLimiterOptions = {
   readonly windowMs?: number;
 };
 
-/** Whether all nodes are counted, or the node goes by its share: as the counter is away, or has lost what it counted. */
+/** The counter's state: all nodes are counted, or the node goes by its share, as the counter is away or has lost what it counted. */
 export type StoredLimiterStatus = {
   readonly state: "counted" | "away" | "lost";
   readonly nodes: number;
@@ -34,13 +34,13 @@ export type StoredLimiterStatus = {
 };
 
 const retryMs = 500;
-/** For how long a node that was without the counter keeps to its share once it is back: so that all others have told, too. */
+/** The time for which a node that was without the counter keeps to its share once it is back: until all others have reported, too. */
 const settleMs = 2_000;
 const tidyMs = 30_000;
-/** Requests of one caller that are told in one call. */
-const maxTold = 500;
-/** Callers told of at once. */
-const telling = 8;
+/** Requests of one caller that are reported in one call. */
+const maxReported = 500;
+/** Callers that are reported at once. */
+const reportsAtOnce = 8;
 
 export class StoredLimiter implements CallerLimiter {
   readonly #options: StoredLimiterOptions;
@@ -51,7 +51,7 @@ export class StoredLimiter implements CallerLimiter {
   /** Since when it is, and since when it answers again. Monotonic readings */
   #awaySince = Number.NEGATIVE_INFINITY;
   #backSince: number | undefined;
-  /** Whether the log says that it is. */
+  /** True where the log says that it is. */
   #isComplained = false;
   #cause: StorageErrorKind | undefined;
   /** A monotonic reading: until then the share applies too. */
@@ -89,7 +89,7 @@ export class StoredLimiter implements CallerLimiter {
     window.expire(now);
     if (this.#isAway || (now < this.#sharesUntil && window.own.count >= this.#share(limit)))
       return this.#byShare(window, limit, now);
-    // What is known to be full is refused without asking: nothing leaves the window until then.
+    // A window that is known to be full is refused without asking: nothing leaves it until then.
     if (now < window.closed.until && limit <= window.closed.limit)
       return this.#decision(limit, false, 0, window.closed.until - now);
     return this.#ask(caller, window, limit);
@@ -212,7 +212,7 @@ export class StoredLimiter implements CallerLimiter {
       await this.#probe();
       await this.#tellAll();
       this.#backSince ??= now;
-      // One answer that was late tells nothing of others.
+      // One late answer says nothing of others.
       const settlesAt = this.#backSince - this.#awaySince < retryMs ? now : this.#backSince + settleMs;
       if (now < settlesAt) return this.#retryLater(retryMs);
       this.#isAway = false;
@@ -234,24 +234,28 @@ export class StoredLimiter implements CallerLimiter {
 
   /** Tells all that was admitted without asking, also what is while it does so. @throws StorageError */
   async #tellAll(): Promise<void> {
-    const isUntold = ([, window]: [string, NodeWindow]) => window.untold.length > 0;
-    for (let due = [...this.#callers].filter(isUntold); due.length > 0; due = [...this.#callers].filter(isUntold)) {
-      for (let at = 0; at < due.length; at += telling) {
-        await Promise.all(due.slice(at, at + telling).map(([caller, window]) => this.#tell(caller, window)));
+    const isUnreported = ([, window]: [string, NodeWindow]) => window.unreported.length > 0;
+    for (
+      let due = [...this.#callers].filter(isUnreported);
+      due.length > 0;
+      due = [...this.#callers].filter(isUnreported)
+    ) {
+      for (let at = 0; at < due.length; at += reportsAtOnce) {
+        await Promise.all(due.slice(at, at + reportsAtOnce).map(([caller, window]) => this.#report(caller, window)));
       }
     }
   }
 
-  async #tell(caller: string, window: NodeWindow): Promise<void> {
+  async #report(caller: string, window: NodeWindow): Promise<void> {
     const now = this.#options.clock.monotonic();
     window.expire(now);
-    const told = window.untold.slice(0, maxTold);
-    if (told.length === 0) return;
+    const reported = window.unreported.slice(0, maxReported);
+    if (reported.length === 0) return;
     await this.#options.windows.add(
       caller,
-      told.map(({ id, at }) => [id, Math.max(0, Math.floor(now - at))]),
+      reported.map(({ id, at }) => [id, Math.max(0, Math.floor(now - at))]),
     );
-    window.told(told);
+    window.reported(reported);
   }
 
   #tidyLater(): void {

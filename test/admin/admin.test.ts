@@ -3,7 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { adminRoutes } from "../../src/admin/routes.ts";
 import type { Config } from "../../src/config/config.ts";
 import { openApiDocument } from "../../src/http/app.ts";
-import type { Host } from "../../src/http/serve.ts";
+import type { Host } from "../../src/http/context.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";

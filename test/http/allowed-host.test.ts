@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { isLoopback } from "../../src/config/listeners.ts";
-import { isAllowedHost } from "../../src/http/allowed-host.ts";
+import { isAllowedHost } from "../../src/http/origins.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import fc from "fast-check";
 import { buildApp } from "../../src/http/app.ts";
-import type { Host } from "../../src/http/serve.ts";
+import type { Host } from "../../src/http/context.ts";
 import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -10,8 +10,7 @@ import type { Services } from "../services.ts";
 import { followEvents } from "../stored-events.ts";
 import { idempotentAnswer, serviceRequestId } from "./identified.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
-import { planCall } from "./plan.ts";
-import { callPlanned, whileRetained, wholeOf } from "./run.ts";
+import { callPlanned, planCall, whileRetained, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
 
 /** Begins the call, or finds what an earlier one with its service-request-id began. @returns the answer as it stands then @throws ApiError */

@@ -1,6 +1,5 @@
 /** The path of a completion from request to response, for both surfaces and every client format. */
 import { truncate } from "../../lib/truncate.ts";
-import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
 import { admit } from "../authenticate.ts";
 import type { RequestContext } from "../context.ts";
@@ -10,9 +9,8 @@ import type { Services } from "../services.ts";
 import { beginInBackground, followBegun } from "./background.ts";
 import { inOwnNames } from "./errors.ts";
 import { isIdentified } from "./identified.ts";
-import { logContent } from "./memories.ts";
 import { parseCall } from "./parse.ts";
-import { runCall, wholeOf } from "./run.ts";
+import { logContent, runCall, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
 import type { Surface } from "./surface.ts";
 import { newEnvelope, streamRules, writerFor } from "./writer.ts";
@@ -37,10 +35,11 @@ export async function createCompletion(
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
   const writer = writerFor(protocol, call, newEnvelope(services, context, protocol, request.model));
-  context.setIdleTimeout(idleTimeoutOf(request, writer.streamType === undefined ? streams.keepAliveSeconds : 0));
+  const isStream = request.stream === true;
+  const keepsAlive = isStream && writer.streamType === undefined;
+  context.setIdleTimeout(keepsAlive ? idleTimeoutOf(streams.keepAliveSeconds) : 0);
   const scope: CallScope = { services, context, surface, caller, call, source, writer };
   const { signal } = context.request;
-  const isStream = request.stream === true;
   const background = protocol.stored?.isBackground(call.options) === true ? protocol.stored : undefined;
   if (background !== undefined) {
     const begun = await inOwnNames(writer, beginInBackground(scope, background, signal));
@@ -69,6 +68,5 @@ function abortedWith(signal: AbortSignal): AbortController {
  * The connection's idle timeout in seconds; 0: none. A stream with keep-alive comments that makes no progress has lost its client;
  * without comments, and for plain answers, silence is normal.
  */
-function idleTimeoutOf(request: ChatRequest, keepAliveSeconds: number): number {
-  return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
-}
+export const idleTimeoutOf = (keepAliveSeconds: number): number =>
+  keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;

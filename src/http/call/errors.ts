@@ -1,12 +1,12 @@
 /** Errors of a call: how they are logged, and the places that they name. */
+import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { UpstreamError } from "../../upstream/answer.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "../error-fields.ts";
-import { isInClientsPlace, type ownPlaces } from "../own-places.ts";
 import type { Services } from "../services.ts";
 import type { Writer } from "./writer.ts";
 
-/** What is refused behind `parse` names the place as the client knows it. */
+/** Names the place of errors found behind `parse` as the client knows it. */
 export function inOwnNames<T>({ ownPath }: Writer, answering: Promise<T>): Promise<T> {
   if (ownPath === undefined) return answering;
   return answering.catch((error) => {
@@ -15,7 +15,7 @@ export function inOwnNames<T>({ ownPath }: Writer, answering: Promise<T>): Promi
   });
 }
 
-/** What a provider refuses names the place in the caller's own messages and tools, in the inner form. */
+/** Names the place of a provider's refusals in the caller's own messages and tools, in the inner form. */
 export function inOwnPlaces<T>(ownPlace: ReturnType<typeof ownPlaces>, calling: Promise<T>): Promise<T> {
   if (ownPlace === undefined) return calling;
   return calling.catch((error) => {
@@ -30,3 +30,44 @@ export function describeFailure({ live }: Services, failure: UpstreamError | Api
     ? describeError(failure, "failure")
     : describeUpstreamError(failure, errorObjectIn(failure.body), live.config.log.content);
 }
+
+type Lists = Pick<ChatRequest, "messages" | "tools">;
+
+const indexed = /^(messages|tools)\[(\d+)\](.*)$/s;
+
+/**
+ * @param sent holds the messages and tools of `asked`, in their order, beside others; it is not kept
+ * @returns the caller's path for one of `sent`: that of the list, where the place is not the caller's; undefined where they
+ *   are the same
+ */
+export function ownPlaces(asked: Lists, sent: Lists): ((path: string) => string) | undefined {
+  const messages = indexesOf(asked.messages, sent.messages);
+  const tools = indexesOf(asked.tools, sent.tools);
+  if (messages === undefined && tools === undefined) return undefined;
+  return (path) =>
+    path.replace(indexed, (same, list: "messages" | "tools", index: string, rest: string) => {
+      const own = list === "messages" ? messages : tools;
+      if (own === undefined) return same;
+      const at = own[Number(index)] ?? -1;
+      return at < 0 ? list : `${list}[${at}]${rest}`;
+    });
+}
+
+/** @returns for each of the longer list its index in the other one, -1 where it is not there; undefined where nothing is added */
+function indexesOf(asked: readonly unknown[] = [], sent: readonly unknown[] = []): number[] | undefined {
+  if (sent.length <= asked.length) return undefined;
+  let next = 0;
+  const indexes = sent.map((one) => (one === asked[next] ? next++ : -1));
+  return next === asked.length ? indexes : undefined;
+}
+
+const ofClient = new WeakSet<ApiError>();
+
+/** @returns the error, whose place is said as the client knows it and is not to be translated */
+export function inClientsPlace(error: ApiError): ApiError {
+  ofClient.add(error);
+  return error;
+}
+
+/** Checks whether `inClientsPlace` marked the error. */
+export const isInClientsPlace = (error: ApiError): boolean => ofClient.has(error);

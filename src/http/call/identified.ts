@@ -6,11 +6,11 @@ import { ApiError } from "../../protocols/errors.ts";
 import type { ParsedCall } from "../../protocols/protocol.ts";
 import { parsedBytes } from "../../protocols/source.ts";
 import type { Answer, Producer } from "../../upstream/answer.ts";
-import { nextAttempt } from "../attempts.ts";
+import { nextAttempt } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
 import type { CallScope } from "./scope.ts";
 
-/** What tells a request from others of the same service-request-id. */
+/** The parts of a request that distinguish it from others of the same service-request-id. */
 export type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller" | "source"> & {
   readonly call: Pick<ParsedCall<unknown>, "identity"> & { readonly request: Pick<ChatRequest, "model"> };
 };

@@ -7,7 +7,7 @@ import type { Call, NativeBody, NativeRoute } from "../../providers/provider.ts"
 import type { NativeCall } from "../../upstream/call.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Conversation } from "../conversation.ts";
-import { inClientsPlace } from "../own-places.ts";
+import { inClientsPlace } from "./errors.ts";
 import type { CallScope } from "./scope.ts";
 import type { PersonaChange, Plan } from "./surface.ts";
 
@@ -39,7 +39,7 @@ export function nativeCall(
   if (earlier !== undefined && said === undefined) return undefined;
   const planned = nativeChange(plan, route, upstreamCall);
   if (planned === undefined) return undefined;
-  // What is made in the background is followed here: the upstream's connection is the call.
+  // A background answer is followed here: the upstream's connection is the call.
   const isBackground = protocol.stored?.isBackground(call.options) === true;
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
   const change: NativeChange = { ...planned, fields, earlier: said };
@@ -63,7 +63,7 @@ export function nativeCall(
   };
 }
 
-/** Whether its tools alone keep it from being translated. */
+/** Checks whether its tools alone keep it from being translated. */
 const isNativeByTools = ({ nativeOnly, nativeTools }: ParsedCall<unknown>): boolean =>
   nativeOnly === undefined && nativeTools !== undefined;
 

@@ -1,16 +1,16 @@
-/** Parses the body of a call in its client format, with the stored answers that it refers to. */
-
+/** Parses the body of a call in its client format, with the stored answers and the prompt that it refers to. */
 import type { Caller } from "../../auth/keys.ts";
+import type { SurfaceName } from "../../config/config.ts";
 import type { Holder } from "../../conversations/conversations.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import type { EarlierAnswers, ParsedCall, Protocol } from "../../protocols/protocol.ts";
+import type { EarlierAnswers, ParsedCall, Prompt, Protocol } from "../../protocols/protocol.ts";
 import type { Source } from "../../protocols/source.ts";
 import { labelsOf } from "../../usage/labels.ts";
 import type { RequestContext } from "../context.ts";
 import { holderOf } from "../conversation.ts";
 import { checkMetadata, checkPlain } from "../plain-values.ts";
-import { withPrompt } from "../prompt.ts";
 import type { Services } from "../services.ts";
 import type { Surface } from "./surface.ts";
 
@@ -29,7 +29,8 @@ export async function parseCall(
   checkPlain("model", parsed.request.model);
   checkMetadata(parsed.request.metadata);
   context.labels = labelsOf(context.labels.client, parsed.request, services.live.config.usage.metadata);
-  return withPrompt(name, parsed, protocol.prompt?.(parsed.options));
+  const prompt = protocol.prompt?.(parsed.options);
+  return prompt === undefined ? parsed : withPrompt(name, parsed, prompt);
 }
 
 /** The most earlier answers that one request may refer to: each is read from the store. */
@@ -51,4 +52,29 @@ async function earlierAnswers(
     }
   }
   return found;
+}
+
+/** @returns the call, which only an upstream of its format can answer where it names a template. @throws ApiError */
+export function withPrompt<Options>(
+  surface: SurfaceName,
+  call: ParsedCall<Options>,
+  prompt: Prompt,
+): ParsedCall<Options> {
+  const { model } = call.request;
+  if (surface === "gateway") {
+    // The parser takes it for the model's name where there is none.
+    if (model === prompt.id) throw ApiError.missingField("model");
+    const message =
+      "prompt: this model's provider keeps no templates. Call a persona on the orchestrator by prompt.id.";
+    return { ...call, nativeOnly: call.nativeOnly ?? ApiError.unsupported("prompt", message) };
+  }
+  if (model !== prompt.id) {
+    const names = `prompt.id names '${truncate(prompt.id)}', and model '${truncate(model)}'`;
+    throw ApiError.invalidValue("prompt.id", `${names}: one of them is enough, or both must be the same persona.`);
+  }
+  if (prompt.version != null) {
+    const message = `'${truncate(prompt.id)}' has no versions: leave prompt.version out.`;
+    throw ApiError.invalidValue("prompt.version", message);
+  }
+  return call;
 }

@@ -1,9 +1,10 @@
-/** Runs a planned call: once for a service-request-id, on its targets in turn, with what is recorded of each attempt. */
+/** Plans and runs a call: once for a service-request-id, on its targets in turn, with what is recorded of each attempt. */
+import type { Caller } from "../../auth/keys.ts";
 import { withEndCallback } from "../../lib/flow.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
-import type { CompletionBody } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import type { Protocol } from "../../protocols/protocol.ts";
+import type { Protocol, StoredForm } from "../../protocols/protocol.ts";
 import { parsedBytes } from "../../protocols/source.ts";
 import type { Call } from "../../providers/provider.ts";
 import { type Answer, type EventSource, isUpstreamError, type WholeAnswer } from "../../upstream/answer.ts";
@@ -11,22 +12,17 @@ import type { CallOptions } from "../../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../../upstream/fallback.ts";
 import type { Target } from "../../upstream/target.ts";
 import { requestMeter } from "../../usage/text-meter.ts";
-import { attemptTarget, nextAttempt } from "../attempts.ts";
 import { chatBounds, isHeldToBudgets } from "../bounds.ts";
-import { CallRecorder } from "../call-observer.ts";
+import { attemptAt, CallRecorder, nextAttempt, type Remember } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
-import type { Conversation } from "../conversation.ts";
-import { ownPlaces } from "../own-places.ts";
-import { jsonAnswer } from "../respond.ts";
+import { type Conversation, openConversation, type Shown } from "../conversation.ts";
+import { checkNamedModels, namedUpstream } from "../named.ts";
 import type { Services } from "../services.ts";
-import { describeFailure, inOwnPlaces } from "./errors.ts";
+import { describeFailure, inOwnPlaces, ownPlaces } from "./errors.ts";
 import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts";
-import { logContent, memoriesOf, restoreThinkingState } from "./memories.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
-import { type Planned, planCall } from "./plan.ts";
 import type { CallScope } from "./scope.ts";
-import type { Surface } from "./surface.ts";
-import type { Writer } from "./writer.ts";
+import type { Plan, Surface } from "./surface.ts";
 
 /** Runs the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
 export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> {
@@ -59,14 +55,15 @@ export async function whileRetained(
   }
 }
 
-function planAndCall(scope: CallScope, signal: AbortSignal): Promise<Answer<EventSource>> {
-  return planCall(scope).then(
-    (planned) => callPlanned(scope, planned, signal),
-    (error) => {
-      recordRefusal(scope, error);
-      throw error;
-    },
-  );
+async function planAndCall(scope: CallScope, signal: AbortSignal): Promise<Answer<EventSource>> {
+  let planned: Planned;
+  try {
+    planned = await planCall(scope);
+  } catch (error) {
+    recordRefusal(scope, error);
+    throw error;
+  }
+  return callPlanned(scope, planned, signal);
 }
 
 /** Writes the line of a request that was refused before any upstream was asked. */
@@ -113,15 +110,17 @@ function callUpstream(
   let ownPlace: ReturnType<typeof ownPlaces>;
   const targets: Target[] = [];
   for (const planned of plan.targets) {
-    const target = withFormat(planned, writer.protocol.name);
+    // Chat completions are the inner form, in which a provider may pass on what it does not know.
+    const { name: clientFormat } = writer.protocol;
+    const target = clientFormat === "chat" ? planned : { ...planned, call: { ...planned.call, clientFormat } };
     const held = plan.upstreamMayHold ? conversation.heldUpstream(target) : target;
     if (targets.length === 0) ownPlace = ownPlaces(request, held.call.request);
     targets.push(restoreThinkingState(services, caller, held));
   }
   // A fallback target, or storing the exchange, needs the request for longer.
   const isSentOnce = targets.length === 1 && !plan.store;
-  const onSent = isSentOnce ? releaseOf(context) : undefined;
-  const completion = completionOf(writer);
+  // Bound, as a closure from here would hold the request until the answer is there.
+  const onSent = isSentOnce ? context.forgetBody.bind(context) : undefined;
   const inputBytes = parsedBytes(source);
   const isHeld = isHeldToBudgets(services, context, caller);
   const optionsFor = (target: Target): CallOptions => {
@@ -135,23 +134,18 @@ function callUpstream(
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
-    const bounds = chatBounds(
-      isHeld,
-      source,
-      request,
-      whollySaid(call, conversation),
-      native !== undefined,
-      namedBytes,
-    );
-    const attempt = nextAttempt(context, caller, request.model, attemptTarget(context, target), bounds);
-    const accounts = { attempt, input: requestMeter(call.request, inputBytes) };
-    const observer = new CallRecorder(services, context, target, accounts, memories);
+    const bounds = isHeld
+      ? chatBounds(source, request, whollySaid(call, conversation), native !== undefined, namedBytes)
+      : undefined;
+    const attempt = attemptAt(context, caller, request.model, target, bounds);
+    const input = requestMeter(call.request, inputBytes);
+    const observer = new CallRecorder(services, context, attempt, { input }, memories);
     return {
       form,
       native,
       answerId: writer.envelope.id,
       encoder: writer.encoder,
-      completion,
+      completion: writer.completion,
       signal,
       observer,
       onSent,
@@ -182,18 +176,68 @@ function whollySaid(call: Call, { whole: { messages } }: Conversation): Call {
   return call.upstreamResponseId === undefined ? call : { ...call, request: { ...call.request, messages } };
 }
 
-/** Chat completions are the inner form, in which a provider may pass on what it does not know. */
-function withFormat(target: Target, clientFormat: string): Target {
-  return clientFormat === "chat" ? target : { ...target, call: { ...target.call, clientFormat } };
-}
-
-/** Its closure does not hold the request, as it lives until the answer is there. */
-const releaseOf = (context: RequestContext) => () => context.forgetBody();
-
-/** Its closure does not hold the request either. */
-const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(writer.whole(body));
-
 export function wholeOf(answered: Answer): WholeAnswer {
   if (answered.kind === "whole") return answered;
   throw new Error("a stream in place of a plain answer");
+}
+
+export type Planned = {
+  readonly plan: Plan;
+  readonly conversation: Conversation;
+  /** The size of what the call names in a provider's own store. */
+  readonly namedBytes: number;
+};
+
+/** @throws ApiError before anything is called */
+export async function planCall(scope: CallScope): Promise<Planned> {
+  const { services, context, surface, caller, call, source, writer } = scope;
+  const { stored } = writer.protocol;
+  const shown = stored && shownBy(scope, stored);
+  const conversation = await openConversation(services, context, caller, surface.name, call.request, shown);
+  const plan = surface.plan(services, caller, conversation.whole, source);
+  for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
+  const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
+  const namedBytes = typeof naming === "number" ? naming : await naming;
+  if (plan.store) await conversation.checkStorage();
+  return { plan, conversation, namedBytes };
+}
+
+/** Writes the exchange as it is kept where the client's format has stored answers of its own. */
+function shownBy({ writer, call: { options }, source }: CallScope, stored: StoredForm<unknown>): Shown {
+  const { protocol, envelope, whole } = writer;
+  const unique = envelope.id.slice(protocol.answerIdPrefix.length);
+  return {
+    format: protocol.name,
+    leading: stored.leading(options),
+    isBegun: stored.isBackground(options),
+    items: () => stored.items(source.parsed, unique),
+    answer: (completion, passed) =>
+      (passed === undefined ? undefined : stored.answerIn(passed)) ?? (whole(completion) as JsonObject),
+  };
+}
+
+const scopeOf = (caller: Caller, target: Target) => `${caller.keyId} ${target.account.name} ${target.call.model}`;
+
+/** Restores the thinking state that a client's library stripped from the history. */
+function restoreThinkingState(services: Services, caller: Caller, target: Target): Target {
+  const request = services.replayMemory.restore(scopeOf(caller, target), target.call.request);
+  return request === target.call.request ? target : { ...target, call: { ...target.call, request } };
+}
+
+/** Stores thinking state of the whole answer. It matters only where tools may be called. */
+function memoriesOf(services: Services, caller: Caller, target: Target): Remember[] {
+  if (target.call.request.tools === undefined) return [];
+  const scope = scopeOf(caller, target);
+  return [
+    (whole) =>
+      services.replayMemory.remember(
+        scope,
+        whole.choices.map((choice) => choice.message),
+      ),
+  ];
+}
+
+/** Logs content where `log.content` is set, as text, so that the log redacts keys in it. */
+export function logContent({ logFields }: RequestContext, name: "messages" | "choices", content: unknown): void {
+  logFields[name] = JSON.stringify(content);
 }

@@ -1,4 +1,4 @@
-/** What one completion call knows of itself, from the parsed request on. */
+/** The state of one completion call, from the parsed request on. */
 import type { Caller } from "../../auth/keys.ts";
 import type { ParsedCall } from "../../protocols/protocol.ts";
 import type { Source } from "../../protocols/source.ts";

@@ -12,11 +12,11 @@ import type { Services } from "../services.ts";
 export type Plan = {
   /** The targets to call, in order of preference. */
   readonly targets: readonly Target[];
-  /** Whether to store the exchange. */
+  /** True where the exchange is stored. */
   readonly store: boolean;
-  /** Whether the upstream may store the conversation too. */
+  /** True where the upstream may store the conversation too. */
   readonly upstreamMayHold: boolean;
-  /** What a persona changes in the request, for upstreams that get the client's own body. Absent: nothing. */
+  /** Returns a persona's changes of the request, for upstreams that get the client's own body. Absent: nothing. */
   readonly change?: () => PersonaChange;
 };
 
@@ -25,7 +25,7 @@ export type PersonaChange = Pick<NativeChange, "before" | "fields">;
 /** The differences between the two surfaces. */
 export interface Surface {
   readonly name: SurfaceName;
-  /** Whether callers see an upstream's errors in its own words. */
+  /** True where callers see an upstream's errors in its own words. */
   readonly showsUpstream: boolean;
   /**
    * @param request with the messages of the conversation it continues

@@ -2,9 +2,10 @@
 import type { CompletionBody, Envelope } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EventEncoder, NativeEncoder, ParsedCall, Protocol } from "../../protocols/protocol.ts";
+import type { WholeAnswer } from "../../upstream/answer.ts";
 import type { RequestContext } from "../context.ts";
 import { errorObjectIn } from "../error-fields.ts";
-import type { StreamRules } from "../respond.ts";
+import { jsonAnswer, type StreamRules } from "../respond.ts";
 import type { Services } from "../services.ts";
 
 import type { Surface } from "./surface.ts";
@@ -13,21 +14,25 @@ export type Writer = {
   readonly protocol: Protocol;
   readonly envelope: Envelope;
   readonly whole: (answer: CompletionBody) => object;
+  /** The same, as it is sent. */
+  readonly completion: (answer: CompletionBody) => WholeAnswer;
   readonly encoder: () => EventEncoder;
   /** Present where the format can be passed on as it comes. */
   readonly nativeEncoder: (() => NativeEncoder) | undefined;
-  /** Of a stream that is no event stream. */
+  /** The media type of a stream that is no event stream. */
   readonly streamType: string | undefined;
-  /** Of a path in the inner form; absent where the format has the same ones. */
+  /** Translates a path of the inner form; absent where the format has the same ones. */
   readonly ownPath: ((inner: string) => string) | undefined;
 };
 
 /** Does not take the request, and neither does `streamRules`: their closures live as long as the stream. */
 export function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope): Writer {
+  const whole: Writer["whole"] = (answer) => protocol.completion(answer, envelope, options);
   return {
     protocol,
     envelope,
-    whole: (answer) => protocol.completion(answer, envelope, options),
+    whole,
+    completion: (answer) => jsonAnswer(whole(answer)),
     encoder: () => protocol.encoder(envelope, options),
     nativeEncoder: protocol.native && (() => protocol.native!.encoder(envelope, options)),
     streamType: protocol.streamType?.(options),
@@ -64,13 +69,12 @@ export function newEnvelope(
   model: string,
 ): Envelope {
   let completed: number | undefined;
-  const now = () => Math.floor(clock.now() / 1000);
   return {
     id: `${answerIdPrefix}${uniqueId}`,
-    created: now(),
+    created: Math.floor(clock.now() / 1000),
     model,
     completed() {
-      completed ??= now();
+      completed ??= Math.floor(clock.now() / 1000);
       return completed;
     },
   };

@@ -65,7 +65,7 @@ export type DescribedCall = Pick<
   Operation,
   "summary" | "description" | "body" | "examples" | "response" | "responseDescription" | "links" | "also" | "parameters"
 > & {
-  /** Of the operation, behind the surface's. */
+  /** The operation's name behind the surface's. */
   readonly name: string;
   readonly errorForm?: ErrorForm;
   /** An example of the event stream. */

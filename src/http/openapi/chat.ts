@@ -57,7 +57,7 @@ const together = [
   either(Type.Object({ logprobs: Type.Literal(true) }), absent("top_logprobs")),
 ];
 
-/** What an assistant's message must say, one way or another. Members that are empty say nothing. */
+/** Requires that an assistant's message says something, in any of its members. Empty ones say nothing. */
 const { content, refusal, function_call, tool_calls } = AssistantMessage.properties;
 const AssistantSpeaks = {
   ...AssistantMessage,
@@ -114,7 +114,7 @@ export function describeCompletion(surface: SurfaceName): Record<string, unknown
   });
 }
 
-/** What can be done with an answer that was stored. */
+/** Links to the operations on an answer that was stored. */
 const linksFrom = (surface: SurfaceName) =>
   Object.fromEntries(
     ["Get", "Update", "Messages", "Delete"].map((what) => [

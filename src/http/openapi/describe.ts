@@ -19,7 +19,7 @@ export type Operation = {
   /** Members that are objects are asked for as `name[key]=value`. */
   readonly query?: TObject;
   readonly body?: TSchema;
-  /** Whether a request without a body is taken as one with `{}`. */
+  /** True where a request without a body is taken as one with `{}`. */
   readonly bodyIsOptional?: boolean;
   readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
   /** Parameters in headers, and those that no schema of the route checks, in OpenAPI's form. */
@@ -29,13 +29,13 @@ export type Operation = {
   readonly media?: string;
   /** Headers of the answer beside those that every answer may have. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What else it may be answered in. */
+  /** Other media that it may be answered in. */
   readonly also?: Media;
-  /** Where an answer's parts lead, in OpenAPI's form. */
+  /** Links from an answer's parts, in OpenAPI's form. */
   readonly links?: Readonly<Record<string, unknown>>;
-  /** Of its own, beside those that any route may answer with. */
+  /** Statuses of its own errors, beside those that any route may answer with. */
   readonly errors?: readonly number[];
-  /** What errors may come in. Default: our own form alone. */
+  /** Media that errors may come in. Default: our own form alone. */
   readonly errorContent?: Media;
   /** Answers that are no error of the usual form, by their status. */
   readonly others?: Readonly<Record<string, Answer>>;

@@ -8,10 +8,10 @@ import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file
 import { buildInfo } from "../../build-info.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
+import type { Host } from "../context.ts";
 import { openRoutes } from "../ops.ts";
 import { pageHeaders } from "../respond.ts";
 import { basePath, type Description } from "../routes.ts";
-import type { Host } from "../serve.ts";
 import { surfaceRoutes } from "../surface-routes.ts";
 
 const keySchemes = Object.fromEntries(

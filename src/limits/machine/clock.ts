@@ -3,7 +3,7 @@
  * offset is stored in a file beside the windows.
  *
  * - While the machine runs it follows the machine's boot clock, in every process.
- * - After a reboot the wall clock tells for how long the machine was down, if it went forward. If it went back, no time has
+ * - After a reboot the wall clock shows for how long the machine was down, if it went forward. If it went back, no time has
  *   passed: a caller over its limit waits for a minute at most.
  * - Without a boot clock every start of a process counts as a reboot.
  *
@@ -13,7 +13,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { mapFile, replaceFile } from "../../lib/mapped-file.ts";
 
 const format = 0x5457_4331;
-/** How often the time is written to the file, for the next boot to continue from. */
+/** The interval at which the time is written to the file, for the next boot to continue from. */
 const saveIntervalMs = 100;
 /** The largest time of a Date: a file with larger numbers is damaged. */
 const maxMs = 8.64e15;

@@ -24,9 +24,9 @@ export type MachineLimits = {
 export type MachineLimitsOptions = {
   readonly clock: Clock;
   readonly log: Logger;
-  /** How many processes share the limits. */
+  /** The number of processes that share the limits. */
   readonly processes: number;
-  /** Whether this process removes the files of idle keys. */
+  /** True where this process removes the files of idle keys. */
   readonly isSweeper: boolean;
 };
 
@@ -38,12 +38,12 @@ const firstSweepMs = 60_000;
 const sweepEveryMs = 3_600_000;
 /** Callers tracked in memory; beyond it the least recently used is dropped. */
 const maxTracked = 20_000;
-/** How many keys' files stay mapped. */
+/** The number of keys' files that stay mapped. */
 const maxMapped = 10_000;
 /** Retries when the table is replaced meanwhile. */
 const maxTries = 10;
 
-/** Where files can't be mapped, as on Windows, all is counted in memory. */
+/** Counts in memory where files can't be mapped, as on Windows. */
 export function openMachineLimits(dataFolder: string, options: MachineLimitsOptions): MachineLimits {
   const { clock, processes } = options;
   const addresses = partOf(new MemoryLimiter(clock, maxTracked), processes);

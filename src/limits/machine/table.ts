@@ -26,7 +26,7 @@ const hitsAt = headAt + 1;
 const frozenBit = 0x8000_0000;
 const headMask = 0x7fff_ffff;
 
-/** Whether a hit was counted, and the head after it. */
+/** The result of a hit: whether it was counted, and the head after it. */
 export type Hit = { readonly allowed: boolean; readonly head: number };
 
 /** A table for limits below this is one page of memory. */
@@ -39,10 +39,7 @@ export function capacityFor(limit: number): number {
   return capacity;
 }
 
-/** @param time milliseconds of any size */
-const wrapped = (time: number): number => time | 0;
-
-/** @param tick the time now, wrapped */
+/** @param tick the time now modulo 2^32 */
 function isWithin(time: number, tick: number): boolean {
   const age = (tick - time) | 0;
   return time !== 0 && age < windowMs && age > -windowMs;
@@ -52,7 +49,7 @@ export class WindowTable {
   readonly #words: Int32Array;
   readonly capacity: number;
   readonly #mask: number;
-  /** How many hits were in the window at the latest look. */
+  /** The number of hits in the window at the latest look. */
   #found = 0;
 
   private constructor(words: Int32Array, capacity: number) {
@@ -84,7 +81,7 @@ export class WindowTable {
     return isWhole ? new WindowTable(words, capacity) : undefined;
   }
 
-  /** Whether it counts no more hits. */
+  /** True where it counts no more hits. */
   get isFrozen(): boolean {
     return this.#rawHead() < 0;
   }
@@ -97,7 +94,7 @@ export class WindowTable {
    */
   hit(limit: number, now: number): Hit | undefined {
     const words = this.#words;
-    const tick = wrapped(Math.floor(now));
+    const tick = Math.floor(now) | 0;
     for (let passes = 0; passes <= this.capacity; passes += 1) {
       const head = this.#rawHead();
       if (head < 0) return undefined;
@@ -116,14 +113,14 @@ export class WindowTable {
 
   /** The time for a hit now: never before the previous hit's, and never zero. */
   #timeAfter(hit: number, now: number): number {
-    const tick = wrapped(Math.ceil(now));
+    const tick = Math.ceil(now) | 0;
     const previous = this.#timeOf(hit);
     return (isWithin(previous, tick) && ((tick - previous) | 0) < 0 ? previous : tick) || 1;
   }
 
   /** @returns how many hits before `head` are in the window */
   count(now: number, head = this.head): number {
-    const tick = wrapped(Math.floor(now));
+    const tick = Math.floor(now) | 0;
     for (;;) {
       const count = this.#search(tick, head, this.#intactBefore(head));
       // Hits that were counted during the search must not be among them.
@@ -131,7 +128,7 @@ export class WindowTable {
     }
   }
 
-  /** How many indexes before `head` no later hit can have overwritten. */
+  /** The number of indexes before `head` that no later hit can have overwritten. */
   #intactBefore(head: number): number {
     return Math.max(0, this.#mask - ((this.head - head) & headMask));
   }
@@ -154,7 +151,7 @@ export class WindowTable {
   /** @returns the hit's time on the scale of `now` */
   timeOf(hit: number, now: number): number {
     const whole = Math.floor(now);
-    return whole - ((wrapped(whole) - this.#timeOf(hit)) | 0);
+    return whole - ((whole - this.#timeOf(hit)) | 0);
   }
 
   /** The number of the next hit. */
@@ -162,10 +159,10 @@ export class WindowTable {
     return this.#rawHead() & headMask;
   }
 
-  /** Whether it has had no hit for so long. */
+  /** Checks that it has had no hit for so long. */
   isIdleFor(ms: number, now: number): boolean {
     const time = this.#timeOf(this.head - 1);
-    const age = (wrapped(Math.floor(now)) - time) | 0;
+    const age = (Math.floor(now) - time) | 0;
     return time === 0 || age <= -windowMs || age >= ms;
   }
 

@@ -1,0 +1,180 @@
+/** Checks the names in a request: models, by aliases too and beside its own `model`, and things of a provider's own store. A key may name nothing that it may not use. */
+import { type Caller, mayUseModel } from "../auth/keys.ts";
+import type { SurfaceName } from "../config/config.ts";
+import type { KeySurface } from "../config/surfaces.ts";
+import type { JsonObject } from "../lib/json/json.ts";
+import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import { truncate } from "../lib/truncate.ts";
+import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { generateContent } from "../protocols/generate-content/generate-content.ts";
+import type { Protocol } from "../protocols/protocol.ts";
+import type { Source } from "../protocols/source.ts";
+import type { Target } from "../upstream/target.ts";
+import { inClientsPlace } from "./call/errors.ts";
+import { holderOf } from "./conversation.ts";
+import type { Services } from "./services.ts";
+
+/** @returns `<namespace>/<name>` of an alias; any other name as it is */
+export function standsFor({ live }: Pick<Services, "live">, name: string): string {
+  return live.aliases.find(name) ?? name;
+}
+
+/** A key is for a model by either of its names: who may use what an alias stands for may use the alias, and the other way round. */
+export function mayUseNamed(caller: Caller, asked: string, meant: string): boolean {
+  return mayUseModel(caller, asked) || (meant !== asked && mayUseModel(caller, meant));
+}
+
+/** Checks whether a key may use every model of the provider, so that nothing needs to be looked at. */
+export function isFree({ models }: Caller, account: string): boolean {
+  for (const glob of models)
+    if (glob.indexOf("*") === glob.length - 1 && `${account}/`.startsWith(glob.slice(0, -1))) return true;
+  return false;
+}
+
+/**
+ * @param permission what the key must have been given to name any
+ * @param isRenamed the places that are named anew on their way up, beside the body's own `model`
+ * @throws ApiError model_not_allowed, naming the place; invalid_value for what can be read in two ways
+ */
+export function checkNamedModels(
+  caller: Caller,
+  account: string,
+  permission: KeySurface,
+  source: Source,
+  isRenamed: (path: readonly PathPart[]) => boolean = () => false,
+): void {
+  const isPermitted = caller.surfaces.has(permission);
+  if (isPermitted && isFree(caller, account)) return;
+  refuseDoubledWithin(source);
+  findModels(source.parsed, [], (name, path) => {
+    if ((path.length === 1 && path[0] === "model") || isRenamed(path)) return;
+    const id = `${account}/${name.replace(/^models\//, "")}`;
+    if (!isPermitted || !mayUseModel(caller, id))
+      throw inClientsPlace(ApiError.modelNotAllowed(name).at(formatPath(path)));
+  });
+}
+
+/** Servers differ in whether they heed a name's case, and its underscores. */
+const plainName = (name: string) => name.toUpperCase().toLowerCase().replace(/[_-]/g, "");
+
+/**
+ * Sources: https://openrouter.ai/docs/features/model-routing, https://openrouter.ai/docs/guides/features/presets,
+ * https://platform.openai.com/docs/guides/tools-image-generation, https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview,
+ * https://console.groq.com/docs/compound, https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data,
+ * https://docs.sglang.io/docs/advanced_features/lora
+ */
+const naming =
+  /models?(?:id|name)?s?$|^fallbacks?$|^preset$|^engines?$|^deployment(?:id|name)?$|^(?:lora|adapter)s?(?:path|id|name)?s?$/;
+
+/** Members that hold text or declarations, in which a name means something else. */
+const content: ReadonlySet<string> = new Set([
+  ...["messages", "input", "contents", "content", "system", "systeminstruction", "instructions", "prompt", "documents"],
+  ...["metadata", "variables", "responseformat", "schema", "responseschema", "responsejsonschema", "function"],
+  ...[
+    "functions",
+    "inputexamples",
+    "inputschema",
+    "parametersjsonschema",
+    "functiondeclarations",
+    "format",
+    "grammar",
+    "logitbias",
+  ],
+]);
+
+type Visit = (name: string, path: readonly PathPart[]) => void;
+
+function findModels(value: JsonObject, path: readonly PathPart[], visit: Visit): void {
+  // The parameters of a function that is said flat, as Responses says it.
+  const declares = value["type"] === "function" || value["type"] === "custom";
+  for (const name of Object.keys(value)) {
+    const plain = plainName(name);
+    if (content.has(plain) || (declares && plain === "parameters")) continue;
+    walk(value[name], [...path, name], naming.test(plain), visit);
+  }
+}
+
+function walk(value: unknown, path: readonly PathPart[], isNaming: boolean, visit: Visit): void {
+  if (typeof value === "string") {
+    if (isNaming) visit(value, path);
+  } else if (Array.isArray(value)) {
+    for (const [at, one] of value.entries()) walk(one, [...path, at], isNaming, visit);
+  } else if (typeof value === "object" && value !== null) {
+    if (!isNaming) findModels(value as JsonObject, path, visit);
+    else for (const [name, one] of Object.entries(value)) walk(one, [...path, name], true, visit);
+  }
+}
+
+/** Cached content may be as long as a model can read: https://ai.google.dev/gemini-api/docs/long-context */
+const cachedTokens = 1_000_000;
+const cacheNames = ["cachedContent", "cached_content"];
+
+/**
+ * @returns how many bytes, or tokens, the named things stand for
+ * @throws ApiError surface_not_allowed, invalid_value or storage_unavailable
+ */
+export function namedUpstream(
+  services: Services,
+  caller: Caller,
+  surface: SurfaceName,
+  protocol: Protocol,
+  targets: readonly Target[],
+  source: Source,
+): number | Promise<number> {
+  if (protocol.upstreamItems === undefined && !mayNameCached(source, targets)) return 0;
+  return foundUpstream(services, caller, surface, protocol, targets, source);
+}
+
+function mayNameCached({ parsed }: Source, targets: readonly Target[]): boolean {
+  for (const name of cacheNames) {
+    if (parsed[name] != null) return true;
+    for (const { call } of targets) if (call.extras[name] != null) return true;
+  }
+  return false;
+}
+
+async function foundUpstream(
+  services: Services,
+  caller: Caller,
+  surface: SurfaceName,
+  protocol: Protocol,
+  targets: readonly Target[],
+  source: Source,
+): Promise<number> {
+  const { parsed } = source;
+  const speaks = (format: string) => (target: Target) =>
+    target.provider.kind === "remote" && target.provider.native?.(format, target.call) !== undefined;
+  const isCached = ({ call: { extras } }: Target) =>
+    cacheNames.some((name) => parsed[name] != null || extras[name] != null);
+  const cached = targets.some((target) => isCached(target) && speaks(generateContent.name)(target)) ? cachedTokens : 0;
+  if (cached > 0 && !caller.surfaces.has("raw")) {
+    const place = cacheNames.find((name) => parsed[name] != null) ?? "cached_content";
+    throw inClientsPlace(ApiError.surfaceNotAllowed("raw", place));
+  }
+  if (protocol.upstreamItems === undefined || !targets.some(speaks(protocol.name))) return cached;
+  refuseDoubledWithin(source);
+  const named = protocol.upstreamItems(parsed);
+  if (named.length === 0) return cached;
+  return cached + (await itemBytes(services, caller, surface, protocol, named));
+}
+
+async function itemBytes(
+  { conversations }: Services,
+  caller: Caller,
+  surface: SurfaceName,
+  { name }: Protocol,
+  named: readonly { readonly id: string; readonly answer: string | undefined; readonly path: string }[],
+): Promise<number> {
+  const holder = holderOf(caller, surface);
+  let sum = 0;
+  for (const { id, answer, path } of named) {
+    const bytes = await conversations.itemBytes(holder, id, answer, name);
+    if (bytes === undefined) {
+      const message = `${path}: no item '${truncate(id)}' is kept here; send the item itself.`;
+      throw inClientsPlace(ApiError.invalidValue(path, message));
+    }
+    sum += bytes;
+  }
+  return sum;
+}
