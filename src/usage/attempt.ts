@@ -1,6 +1,6 @@
 /** One attempt to answer a request, as the accounts know it. */
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { CallEnd, LedgerLine } from "../store/usage.ts";
+import type { CallEnd } from "../store/usage.ts";
 import type { Labels } from "./labels.ts";
 
 /** Known before anything is sent. */
@@ -117,17 +117,7 @@ export interface UsageEntry {
   settle(outcome: Outcome): void;
 }
 
-/** What has a say before an attempt: budgets. Whatever it reserves ends with the attempt's line, when the ledger has it. */
-export interface UsageGate {
-  /**
-   * Sets aside what the attempt is estimated to cost.
-   * @param line as it stands in the ledger if nobody lives to end it
-   * @param signal ends a wait for room; then it rejects with ClientDisconnected
-   * @returns undefined where nothing applies to it. Rejects with ApiError where that is not left
-   */
-  reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<Reserved> | undefined;
-}
-
+/** What budgets set aside for an attempt; it ends with the attempt's line, when the ledger has it. */
 export type Reserved = {
   /** Whether the store knows of the call from here on. */
   readonly isStored: boolean;

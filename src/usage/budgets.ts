@@ -19,7 +19,7 @@ import type {
   Reserved,
   TokenWindow,
 } from "../store/usage.ts";
-import type { Attempt, AttemptBounds, Reserved as GateReserved, UsageGate } from "./attempt.ts";
+import type { Attempt, AttemptBounds, Reserved as GateReserved } from "./attempt.ts";
 import { BudgetQueue } from "./budget-queue.ts";
 import { BudgetRules, type Payer, type Rule } from "./budget-rules.ts";
 import { budgetId, budgetStates, leftOf } from "./budget-states.ts";
@@ -61,7 +61,7 @@ const heldRetrySeconds = 3;
 /** For how long it is known what was spent in a day or a month. */
 const keptMs = 400 * 24 * hourMs;
 
-export class Budgets implements UsageGate {
+export class Budgets {
   readonly #tools: BudgetTools;
   readonly #queue: BudgetQueue<Asked>;
   #rows: readonly BudgetRow[] = [];
@@ -150,6 +150,9 @@ export class Budgets implements UsageGate {
   }
 
   /**
+   * Sets aside what the call is estimated to cost.
+   * @param line as it stands in the ledger if nobody lives to end it
+   * @param signal ends a wait for room; then it rejects with ClientDisconnected
    * @returns undefined where nothing applies to the call. Rejects with ApiError insufficient_quota, rate_limit_exceeded,
    * model_without_price or storage_unavailable
    */

@@ -5,7 +5,8 @@ import { billed, type Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
-import type { Attempt, Outcome, Reserved, Seen, UsageEntry, UsageGate } from "./attempt.ts";
+import type { Attempt, Outcome, Reserved, Seen, UsageEntry } from "./attempt.ts";
+import type { Budgets } from "./budgets.ts";
 import { countedOf, noTokens } from "./counts.ts";
 import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
@@ -26,7 +27,7 @@ export type UsageTools = {
 export class UsageRecorder {
   readonly #tools: UsageTools;
   /** Budgets: they must agree before an attempt. */
-  gate: UsageGate | undefined;
+  gate: Budgets | undefined;
   /** Estimates under way. */
   readonly #estimates = new Set<Promise<void>>();
 

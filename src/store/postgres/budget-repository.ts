@@ -6,9 +6,8 @@ import { budgetRows } from "../shared/budget-rows.ts";
 import type { BudgetRepository, Reserved, Spending } from "../usage.ts";
 import { CallAccounts } from "./call-accounts.ts";
 import type { HeldCalls } from "./held-calls.ts";
-import type { QueryPool } from "./query-pool.ts";
+import type { Pools } from "./query-pool.ts";
 
-export type BudgetPools = { readonly path: QueryPool; readonly background: QueryPool };
 export type BudgetTools = {
   readonly calls: HeldCalls;
   /** Whether windows go by the callers' clocks, which then must be one; else they go by the server's. */
@@ -20,10 +19,7 @@ type Decision = Omit<Reserved, "tokens"> & {
   readonly tokens?: { readonly used: number; readonly emptyMs: number; readonly waitMs: number | null };
 };
 
-export function budgetRepository(
-  { path, background }: BudgetPools,
-  { calls, hasOneClock }: BudgetTools,
-): BudgetRepository {
+export function budgetRepository({ path, background }: Pools, { calls, hasOneClock }: BudgetTools): BudgetRepository {
   const accounts = new CallAccounts(path);
   return {
     ...budgetRows(background),

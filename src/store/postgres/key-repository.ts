@@ -3,7 +3,7 @@ import { afterChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { StorageError } from "../storage-error.ts";
 import type { KeyRepository, KeyRow } from "../store.ts";
-import type { QueryPool } from "./query-pool.ts";
+import type { Pools, QueryPool } from "./query-pool.ts";
 
 export type KeyVersion = {
   /** What was learned last. @throws StorageError where that is too long ago */
@@ -14,13 +14,7 @@ export type KeyVersion = {
   catchUp(): Promise<void>;
 };
 
-export type KeyPools = {
-  /** For what calls may wait for. */
-  readonly path: QueryPool;
-  readonly background: QueryPool;
-};
-
-export function postgresKeys(pools: KeyPools, place: string, version: KeyVersion): KeyRepository {
+export function postgresKeys(pools: Pools, place: string, version: KeyVersion): KeyRepository {
   const keys: KeyRepository = {
     ...keyRepository(pools, place),
     insertFirst: (row, beforeCommit) => insertFirst(pools.background, row, beforeCommit),

@@ -6,7 +6,7 @@ import { type RunRecords, runRecords } from "../shared/run-records.ts";
 import type { CallId, FinishedCall, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store.ts";
 import type { Holder } from "./holder.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
-import type { QueryPool } from "./query-pool.ts";
+import type { Pools } from "./query-pool.ts";
 
 /** Selected beside a record. */
 const more = `,
@@ -38,10 +38,9 @@ const claimOld = `with claimed as (
   gone as (delete from troupe.kept_events where call = (select call from claimed) and run = $8::text)
   ${claimed}`;
 
-export type RunPools = { readonly path: QueryPool; readonly background: QueryPool };
 const released = `delete from troupe.kept_calls where ${identified} and state = 'running'`;
 
-export function runRepository({ path, background }: RunPools, holder: Holder): RunRepository & RunRecords {
+export function runRepository({ path, background }: Pools, holder: Holder): RunRepository & RunRecords {
   const records = runRecords<{ readonly isAlive: boolean }>({
     ...{ path, background, more, joined: "k.call = e.call and k.run = e.run" },
     owner: () => holder.id,

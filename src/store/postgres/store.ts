@@ -19,12 +19,12 @@ import { postgresConversations } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { Holder } from "./holder.ts";
-import { type KeyPools, type KeyVersion, postgresKeys } from "./key-repository.ts";
+import { type KeyVersion, postgresKeys } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { isCurrent, migrate, ownVersion } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
-import { QueryPool } from "./query-pool.ts";
+import { type Pools, QueryPool } from "./query-pool.ts";
 import { runRepository } from "./run-repository.ts";
 import { postgresWindows } from "./windows.ts";
 
@@ -327,7 +327,7 @@ class KeyPoll implements KeyVersion {
 }
 
 function maintenanceOf(
-  { path, background: pool }: KeyPools,
+  { path, background: pool }: Pools,
   runs: Pick<RunRecords, "removeExpired" | "totals">,
   place: string,
   holder: Holder,
