@@ -2,7 +2,7 @@ import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "./errors.ts";
 
 /** `<namespace>/<name>`, apart and together. Only the first slash splits: upstream names may hold more. */
-export type ModelId = { namespace: string; name: string };
+type ModelId = { namespace: string; name: string };
 
 /** @returns undefined when there is no slash, or nothing on one side of it */
 export function parseModelId(id: string): ModelId | undefined {

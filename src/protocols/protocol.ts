@@ -86,7 +86,7 @@ export interface NativeEncoder {
 }
 
 /** Frames a stream whose events are passed on as something else than events. */
-export interface NativeFraming {
+interface NativeFraming {
   /** @param data of the next event, as it came */
   event(data: string): string;
   /** Adds what stands behind the last one. */

@@ -9,7 +9,7 @@ import { JsonScan } from "../lib/json/scan.ts";
 export const sealFamilies = ["anthropic", "google", "openai", "xai", "openrouter"] as const;
 export type SealFamily = (typeof sealFamilies)[number];
 
-export type Seal = { readonly family: SealFamily; readonly content: unknown };
+type Seal = { readonly family: SealFamily; readonly content: unknown };
 
 const prefix = "trp1.";
 const form = /^trp1\.([a-z]+)\.([\w-]+)$/;

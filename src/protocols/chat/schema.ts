@@ -49,7 +49,7 @@ const LegacyFunctionCall = Open({ name: Type.String({ minLength: 1 }), arguments
 const name = Nullable(Type.String());
 const text = Type.Union([Type.String(), Type.Array(TextPart, { minItems: 1 })]);
 
-export const DeveloperMessage = Open({ role: Type.Literal("developer"), content: text, name });
+const DeveloperMessage = Open({ role: Type.Literal("developer"), content: text, name });
 export const SystemMessage = Open({ role: Type.Literal("system"), content: text, name });
 export const UserMessage = Open({
   role: Type.Literal("user"),
@@ -211,7 +211,6 @@ export type FilePart = Static<typeof FilePart>;
 export type UserPart = Static<typeof UserPart>;
 export type Message = Static<typeof Message>;
 export type SystemMessage = Static<typeof SystemMessage>;
-export type DeveloperMessage = Static<typeof DeveloperMessage>;
 export type UserMessage = Static<typeof UserMessage>;
 /** State that continues a thought in the next turn, in the fields that clients and other gateways already carry. */
 type ReplayState = {
@@ -268,7 +267,7 @@ export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[
 export const billed: unique symbol = Symbol("billed");
 
 /** Counts of an upstream beyond the public form, because it bills them otherwise. */
-export type Billed = {
+type Billed = {
   /** Tokens written to a cache that holds them for an hour. */
   cacheWrite1h?: number;
   /** Cached tokens that are audio. */

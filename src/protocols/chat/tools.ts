@@ -48,3 +48,14 @@ export function argumentsIn(written: string): JsonObject | undefined {
   if (written.trim() === "") return {};
   return objectOf(isTooDeep(written) ? undefined : parseJson(written));
 }
+
+type Custom = { readonly name: string; readonly description?: string | null; readonly format?: unknown };
+
+/** A tool with free text as a function of one text. A grammar can only be asked for. */
+export function customAsFunction({ name, description, format }: Custom) {
+  const isGrammar = isObject(format) && format["type"] !== "text";
+  const grammar = isGrammar ? `The input must follow this grammar: ${JSON.stringify(format)}` : "";
+  const words = [description ?? "", grammar].filter((text) => text !== "").join("\n\n");
+  const parameters = { type: "object" as const, properties: { input: { type: "string" } }, required: ["input"] };
+  return { name, ...(words !== "" && { description: words }), parameters };
+}

@@ -12,7 +12,7 @@ import { BatchEmbedBody, type Content, EmbedContentBody } from "./schema.ts";
 import { inOneSpelling } from "./spelling.ts";
 
 /** Texts to be embedded, in the words of OpenAI's format. */
-export type Embedding = { readonly input: string[]; readonly dimensions?: number };
+type Embedding = { readonly input: string[]; readonly dimensions?: number };
 
 /** @param body as it was sent @throws ApiError invalid_value, missing_field or unsupported_parameter */
 export function embeddingOf(body: JsonObject, isBatch: boolean): Embedding {

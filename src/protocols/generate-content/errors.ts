@@ -27,7 +27,7 @@ export const googleStatuses: Readonly<Record<string, number>> = {
 
 const wordByStatus = inverted(googleStatuses);
 
-export function wordOfStatus(status: number): string {
+function wordOfStatus(status: number): string {
   const known = ownMember(wordByStatus, status === 529 ? "503" : String(status));
   return known ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL");
 }
@@ -53,7 +53,7 @@ const statusByWord: Readonly<Record<string, number>> = {
 };
 
 /** The status of an error within a stream. The official client raises those alone whose code is one of HTTP's. */
-export function statusOfFields({ code, status, type }: ErrorFields): number {
+function statusOfFields({ code, status, type }: ErrorFields): number {
   const known = [code, status].find((one) => typeof one === "number" && one >= 400 && one < 600);
   if (known !== undefined) return known as number;
   const word = [status, code, type].find((one) => typeof one === "string" && Object.hasOwn(statusByWord, one));

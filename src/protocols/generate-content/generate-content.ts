@@ -14,7 +14,7 @@ import { checkGenerateContent, countedPrompt, innerRequest } from "./request.ts"
 import { generateContentBody } from "./response.ts";
 import { eventFraming, type Framing, GenerateContentEncoder, ListFraming } from "./stream.ts";
 
-export type GenerateContentOptions = Shown & {
+type GenerateContentOptions = Shown & {
   /** A stream is one JSON list, and no event stream. */
   readonly list: boolean;
   readonly places: Places;

@@ -2,6 +2,7 @@
 import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
 import type { NativeOnly } from "../native-only.ts";
+import { orderOf } from "./facts.ts";
 import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";
 import type { ContentBlock, MessagesBody, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from "./schema.ts";
 import { ReturnedThinking } from "./thinking.ts";
@@ -113,7 +114,8 @@ function assistantMessages(content: readonly ContentBlock[]): Message[] {
       layout.push("thinking");
     }
   }
-  const unusual = !isUsualOrder(layout);
+  // Thoughts, then texts, then calls.
+  const unusual = !/^t*x*u*$/.test(orderOf(layout));
   const said = unusual ? texts.map(({ text }) => text).join("") : spoken(texts);
   const fields = thinking.fields(unusual ? layout : undefined);
   const tool_calls = uses.map((use) => thinking.sign(toolCall(use)));
@@ -133,12 +135,6 @@ function isRedacted(block: ContentBlock, thinking: ReturnedThinking): boolean {
 
 const spoken = (texts: readonly TextBlock[]): AssistantMessage["content"] | undefined =>
   texts.length === 0 ? undefined : (contentOf(texts.map(textPart)) as AssistantMessage["content"]);
-
-/** Thoughts, then texts, then calls. */
-function isUsualOrder(layout: readonly (string | number)[]): boolean {
-  const kinds = layout.map((entry) => (entry === "thinking" ? "t" : entry === "tool_use" ? "u" : "x"));
-  return /^t*x*u*$/.test(kinds.join(""));
-}
 
 function toolCall({ id, name, input, ...block }: ToolUseBlock): ToolCall {
   const called = { name, arguments: JSON.stringify(input ?? {}) };

@@ -3,7 +3,7 @@ import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/
 import { inverted, ownMember } from "../../lib/own-member.ts";
 import { billedAs, type ChunkBody, type FinishReason, type Usage } from "../chat/schema.ts";
 
-export type StopFields = {
+type StopFields = {
   readonly stop_reason: string | null;
   readonly stop_sequence: string | null;
   readonly stop_details: JsonObject | null;

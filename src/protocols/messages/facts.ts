@@ -18,3 +18,7 @@ const ownTiers: Readonly<Record<string, string>> = { ...inverted(askedTiers), st
 
 export const innerTier = (tier: string): string => ownMember(askedTiers, tier) ?? tier;
 export const ownTier = (tier: string): string | undefined => ownMember(ownTiers, tier);
+
+/** The order of a turn's blocks, a letter for each: thought (t), text (x), or use of a tool (u). @param layout texts by their lengths */
+export const orderOf = (layout: readonly (string | number)[]): string =>
+  layout.map((entry) => (entry === "thinking" ? "t" : entry === "tool_use" ? "u" : "x")).join("");

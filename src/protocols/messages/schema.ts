@@ -99,7 +99,7 @@ const Thinking = Type.Union([
 const OutputFormat = Tagged("json_schema", { schema: object });
 
 /** The fields of a prompt, which can be counted too. */
-export const PromptFields = {
+const PromptFields = {
   model: Type.String({
     minLength: 1,
     maxLength: 256,

@@ -9,11 +9,11 @@ import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallD
 import { refuseOtherKinds } from "../function-calls.ts";
 import { isCut } from "./ending.ts";
 import { itemId, type OutputType } from "./ids.ts";
-import { type MessageState, type Sealed, sealedCall, sealedImage, sealedState } from "./state.ts";
+import { type MessageState, sealedCall, sealedImage, sealedState } from "./state.ts";
 import { type CallersTool, freeTextIn, type ToolNames } from "./tools.ts";
 
 /** @param fields of the event, beside its type and its number */
-export type Announce = (type: string, fields: JsonObject) => void;
+type Announce = (type: string, fields: JsonObject) => void;
 
 type TextPart = { type: "output_text"; text: string; annotations: JsonObject[]; logprobs: TokenLogprob[] };
 type RefusalPart = { type: "refusal"; refusal: string };
@@ -92,10 +92,8 @@ export class Output {
   /** Closes what is open. */
   finish(reason: FinishReason): void {
     while (this.#held.length > 0) {
-      const held = this.#held;
-      this.#held = [];
       this.#close("completed");
-      for (const one of held) this.#take(one);
+      this.#release();
     }
     if (this.#details.length > 0) this.#seal({ reasoning_details: wholeDetails(this.#details) });
     this.#close(isCut(reason, this.hasRefused) ? "incomplete" : "completed");
@@ -162,11 +160,11 @@ export class Output {
     for (const one of sealedState({ ...state, thinking_blocks: blocks })) this.#addSeal(one);
   }
 
-  #addSeal(sealed: Sealed): void {
-    if (this.#sealed.has(sealed.encrypted_content)) return;
-    this.#sealed.add(sealed.encrypted_content);
+  #addSeal(sealed: string): void {
+    if (this.#sealed.has(sealed)) return;
+    this.#sealed.add(sealed);
     const open = this.#open?.kind === "reasoning" ? this.#open : this.#openReasoning();
-    this.#closeReasoning(open, "completed", sealed.encrypted_content);
+    this.#closeReasoning(open, "completed", sealed);
   }
 
   #text(text: string, given: readonly TokenLogprob[]): void {
@@ -197,7 +195,7 @@ export class Output {
       const part = type === "refusal" ? { type, refusal: "" } : { type, text: "", annotations: [], logprobs: [] };
       open.parts.push(part);
       open.isPartOpen = true;
-      this.#announce("response.content_part.added", { ...inPart(open), part: copied(part) });
+      this.#announce("response.content_part.added", { ...inPart(open), part: { ...part } });
     }
     return open;
   }
@@ -371,10 +369,6 @@ const imageForm = /^data:image\/([a-z]{1,16})[^,]{0,64},/;
 
 const placed = ({ id, at }: Open) => ({ item_id: id, output_index: at });
 const inPart = (open: OpenMessage) => ({ ...placed(open), content_index: open.parts.length - 1 });
-
-function copied(part: TextPart | RefusalPart): JsonObject {
-  return { ...part };
-}
 
 function message(status: string, content: readonly (TextPart | RefusalPart)[]): JsonObject {
   return { type: "message", status, role: "assistant", content };

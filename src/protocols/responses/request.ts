@@ -11,7 +11,7 @@ import { optionsOf, type ResponsesOptions } from "./options.ts";
 import { formatSchemas, RequestFields } from "./schema.ts";
 import { innerChoice, innerTools, ToolNames } from "./tools.ts";
 
-export type ParsedRequest = {
+type ParsedRequest = {
   readonly request: ChatRequest;
   readonly options: ResponsesOptions;
   readonly nativeOnly: NativeOnly;

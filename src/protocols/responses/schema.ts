@@ -123,7 +123,6 @@ const NamespaceTool = Tagged("namespace", {
 /** Tools by their type. */
 export const toolSchemas = { function: FunctionTool, custom: CustomTool, namespace: NamespaceTool } as const;
 export type FunctionTool = Static<typeof FunctionTool>;
-export type CustomTool = Static<typeof CustomTool>;
 const Tool = Type.Union([...Object.values(toolSchemas), otherThan(Object.keys(toolSchemas))] as TSchema[]);
 
 export const choiceSchemas = {

@@ -10,10 +10,7 @@ import { isSeal, seal } from "../seal.ts";
 import { type Reasoning, reasoningOf, textsOf, thoughtsOf } from "./reasoning.ts";
 
 /** A call's own state, as the inner form has it. */
-export type CallState = { extra_content?: Record<string, unknown> };
-
-/** A reasoning item's content as far as it is state. */
-export type Sealed = { readonly encrypted_content: string };
+type CallState = { extra_content?: Record<string, unknown> };
 
 /** The ids of xAI's reasoning hold a UUID, OpenAI's do not. */
 const xaiId = /^rs_[0-9a-f]{8}-[0-9a-f]{4}-/;
@@ -99,34 +96,34 @@ export class TurnState {
 export type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };
 
 /** @returns what has to come back, one for each reasoning item that is to carry it */
-export function sealedState({ thinking_blocks, extra_content, reasoning_details }: MessageState): Sealed[] {
-  const sealed: Sealed[] = [];
+export function sealedState({ thinking_blocks, extra_content, reasoning_details }: MessageState): string[] {
+  const sealed: string[] = [];
   const layout = objectOf(extra_content?.["anthropic"])?.["layout"];
   const blocks = thinking_blocks ?? [];
   if (blocks.length > 0 || layout !== undefined) {
     const content = { blocks, ...(layout !== undefined && { layout }) };
-    sealed.push({ encrypted_content: seal("anthropic", content) });
+    sealed.push(seal("anthropic", content));
   }
   const details = listOf(reasoning_details);
-  if (details.length > 0) sealed.push({ encrypted_content: seal("openrouter", { details }) });
+  if (details.length > 0) sealed.push(seal("openrouter", { details }));
   const google = objectOf(extra_content?.["google"]);
-  if (google !== undefined) sealed.push({ encrypted_content: seal("google", { message: google }) });
+  if (google !== undefined) sealed.push(seal("google", { message: google }));
   // Native reasoning too, as the item's id is ours, by which a caller may refer to it, and the maker wants its own back.
   for (const name of natives) {
     const entries = listOf(objectOf(extra_content?.[name])?.["reasoning"]).flatMap(reasoningOf);
-    sealed.push(...entries.map((entry) => ({ encrypted_content: seal(name, entry) })));
+    sealed.push(...entries.map((entry) => seal(name, entry)));
   }
   return sealed;
 }
 
 /** @returns the state on a call, sealed; undefined where there is none */
-export function sealedCall(id: string, extra_content: unknown): Sealed | undefined {
+export function sealedCall(id: string, extra_content: unknown): string | undefined {
   const google = objectOf(objectOf(extra_content)?.["google"]);
-  return google && { encrypted_content: seal("google", { calls: { [id]: google } }) };
+  return google && seal("google", { calls: { [id]: google } });
 }
 
 /** The same on an image. @param id its item's */
-export function sealedImage(id: string, extra_content: unknown): Sealed | undefined {
+export function sealedImage(id: string, extra_content: unknown): string | undefined {
   const google = objectOf(objectOf(extra_content)?.["google"]);
-  return google && { encrypted_content: seal("google", { images: { [id]: google } }) };
+  return google && seal("google", { images: { [id]: google } });
 }

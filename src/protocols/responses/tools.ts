@@ -7,11 +7,12 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
+import { customAsFunction } from "../chat/tools.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { refuseKind } from "./check.ts";
-import { type CustomTool, choiceSchemas, type FunctionTool, type RequestFields, toolSchemas } from "./schema.ts";
+import { choiceSchemas, type FunctionTool, type RequestFields, toolSchemas } from "./schema.ts";
 
 /** A tool as its caller knows it. */
 export type CallersTool = { readonly kind: "function" | "custom"; readonly name: string; readonly namespace?: string };
@@ -67,7 +68,7 @@ function shortened(name: string, text: string): string {
   return `${name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxName - mark.length - 1)}_${mark}`;
 }
 
-export type InnerTools = {
+type InnerTools = {
   readonly tools: Tool[];
   /** The place of each of them in the request. */
   readonly places: string[];
@@ -95,7 +96,9 @@ export function innerTools(tools: RequestFields["tools"], names: ToolNames, nati
 
 function innerTool(tool: { type: string }, path: readonly PathPart[], names: ToolNames, namespace?: string): Tool {
   if (tool.type === "function") return functionTool(checked(toolSchemas.function, tool, path), names, namespace);
-  return customTool(checked(toolSchemas.custom, tool, path), names, namespace);
+  const custom = checked(toolSchemas.custom, tool, path);
+  const name = names.innerName(custom.name, namespace);
+  return { type: "function", function: customAsFunction({ ...custom, name }) };
 }
 
 /**
@@ -114,20 +117,6 @@ function functionTool(
       ...(description != null && { description }),
       parameters: parameters ?? { type: "object", properties: {} },
       ...(strict != null && { strict }),
-    },
-  };
-}
-
-function customTool({ name, description, format }: CustomTool, names: ToolNames, namespace?: string): Tool {
-  const isGrammar = format != null && (format as JsonObject)["type"] !== "text";
-  const grammar = isGrammar ? `The input must follow this grammar: ${JSON.stringify(format)}` : "";
-  const words = [description ?? "", grammar].filter((text) => text !== "").join("\n\n");
-  return {
-    type: "function",
-    function: {
-      name: names.innerName(name, namespace),
-      ...(words !== "" && { description: words }),
-      parameters: { type: "object", properties: { input: { type: "string" } }, required: ["input"] },
     },
   };
 }

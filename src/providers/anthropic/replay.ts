@@ -7,6 +7,7 @@ import type { ContentBlockParam } from "@anthropic-ai/sdk/resources/messages";
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { Annotation, AnswerMessage, AssistantMessage, ThinkingBlock } from "../../protocols/chat/schema.ts";
+import { orderOf } from "../../protocols/messages/facts.ts";
 import { textBlocks } from "./parts.ts";
 
 /** A text is given by its length within the whole content. */
@@ -14,6 +15,9 @@ type LayoutEntry = "thinking" | "tool_use" | number;
 
 /** The name of these blocks in other gateways' in `reasoning_details`. */
 const detailFormat = "anthropic-claude-v1";
+
+/** Thoughts, then one text, then calls: what is assumed where nothing else is said. */
+const usualOrder = /^t*x?u*$/;
 
 /** Collects what an answer leaves for the next turn, block by block in the upstream's order. */
 export class ReplayTrace {
@@ -45,7 +49,7 @@ export class ReplayTrace {
   /** Empty when there is nothing to add to the message. */
   fields(): Pick<AnswerMessage, "annotations" | "thinking_blocks" | "extra_content"> {
     const blocks = this.#thinking;
-    const unusual = blocks.length > 0 && !isUsualOrder(this.#layout);
+    const unusual = blocks.length > 0 && !usualOrder.test(orderOf(this.#layout));
     return {
       ...(this.#annotations.length > 0 && { annotations: this.#annotations }),
       ...(blocks.length > 0 && { thinking_blocks: blocks }),
@@ -64,12 +68,6 @@ export class ReplayTrace {
     const range = { start_index: this.#length, end_index: this.#length + length };
     this.#annotations.push({ type: "url_citation", url_citation: { ...range, url, title: textOf(title) ?? "" } });
   }
-}
-
-/** Thoughts, then one text, then calls: what is assumed where nothing else is said. */
-function isUsualOrder(layout: readonly LayoutEntry[]): boolean {
-  const kinds = layout.map((entry) => (entry === "thinking" ? "t" : entry === "tool_use" ? "u" : "x"));
-  return /^t*x?u*$/.test(kinds.join(""));
 }
 
 /** The thinking blocks that an assistant message carries, in whichever field its client sent them back. */

@@ -3,9 +3,9 @@
  * Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools
  */
 import type { Tool, ToolChoice } from "@anthropic-ai/sdk/resources/messages";
-import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import type { ChatRequest, Tool as PublicTool } from "../../protocols/chat/schema.ts";
-import { toolName } from "../../protocols/chat/tools.ts";
+import { customAsFunction, toolName } from "../../protocols/chat/tools.ts";
 import { refuseType } from "../tool-types.ts";
 import type { OutputPlan } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
@@ -49,7 +49,10 @@ function allowedTools({ tools = [], tool_choice }: ChatRequest): readonly Placed
 
 /** @throws ApiError unsupported_parameter for a type that is neither a function nor custom */
 function encodeTool({ tool, path }: Placed, rules: AnthropicRules): Tool {
-  if (tool.type === "custom") return encodeCustomTool(tool);
+  if (tool.type === "custom") {
+    const { parameters, ...named } = customAsFunction(tool.custom);
+    return { ...named, input_schema: parameters, ...cacheMarker(tool) };
+  }
   if (tool.type !== "function") return refuseType(tool.type, path);
   const { name, description, parameters, strict } = tool.function;
   const closed = strict === true && rules.structured_output ? closedSchema(inputSchema(parameters)) : undefined;
@@ -66,20 +69,6 @@ function encodeTool({ tool, path }: Placed, rules: AnthropicRules): Tool {
 function inputSchema(parameters: JsonObject | null | undefined): JsonObject {
   if (parameters == null) return { type: "object", properties: {} };
   return parameters["type"] === undefined ? { type: "object", ...parameters } : parameters;
-}
-
-/** Free text is one string property here; a grammar can only be asked for. */
-function encodeCustomTool(tool: Extract<PublicTool, { type: "custom" }>): Tool {
-  const { name, description } = tool.custom;
-  const format = objectOf((tool.custom as JsonObject)["format"]);
-  const grammar = format?.["type"] === "grammar" ? `The input must follow this grammar: ${JSON.stringify(format)}` : "";
-  const words = [description ?? "", grammar].filter((text) => text !== "").join("\n\n");
-  return {
-    name,
-    ...(words !== "" && { description: words }),
-    input_schema: { type: "object", properties: { input: { type: "string" } }, required: ["input"] },
-    ...cacheMarker(tool),
-  };
 }
 
 function encodeChoice(request: ChatRequest, rules: AnthropicRules): ToolChoice | undefined {
