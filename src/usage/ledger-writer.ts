@@ -38,9 +38,8 @@ export class LedgerWriter {
   #journal: LedgerJournal | undefined | null = null;
   /** Calls under way. */
   readonly #begun = new Set<LedgerLine>();
-  /** Of them those that the store is yet to know of: of the time since the last write, and of the one before. */
-  #young = new Set<LedgerLine>();
-  #older = new Set<LedgerLine>();
+  /** Of them those that the store is yet to know of, with when they began; a monotonic reading. */
+  readonly #unknown = new Map<LedgerLine, number>();
   /** Whether all lines that wait are noted. */
   #areNoted = true;
   readonly #waiting: LedgerLine[] = [];
@@ -80,7 +79,7 @@ export class LedgerWriter {
     this.#begun.add(line);
     this.#note(line);
     if (!this.#isShared || isStored) return;
-    this.#young.add(line);
+    this.#unknown.set(line, this.#clock.monotonic());
     this.#later();
   }
 
@@ -88,7 +87,7 @@ export class LedgerWriter {
   push(line: LedgerLine, begun?: LedgerLine): void {
     if (begun !== undefined) {
       this.#begun.delete(begun);
-      if (!this.#young.delete(begun)) this.#older.delete(begun);
+      this.#unknown.delete(begun);
     }
     if (this.#waiting.length >= maxWaiting) {
       this.counts.lost += 1;
@@ -168,8 +167,12 @@ export class LedgerWriter {
 
   async #write(): Promise<void> {
     // A call that ends within a quarter of a second is in the store by its line alone.
-    const begun = [...this.#older];
-    if (this.#waiting.length === 0 && begun.length === 0 && this.#young.size === 0) return;
+    const until = this.#clock.monotonic() - everyMs;
+    const begun = [...this.#unknown].flatMap(([line, at]) => (at <= until ? [line] : []));
+    if (this.#waiting.length === 0 && begun.length === 0) {
+      if (this.#unknown.size > 0) this.#later();
+      return;
+    }
     try {
       this.#journal?.beginWrite(this.#begun);
       // What comes meanwhile waits for others again: a few lines cost nearly as much as a batch.
@@ -179,7 +182,7 @@ export class LedgerWriter {
         const batch = this.#waiting.slice(0, Math.min(left, batchSize));
         const notes = begun.splice(0, batchSize);
         const { spending } = await this.#ledger.append(batch, notes);
-        for (const line of notes) this.#older.delete(line);
+        for (const line of notes) this.#unknown.delete(line);
         this.#waiting.splice(0, batch.length);
         left -= batch.length;
         this.counts.written += batch.length;
@@ -190,10 +193,8 @@ export class LedgerWriter {
       this.#isFailing = false;
       this.#journal?.endWrite();
       if (this.#waiting.length === 0) this.#areNoted = true;
-      for (const line of this.#young) this.#older.add(line);
-      this.#young = new Set();
       if (this.#waiting.length >= batchSize) this.#soon();
-      else if (this.#older.size > 0) this.#later();
+      else if (this.#unknown.size > 0) this.#later();
     } catch (error) {
       this.counts.failures += 1;
       if (!this.#isFailing) {

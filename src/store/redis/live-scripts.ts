@@ -19,7 +19,7 @@ redis.call('PEXPIRE', ${inbox}, ${liveTimes.listensMs})
 `;
 
 /** Keys: the inbox, the owner's name if there is one. Arguments: the node. */
-export const listenScript = `${shebang}${notify("KEYS[1]", "'beat'", "'1'")}
+export const listenScript = `${shebang}${notify("KEYS[1]", "'heartbeat'", "'1'")}
 if KEYS[2] then redis.call('SET', KEYS[2], ARGV[1], 'PX', ${liveTimes.listensMs}) end
 return 1
 `;
