@@ -59,7 +59,7 @@ export function modelPage(models: readonly Model[], query: URLSearchParams): Mod
   const text = query.get("limit") ?? defaultLimit;
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > maxLimit) {
-    throw ApiError.invalidValue("limit", `limit must be an integer from 1 to ${maxLimit}.`);
+    throw ApiError.invalidValue("limit", `limit must be a whole number from 1 to ${maxLimit}.`);
   }
   const after = place(models, query, "after_id");
   const before = place(models, query, "before_id");
