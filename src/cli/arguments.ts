@@ -40,7 +40,7 @@ export const orNone =
 
 export type OrNone = number | "none";
 
-/** Those that are given, null for none: commander takes null for an option without a value. */
+/** Changes that are given, null for none: commander takes null for an option without a value. */
 export function changesFrom(given: Readonly<Record<string, OrNone | undefined>>): Record<string, number | null> {
   const changes = Object.entries(given).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value === "none" ? null : value] as const],

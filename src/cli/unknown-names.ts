@@ -11,7 +11,7 @@ import type { Context } from "./context.ts";
 
 type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
 
-/** Those that are built in or stand in the configuration, set up or not. */
+/** Names of providers that are built in or stand in the configuration, set up or not. */
 function knownProviders({ config, origins }: LoadedConfig): ReadonlySet<string> {
   const inFile = [...origins.keys()].flatMap((path) => /^providers\.([\w-]+)$/.exec(path)?.[1] ?? []);
   return new Set([...providers.map(({ name }) => name), ...config.providers.map(({ name }) => name), ...inFile]);

@@ -23,7 +23,7 @@ export class Aliases {
     this.#globs = globs;
   }
 
-  /** Those without a `*`, which can be listed: the name and what it stands for. */
+  /** Aliases without a `*`, which can be listed: the name and what it stands for. */
   list(): [name: string, target: string][] {
     return [...this.#exact];
   }

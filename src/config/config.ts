@@ -73,7 +73,7 @@ export type Config = Omit<Settings, "listen" | "data" | "store" | "personas" | "
   readonly store?: StoreConfig;
   /** The folder of personas. Those compiled into the executable take the place of one that nobody named and that holds none. */
   readonly personas: { readonly folder: string; readonly isNamed: boolean };
-  /** Those that are set up, each name once. */
+  /** Providers that are set up, each name once. */
   readonly providers: readonly ProviderConfig[];
   /** Absent: nobody is alerted. */
   readonly alerts?: AlertsConfig;

@@ -38,7 +38,7 @@ export function listenersFrom(listen: NonNullable<ConfigFile["listen"]>, context
   return moved.map(({ names, listener }) => ({ ...listener, surfaces: names ?? defaultSurfaces(listener) }));
 }
 
-/** Who names no surfaces can manage keys from this machine, and from no other. */
+/** Surfaces of a listener that names none: keys can be managed from this machine, and from no other. */
 const defaultSurfaces = (listener: Pick<ListenerConfig, "address">): readonly ServedSurface[] =>
   isLoopback(listener) ? surfaceNames : modelSurfaces;
 

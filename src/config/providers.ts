@@ -27,7 +27,7 @@ type ProviderContext = {
 /** A provider's entry in the file. */
 type Entry = Partial<Filled<typeof ProviderFile>>;
 
-/** Those of the file in its order, then those of the environment. */
+/** The providers of the file in its order, then those of the environment. */
 export function providersFrom(
   file: Readonly<Record<string, ProviderFile>>,
   context: ProviderContext,

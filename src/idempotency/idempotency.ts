@@ -63,7 +63,7 @@ export class Idempotency {
   readonly #pending: PendingWrites;
   /** Background writes, awaited by `close`. */
   readonly #writes = new Set<Promise<void>>();
-  /** When the leases were last renewed, or it was tried; a monotonic reading. */
+  /** The time at which the leases were last renewed, or it was tried; a monotonic reading. */
   #renewedAt = 0;
   #cancelTick: (() => void) | undefined;
   #closed = false;

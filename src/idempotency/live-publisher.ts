@@ -26,7 +26,7 @@ const maxEventBytes = 64 * 1024;
 const maxStreamBytes = 256 * 1024;
 /** A server that loses the stream again and again, within one try to publish. */
 const maxBegins = 4;
-/** Who reads asks again more often than that. */
+/** Time without a question after which nobody reads: readers ask more often than that. */
 const askedForMs = liveTimes.keptMs - 10_000;
 
 export class LivePublisher {

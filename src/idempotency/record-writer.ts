@@ -13,7 +13,7 @@ import { interrupted, tooLarge } from "./run-errors.ts";
 export type RecordRules = {
   /** Maximum bytes of a stored answer. */
   readonly recordBytes: number;
-  /** When an answer that finishes now expires, in Unix milliseconds. */
+  /** Expiry of an answer that finishes now, in Unix milliseconds. */
   expiresAt(): number;
 };
 

@@ -30,7 +30,7 @@ const maxPending = 1024 * 1024;
 /** In UTF-16 code units. A longer line is cut, as a lost one would be of no use. */
 const maxLineLength = 64 * 1024;
 const flushAfterMs = 50;
-/** So much is written at once: what is held for longer leaves the processor's cache, and costs more than the writing. */
+/** Size that is written at once: text that is held for longer leaves the processor's cache, and costs more than the writing. */
 const flushAtSize = 32 * 1024;
 
 /** The same log, with these fields in every line. */

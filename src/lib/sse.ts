@@ -13,7 +13,7 @@ export type SseEvent = {
   readonly id: string;
 };
 
-/** How the events of a stream stand behind one another in its bytes. */
+/** The framing of a stream's events in its bytes. */
 export type Framing = {
   /** Its content type. */
   readonly type: string;

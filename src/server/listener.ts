@@ -34,9 +34,9 @@ export class Listener {
   readonly config: ListenerConfig;
   readonly #services: Services;
   readonly #telemetry: Telemetry | undefined;
-  /** Those that listen, in the order of the kernel's reuseport group. */
+  /** Instances that listen, in the order of the kernel's reuseport group. */
   #listening: Instance[] = [];
-  /** Those that listen or drain. */
+  /** Instances that listen or drain. */
   readonly #instances = new Set<Instance>();
   #current: Instance;
   #certificate: Certificate | undefined;

@@ -323,7 +323,7 @@ function messageOf({ method, headers, body = [] }: HttpRequest, host: string, pa
   return typeof body === "string" && body.length <= maxJoined ? [head + body] : [head, ...pieces];
 }
 
-/** Those whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */
+/** Methods whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */
 const bodyMethods = new Set(["POST", "PUT", "PATCH"]);
 
 function sizeInBytes(pieces: Pieces): number {

@@ -80,7 +80,7 @@ export class JsonScan {
     return this.#keys;
   }
 
-  /** Those of the outermost object. */
+  /** Members of the outermost object. */
   get outerKeys(): number {
     return this.#outerKeys;
   }

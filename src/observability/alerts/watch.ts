@@ -9,7 +9,7 @@ export type BudgetState = {
   readonly period: string;
   readonly limit: number;
   readonly spent: number;
-  /** When it opens again; null: never by itself. */
+  /** The time at which it opens again; null: never by itself. */
   readonly resetsAt: string | null;
 };
 

@@ -4,7 +4,7 @@ import type { BuildInfo } from "../../build-info.ts";
 
 type Attribute = { readonly key: string; readonly value: unknown };
 
-/** Those that have a value. */
+/** Attributes of the names that have a value. */
 export function attributes(values: Readonly<Record<string, unknown>>): Attribute[] {
   return Object.entries(values).flatMap(([key, value]) => (value === undefined ? [] : [{ key, value: typed(value) }]));
 }
