@@ -163,11 +163,11 @@ export interface StreamDecoder {
   readonly finished: boolean;
   /** The latest event only repeats one that came: clients of the format are better off without it. */
   readonly isRepetition?: boolean;
-  /** True once the upstream said that it ended, but not how: `end` tells the answer's end, if nothing else comes until then. */
+  /** True once the upstream said that it ended, but not how: `end` gives the answer's end, if nothing else comes until then. */
   readonly closing?: boolean;
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId?: string | undefined;
-  /** The upstream's counts so far, where it tells before the answer's end: what a stream that breaks has cost. */
+  /** The upstream's counts so far, where it gives them before the answer's end: what a stream that breaks has cost. */
   readonly counted?: Usage | undefined;
 }
 

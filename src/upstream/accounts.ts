@@ -23,18 +23,18 @@ export class Accounts {
 
   /** @param providers every provider that is compiled in; local ones need no configuration */
   constructor(configured: readonly ProviderConfig[], providers: readonly Provider[]) {
-    const byDialect = new Map(providers.map((provider) => [provider.name, provider]));
+    const providersByName = new Map(providers.map((provider) => [provider.name, provider]));
     const bound = new Map<string, BoundAccount>();
     for (const provider of providers) if (provider.kind === "local") bound.set(provider.name, bindLocal(provider));
     for (const config of configured) {
-      const provider = byDialect.get(config.dialect);
+      const provider = providersByName.get(config.dialect);
       if (provider === undefined) throw new Error(`provider ${config.name}: there is no dialect '${config.dialect}'`);
       bound.set(config.name, bind(config, provider));
     }
     this.#byName = bound;
     this.catalog = {
       options: new Set(providers.flatMap((provider) => Object.keys(provider.extras.properties))),
-      namespaces: new Set([...byDialect.keys(), ...bound.keys()]),
+      namespaces: new Set([...providersByName.keys(), ...bound.keys()]),
     };
   }
 

@@ -99,8 +99,8 @@ export class UsageFinder {
       const counts = objectOf(found?.[name]);
       if (counts === undefined) continue;
       const known = objectOf(this.#counts?.[name]) ?? {};
-      const told = Object.fromEntries(Object.entries(counts).filter(([, value]) => value != null));
-      this.#counts = { ...this.#counts, ...besides(found!), [name]: { ...known, ...told } };
+      const reported = Object.fromEntries(Object.entries(counts).filter(([, value]) => value != null));
+      this.#counts = { ...this.#counts, ...besides(found!), [name]: { ...known, ...reported } };
     }
   }
 }
@@ -130,8 +130,8 @@ function usageIn(holder: JsonObject | undefined): Usage | undefined {
   if (usage["type"] === "duration") return withSeconds(noTokens, usage["seconds"]);
   // The Messages format alone has no total.
   if (!("total_tokens" in usage)) return messagesUsage(usage);
-  const { input_token_details: heard, ...told } = usage;
-  return withImageTokens(responsesCounts({ ...holder, usage: { input_tokens_details: heard, ...told } }));
+  const { input_token_details, ...rest } = usage;
+  return withImageTokens(responsesCounts({ ...holder, usage: { input_tokens_details: input_token_details, ...rest } }));
 }
 
 const noTokens: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };

@@ -60,7 +60,7 @@ function fileBlock(file: FilePart["file"], path: string): ImageBlockParam | Docu
   return { type: "document", source: { type: "file", file_id: file.file_id }, ...(title !== undefined && { title }) };
 }
 
-/** @param kind what a web address stands for, as nothing else tells */
+/** @param kind of a web address, which nothing else shows */
 function linkedBlock(
   url: string,
   title: string | undefined,

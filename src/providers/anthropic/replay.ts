@@ -94,7 +94,7 @@ function thinkingBlock({ type, thinking, text, signature, data, format }: JsonOb
   return typeof data === "string" && data !== "" ? [{ type: "redacted_thinking", data }] : [];
 }
 
-/** The blocks of an assistant message in the order in which the model gave them, as far as the message still tells. */
+/** The blocks of an assistant message in the order in which the model gave them, as far as the message still shows it. */
 export function arrangeBlocks(
   message: AssistantMessage,
   thinking: readonly ContentBlockParam[],

@@ -106,7 +106,7 @@ export class AnthropicStream implements StreamDecoder {
         if (!this.#begun) throw new InvalidAnswer("an answer without its beginning");
         return this.#update(objectAt(parsed, "delta"), objectOf(parsed["usage"]) ?? {});
       case "message_stop":
-        // Nothing but its type tells it from an event that lost what it said.
+        // Only its type distinguishes it from an event that lost its data.
         textAt(parsed, "type");
         return this.#end();
       case "":
@@ -121,7 +121,7 @@ export class AnthropicStream implements StreamDecoder {
   }
 
   /**
-   * Some gateways tell the beginning of one message twice, the second time with all that is known of it:
+   * Some gateways send the beginning of one message twice, the second time with all that is known of it:
    * https://github.com/maximhq/bifrost/issues/4556, https://github.com/BerriAI/litellm/issues/32478
    */
   #begin(message: JsonObject): ChunkBody[] {

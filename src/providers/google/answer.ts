@@ -72,8 +72,8 @@ export class GoogleStreamDecoder implements StreamDecoder {
 function reportedError(data: string): unknown {
   if (!/^\s*[{[]/.test(data)) return { error: { message: plainWords(data) } };
   const json = jsonIn(data);
-  const told = objectOf(Array.isArray(json) ? json[0] : json);
-  return told?.["error"] == null ? { error: { message: textOf(told?.["message"]) ?? data } } : json;
+  const reported = objectOf(Array.isArray(json) ? json[0] : json);
+  return reported?.["error"] == null ? { error: { message: textOf(reported?.["message"]) ?? data } } : json;
 }
 
 class AnswerReader {

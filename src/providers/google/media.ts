@@ -104,7 +104,7 @@ function locateUrl(url: string, mimeType: string | undefined, param: string): Lo
   return { source: { kind: "inline", media }, param };
 }
 
-/** Some clients say the type beside a URL that does not tell it. */
+/** Reads the type that some clients give beside a URL without one. */
 function declaredType(carrier: object): string | undefined {
   const format = textOf((carrier as JsonObject)["format"]);
   return format?.includes("/") ? format : undefined;

@@ -87,11 +87,13 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     }),
     decode(body, text, call) {
       const quirks = quirksOf(call);
-      return completionOf(body, text, quirks, idsFor(call), echoOf(call, quirks));
+      const echo = quirks.echoes_last_answer === true ? lastAnswerOf(call) : undefined;
+      return completionOf(body, text, quirks, idsFor(call), echo);
     },
     streamDecoder(call) {
       const quirks = quirksOf(call);
-      return new ChatStream(quirks, idsFor(call), echoOf(call, quirks));
+      const echo = quirks.echoes_last_answer === true ? lastAnswerOf(call) : undefined;
+      return new ChatStream(quirks, idsFor(call), echo);
     },
   };
   const { native } = spec;
@@ -111,10 +113,10 @@ function written(call: Call, quirks: Quirks): NonNullable<UpstreamRequest["body"
 
 const below = (operation: string, _model: string, { baseUrl }: Account) => `${baseUrl}/${operation}`;
 
-function echoOf({ request }: Call, { echoes_last_answer }: Quirks): string | undefined {
+/** @returns the text of a final assistant message, which some upstreams repeat before their answer */
+function lastAnswerOf({ request }: Call): string | undefined {
   const last = request.messages.at(-1);
-  if (echoes_last_answer !== true || last?.role !== "assistant") return undefined;
-  return typeof last.content === "string" && last.content !== "" ? last.content : undefined;
+  return last?.role === "assistant" && typeof last.content === "string" ? last.content || undefined : undefined;
 }
 
 function remoteImages({ request }: Call): RemoteMedia[] {

@@ -18,9 +18,9 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   if (call.clientFormat !== undefined) dropRefused(body, quirks);
   limitTokens(body, quirks);
   askForUsage(body, quirks);
-  setReasoning(body, call, quirks);
+  if (quirks.thinking_field === true || request.reasoning_effort !== undefined) setReasoning(body, call, quirks);
   if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
-  setResponseFormat(body, quirks);
+  if (request.response_format !== undefined) setResponseFormat(body, quirks);
   if (body["store"] === true && call.account.upstreamStore !== true) dropStore(body);
   for (const name of quirks.options ?? []) if (call.extras[name] !== undefined) body[name] = call.extras[name];
   for (const name of quirks.dropped ?? []) delete body[name];

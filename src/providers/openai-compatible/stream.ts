@@ -272,7 +272,7 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
 function fragmentOf(state: ChoiceState, choice: JsonObject): JsonObject {
   const { role: _, ...delta } = objectIn(choice, "delta") ?? {};
   if (!saysNothing(delta)) state.hasFragments = true;
-  // A message that grows beside empty fragments is told at the end.
+  // A message that grows beside empty fragments goes out at the end.
   const isAsked = !state.hasFragments && (choice["delta"] == null || isTold(choice));
   const message = isAsked ? objectIn(choice, "message") : undefined;
   return message ?? delta;

@@ -1,5 +1,5 @@
 /**
- * Tells the thoughts of models that write them into their text, `<think>…</think>` before the answer, from the answer.
+ * Separates the thoughts of models that write them into their text, `<think>…</think>` before the answer, from the answer.
  * Only a tag that opens the text counts: one in the middle is something the model talks about.
  */
 const opening = "<think>";

@@ -58,8 +58,8 @@ export abstract class AnswerEvents implements EventSource {
   /** Lets the source flow. */
   protected abstract begin(): void;
 
-  /** Adds what tells the client of a fault, the format's terminal event last. */
-  protected abstract tell(fault: UpstreamFault | ApiError, events: string[]): void;
+  /** Adds the events that report a fault to the client, the format's terminal event last. */
+  protected abstract report(fault: UpstreamFault | ApiError, events: string[]): void;
 
   protected give(events: Events): void {
     this.#events.push(events);
@@ -97,7 +97,7 @@ export abstract class AnswerEvents implements EventSource {
     }
     const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
     this.observer.faulted(fault, this.counted);
-    this.tell(fault, events);
+    this.report(fault, events);
     this.#end("faulted", events);
   }
 

@@ -2,18 +2,18 @@
 import type { Usage } from "../../protocols/chat/schema.ts";
 import type { CallObserver } from "../observer.ts";
 
-type Told = { readonly usage?: Usage | null | undefined; readonly service_tier?: string };
+type Reported = { readonly usage?: Usage | null | undefined; readonly service_tier?: string };
 
 /**
- * @param told what the upstream itself said, its counts among it
+ * @param reported the upstream's own members, its counts among them
  * @returns the answer with its cost in dollars, as the ledger has it; null where it is not known, or not yet
  */
 export function withCost<T extends { usage?: Usage | null }>(
   answer: T,
   observer: Pick<CallObserver, "costOf">,
-  { usage: told, service_tier }: Told,
+  { usage: reported, service_tier }: Reported,
 ): T {
   if (answer.usage == null) return answer;
-  const cost = told == null ? undefined : observer.costOf(told, service_tier);
+  const cost = reported == null ? undefined : observer.costOf(reported, service_tier);
   return { ...answer, usage: { ...answer.usage, cost: cost === undefined ? null : cost / 1e6 } };
 }

@@ -74,7 +74,7 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
     this.#chunks.flow(this);
   }
 
-  protected tell(fault: UpstreamFault | ApiError, events: string[]): void {
+  protected report(fault: UpstreamFault | ApiError, events: string[]): void {
     this.#encoder.fault(this.#renderFault(fault), events);
   }
 

@@ -41,7 +41,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   #isHolding = true;
   #events = 0;
   /**
-   * Events are written anew: their bytes can't be told apart by line feeds alone, they have ids that are not ours, or another framing,
+   * Events are written anew: their bytes can't be separated by line feeds alone, they have ids that are not ours, or another framing,
    * or some of them are changed.
    */
   #isRewriting: boolean;
@@ -95,7 +95,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.#answer.flow(this);
   }
 
-  protected tell(fault: UpstreamFault | ApiError, events: string[]): void {
+  protected report(fault: UpstreamFault | ApiError, events: string[]): void {
     const { encoder, passesFaults, renderFault } = this.#options;
     const event = this.#faultEvent;
     const isUpstreams = passesFaults && fault instanceof UpstreamFault && event !== undefined;
@@ -151,7 +151,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     if (this.#decoder.closing === true) this.#answer.endSoon();
   }
 
-  /** Tells whether the answer has begun. @param chunk of the answer, where there was one */
+  /** Notes whether the answer has begun. @param chunk of the answer, where there was one */
   #count(events: number, chunk: ChunkBody | undefined): void {
     this.#events += events;
     if (chunk !== undefined || this.#events > maxOpeningEvents) this.#isHolding = false;

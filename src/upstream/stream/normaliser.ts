@@ -209,7 +209,7 @@ function fragmentOf(delta: Delta): Delta | undefined {
 }
 
 /**
- * Calls that came together are told one after the other, as OpenAI tells them: some clients read the first of a delta alone.
+ * Puts calls that came together into chunks of their own, as OpenAI sends them: some clients read the first of a delta alone.
  * https://github.com/run-llama/llama_index/blob/main/llama-index-integrations/llms/llama-index-llms-openai/llama_index/llms/openai/utils.py
  */
 function oneCallEach(fragment: Delta): readonly Delta[] {
