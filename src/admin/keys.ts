@@ -62,7 +62,7 @@ const Key = Type.Object({
 const NewKeySchema = Type.Intersect([Type.Object({ key: Type.String({ description: "Shown this once." }) }), Key]);
 
 /** A key as the API shows it. Never the key itself. */
-export const keyJson = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
+const keyJson = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
 
 const newKeyJson = ({ secret, key }: NewKey) => ({ key: secret, ...keyJson(key) });
 

@@ -34,7 +34,7 @@ export type Caller = {
   readonly buckets: Readonly<Record<ServedSurface, string>>;
 };
 
-export type KeyState = "active" | "expired" | "revoked";
+type KeyState = "active" | "expired" | "revoked";
 
 /** All that is known about a key but the key itself. Times are Unix milliseconds. */
 export type KeyInfo = KeySpec & {

@@ -60,7 +60,7 @@ export const notWhole = (name: string) =>
   ApiError.unavailable("upstream_invalid_response", `${name} sent JSON that is cut or empty, or none.`);
 
 /** The evidence that an answer is whole. */
-export type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
+type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
 
 /**
  * Answers with the bytes as they come, whatever the status. A slow reader slows the upstream; one that leaves ends it.

@@ -14,15 +14,16 @@ import { admit } from "./authenticate.ts";
 import { inputMeter, operationBounds } from "./bounds.ts";
 import { idempotentAnswer, serviceRequestId } from "./call/identified.ts";
 import { writtenAs } from "./call/native.ts";
+import { wholeOf } from "./call/run.ts";
 import type { Surface } from "./call/surface.ts";
 import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
 import { errorObjectIn } from "./error-fields.ts";
 import { findPersona } from "./models.ts";
 import { checkNamedModels, standsFor } from "./named.ts";
-import { relayTo, sendVia, wholeVia } from "./relay.ts";
+import { askVia, relayTo } from "./relay.ts";
 import { readJson } from "./request-body.ts";
-import { jsonAnswer } from "./respond.ts";
+import { jsonAnswer, textOf } from "./respond.ts";
 import type { Services } from "./services.ts";
 
 /** @throws ApiError */
@@ -43,9 +44,7 @@ export async function embedContent(
   const identity = ["generate-content", method, model, source.parsed];
   const identified = { services, context, caller, call: { identity, request: { model } }, source };
   const produce = (until: AbortSignal) => answer(services, context, asked, until);
-  const made = await idempotentAnswer(identified, requestId, context.request.signal, produce);
-  if (made.kind !== "whole") throw new Error("a stream in place of a whole answer");
-  return made;
+  return wholeOf(await idempotentAnswer(identified, requestId, context.request.signal, produce));
 }
 
 function refuse(services: Services, caller: Caller, model: string): never {
@@ -85,13 +84,7 @@ async function passed(
   const next = namedEmbedding(source.parsed, relay.model);
   const written = writtenAs(source, next);
   const body = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(next));
-  return wholeVia(
-    services,
-    context,
-    relay,
-    await sendVia(services, context, relay, { url, body }, signal),
-    "embeddings",
-  );
+  return askVia(relay, { url, body }, signal, "embeddings");
 }
 
 /** Each text of a batch names the model once more; one may stand for a list of one. */
@@ -114,8 +107,7 @@ async function translated(
     return jsonAnswer(error, given.status, given.headers);
   }
   try {
-    const text = typeof given.body === "string" ? given.body : new TextDecoder().decode(given.body);
-    return jsonAnswer(embeddingBody(parseJson(text), embedding.input.length, isBatch));
+    return jsonAnswer(embeddingBody(parseJson(textOf(given)), embedding.input.length, isBatch));
   } catch (error) {
     throw readingError(error, model);
   }

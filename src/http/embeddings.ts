@@ -19,8 +19,8 @@ import type { WholeAnswer } from "../upstream/answer.ts";
 import { estimateTexts } from "../usage/estimate.ts";
 import { inputMeter, operationBounds } from "./bounds.ts";
 import type { RequestContext } from "./context.ts";
-import { jsonRequest, type Relay, relayTo, relayVia, sendVia, wholeVia } from "./relay.ts";
-import { jsonAnswer } from "./respond.ts";
+import { askVia, jsonRequest, type Relay, relayTo, relayVia } from "./relay.ts";
+import { jsonAnswer, textOf } from "./respond.ts";
 import type { Services } from "./services.ts";
 
 /** @throws ApiError; ClientDisconnected when `signal` aborts */
@@ -40,20 +40,17 @@ export async function embed(
     return embedInBatches(services, context, relay, embeddings, request, source, signal);
   }
   const sent = jsonRequest(relay, "embeddings", source);
-  const sending = await sendVia(services, context, relay, sent, signal);
-  const answer = await wholeVia(services, context, relay, sending, "embeddings");
+  const answer = await askVia(relay, sent, signal, "embeddings");
   const { name } = relay.bound.account;
   const formed = inFormAsked(answer, request, name);
   if (answer.status >= 300 || hasUsage(Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.length)))
     return formed;
   await restoreLarge(source);
-  const parsed = objectOf(parseJson(textOf(formed.body)));
+  const parsed = objectOf(parseJson(textOf(formed)));
   if (parsed === undefined) return formed;
   const { tokens, mark } = await estimated(services, request);
   return { ...formed, headers: { ...formed.headers, ...mark }, body: JSON.stringify(withUsage(parsed, tokens)) };
 }
-
-const textOf = (body: string | Uint8Array) => (typeof body === "string" ? body : new TextDecoder().decode(body));
 
 /** The longest wait of an answer for the tokenizer; after it, the text's length decides. */
 const estimateMs = 400;
@@ -80,7 +77,7 @@ function inFormAsked(
   const beginning = Buffer.from(answer.body.buffer, answer.body.byteOffset, Math.min(maxBeginning, answer.body.length));
   if (answer.status >= 300 || !hasOtherForm(beginning.toString("latin1"), format)) return answer;
   try {
-    const parsed = parseJson(textOf(answer.body));
+    const parsed = parseJson(textOf(answer));
     return { ...answer, body: JSON.stringify(reformed(parsed, format)) };
   } catch (error) {
     throw readingError(error, name);
@@ -121,13 +118,7 @@ async function embedInBatches(
             // Without counts in the answers, the first one's estimate is of all texts.
             { input: { length: 0, sample: [] } },
           );
-    const answer = await wholeVia(
-      services,
-      context,
-      via,
-      await sendVia(services, context, via, sent, signal),
-      "embeddings",
-    );
+    const answer = await askVia(via, sent, signal, "embeddings");
     if (answer.status >= 300) return answer;
     try {
       const decoded = decode(jsonOf(answer.body), part.length);

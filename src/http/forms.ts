@@ -64,15 +64,15 @@ export async function passForm(
     headers: { "content-type": request.headers.get("content-type")! },
     body: { source, length: declared === null ? undefined : Number(declared) + field.growth },
   };
-  const answer = await sendVia(services, context, known, sent, request.signal, () => {
+  const answer = await sendVia(known, sent, request.signal, () => {
     context.release();
     context.setIdleTimeout(0);
   });
-  return respondVia(services, context, known, answer, operation);
+  return respondVia(known, answer, operation);
 }
 
 /** @throws ApiError invalid_value: a body that streams through can't be compared with that of a retry */
-export function refuseRequestId(context: RequestContext): void {
+function refuseRequestId(context: RequestContext): void {
   if (serviceRequestId(context) === undefined) return;
   throw ApiError.invalidValue(
     "service-request-id",

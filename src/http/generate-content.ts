@@ -24,7 +24,7 @@ const short = "/v1beta/:namespace/*";
  * Checks that a path's second segment, as it was sent, is where a model's name begins: any other path may be one that a proxy in front
  * keeps closed, spelled in another way. @throws ApiError not_found, or rejects with it
  */
-export async function checkNamespace(services: Services, context: RequestContext, area: SurfaceName): Promise<void> {
+async function checkNamespace(services: Services, context: RequestContext, area: SurfaceName): Promise<void> {
   const { params } = context.request as Request & { readonly params?: { readonly namespace?: string } };
   const name = params?.namespace ?? "";
   const isSent = context.path.includes(`/v1beta/${name}/`);

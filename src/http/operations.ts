@@ -13,12 +13,13 @@ import type { WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
 import { operationBounds } from "./bounds.ts";
 import { idempotentAnswer, isIdentified, serviceRequestId } from "./call/identified.ts";
+import { wholeOf } from "./call/run.ts";
 import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
 import { passForm } from "./forms.ts";
 import { findPersona } from "./models.ts";
 import { describeOperationRoute } from "./openapi/operations.ts";
-import { jsonRequest, type Relay, relayTo, respondVia, sendVia, wholeVia } from "./relay.ts";
+import { askVia, jsonRequest, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
 import { readJson } from "./request-body.ts";
 import { respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
@@ -88,16 +89,12 @@ async function operate(services: Services, context: RequestContext, operation: O
     const request = { model: typeof model === "string" ? model : "" };
     const identified = { services, context, caller, call: { identity: [operation, source.parsed], request }, source };
     const produce = (until: AbortSignal) => wholeAnswer(services, context, asked, until);
-    const answer = await idempotentAnswer(identified, requestId, signal, produce);
-    if (answer.kind !== "whole") throw new Error("a stream in place of a whole answer");
-    return respondWhole(context, answer);
+    return respondWhole(context, wholeOf(await idempotentAnswer(identified, requestId, signal, produce)));
   }
   if (operation === "embeddings") return respondWhole(context, await wholeAnswer(services, context, asked, signal));
   const relay = relayOf(services, context, asked);
-  const answer = await sendVia(services, context, relay, jsonRequest(relay, operation, source), signal, () =>
-    context.forgetBody(),
-  );
-  return respondVia(services, context, relay, answer, operation);
+  const answer = await sendVia(relay, jsonRequest(relay, operation, source), signal, () => context.forgetBody());
+  return respondVia(relay, answer, operation);
 }
 
 type Asked = { readonly caller: Caller; readonly operation: Operation; readonly source: Source };
@@ -111,8 +108,7 @@ function wholeAnswer(
   return context.retainWhile(async () => {
     if (asked.operation === "embeddings") return await embed(services, context, asked.caller, asked.source, signal);
     const relay = relayOf(services, context, asked);
-    const answer = await sendVia(services, context, relay, jsonRequest(relay, asked.operation, asked.source), signal);
-    return await wholeVia(services, context, relay, answer, asked.operation);
+    return await askVia(relay, jsonRequest(relay, asked.operation, asked.source), signal, asked.operation);
   });
 }
 

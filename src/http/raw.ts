@@ -79,7 +79,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
     isBare: true,
     ...(body !== undefined && { body }),
   };
-  const answer = await sendVia(services, context, relay, sent, request.signal, () => context.setIdleTimeout(0));
+  const answer = await sendVia(relay, sent, request.signal, () => context.setIdleTimeout(0));
   if (answer.status >= 400) {
     relay.observer.upstreamFailed(account.name, answer.status);
     context.logFields["upstream_status"] = answer.status;

@@ -27,6 +27,8 @@ import type { Services } from "./services.ts";
 
 /** The upstream of a call that is passed on. */
 export type Relay = {
+  readonly services: Services;
+  readonly context: RequestContext;
   readonly caller: Caller;
   /** The model, or what stands for it, as the caller named it. */
   readonly asked: string;
@@ -79,6 +81,8 @@ export function relayVia(
   const target: Target = { ...bound, call, legacyFunctions: false };
   const attempt = attemptAt(context, caller, asked, target, bounds);
   return {
+    services,
+    context,
     caller,
     asked,
     bound,
@@ -122,9 +126,7 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
  * @throws ApiError where the upstream can't be reached or is too slow; ClientDisconnected
  */
 export async function sendVia(
-  services: Services,
-  context: RequestContext,
-  { bound, observer }: Relay,
+  { services, context, bound, observer }: Relay,
   request: PassedRequest,
   signal: AbortSignal,
   onSent?: () => void,
@@ -195,14 +197,13 @@ function isWholeJson(body: Uint8Array): boolean {
  * @throws ApiError for a redirect, which is never followed, and for an answer that breaks, or whose JSON is not whole
  */
 export async function wholeVia(
-  services: Services,
-  context: RequestContext,
   relay: Relay,
   answer: UpstreamAnswer,
   operation: Operation,
   ahead?: Ahead,
 ): Promise<WholeAnswer & { readonly body: Uint8Array }> {
-  const { account } = relay.bound;
+  const { services, context, bound } = relay;
+  const { account } = bound;
   try {
     if (answer.status < 200 || answer.status >= 300) {
       const error = await readUpstreamError(answer, relay.provider, account.name, relay.observer);
@@ -222,6 +223,15 @@ export async function wholeVia(
   }
 }
 
+/** Sends the request and reads its answer to its end. @throws as both do */
+export const askVia = async (
+  relay: Relay,
+  request: PassedRequest,
+  signal: AbortSignal,
+  operation: Operation,
+): Promise<WholeAnswer & { readonly body: Uint8Array }> =>
+  wholeVia(relay, await sendVia(relay, request, signal), operation);
+
 /** Answers that are no longer are read whole, so that one that breaks is an error; others stream. */
 const maxWhole = 256 * 1024;
 
@@ -230,28 +240,17 @@ const maxWhole = 256 * 1024;
  * than is held; what streams of it breaks the connection where it ends before its end.
  * @throws as `wholeVia` does
  */
-export async function respondVia(
-  services: Services,
-  context: RequestContext,
-  relay: Relay,
-  answer: UpstreamAnswer,
-  operation: Operation,
-): Promise<Response> {
+export async function respondVia(relay: Relay, answer: UpstreamAnswer, operation: Operation): Promise<Response> {
+  const { services, context, observer } = relay;
   const isError = answer.status < 200 || answer.status >= 300;
   const length = Number(answer.headers.get("content-length") ?? Number.POSITIVE_INFINITY);
-  if (isError || length <= maxWhole) {
-    return respondWhole(context, await wholeVia(services, context, relay, answer, operation));
-  }
-  if (!promisesJson(answer, operation)) {
-    return respondBytes(services, context, relay.observer, answer, headersOf(answer));
-  }
+  if (isError || length <= maxWhole) return respondWhole(context, await wholeVia(relay, answer, operation));
+  if (!promisesJson(answer, operation)) return respondBytes(services, context, observer, answer, headersOf(answer));
   const ahead = await readAhead(answer, maxWhole).catch((error) => {
     answer.cancel();
-    throw failedWith(context, relay.bound.account.name, relay.observer, error);
+    throw failedWith(context, relay.bound.account.name, observer, error);
   });
-  if (ahead.isWhole) {
-    return respondWhole(context, await wholeVia(services, context, relay, answer, operation, ahead));
-  }
+  if (ahead.isWhole) return respondWhole(context, await wholeVia(relay, answer, operation, ahead));
   const proven = { ahead, proof: new JsonProof() };
-  return respondBytes(services, context, relay.observer, answer, headersOf(answer), proven);
+  return respondBytes(services, context, observer, answer, headersOf(answer), proven);
 }

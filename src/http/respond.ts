@@ -26,6 +26,9 @@ export function jsonAnswer(body: unknown, status = 200, headers: Record<string, 
   };
 }
 
+export const textOf = ({ body }: Pick<WholeAnswer, "body">): string =>
+  typeof body === "string" ? body : new TextDecoder().decode(body);
+
 export function textAnswer(body: string, status = 200, contentType = "text/plain; charset=utf-8"): WholeAnswer {
   return { kind: "whole", status, headers: { "content-type": contentType }, body };
 }

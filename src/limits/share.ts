@@ -11,7 +11,7 @@ export const shareOf = (limit: number, { nodes, rank }: Group): number =>
   Math.floor(limit / nodes) + (rank < limit % nodes ? 1 : 0);
 
 /** A request that was admitted by a share, whether or not it was counted as well. `at`: a monotonic reading. */
-export type Unreported = { readonly id: string; readonly at: number };
+type Unreported = { readonly id: string; readonly at: number };
 
 /** One node's admissions of one caller, and its knowledge of the caller's window. */
 export class NodeWindow {

@@ -13,7 +13,7 @@ import { goodForMs, type StoredWindows } from "../store/windows.ts";
 import { type CallerLimiter, type Decision, windowMs } from "./limiter.ts";
 import { type Group, NodeWindow, shareOf } from "./share.ts";
 
-export type StoredLimiterOptions = {
+type StoredLimiterOptions = {
   readonly windows: StoredWindows;
   readonly clock: Clock;
   readonly log: Logger;

@@ -5,7 +5,7 @@ import type { StoredForm } from "../../protocols/protocol.ts";
 import type { Answer, WholeAnswer } from "../../upstream/answer.ts";
 import type { BackgroundCall } from "../background.ts";
 import { holderOf } from "../conversation.ts";
-import { jsonAnswer } from "../respond.ts";
+import { jsonAnswer, textOf } from "../respond.ts";
 import type { Services } from "../services.ts";
 import { followEvents } from "../stored-events.ts";
 import { idempotentAnswer, serviceRequestId } from "./identified.ts";
@@ -27,11 +27,9 @@ export async function beginInBackground(
 /** Follows the events of an answer that was begun, by this call or an earlier one. */
 export function followBegun(scope: CallScope, begun: WholeAnswer, signal: AbortSignal): Promise<Answer> {
   const { services, surface, caller, writer } = scope;
-  const { id } = parseJson(textOf(begun.body)) as { id: string };
+  const { id } = parseJson(textOf(begun)) as { id: string };
   return followEvents(services, holderOf(caller, surface.name), id, writer.protocol.name, signal);
 }
-
-const textOf = (body: string | Uint8Array) => (typeof body === "string" ? body : new TextDecoder().decode(body));
 
 /** Plans the call, stores its turn and starts it. @returns the answer as it stands. @throws ApiError before anything is called */
 async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Promise<JsonObject> {

@@ -70,4 +70,4 @@ export function inClientsPlace(error: ApiError): ApiError {
 }
 
 /** Checks whether `inClientsPlace` marked the error. */
-export const isInClientsPlace = (error: ApiError): boolean => ofClient.has(error);
+const isInClientsPlace = (error: ApiError): boolean => ofClient.has(error);

@@ -11,7 +11,7 @@ import type { RequestContext } from "../context.ts";
 import type { CallScope } from "./scope.ts";
 
 /** The parts of a request that distinguish it from others of the same service-request-id. */
-export type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller" | "source"> & {
+type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller" | "source"> & {
   readonly call: Pick<ParsedCall<unknown>, "identity"> & { readonly request: Pick<ChatRequest, "model"> };
 };
 

@@ -55,11 +55,7 @@ async function earlierAnswers(
 }
 
 /** @returns the call, which only an upstream of its format can answer where it names a template. @throws ApiError */
-export function withPrompt<Options>(
-  surface: SurfaceName,
-  call: ParsedCall<Options>,
-  prompt: Prompt,
-): ParsedCall<Options> {
+function withPrompt<Options>(surface: SurfaceName, call: ParsedCall<Options>, prompt: Prompt): ParsedCall<Options> {
   const { model } = call.request;
   if (surface === "gateway") {
     // The parser takes it for the model's name where there is none.

@@ -181,7 +181,7 @@ export function wholeOf(answered: Answer): WholeAnswer {
   throw new Error("a stream in place of a plain answer");
 }
 
-export type Planned = {
+type Planned = {
   readonly plan: Plan;
   readonly conversation: Conversation;
   /** The size of what the call names in a provider's own store. */

@@ -51,7 +51,7 @@ export const ownOrUpstreams = {
 export type ErrorForm = { readonly body: TSchema; readonly upstream: string };
 
 /** @param form absent: that of chat completions, and on the gateway whatever a provider answers */
-export function callErrors(surface: SurfaceName, form?: ErrorForm): Pick<Operation, "errorContent" | "others"> {
+function callErrors(surface: SurfaceName, form?: ErrorForm): Pick<Operation, "errorContent" | "others"> {
   const isGateway = surface === "gateway";
   const content = form && { "application/json": { schema: form.body } };
   return {

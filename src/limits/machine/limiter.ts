@@ -21,7 +21,7 @@ export type MachineLimits = {
   close(): void;
 };
 
-export type MachineLimitsOptions = {
+type MachineLimitsOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /** The number of processes that share the limits. */
