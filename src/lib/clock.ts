@@ -56,11 +56,11 @@ export function repeat(
     cancelTimer = clock.setTimer(ms, () => {
       const ended = run();
       if (ended === undefined) next();
-      else running = ended.then(next);
+      else running = ended.finally(next);
     });
   };
   if (first === undefined) next();
-  else running = first.then(next);
+  else running = first.finally(next);
   return async () => {
     isStopped = true;
     cancelTimer();

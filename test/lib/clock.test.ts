@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/lib/clock.ts";
+import { repeat, systemClock } from "../../src/lib/clock.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
 
 test("ids are 32 hexadecimal characters, differ, and sort by time of birth", () => {
   const ids = Array.from({ length: 5000 }, () => systemClock.newId());
@@ -8,4 +9,44 @@ test("ids are 32 hexadecimal characters, differ, and sort by time of birth", () 
   expect(ids.toSorted()).toEqual(ids);
   const bornAt = Number.parseInt(systemClock.newId().slice(0, 12), 16);
   expect(Math.abs(bornAt - Date.now())).toBeLessThan(60_000);
+});
+
+test("a repeated task runs again the time after it ended, one run at a time, until it is stopped", async () => {
+  const clock = new ManualClock();
+  const begun: number[] = [];
+  const ends: (() => void)[] = [];
+  const stop = repeat(clock, 10, () => {
+    begun.push(clock.now());
+    return new Promise<void>((resolve) => void ends.push(resolve));
+  });
+  const start = clock.now();
+  await clock.advanceSlowly(25);
+  expect(begun).toEqual([start + 10]);
+  ends[0]!();
+  await clock.advanceSlowly(1);
+  await clock.advanceSlowly(10);
+  expect(begun).toHaveLength(2);
+  let isStopped = false;
+  const stopped = stop().then(() => {
+    isStopped = true;
+  });
+  await clock.advanceSlowly(30);
+  expect([begun.length, isStopped]).toEqual([2, false]);
+  ends[1]!();
+  await stopped;
+  await clock.advanceSlowly(30);
+  expect(begun).toHaveLength(2);
+});
+
+test("a repeated task without a promise runs at each of its times, however far the clock is moved", () => {
+  const clock = new ManualClock();
+  let runs = 0;
+  const stop = repeat(clock, 10, () => {
+    runs += 1;
+  });
+  clock.advance(35);
+  expect(runs).toBe(3);
+  void stop();
+  clock.advance(35);
+  expect(runs).toBe(3);
 });
