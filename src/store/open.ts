@@ -1,11 +1,8 @@
 /** Opens what the configuration names: a PostgreSQL database, else SQLite in the data folder. */
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import { databaseName, openStore } from "./sqlite/store.ts";
-import { asFolderError } from "./storage-error.ts";
+import { makeDataFolder, openStore } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
 import type { StoredWindows } from "./windows.ts";
 
@@ -29,15 +26,7 @@ export async function openStoreFor(
   isServer = false,
 ): Promise<OpenedStore> {
   if (store === undefined) return openStore(data, { isServer });
-  makeFolder(data);
+  makeDataFolder(data);
   const { openPostgresStore } = await import("./postgres/store.ts");
   return openPostgresStore(store, systemClock, false, log);
-}
-
-function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw asFolderError(error, folder, join(folder, databaseName));
-  }
 }

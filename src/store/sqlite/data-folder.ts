@@ -1,26 +1,16 @@
 /** Operations on a data folder: statistics, backup, restore, discarding a lost database, pruning. */
 import { Database } from "bun:sqlite";
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DataError } from "../data-error.ts";
 import type { OpenedStore } from "../open.ts";
-import { asFolderError, StorageError, storing } from "../storage-error.ts";
+import { StorageError, storing } from "../storage-error.ts";
 import type { ConversationTotals, RunTotals } from "../store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { renameMarkers } from "./loss-guard.ts";
 import { migrate, versionOf } from "./migrations.ts";
-import { databaseName, openStore, type SqliteStore } from "./store.ts";
+import { databaseName, makeDataFolder, openStore, type SqliteStore } from "./store.ts";
 
 export type DataStats = {
   /** The database file, or the server's address. */
@@ -137,11 +127,7 @@ async function isLost(folder: string): Promise<boolean> {
 
 /** Runs `work` under the folder's exclusive liveness lock; creates a missing folder. @throws DataError, StorageError */
 async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw asFolderError(error, folder, join(folder, databaseName));
-  }
+  makeDataFolder(folder);
   const livenessLock = new LivenessLock(folder);
   try {
     if (livenessLock.others().length > 0) throw new DataError(`A server runs on ${folder}; stop it first.`);

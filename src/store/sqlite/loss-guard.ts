@@ -46,25 +46,18 @@ export class LossGuard {
     const bytes = bytesOf(path);
     this.isNew = bytes === 0;
     this.isShort = bytes > 0 && isShort(path);
-    if (this.#trace !== undefined && this.isNew) {
-      const state = existsSync(path) ? "is empty" : "is missing";
-      throw new StorageError(
-        "lost",
-        path,
-        `The database ${path} ${state}, but ${this.#trace} shows that there were keys: ${advice}.`,
-      );
-    }
+    if (this.#trace !== undefined && this.isNew) throw this.#lost(existsSync(path) ? "is empty" : "is missing");
   }
 
   /** Read-only. @throws StorageError when the tables are gone, another program's, or a newer version's */
   checkOpened(database: Database): void {
     if (this.#trace !== undefined && versionOf(database, this.#path) === 0)
-      throw this.#emptied("has no tables, or no version");
+      throw this.#lost("has no tables, or no version");
   }
 
   /** @param hasKeys whether there is a key. @throws StorageError when there was one before */
   checkKeys(hasKeys: boolean): void {
-    if (this.#trace !== undefined && !hasKeys) throw this.#emptied("has no keys");
+    if (this.#trace !== undefined && !hasKeys) throw this.#lost("has no keys");
   }
 
   /** Checkpoints the first key to disk, then writes the marker file. Retried at the next start where that fails. */
@@ -80,7 +73,7 @@ export class LossGuard {
     }
   }
 
-  #emptied(state: string): StorageError {
+  #lost(state: string): StorageError {
     return new StorageError(
       "lost",
       this.#path,

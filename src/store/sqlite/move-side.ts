@@ -1,17 +1,17 @@
 /** A data folder as the source or the target of a move. */
 import { Database, type SQLQueryBindings } from "bun:sqlite";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "../data-error.ts";
 import type { MoveSource, MoveTarget, SettleCalls } from "../move/move.ts";
 import { noteProgress, progressOf, readingOf } from "../move/side.ts";
-import { asFolderError, storing } from "../storage-error.ts";
+import { storing } from "../storage-error.ts";
 import { columnNames, type MovedTable, type Row } from "../tables.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, versionOf } from "./migrations.ts";
 import { sqliteSql } from "./sqlite-sql.ts";
-import { databaseName, openStore } from "./store.ts";
+import { databaseName, makeDataFolder, openStore } from "./store.ts";
 
 /** The columns that are written: a run stands with its call here. */
 const writtenOf = (table: MovedTable) =>
@@ -71,7 +71,7 @@ export async function folderSource(folder: string, isCopy: boolean, settle: Sett
 export function folderTarget(folder: string): MoveTarget {
   const path = join(folder, databaseName);
   const staging = join(folder, "moving");
-  makeFolder(folder);
+  makeDataFolder(folder);
   const assertNone = () => {
     if (!new LossGuard(folder, path).isNew)
       throw new DataError(`There is a database in ${folder} already; name another folder.`);
@@ -135,12 +135,4 @@ function openStaging(path: string): Database {
   database.run("pragma foreign_keys = on");
   database.run("pragma synchronous = full");
   return database;
-}
-
-function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw asFolderError(error, folder, join(folder, databaseName));
-  }
 }

@@ -254,6 +254,15 @@ function assertWhole(database: Database, path: string): void {
   if (found !== undefined) throw damaged(path, found);
 }
 
+/** @throws StorageError where it can't be made */
+export function makeDataFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw asFolderError(error, folder, join(folder, databaseName));
+  }
+}
+
 function makePrivate(folder: string, path: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
