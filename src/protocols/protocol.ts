@@ -73,10 +73,11 @@ export interface NativeEncoder {
    */
   fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
   /**
-   * The event as clients of this format find it; undefined: it says nothing, and they can't read it. Absent: they find any.
+   * The event as clients of this format find it, behind what was left out before it; none: it says nothing, and they can't read it.
+   * Absent: they find any.
    * @throws InvalidAnswer where they would pass over what it says
    */
-  shown?(event: SseEvent): SseEvent | undefined;
+  shown?(event: SseEvent): readonly SseEvent[];
   /** Whether clients of this format see an error in the upstream's own event: where not, `fault` writes one. Absent: they always do. */
   knowsFault?(event: SseEvent): boolean;
   /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */

@@ -237,3 +237,15 @@ test("a thought that is no text never costs the answer", async () => {
     );
   }
 });
+
+test("Messages: a call whose block has no end comes to clients that look for one", async () => {
+  const stream = await agentFamilies.anthropic
+    .answer({ calls: [{ id: "toolu_1", name: "f", args: { city: "Oslo" } }] }, { model: "m", isStream: true })
+    .text();
+  const whole = stream.split(/(?<=\n\n)/);
+  const last = whole.findLastIndex((event) => event.startsWith("event: content_block_stop"));
+  events = whole.toSpliced(last, 1);
+  const body = { model: "anthropic/m", max_tokens: 9, stream: true, messages: [{ role: "user", content: "hi" }] };
+  const answer = await (await troupe.post("/gateway/v1/messages", body)).text();
+  expect(answer).toBe(stream);
+});

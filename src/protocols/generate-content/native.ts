@@ -184,7 +184,7 @@ export function nativeEncoder(framing: Framing, list: boolean): NativeEncoder {
       close(events);
     },
     // The format has no such word, and Google's clients can't read it.
-    shown: (event) => (event.data === doneData ? undefined : event),
+    shown: (event) => (event.data === doneData ? [] : [event]),
     // https://github.com/googleapis/js-genai/blob/main/src/_api_client.ts (throwIfStreamErrorChunk): others pass unseen.
     knowsFault({ data }) {
       const code = numberOf(objectOf(objectOf(parseJson(data))?.["error"])?.["code"]) ?? 0;

@@ -27,7 +27,7 @@ export const messages: Protocol<AnswerOptions> = {
   keepAlive: ping,
   passedStrings: ({ messages: turns }) => passedOfUsers(turns, passedPlaces),
   parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
-  native: { patch: patchMessages, encoder: () => messagesNativeEncoder },
+  native: { patch: patchMessages, encoder: messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],
   completion: messageBody,
   encoder: (envelope, options) => new MessagesEncoder(envelope, options),

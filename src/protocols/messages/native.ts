@@ -12,6 +12,7 @@ import {
   parseJson,
   textOf,
 } from "../../lib/json/json.ts";
+import type { SseEvent } from "../../lib/sse.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { InvalidAnswer } from "../errors.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
@@ -146,19 +147,37 @@ function isForeign(block: unknown): boolean {
   return type === "thinking" && (typeof signature !== "string" || signature === "" || isSeal(signature));
 }
 
-/** Streams of this format need nothing of ours but the event of an error. */
-export const messagesNativeEncoder: NativeEncoder = {
-  fault: (error, _last, events) => void events.push(errorEvent(error)),
-  // Anthropic's clients drop what has another name than its type, or none of them.
-  shown(event) {
-    if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return event;
-    const type = textOf(objectOf(parseJson(event.data))?.["type"]);
-    if (type === undefined) throw new InvalidAnswer("an event without a type");
-    return type === event.event ? event : { ...event, event: type };
-  },
-  // Anthropic's clients look for the event's name, others for the type in its data.
-  knowsFault({ event, data }) {
-    const { type, error } = objectOf(parseJson(data)) ?? {};
-    return event === "error" && type === "error" && textOf(objectOf(error)?.["message"]) !== undefined;
-  },
-};
+/** Streams of this format need nothing of ours but an error's event, and what some gateways leave out. */
+export function messagesNativeEncoder(): NativeEncoder {
+  /** Blocks that have begun and not ended. */
+  const open = new Set<unknown>();
+  return {
+    fault: (error, _last, events) => void events.push(errorEvent(error)),
+    shown(event) {
+      const named = typed(event);
+      const { event: type, data } = named;
+      if (type === "content_block_start") open.add(indexOf(data));
+      else if (type === "content_block_stop") open.delete(indexOf(data));
+      if (type !== "message_delta" || open.size === 0) return [named];
+      // Clients that look for the end of a call lose it without one.
+      const ends = [...open].map((index) => ({ type: "content_block_stop", index }));
+      open.clear();
+      return [...ends.map((end) => ({ event: end.type, data: JSON.stringify(end), id: "" })), named];
+    },
+    // Anthropic's clients look for the event's name, others for the type in its data.
+    knowsFault({ event, data }) {
+      const { type, error } = objectOf(parseJson(data)) ?? {};
+      return event === "error" && type === "error" && textOf(objectOf(error)?.["message"]) !== undefined;
+    },
+  };
+}
+
+const indexOf = (data: string): unknown => objectOf(parseJson(data))?.["index"];
+
+/** Anthropic's clients drop what has another name than its type, or none of them. @throws InvalidAnswer for an event without a type */
+function typed(event: SseEvent): SseEvent {
+  if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return event;
+  const type = textOf(objectOf(parseJson(event.data))?.["type"]);
+  if (type === undefined) throw new InvalidAnswer("an event without a type");
+  return type === event.event ? event : { ...event, event: type };
+}

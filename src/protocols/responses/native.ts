@@ -36,11 +36,11 @@ export const native: NativeForm<ResponsesOptions> = {
     },
     // OpenAI's clients read the type alone.
     shown(event) {
-      if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return event;
-      if (event.data === doneData) return undefined;
+      if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return [event];
+      if (event.data === doneData) return [];
       if (textOf(objectOf(parseJson(event.data))?.["type"]) === undefined)
         throw new InvalidAnswer("an event without a type");
-      return event;
+      return [event];
     },
     knowsFault({ event, data }) {
       const told = objectOf(parseJson(data));

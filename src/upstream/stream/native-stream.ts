@@ -118,7 +118,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     let chunk: ChunkBody | undefined;
     for (let at = 0; at < events.length; at += 1) {
       const event = events[at]!;
-      let shown: SseEvent | undefined;
+      let shown: readonly SseEvent[];
       try {
         chunk = this.#observe(this.#decoder.push(event)) ?? chunk;
         if (this.#decoder.finished) this.#observe(this.#decoder.end());
@@ -130,15 +130,12 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         this.#fault(error);
         return;
       }
-      if (this.#decoder.isRepetition === true || shown === undefined) {
+      if (this.#decoder.isRepetition === true) shown = [];
+      if (shown.length !== 1 || shown[0] !== event) {
         this.#rewrite();
-        events = events.toSpliced(at, 1);
-        at -= 1;
-        continue;
-      }
-      if (shown !== event) {
-        this.#rewrite();
-        events = events.with(at, shown);
+        events = events.toSpliced(at, 1, ...shown);
+        at += shown.length - 1;
+        if (shown.length === 0) continue;
       }
       this.#last = event;
       if (this.#decoder.finished) {
@@ -274,7 +271,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
 }
 
 /** Clients can't read one without data, which is no event: https://html.spec.whatwg.org/multipage/server-sent-events.html */
-const nonEmpty = (event: SseEvent): SseEvent | undefined => (event.data === "" ? undefined : event);
+const nonEmpty = (event: SseEvent): readonly SseEvent[] => (event.data === "" ? [] : [event]);
 
 const hasId = ({ id }: SseEvent): boolean => id !== "";
 
