@@ -27,8 +27,8 @@ import type { Prices } from "../usage/prices/prices.ts";
 import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
+import type { BodyMemory } from "./body-memory.ts";
 import type { HttpMetrics } from "./metrics.ts";
-import type { BodyMemory } from "./request-body.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
