@@ -2,7 +2,6 @@
 import type { ServedSurface } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
-import type { LargeStrings } from "../lib/json/large-strings.ts";
 import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
 import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -10,6 +9,7 @@ import type { Protocol } from "../protocols/protocol.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
 import { type Labels, noLabels } from "../usage/labels.ts";
 import { RouteSeries } from "./metrics.ts";
+import type { BodyContext } from "./request-body.ts";
 import type { Services } from "./services.ts";
 
 /** The part of Bun's server that is used. */
@@ -83,7 +83,7 @@ export class RequestContext {
   readonly #services: Services;
   readonly #host: Host;
   /** A large body, while it is in memory. */
-  body: { readonly parts: readonly Uint8Array[]; readonly large: LargeStrings | undefined } | undefined;
+  body: BodyContext["body"];
   /** Bytes of the body that count as in memory. */
   #heldBytes = 0;
   /** The number of those that need the body even when the request is over. */

@@ -17,16 +17,28 @@ import {
 } from "../protocols/body.ts";
 import { refuseDoubledNames } from "../protocols/doubled-names.ts";
 import { ApiError } from "../protocols/errors.ts";
+import type { Protocol } from "../protocols/protocol.ts";
 import type { Source } from "../protocols/source.ts";
-import type { RequestContext } from "./context.ts";
 
 type Limits = Config["limits"];
+
+/** The part of a request's context that its body is read with. */
+export type BodyContext = {
+  readonly request: Request;
+  readonly protocol: Protocol;
+  /** A large body, while it is in memory. */
+  body: { readonly parts: readonly Uint8Array[]; readonly large: LargeStrings | undefined } | undefined;
+  arrival<T>(body: Promise<T>): Promise<T>;
+  checkRoom(bytes: number): void;
+  hold(bytes: number): void;
+  release(): void;
+};
 
 /**
  * The body, parsed. Its bytes count as held by the request until they are released.
  * @throws ApiError request_too_large, request_timeout, unsupported_media_type, overloaded, or invalid_json
  */
-export async function readJson(context: RequestContext, limits: Limits): Promise<Source> {
+export async function readJson(context: BodyContext, limits: Limits): Promise<Source> {
   const { request } = context;
   checkType(request.headers);
   const declared = Number(request.headers.get("content-length") ?? "0");
@@ -47,7 +59,7 @@ export async function readJson(context: RequestContext, limits: Limits): Promise
 
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */
 async function parseLarge(
-  context: RequestContext,
+  context: BodyContext,
   { keys, outerKeys }: JsonScan,
   parts: readonly Bytes[],
   large?: LargeStrings,
@@ -75,7 +87,7 @@ const blockBytes = 128 * 1024;
 
 /** Reads a body that is large, or of unknown length. */
 class BodyReader {
-  readonly #context: RequestContext;
+  readonly #context: BodyContext;
   readonly #limits: Limits;
   readonly #scan: JsonScan;
   #parts: Bytes[] = [];
@@ -83,7 +95,7 @@ class BodyReader {
   /** The filled bytes of the last part, where it is a block. */
   #filled = blockBytes;
 
-  constructor(context: RequestContext, limits: Limits) {
+  constructor(context: BodyContext, limits: Limits) {
     this.#context = context;
     this.#limits = limits;
     this.#scan = new JsonScan(limits, minLargeString);
