@@ -44,8 +44,10 @@ export async function openConversation(
   shown?: Shown,
 ): Promise<Conversation> {
   const holder = holderOf(caller, surface);
-  const { previous, said } = partedFromPrevious(request);
-  const resumed = previous === undefined ? undefined : await services.conversations.resume(holder, previous);
+  if (request.previous_response_id === undefined)
+    return conversationOf(services, context.id, holder, request, undefined, shown);
+  const { previous_response_id: previous, ...said } = request;
+  const resumed = await services.conversations.resume(holder, previous);
   return conversationOf(services, context.id, holder, said, resumed, shown);
 }
 
@@ -153,10 +155,4 @@ const joined = (earlier: readonly Message[], said: readonly Message[], leading: 
 
 function isHeldUpstream({ provider, call }: Target): boolean {
   return provider.kind === "remote" && provider.holdsConversation?.(call) === true;
-}
-
-function partedFromPrevious(request: ChatRequest): { said: ChatRequest; previous?: string } {
-  if (request.previous_response_id === undefined) return { said: request };
-  const { previous_response_id: previous, ...said } = request;
-  return { said, previous };
 }

@@ -12,8 +12,7 @@ export function checkPlain(param: string, text: string): void {
 }
 
 /** Lines and tabs may stand in its values. @throws ApiError invalid_value */
-export function checkMetadata(metadata: Metadata | null | undefined): void {
-  if (metadata == null) return;
+export function checkMetadata(metadata: Metadata): void {
   for (const [name, value] of Object.entries(metadata)) {
     if (!isPlainText(name))
       throw ApiError.invalidValue("metadata", "Names in metadata must not hold control characters.");

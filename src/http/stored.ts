@@ -63,7 +63,7 @@ export function storedRoutes(host: Host, surface: SurfaceName, prefix: string) {
     .post(
       "/v1/chat/completions/:id",
       ({ services, caller, params, body: { metadata } }) => {
-        checkMetadata(metadata);
+        if (metadata !== null) checkMetadata(metadata);
         return services.conversations.update(caller, params.id, metadata ?? {});
       },
       documented({

@@ -41,6 +41,7 @@ const indexed = /^(messages|tools)\[(\d+)\](.*)$/s;
  *   are the same
  */
 export function ownPlaces(asked: Lists, sent: Lists): ((path: string) => string) | undefined {
+  if (asked.messages === sent.messages && asked.tools === sent.tools) return undefined;
   const messages = indexesOf(asked.messages, sent.messages);
   const tools = indexesOf(asked.tools, sent.tools);
   if (messages === undefined && tools === undefined) return undefined;

@@ -27,7 +27,8 @@ export async function parseCall(
   const earlier = ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, name), protocol, ids);
   const parsed = protocol.parse(source, context, earlier);
   checkPlain("model", parsed.request.model);
-  checkMetadata(parsed.request.metadata);
+  const { metadata } = parsed.request;
+  if (metadata != null) checkMetadata(metadata);
   context.labels = labelsOf(context.labels.client, parsed.request, services.live.config.usage.metadata);
   const prompt = protocol.prompt?.(parsed.options);
   return prompt === undefined ? parsed : withPrompt(name, parsed, prompt);

@@ -131,7 +131,8 @@ function callUpstream(
     const native = nativeCall(scope, plan, conversation, target);
     if (native === undefined) refuseNativeOnly(asked, target);
     const passing = native && { isHeld: plan.upstreamMayHold };
-    const memories = memoriesOf(services, caller, target);
+    // Thinking state matters only where tools may be called.
+    const memories: Remember[] = call.request.tools === undefined ? [] : [thinkingMemory(services, caller, target)];
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const bounds = isHeld
@@ -224,17 +225,13 @@ function restoreThinkingState(services: Services, caller: Caller, target: Target
   return request === target.call.request ? target : { ...target, call: { ...target.call, request } };
 }
 
-/** Stores thinking state of the whole answer. It matters only where tools may be called. */
-function memoriesOf(services: Services, caller: Caller, target: Target): Remember[] {
-  if (target.call.request.tools === undefined) return [];
+/** Stores the thinking state of the whole answer. */
+function thinkingMemory({ replayMemory }: Services, caller: Caller, target: Target): Remember {
   const scope = scopeOf(caller, target);
-  return [
-    (whole) =>
-      services.replayMemory.remember(
-        scope,
-        whole.choices.map((choice) => choice.message),
-      ),
-  ];
+  return ({ choices }) => {
+    const messages = choices.map(({ message }) => message);
+    replayMemory.remember(scope, messages);
+  };
 }
 
 /** Logs content where `log.content` is set, as text, so that the log redacts keys in it. */

@@ -104,7 +104,16 @@ class FileLimiter implements Limiter {
 
   hit(caller: string, perMinute: number): Decision {
     try {
-      return this.#hit(this.#opened, caller, perMinute);
+      const files = this.#opened();
+      for (let tries = 0; tries < maxTries; tries += 1) {
+        const table = this.#tableFor(files, caller, perMinute);
+        const now = files.now();
+        const hit = table.hit(perMinute, now);
+        if (hit !== undefined) return this.#decision(table, perMinute, now, hit);
+        // Frozen or damaged: freeze it for all, so that it is replaced.
+        table.freeze();
+      }
+      throw new Error("the files of the rate limits change all the time");
     } catch (error) {
       this.#warn(error);
       return this.#inMemory.hit(caller, perMinute);
@@ -114,7 +123,7 @@ class FileLimiter implements Limiter {
   /** Creates no file. */
   peek(caller: string, perMinute: number): Decision {
     try {
-      return this.#peek(this.#opened, caller, perMinute);
+      return this.#peek(this.#opened(), caller, perMinute);
     } catch (error) {
       this.#warn(error);
       return this.#inMemory.peek(caller, perMinute);
@@ -123,7 +132,7 @@ class FileLimiter implements Limiter {
 
   now(): number {
     try {
-      return this.#opened.now();
+      return this.#opened().now();
     } catch {
       return this.#options.clock.now();
     }
@@ -140,7 +149,7 @@ class FileLimiter implements Limiter {
 
   async #sweep(): Promise<void> {
     try {
-      await this.#opened.sweep(() => this.#isClosed);
+      await this.#opened().sweep(() => this.#isClosed);
     } catch (error) {
       this.#options.log.warn("unused rate limit files could not be removed", { error });
     }
@@ -148,21 +157,9 @@ class FileLimiter implements Limiter {
   }
 
   /** Opened at the first use; after a failure, at the next. */
-  get #opened(): WindowFiles {
+  #opened(): WindowFiles {
     this.#files ??= new WindowFiles(this.#folder, this.#options.clock);
     return this.#files;
-  }
-
-  #hit(files: WindowFiles, caller: string, perMinute: number): Decision {
-    for (let tries = 0; tries < maxTries; tries += 1) {
-      const table = this.#tableFor(files, caller, perMinute);
-      const now = files.now();
-      const hit = table.hit(perMinute, now);
-      if (hit !== undefined) return this.#decision(table, perMinute, now, hit);
-      // Frozen or damaged: freeze it for all, so that it is replaced.
-      table.freeze();
-    }
-    throw new Error("the files of the rate limits change all the time");
   }
 
   #peek(files: WindowFiles, caller: string, perMinute: number): Decision {
