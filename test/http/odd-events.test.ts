@@ -146,6 +146,13 @@ test("an event that only its name tells of breaks a stream that passes as it cam
   }
 });
 
+test("Responses: an event whose name is one of the format's and its type another breaks a stream that passes as it came", async () => {
+  const whole = await answerOf("responses");
+  const place = at(whole, "event: response.output_item.done");
+  events = whole.with(place, whole[place]!.replace('"type":"response.output_item.done"', '"type":"x"'));
+  expect((await read("responses", "responses", `odd-${ids++}`)).raised).toBeTrue();
+});
+
 test.each(["anthropic", "responses", "chat"] as const)("%s: what is named an error is one", async (family) => {
   const whole = await answerOf(family);
   const place = at(whole, family === "chat" ? '"content":"It' : "delta");

@@ -36,10 +36,12 @@ export const native: NativeForm<ResponsesOptions> = {
     },
     // OpenAI's clients read the type alone.
     shown(event) {
-      if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return [event];
-      if (event.data === doneData) return [];
-      if (textOf(objectOf(parseJson(event.data))?.["type"]) === undefined)
-        throw new InvalidAnswer("an event without a type");
+      const { event: name, data } = event;
+      if (name !== "" && data.includes(`"type":"${name}"`)) return [event];
+      if (data === doneData) return [];
+      const type = textOf(objectOf(parseJson(data))?.["type"]);
+      if (type === undefined) throw new InvalidAnswer("an event without a type");
+      if (name.startsWith("response.") && type !== name) throw new InvalidAnswer("an event of two kinds");
       return [event];
     },
     knowsFault({ event, data }) {
