@@ -139,11 +139,12 @@ describe("embeddings", () => {
   ])("an answer with %s has counts", async (what, told, input, usage, mark) => {
     const body = { object: "list", data: [{ object: "embedding", index: 0, embedding: [1] }], model: "e" };
     uncounted = { ...body, ...(what === "counts of its own" ? { usage: told } : told) };
-    const answer = await troupe.post("/gateway/v1/embeddings", {
-      model: "uncounted/e",
-      input,
-      encoding_format: "float",
-    });
+    const ask = () => troupe.post("/gateway/v1/embeddings", { model: "uncounted/e", input, encoding_format: "float" });
+    // A caller waits 400 ms for the tokenizer: a busy machine may take longer to load its tables, or to come to a count.
+    await troupe.server.services.tokenizer.count(["words"], 60_000);
+    let answer = await ask();
+    for (let calls = 1; calls < 5 && answer.headers.get("x-troupe-estimated") === "length"; calls += 1)
+      answer = await ask();
     expect([answer.headers.get("x-troupe-estimated"), await answer.json()]).toEqual([mark, { ...body, usage }]);
   });
 
