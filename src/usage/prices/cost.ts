@@ -62,7 +62,7 @@ function costOfText(counted: Counted, { tokens: rates, request, microDollar }: T
 }
 
 const noNotes: readonly string[] = [];
-const noCosts: CostParts = {
+const noCosts: Record<keyof CostParts, number> = {
   input: 0,
   cacheRead: 0,
   cacheWrite: 0,
@@ -153,8 +153,38 @@ class Bill {
     this.#items.push({ part: other, count, rate, isFixed });
   }
 
+  cost(factor: Factor): Cost {
+    return (factor === whole ? this.#costInNumbers() : undefined) ?? this.#costInIntegers(factor);
+  }
+
+  /** @returns undefined where a sum is too large to be exact as a plain number, which hardly a call's is */
+  #costInNumbers(): Cost | undefined {
+    const unit = this.#tariff.microDollar.number;
+    const exact = new Array<number>(costKinds.length).fill(0);
+    let sum = 0;
+    for (const { part, count, rate } of this.#items) {
+      const cost = Math.round(count) * rate.number;
+      exact[part]! += cost;
+      sum += cost;
+    }
+    const doubled = 2 * sum + unit;
+    if (!Number.isSafeInteger(doubled)) return undefined;
+    const total = (doubled - (doubled % (2 * unit))) / (2 * unit);
+    const parts: number[] = [];
+    const lost: number[] = [];
+    let left = total;
+    for (const one of exact) {
+      const rest = one % unit;
+      const part = (one - rest) / unit;
+      lost.push(rest);
+      parts.push(part);
+      left -= part;
+    }
+    return this.#rounded(total, parts, lost, left);
+  }
+
   /** In integers of any size, so that every sum is exact. */
-  cost({ times, per }: Factor): Cost {
+  #costInIntegers({ times, per }: Factor): Cost {
     const unit = this.#tariff.microDollar.exact * per;
     const exact = costKinds.map(() => 0n);
     for (const { part, count, rate, isFixed } of this.#items) {
@@ -162,16 +192,22 @@ class Bill {
     }
     const sum = exact.reduce((all, one) => all + one, 0n);
     const total = (2n * sum + unit) / (2n * unit);
-    const parts = exact.map((one) => Number(one / unit));
+    const parts = exact.map((one) => one / unit);
     const lost = exact.map((one) => one % unit);
-    // What rounding leaves goes to the parts that lost most by it.
-    for (let left = total - exact.reduce((all, one) => all + one / unit, 0n); left > 0n; left -= 1n) {
+    const left = total - parts.reduce((all, one) => all + one, 0n);
+    return this.#rounded(Number(total), parts.map(Number), lost, Number(left));
+  }
+
+  /** Gives what rounding leaves to the parts that lost most by it, a micro-dollar to each. */
+  #rounded(total: number, parts: readonly number[], lost: (number | bigint)[], left: number): Cost {
+    const named = { ...noCosts };
+    for (const [at, kind] of costKinds.entries()) named[kind] = parts[at]!;
+    for (let given = 0; given < left; given += 1) {
       let most = 0;
       for (const [at, one] of lost.entries()) if (one >= lost[most]!) most = at;
-      lost[most] = -1n;
-      parts[most]! += 1;
+      lost[most] = -1;
+      named[costKinds[most]!] += 1;
     }
-    const named = Object.fromEntries(costKinds.map((kind, at) => [kind, parts[at]!]));
-    return { total: Number(total), parts: named as CostParts, notes: this.notes };
+    return { total, parts: named, notes: this.notes };
   }
 }
