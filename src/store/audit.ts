@@ -2,7 +2,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { AuditRow } from "./store.ts";
 
-/** What was done, to what, and how that was before and is now; nothing of it is a secret. */
+/** An act of an operator: what was done, to what, and how that was before and is now; nothing of it is a secret. */
 export type Act = {
   readonly act: string;
   readonly subject: string;

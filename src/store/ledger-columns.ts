@@ -2,7 +2,7 @@
  * The ledger's columns, once: both databases' tables and statements, moves, the admin API and the command line come from this table. A new
  * column is a row here, and the member of `LedgerLine` that fills it.
  *
- * What like calls share stands once, as a row of `ledger_kinds`; a line has its kind's number and what is its own.
+ * Values that like calls share stand once, as a row of `ledger_kinds`; a line has its kind's number and what is its own.
  */
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { costKinds, type LedgerLine, tokenKinds } from "./usage.ts";
@@ -62,10 +62,10 @@ export const ownTexts: readonly string[] = ["request_id", "call_of"];
 export const ownColumn = snakeCaseNumbered;
 export const tokenColumns: readonly string[] = tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`);
 export const costColumns: readonly string[] = ["cost", ...costKinds.map((kind) => `${snakeCaseNumbered(kind)}_cost`)];
-/** Of `ledger`, but for the line's kind. */
+/** Columns of `ledger`, but for the line's kind. */
 export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tokenColumns, ...costColumns];
 
-/** What the lines of one kind in one hour add up to. How they ended is their kind's. */
+/** Columns of the sums over the lines of one kind in one hour. How they ended is their kind's. */
 export const hourSums: readonly string[] = ["calls", "unknown_costs", ...tokenColumns, ...costColumns];
 
 export const hourMs = 3_600_000;

@@ -5,7 +5,7 @@ import type { LedgerLine } from "./usage.ts";
 
 const compared = kindNames.filter((name) => name !== "tags");
 
-/** Whether two lines are of one kind. */
+/** True if two lines are of one kind. */
 export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
   for (let at = 0; at < compared.length; at++) if (a[compared[at]!] !== b[compared[at]!]) return false;
   return isSameList(a.tags, b.tags);
@@ -31,7 +31,7 @@ export function groupedByKind(lines: readonly LedgerLine[]): readonly (readonly 
   return groups;
 }
 
-/** Of a kind, in the order of the columns. */
+/** Values of a kind, in the order of the columns. */
 export type KindValues = readonly (string | null)[];
 
 /** @param textOf makes a text one that the database can keep */
@@ -85,7 +85,7 @@ export class KnownKinds {
     }
   }
 
-  /** As many bits as a number of JSON has. */
+  /** Hashes a text into as many bits as a number of JSON has. */
   #numberOf(text: string): number {
     const hash = new Bun.CryptoHasher("sha256").update(this.#salt).update(text).digest();
     return hash.readUIntBE(0, 6) * 16 + (hash[6]! >> 4);

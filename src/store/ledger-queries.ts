@@ -26,9 +26,9 @@ import {
   tokenKinds,
 } from "./usage.ts";
 
-/** What the databases say in different words. `k` is a row of `ledger_kinds`, `f` one of sums. */
+/** Parts of statements that the databases say in different words. `k` is a row of `ledger_kinds`, `f` one of sums. */
 export type Dialect = {
-  /** What names of tables begin with. */
+  /** Prefix of the names of tables. */
   readonly prefix: string;
   readonly place: (number: number, type: "text" | "bigint") => string;
   readonly time: { readonly [Group in (typeof timeGroups)[number]]: string };

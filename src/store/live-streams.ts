@@ -9,7 +9,7 @@
  * holder publishes them anew. Each method may be sent twice, and may come late.
  */
 
-/** Where an entry stands: how many events come before its end, and a number among entries of the same place. */
+/** Place of an entry: the number of events before its end, and a number among entries of the same place. */
 export type LivePlace = readonly [events: number, part: number];
 
 export type LiveEntry = { readonly place: LivePlace } & (
@@ -28,11 +28,11 @@ export type LiveEntry = { readonly place: LivePlace } & (
 
 export type LiveHead = Extract<LiveEntry, { kind: "head" }>;
 
-/** What came. */
+/** Messages and entries that came. */
 export type LiveNews = {
   /** Up to where the inbox was read, for the next time. */
   readonly inbox: string;
-  /** How many messages were in it, and the streams that others ask for. */
+  /** Number of messages in it, and the streams that others ask for. */
   readonly messages: number;
   readonly asked: readonly string[];
   /** By stream. */

@@ -1,16 +1,16 @@
 /** The metrics of what is remembered: the store, and the servers that it lies on. */
 import { Buckets, type SampledTable, type Series } from "../lib/metrics.ts";
 
-/** What asks a server: one pool of connections, or one connection that takes many commands. */
+/** Use of a server by one pool of connections, or by one connection that takes many commands. */
 export type ServerUse = {
-  /** What it is used for. */
+  /** Purpose of the connections. */
   readonly name: string;
   /** Open connections at most, and how many of them are in use. */
   readonly connections: number;
   readonly busy: number;
   /** Questions that wait: for a connection of a pool, or for the answer of a connection. */
   readonly waiting: number;
-  /** How long questions took to their end, the wait included. */
+  /** Time that questions took to their end, in seconds, the wait included. */
   readonly seconds: Buckets;
 };
 
@@ -23,7 +23,7 @@ export type LeaseState = {
   readonly ageSeconds: number;
 };
 
-/** What was seen of a database on a server. Totals are since the start. */
+/** State of a database server, as last seen. Totals are since the start. */
 export type DatabaseState = {
   readonly pools: readonly ServerUse[];
   /** Statements and transactions; those of them that failed, and those that were waited for no longer. */
@@ -32,12 +32,12 @@ export type DatabaseState = {
   readonly late: number;
   /** Pools of connections that were thrown away, as one of them had gone silent. */
   readonly replaced: number;
-  /** Whether it answered when it was last asked. */
+  /** True if it answered when it was last asked. */
   readonly isReachable: boolean;
   readonly lease: LeaseState;
 };
 
-/** What was seen of a Valkey or Redis server, by one connection. */
+/** State of a Valkey or Redis server, as last seen by one connection. */
 export type CoordinationState = ServerUse & { readonly isConnected: boolean; readonly failed: number };
 
 const bounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

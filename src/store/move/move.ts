@@ -19,7 +19,7 @@ export interface MoveSource extends AsyncDisposable {
   count(table: MovedTable): Promise<number>;
   /** Rows after that key, by key. */
   page(table: MovedTable, after: Row | undefined, limit: number): Promise<Row[]>;
-  /** What is no part of a move, for people: what it is, and how much of it there is. */
+  /** Things that are no part of a move, for people: what each is, and how much of it there is. */
   leftBehind(): Promise<readonly (readonly [what: string, count: number])[]>;
 }
 
@@ -53,13 +53,13 @@ export type Moved = {
   readonly tables: readonly {
     readonly name: string;
     readonly rows: number;
-    /** Of all rows, in any order: hexadecimal. */
+    /** Checksum of all rows, in any order: hexadecimal. */
     readonly checksum: string;
   }[];
   readonly leftBehind: readonly (readonly [what: string, count: number])[];
 };
 
-/** Of rows with bodies few are held at once. */
+/** Number of rows in a page: few rows with bodies are held at once. */
 const pageOf = (table: MovedTable) => (hasBytes(table) ? 10 : 50);
 
 /** @throws DataError, StorageError; what was copied stays for the next try */
@@ -97,7 +97,7 @@ async function* pagesOf(
 ): AsyncGenerator<readonly Row[]> {
   const of = await source.count(table);
   let last = after?.get(table.name);
-  // Of a row that was changed on its way, which the source does not know: what was copied is written once more.
+  // The last row was changed on its way, and the source does not know it: what was copied is written once more.
   if (last?.some((value) => typeof value === "string" && value.includes("\ufffd"))) last = undefined;
   for (let done = 0; ; ) {
     const rows = await source.page(table, last, pageOf(table));

@@ -1,4 +1,4 @@
-/** What both databases do alike as a side of a move. */
+/** Parts of a side of a move that are alike in both databases. */
 import { DataError } from "../data-error.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
 import { columnNames, keyOf, type MovedTable, type Row, sqlTypes, type Value } from "../tables.ts";

@@ -10,11 +10,11 @@ import type { Pools } from "./query-pool.ts";
 
 export type BudgetTools = {
   readonly calls: HeldCalls;
-  /** Whether windows go by the callers' clocks, which then must be one; else they go by the server's. */
+  /** True if windows go by the callers' clocks, which then must be one; else they go by the server's. */
   readonly hasOneClock: boolean;
 };
 
-/** What the function `reserve` returns; a wait that never ends is null. */
+/** Answer of the function `reserve`; a wait that never ends is null. */
 type Decision = Omit<Reserved, "tokens"> & {
   readonly tokens?: { readonly used: number; readonly emptyMs: number; readonly waitMs: number | null };
 };

@@ -27,7 +27,7 @@ export type CallEntry = {
 
 type Asked = PromiseWithResolvers<unknown> & {
   readonly entry: CallEntry;
-  /** Whether its deadline has passed. */
+  /** True if its deadline has passed. */
   isOver: boolean;
 };
 
@@ -87,7 +87,7 @@ export class CallAccounts {
       const answers = JSON.parse(row!.answer) as unknown[];
       for (const [at, { resolve }] of sent.entries()) resolve(answers[at]);
     } catch (error) {
-      // What the server refuses of one is no other caller's failure.
+      // A refusal of one entry by the server is no other caller's failure.
       const isRefused = batch.length > 1 && error instanceof StorageError && error.kind === "unusable";
       for (const asked of batch) {
         if (isRefused) await this.#send([asked]);

@@ -6,7 +6,7 @@ import type { QueryPool } from "./query-pool.ts";
 
 const names = columnNames(turnTable);
 const placeOf = new Map(turnTable.columns.map(([name, kind], at) => [name, `$${at + 1}::${sqlTypes[kind]}`]));
-/** What follows a turn's own values. */
+/** Placeholders that follow a turn's own values. */
 const [metadataPairs, expiry] = [`$${names.length + 1}`, `$${names.length + 2}::bigint`];
 const pairs = (place: string) =>
   `(select coalesce(array_agg(pair), '{}') from jsonb_array_elements_text(${place}::text::jsonb) pair)`;

@@ -1,4 +1,4 @@
-/** What the errors of PostgreSQL and of Bun's client mean. */
+/** Meanings of the errors of PostgreSQL and of Bun's client. */
 import { StorageError, type StorageErrorKind } from "../storage-error.ts";
 import { tlsFailure } from "../tls-failure.ts";
 
@@ -14,7 +14,7 @@ function codesOf(error: unknown): { code: string; state: string } {
  */
 const awayStates = new Set(["57P01", "57P02", "57P03", "53300", "25006", "08006", "08001", "08003", "08004"]);
 
-/** Whether the server could not be asked: the same question may work on another connection, and may have been answered already. */
+/** True if the server could not be asked: the same question may work on another connection, and may have been answered already. */
 export function isAway(error: unknown): boolean {
   const { code, state } = codesOf(error);
   if (isOfConnection(error)) return !refusesParameters(error);
@@ -27,7 +27,7 @@ export function isAway(error: unknown): boolean {
  */
 const isOfConnection = (error: unknown) => codesOf(error).state === "08P01";
 
-/** Whether the server is a standby, which takes no writes. */
+/** True if the server is a standby, which takes no writes. */
 export const isReadOnly = (error: unknown): boolean => codesOf(error).state === "25006";
 
 /** Deadlock and serialization failure: the server undid the statement, and asks to send it again. */

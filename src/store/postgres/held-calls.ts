@@ -70,7 +70,7 @@ export class HeldCalls {
     this.#rows.lookSoon();
   }
 
-  /** Of processes whose lease has lapsed. @throws StorageError */
+  /** Calls of processes whose lease has lapsed. @throws StorageError */
   async interrupted(): Promise<InterruptedCall[]> {
     await this.owner();
     const rows = await this.#pool.run<{ owner: string; line: string }>(

@@ -44,7 +44,7 @@ export class Holder {
     return { ...this.#counts, ageSeconds: ageMs / 1000 };
   }
 
-  /** Whether what was claimed under that name may still be held. */
+  /** True if what was claimed under that name may still be held. */
   holds(id: string): boolean {
     return id === this.#id && this.#reading() < this.#until;
   }

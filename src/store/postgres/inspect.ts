@@ -15,14 +15,14 @@ export type PostgresState = {
   readonly version: number;
   /** The one that this program works with. */
   readonly known: number;
-  /** Whether the server takes writes from this user. */
+  /** True if the server takes writes from this user. */
   readonly isWritable: boolean;
   readonly server: ServerState;
   /** Absent where the schema is not yet this program's. */
   readonly keys?: KeyRepository;
 };
 
-/** What of a server's settings matters to what is kept on it. */
+/** State of a server, as far as it matters to what is kept on it. */
 export type ServerState = {
   /** PostgreSQL's. */
   readonly version: string;

@@ -6,11 +6,11 @@ import type { KeyRepository, KeyRow } from "../store.ts";
 import type { Pools, QueryPool } from "./query-pool.ts";
 
 export type KeyVersion = {
-  /** What was learned last. @throws StorageError where that is too long ago */
+  /** Version of the keys, as learned last. @throws StorageError where that is too long ago */
   known(): number;
   /** Asks now. @throws StorageError */
   ask(): Promise<void>;
-  /** As `KeyRepository.catchUp`. */
+  /** Same as `KeyRepository.catchUp`. */
   catchUp(): Promise<void>;
 };
 

@@ -69,7 +69,7 @@ const append = `with kinds as (
     from fresh`;
 const note = "select troupe.note_calls($1::text, $2::text::jsonb)";
 
-/** What a line ends and spends. */
+/** Reservation that a line ends, and what the line spends. */
 const endOf = (line: LedgerLine) => ({
   request_id: line.requestId,
   attempt: line.attempt,

@@ -3,7 +3,7 @@
  *
  * While nodes are upgraded one by one, programs of two versions serve from one database. So a step only *expands*: new tables,
  * new columns that may be null or have a default, new indexes; a program of the version before goes on as if nothing were.
- * What a step makes superfluous is dropped by a later step, a *contraction*, once no program that needs it is left: it says by
+ * Anything that a step makes superfluous is dropped by a later step, a *contraction*, once no program that needs it is left: it says by
  * `servesFrom` which schema a program must know at least, and older programs then refuse to start.
  */
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -33,7 +33,7 @@ export type MigrationOptions = {
   readonly clock?: Clock;
   /** Is given how far it is, in words. */
   readonly report?: (words: string) => void;
-  /** How long a step waits for a table. Whoever asks for that table meanwhile waits behind it, so it is less than a call's own deadline. */
+  /** Longest wait of a step for a table. Whoever asks for that table meanwhile waits behind it, so it is below a call's own deadline. */
   readonly lockMs?: number;
   /** For how long it is tried again where others hold a table. */
   readonly goOnMs?: number;
@@ -65,7 +65,7 @@ export async function migrate(pool: QueryPool, place: string, options: Migration
   }
 }
 
-/** Whether the schema is this program's, or a newer one that it can serve from. @throws StorageError */
+/** True if the schema is this program's, or a newer one that it can serve from. @throws StorageError */
 export async function isCurrent(pool: QueryPool, place: string, known = ownVersion()): Promise<boolean> {
   return ((await readVersion(pool, place, known))?.version ?? 0) >= known;
 }
@@ -84,7 +84,7 @@ function runSteps(
 ): Promise<void> {
   return pool.transaction(async (ask) => {
     await ask("set local statement_timeout = 0");
-    // Of a node that died without a word; between two statements pass milliseconds.
+    // Timeout for a node that died without a word; between two statements pass milliseconds.
     await ask("set local idle_in_transaction_session_timeout = '60s'");
     const lock = [migrationLock];
     const [own] = await ask<{ isFree: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as "isFree"', lock);

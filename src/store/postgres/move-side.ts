@@ -13,7 +13,7 @@ import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { bringForward, openPool, openPostgresStore } from "./store.ts";
 
-/** Where a target is filled, until it takes the place of the schema that servers know. */
+/** Schema in which a target is filled, until it takes the place of the one that servers know. */
 const staging = "troupe_moving";
 
 /** The same statements on another schema. */

@@ -1,4 +1,4 @@
-/** What each node serves, for whoever compares them. A node that reports nothing for a minute counts no more. */
+/** Versions that each node serves, for whoever compares them. A node that reports nothing for a minute counts no more. */
 import type { NodeRepository, NodeVersions } from "../store.ts";
 import type { QueryPool } from "./query-pool.ts";
 
