@@ -9,7 +9,7 @@ import type { StoredWindows } from "./windows.ts";
 export type OpenedStore = Store & {
   /** The database file, or the server's address without user and password. */
   readonly path: string;
-  /** How many steps made its schema. */
+  /** Number of its schema. */
   readonly schemaVersion: number;
   /** Present where several nodes share the store. */
   readonly windows?: StoredWindows;

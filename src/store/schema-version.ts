@@ -7,7 +7,7 @@ export const firstVersion = 20;
 /** The schema's number once all of that many steps were made; 0 before the first. */
 export const versionAfter = (steps: number): number => (steps === 0 ? 0 : firstVersion + steps - 1);
 
-/** How many steps a database of that number has behind it; 0 where there is no schema yet. @throws StorageError for one before the first */
+/** Number of steps behind a schema of that number; 0 where there is no schema yet. @throws StorageError for one before the first */
 export function stepsBehind(version: number, place: string): number {
   if (version === 0) return 0;
   if (version >= firstVersion) return version - firstVersion + 1;

@@ -15,7 +15,7 @@ export type StorageErrorKind =
   | "lost"
   /** A database server does not answer, or not in time: what was asked may have happened. */
   | "away"
-  /** What is known of the keys was read too long ago to be trusted. */
+  /** The keys were read too long ago for what is known of them to be trusted. */
   | "outdated";
 
 /** Those that say what is wrong with the program or the data; of the others no place in the program says more. */
@@ -35,7 +35,7 @@ export class StorageError extends Error {
     this.path = path;
   }
 
-  /** As the log asks each error: whether its message is all that there is to say. */
+  /** True if the error's message is all that there is to say; the log asks each error. */
   get isOutage(): boolean {
     return !puzzling.has(this.kind);
   }
@@ -92,7 +92,7 @@ export function damaged(path: string, found: string, cause?: unknown): StorageEr
   return new StorageError("corrupt", path, `The database ${path} is damaged (${found}): ${advice}.`, cause);
 }
 
-/** What an error of the file system means for the data folder. @returns anything else as it is */
+/** Turns an error of the file system into one of the data folder. @returns anything else as it is */
 export function asFolderError(error: unknown, folder: string, path: string): unknown {
   const { code } = error as { code?: unknown };
   if (typeof code !== "string" || error instanceof StorageError) return error;

@@ -22,13 +22,13 @@ export interface Store {
   readonly nodes?: NodeRepository;
   /** Under which this process' calls are found once it has ended; absent where that name may change. @throws StorageError */
   processName?(): string;
-  /** What was seen of a database on a server; absent where there is none. */
+  /** State of a database server, as last seen; absent where there is none. */
   database?(): DatabaseState;
   /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
 }
 
-/** What a node serves: the versions of its program, of its configuration, and of its personas. */
+/** Versions that a node serves: of its program, of its configuration, and of its personas. */
 export type NodeVersions = { readonly program: string; readonly configuration: string; readonly personas: string };
 
 /** The nodes that serve from this store, each with the versions that it reported. */
@@ -65,7 +65,7 @@ export type KeyRow = {
   oldUntil: number | null;
 };
 
-/** What of a key may change while it stays the same key. */
+/** Members of a key that may change while it stays the same key. */
 export type KeyRights = Pick<
   KeyRow,
   "name" | "tier" | "perMinute" | "tokensPerMinute" | "surfaces" | "models" | "tags" | "expiresAt"
@@ -138,7 +138,7 @@ export type IdempotencyRecord = CallId & {
   status: number | null;
   /** JSON object. */
   headers: string | null;
-  /** How many events a stream has; null for a whole answer. */
+  /** Number of events of a stream; null for a whole answer. */
   events: number | null;
   /** The number of the first event in the body; the ones before are rows of their own. Likewise a whole answer's pieces. */
   bodyFrom: number | null;
@@ -158,7 +158,7 @@ export type FinishedCall = {
 export type StoredEvents = { readonly firstId: number; readonly data: Uint8Array };
 
 export type LeaseTerms = {
-  /** How often a lease has to be renewed, in milliseconds. */
+  /** Interval at which a lease has to be renewed, in milliseconds. */
   readonly renewMs: number;
   /** For how long one holds, in milliseconds, if its process can't renew it; absent: for as long as its process lives. */
   readonly lapseMs?: number;
@@ -174,7 +174,7 @@ export interface RunRepository {
    */
   claim(call: NewCall, old?: CallId & Pick<IdempotencyRecord, "state">): Promise<Lease | undefined>;
   /**
-   * Whether the lease may still be held, by this process' own clock: false once it was not renewed for too long, as after a pause
+   * True if the lease may still be held, by this process' own clock: false once it was not renewed for too long, as after a pause
    * of the process. Synchronous, as each batch of a stream asks: it takes a microsecond and no network.
    */
   holds(lease: Lease): boolean;
@@ -195,7 +195,7 @@ export interface RunRepository {
   watched(): Promise<number[]>;
   /**
    * Appends events of a running call, or a piece of a whole answer.
-   * What was rejected may come through later, in place of what was written there since: so it is appended again as it was.
+   * A rejected append may come through later, in place of what was written there since: so it is appended again as it was.
    * @param headers of a stream, which becomes readable for other processes; null for a whole answer, readable once finished
    * @returns false when the lease is lost
    */
@@ -227,7 +227,7 @@ export type Turn = {
   readonly createdAt: number;
   /** JSON object of strings. */
   readonly metadata: string;
-  /** Where the upstream holds the conversation too: which account's, and its id there. */
+  /** Account and id of the conversation at the upstream, where the upstream holds it too. */
   readonly upstreamAccount: string | null;
   readonly upstreamId: string | null;
   /** The parts of the request that its format's routes return. */
@@ -240,14 +240,14 @@ export type Turn = {
   readonly shown: Uint8Array | null;
 };
 
-/** What a running turn came to. */
+/** Outcome of a running turn. */
 export type SettledTurn = Pick<Turn, "model" | "upstreamAccount" | "upstreamId" | "completion"> & {
   readonly state: Exclude<TurnState, "running">;
   readonly shown: Uint8Array;
 };
 
 export type TurnText = Pick<Turn, "id" | "input" | "completion">;
-/** What a turn shows through its format's routes, and what another format may show of it. */
+/** Parts of a turn that its format's routes show, and what another format may show of it. */
 export type TurnShown = TurnText & Pick<Turn, "format" | "request" | "shown">;
 
 export type Page = {
@@ -296,7 +296,7 @@ export type AuditRow = {
   readonly actor: string;
   /** `key.create` and its like. */
   readonly act: string;
-  /** What it was done to. */
+  /** Subject of the act: the thing that it was done to. */
   readonly subject: string;
   /** JSON, without secrets; null where there was nothing. */
   readonly before: string | null;
@@ -318,7 +318,7 @@ export interface AuditRepository {
   list(page: AuditPage): Promise<AuditRow[]>;
 }
 
-/** What an operator was alerted of, and has not ended. @property since Unix milliseconds */
+/** A cause of which an operator was alerted, and which has not ended. @property since Unix milliseconds */
 export type AlertCause = { readonly cause: string; readonly since: number };
 
 /** @property body as it is signed and sent */
@@ -340,7 +340,7 @@ export interface AlertRepository {
   claim(now: number, until: number, limit: number): Promise<QueuedAlert[]>;
   postpone(message: Pick<QueuedAlert, "id" | "destination">, due: number): Promise<void>;
   remove(message: Pick<QueuedAlert, "id" | "destination">): Promise<void>;
-  /** How many messages wait. */
+  /** Number of waiting messages. */
   waiting(): Promise<number>;
 }
 
@@ -353,7 +353,7 @@ export interface Maintenance {
   size(): Promise<{ readonly bytes: number; readonly freeBytes: number }>;
   /** Writes as much as a usual row. Rejects when writes fail at the moment. */
   check(): Promise<void>;
-  /** What a database on a server refused of calls lately, though `check` may work: another table may need more of a full disk. */
+  /** Recent refusal of calls by a database server, though `check` may work: another table may need more of a full disk. */
   readonly refusal?: StorageError | undefined;
   /** Reads everything. @returns the first damage, undefined when there is none */
   damage(): Promise<string | undefined>;

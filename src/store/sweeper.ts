@@ -14,7 +14,7 @@ const rowsPerStep = 50;
 const pagesPerStep = 64;
 /** Free space left in the file for new rows; on a full disk there is no other. */
 const reserveBytes = 16 * 1024 ** 2;
-/** How long a deleted turn stays, since a client may still pass it as the `after` of a page. */
+/** Time that a deleted turn stays, in milliseconds, since a client may still pass it as the `after` of a page. */
 const deletedRetentionMs = hourMs;
 /** Beyond this size of all stored answers they are removed before they expire, oldest first, except those of the last hour. */
 const maxAnswerBytes = 16 * 1024 ** 3;
@@ -22,7 +22,7 @@ const maxAnswerBytes = 16 * 1024 ** 3;
 export type SweepRules = {
   readonly retentionHours: number;
   readonly maxBytes?: number;
-  /** How many days lines of the ledger are kept; absent: for ever. */
+  /** Number of days that lines of the ledger are kept; absent: for ever. */
   readonly ledgerDays?: number;
 };
 

@@ -72,7 +72,7 @@ export const sqlTypes: { readonly [Kind in ColumnKind]: string } = { text: "text
 /** A column as rows of repositories name it: `createdAt` of `created_at`. */
 const memberOf = (column: string): string => column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/** What is selected of a table, under the names that its rows have in repositories. @param of an alias with a dot */
+/** Columns of a table as they are selected, under the names that its rows have in repositories. @param of an alias with a dot */
 export const selection = ({ columns }: Pick<MovedTable, "columns">, of = ""): string =>
   columns
     .map(([name, kind]) => `${of}${name}${kind === "integer" ? "::float8" : ""} as "${memberOf(name)}"`)

@@ -1,4 +1,4 @@
-/** What a refused certificate means, for an operator. */
+/** Meanings of refused certificates, for an operator. */
 
 /** Source: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 const meanings: readonly [codes: RegExp, words: string][] = [

@@ -12,7 +12,7 @@ export type BudgetRow = {
   readonly updatedAt: number;
 };
 
-/** What was spent of one budget in one span of time: `2026-11-22`, `2026-11`, or `prepaid`. */
+/** One budget in one span of time: `2026-11-22`, `2026-11`, or `prepaid`. */
 export type BudgetSpan = { readonly scope: string; readonly span: string };
 
 export type Spending = BudgetSpan & {
@@ -23,9 +23,9 @@ export type Spending = BudgetSpan & {
 
 /** A call that is about to be made. */
 export type Reservation = {
-  /** As the ledger has it if its process ends before the call does; it names the reservation. */
+  /** Line that the ledger has if its process ends before the call does; it names the reservation. */
   readonly line: LedgerLine;
-  /** What it is estimated to cost. */
+  /** Estimated cost. */
   readonly amount: number;
   /** The budgets that it counts against. */
   readonly budgets: readonly (BudgetSpan & { readonly limit: number })[];
@@ -48,11 +48,11 @@ export type TokenWindow = {
   readonly waitMs: number;
 };
 
-/** What became of a reservation: made where neither a budget nor the window of tokens refuses it. */
+/** Outcome of a reservation: made where neither a budget nor the window of tokens refuses it. */
 export type Reserved = {
   /** A budget that is spent goes before one that calls under way hold. */
   readonly refusedBy?: Spending & { readonly limit: number };
-  /** Of the budgets of a reservation that was made, the one that has the least left with it. */
+  /** Budget with the least left after the reservation, among the budgets of a reservation that was made. */
   readonly tightest?: Spending & { readonly limit: number };
   readonly tokens?: TokenWindow;
 };
@@ -111,7 +111,7 @@ export const costKinds = [
 export type CostParts = { readonly [Kind in (typeof costKinds)[number]]: number };
 
 /**
- * How an attempt ended. `finished`: a whole answer came. `broken`: the upstream failed, before or within its answer. `abandoned`: the
+ * End of an attempt. `finished`: a whole answer came. `broken`: the upstream failed, before or within its answer. `abandoned`: the
  * client left. `interrupted`: the process ended before it. `refused`: Troupe or the upstream refused the request. `replayed`, `joined`: the
  * answer is another call's.
  */
@@ -131,7 +131,7 @@ export type LedgerLine = {
   readonly surface: string;
   /** The client's format. */
   readonly format: string;
-  /** As the caller named it. */
+  /** Model, as the caller named it. */
   readonly model: string;
   readonly persona: string | null;
   readonly personaVersion: string | null;
@@ -148,24 +148,24 @@ export type LedgerLine = {
   readonly client: string | null;
   /** The end user, as the request names it. */
   readonly user: string | null;
-  /** Of the request's metadata the keys that the configuration names: a JSON object with texts, its keys sorted. */
+  /** Metadata of the request, under the keys that the configuration names: a JSON object with texts, its keys sorted. */
   readonly metadata: string | null;
-  /** Where the counts come from; `none`: nothing was asked of an upstream. */
+  /** Source of the counts; `none`: nothing was asked of an upstream. */
   readonly counted: "upstream" | "estimated" | "unknown" | "none";
   readonly tokens: TokenCounts;
   /** Null: unknown. */
   readonly cost: number | null;
   /** Null where only the sum is known, or not even that. */
   readonly costs: CostParts | null;
-  /** Where the price comes from; `none`: nothing was billed. */
+  /** Source of the price; `none`: nothing was billed. */
   readonly priceSource: "upstream" | "configuration" | "list" | "fallback" | "free" | "none" | "unknown";
-  /** Of the price list, as YYYY-MM-DD. */
+  /** Date of the price list, as YYYY-MM-DD. */
   readonly priceDate: string | null;
-  /** What the price does not say exactly, for people. */
+  /** Note for people on what the price does not say exactly. */
   readonly priceNote: string | null;
   readonly firstTokenMs: number | null;
   readonly totalMs: number;
-  /** Of the key. Only of a line that is to be written; budgets need it. */
+  /** Tier of the key. Only a line that is to be written has it; budgets need it. */
   readonly tier?: string;
 };
 
@@ -188,16 +188,16 @@ export type LedgerSum = {
   readonly calls: number;
   readonly ended: { readonly [End in CallEnd]: number };
   readonly tokens: TokenCounts;
-  /** Of the calls whose cost is known. */
+  /** Cost of the calls whose cost is known. */
   readonly cost: number;
   readonly costs: CostParts;
-  /** How many calls `cost` leaves out. */
+  /** Number of calls that `cost` leaves out. */
   readonly unknownCosts: number;
-  /** How many calls have estimated counts. */
+  /** Number of calls with estimated counts. */
   readonly estimated: number;
 };
 
-/** Where a page of lines ended. */
+/** Place where a page of lines ended. */
 export type LedgerPlace = Pick<LedgerLine, "at" | "requestId" | "attempt">;
 
 export type LedgerPage = LedgerFilter & {
@@ -219,13 +219,13 @@ export type SumsPage = {
   readonly signal?: AbortSignal;
 };
 
-/** How many lines were new, and what is spent since of each budget that they were spent of. */
+/** Number of lines that were new, and what is spent since of each budget that they were spent of. */
 export type Appended = { readonly added: number; readonly spending: readonly Spending[] };
 
 /** `owner`: the process, where the store names it by its data folder's lock. */
 export type InterruptedCall = { readonly owner: string; readonly line: LedgerLine };
 
-/** What calls used and cost. */
+/** The ledger: what calls used and cost. */
 export interface LedgerRepository {
   /**
    * Adds lines, also to what is spent of budgets, and ends the calls' reservations; those that are there already stay as they are.

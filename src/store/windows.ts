@@ -15,7 +15,7 @@ export const goodForMs = 250;
 export type WindowHit = readonly [id: string, ageMs: number];
 
 export type WindowState = {
-  /** Whether it was counted. */
+  /** True if the request was counted. */
   readonly allowed: boolean;
   /** Requests in the window now. */
   readonly used: number;

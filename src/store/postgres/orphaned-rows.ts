@@ -10,7 +10,7 @@ import type { Holder } from "./holder.ts";
 export type OrphanedRowsOptions<R> = {
   readonly holder: Holder;
   readonly clock: Clock;
-  /** What the database says that is held under that name. */
+  /** Gives the rows that the database says are held under that name. */
   readonly rows: (owner: string) => Promise<readonly R[]>;
   readonly nameOf: (row: R) => string;
   readonly release: (row: R) => Promise<unknown>;
@@ -43,7 +43,7 @@ export class OrphanedRows<R> {
     this.#known.delete(name);
   }
 
-  /** What the database says that is held here. @throws StorageError */
+  /** Rows that the database says are held here. @throws StorageError */
   rows(): Promise<readonly R[]> {
     return this.#options.rows(this.#options.holder.id);
   }
@@ -74,7 +74,7 @@ export class OrphanedRows<R> {
         if (holder.id !== id) return true;
         if (!this.#known.has(nameOf(row))) await release(row);
       }
-      // What was held under another name is lost, and ends without a word.
+      // Rows that were held under another name are lost, and end without a word.
       for (const [name, owner] of this.#known) if (owner !== undefined && owner !== holder.id) this.#known.delete(name);
       return true;
     } catch {

@@ -15,7 +15,7 @@ import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts
 type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;
 
 export type QueryPoolOptions = {
-  /** What it is used for, for metrics. */
+  /** Purpose of the connections, for metrics. */
   readonly name?: string;
   /** Opens the client's pool, of as many connections. */
   readonly connect: () => SQL;
@@ -25,7 +25,7 @@ export type QueryPoolOptions = {
   /** The server's address, for messages. */
   readonly place: string;
   readonly clock: Clock;
-  /** Whether the server is known to be away, so that asking would only wait. */
+  /** True if the server is known to be away, so that asking would only wait. */
   readonly isAway?: () => boolean;
   /** Called with each error of the client or the server. */
   readonly onError?: (error: unknown) => void;
@@ -38,7 +38,7 @@ type Place = { readonly generation: Generation; isFree: boolean };
 /** One caller's question. */
 type Question = { readonly expiry: AbortController; held: Place | undefined };
 
-/** What a server that is there refuses for the state that it is in. */
+/** Kinds of errors with which a server that is there refuses for the state that it is in. */
 const refusals = new Set<StorageErrorKind>(["full", "readonly", "busy"]);
 /** A refusal that is older says nothing of now, as nobody has asked the same since. */
 const refusalMs = 30_000;
@@ -62,7 +62,7 @@ export class QueryPool implements Sql {
     this.#current = this.#open();
   }
 
-  /** How it is used now. */
+  /** Present use of the pool. */
   get use(): ServerUse {
     const { name = "", connections } = this.options;
     return { name, connections, busy: this.#current.busy, waiting: this.#waiting.size, seconds: this.#seconds };
@@ -162,7 +162,7 @@ export class QueryPool implements Sql {
     }
   }
 
-  /** Of a pool with a silent connection, nothing less than a new pool gives the connection's place back. */
+  /** Gives up a question. Nothing less than a new pool gives back the place of a connection that has gone silent. */
   #expire({ expiry, held }: Question): void {
     this.counts.late += 1;
     expiry.abort();

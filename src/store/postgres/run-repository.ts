@@ -60,7 +60,7 @@ export function runRepository({ path, background }: Pools, holder: Holder): RunR
     nameOf: ({ run }) => run,
     release: ({ call, run }) => background.run(released, [call, run]),
   });
-  /** Of a write that found no row of its own: what it was for runs no more. @returns whether it found it */
+  /** Forgets the call of a write that found no row of its own: it runs no more. @returns whether the write found one */
   const held = (run: string, isHeld: boolean) => {
     if (!isHeld) own.ended(run);
     return isHeld;

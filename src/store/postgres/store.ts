@@ -1,8 +1,8 @@
 /**
- * What is remembered, in a PostgreSQL database that several nodes share. Every method is one statement, so that it is atomic, can be
+ * Store in a PostgreSQL database that several nodes share. Every method is one statement, so that it is atomic, can be
  * sent twice, and needs no connection of its own: a pooler in transaction mode may stand in between.
  *
- * What others changed the process learns by asking twice a second, which works through every pooler.
+ * Changes by other processes are learned by asking twice a second, which works through every pooler.
  */
 import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
@@ -42,12 +42,12 @@ export type PostgresStore = Store & {
 const pollMs = 500;
 /** Between two askings for requests whose keys nobody knows. */
 const betweenCatchUpsMs = 100;
-/** Of maintenance, and of whatever no call waits for. */
+/** Deadline of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
 const backgroundConnections = 2;
-/** Of a page of the ledger. */
+/** Deadline of a page of the ledger. */
 const reportMs = 30_000;
-/** Of each statement that changes the schema: an index of a large table takes its time. */
+/** Deadline of each statement that changes the schema: an index of a large table takes its time. */
 const migrationMs = 3_600_000;
 const windowConnections = 2;
 
@@ -193,7 +193,7 @@ const limitsOf = (deadlineMs: number) => ({
   idle_in_transaction_session_timeout: 2 * deadlineMs,
 });
 
-/** Whether the server's certificate is to be verified. Source: https://www.postgresql.org/docs/current/libpq-ssl.html */
+/** True if the server's certificate is to be verified. Source: https://www.postgresql.org/docs/current/libpq-ssl.html */
 const verifies = (url: string): boolean => {
   const { searchParams } = new URL(url);
   return (
@@ -218,7 +218,7 @@ function connect(url: string, max: number, deadlineMs: number | undefined, use?:
   });
 }
 
-/** Whether limits may be named at the start of a connection; a pooler may refuse them, and then the server's own apply. */
+/** Resolves to true if limits may be named at the start of a connection; a pooler may refuse them, and then the server's own apply. */
 async function takesParameters({ url, statementSeconds }: StoreConfig): Promise<boolean> {
   const place = placeOf(url);
   let isRefused = false;

@@ -25,7 +25,7 @@ export function postgresWindows(pool: QueryPool, newId: () => string, windowMs =
     hit: (caller, limit, id) => ask(caller, limit, [[id, 0]]),
     add: (caller, hits) => ask(caller, -1, hits),
     async tidy() {
-      // What a call is busy with is left for the next time.
+      // Rows that a call is busy with are left for the next time.
       const text = `delete from troupe.windows where caller in (select caller from troupe.windows
         where over_at <= floor(extract(epoch from clock_timestamp()) * 1000) limit 20000 for update skip locked)`;
       await pool.run(text);
@@ -36,5 +36,5 @@ export function postgresWindows(pool: QueryPool, newId: () => string, windowMs =
 
 const listed = (numbers: readonly (number | bigint)[]) => `{${numbers.join(",")}}`;
 
-/** Of 32 hexadecimal characters the last 15, which are random. */
+/** Number of a request: the last 15 of the 32 hexadecimal characters of its id, which are random. */
 const numberOf = (id: string) => BigInt(`0x${id.slice(-15)}`);

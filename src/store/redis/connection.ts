@@ -17,7 +17,7 @@ export function placeOf(url: string): string {
   return `${host}${pathname === "/" ? "" : pathname}`;
 }
 
-/** Of a command; where they depend on the server's identity, they are made for each connection. */
+/** Arguments of a command; where they depend on the server's identity, they are made for each connection. */
 export type Arguments = string[] | ((server: string) => string[]);
 type Connected = { readonly client: RedisClient; readonly server: string };
 
@@ -28,8 +28,8 @@ const none = "refused";
 
 export type RedisConnectionOptions = {
   /**
-   * Whether the server's identity is asked for at each connection: another one after a restart or a fail-over, so that what was named by it is
-   * not found in an old copy of the data. One that does not let this user ask has none, "".
+   * True if the server's identity is asked for at each connection: another one after a restart or a fail-over, so that what was named by it
+   * is not found in an old copy of the data. One that does not let this user ask has none, "".
    */
   readonly identifies?: boolean;
   /** Called when the server turns out not to be the primary, or no more. */
@@ -61,7 +61,7 @@ export class RedisConnection {
     this.place = placeOf(url);
   }
 
-  /** How it is used now. @param name what for */
+  /** State as it is now. @param name what it is used for */
   state(name: string): CoordinationState {
     const isConnected = this.#isConnected;
     const [waiting, failed, seconds] = [this.#waiting, this.#failed, this.#seconds];
@@ -150,7 +150,7 @@ export class RedisConnection {
     return isSecure(this.#url);
   }
 
-  /** Of a server that did not greet: each port speaks one of the two. */
+  /** Hint for a server that did not greet: each port speaks either TLS or none. */
   get #tlsHint(): string {
     if (this.#wasConnected) return "";
     return this.#isSecure ? "; redis:// if it has no TLS" : "; rediss:// if it wants TLS";
@@ -163,7 +163,7 @@ export class RedisConnection {
 
   async #connect(): Promise<Connected> {
     const client = new RedisClient(this.#url, {
-      // What waits for a server counts when it is back, and then wrongly.
+      // A command that waits for a server counts when the server is back, and then wrongly.
       enableOfflineQueue: false,
       autoReconnect: false,
       connectionTimeout: Math.max(1_000, this.#deadlineMs),

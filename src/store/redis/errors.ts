@@ -1,4 +1,4 @@
-/** What the errors of a Valkey or Redis server and of Bun's client mean. */
+/** Meanings of the errors of a Valkey or Redis server and of Bun's client. */
 import { StorageError, type StorageErrorKind } from "../storage-error.ts";
 
 /** By the first words of the server's message. Source: https://valkey.io/topics/protocol/#simple-errors, the server's `src/server.c` */
@@ -21,11 +21,11 @@ const meanings: readonly [message: RegExp, kind: StorageErrorKind, words: string
   [/^BUSY\b/, "busy", "a script of somebody else holds it up"],
 ];
 
-/** Whether a server may have lost its place to another one: new connections may lead to the one that is the primary now. */
+/** True if a server may have lost its place to another one: new connections may lead to the one that is the primary now. */
 export const isDemoted = (error: unknown): boolean =>
   error instanceof Error && /^(READONLY|MASTERDOWN|LOADING|UNBLOCKED)/.test(error.message);
 
-/** Whether the server could not be asked. Its own errors have another code. */
+/** True if the server could not be asked. Its own errors have another code. */
 export function isAway(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === "string" && /^ERR_REDIS_(CONNECTION|IDLE)/.test(code);

@@ -8,7 +8,7 @@ export type RedisFound = {
   readonly place: string;
   /** Its name and version, as far as it says. */
   readonly server: string;
-  /** What makes it unfit to count limits and carry streams, as sentences. */
+  /** Reasons, as sentences, why it is unfit to count limits and carry streams. */
   readonly concerns: readonly string[];
 };
 

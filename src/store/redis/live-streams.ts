@@ -23,14 +23,14 @@ import {
 } from "./live-scripts.ts";
 import { scriptsOn } from "./scripts.ts";
 
-/** What takes longer is taken to be lost. */
+/** Deadline of an answer, in milliseconds: one that takes longer is taken to be lost. */
 const deadlineMs = 500;
 /** Entries of one answer: of all streams together, and the fewest and the most of one. */
 const maxEntries = 1_024;
 const fewest = 2;
 const most = 64;
 
-/** As the server gives an entry. */
+/** An entry, as the server gives it. */
 type Row = readonly [id: string, fields: readonly string[]];
 
 export type RedisStreams = LiveStreams & { readonly connection: () => CoordinationState };
@@ -38,7 +38,7 @@ export type RedisStreams = LiveStreams & { readonly connection: () => Coordinati
 /** Connects when it is first used: once for what is answered at once, and once for what waits. */
 export function openRedisStreams(url: string, clock: Clock): RedisStreams {
   const waiting = new RedisConnection(url, liveTimes.waitMs + deadlineMs, clock);
-  // What waits on a replica does not learn of it.
+  // A command that waits on a replica does not learn that the server is one.
   const quick = new RedisConnection(url, deadlineMs, clock, { onDemoted: () => waiting.renew() });
   const run = scriptsOn(quick, [listenScript, askScript, beginScript, appendScript, endScript]);
   return {

@@ -9,13 +9,13 @@ import { setDeadline } from "../../lib/clock.ts";
 import { tlsFailure } from "../tls-failure.ts";
 import { meaningOf } from "./errors.ts";
 
-/** Whether the address asks for TLS. */
+/** True if the address asks for TLS. */
 export const isSecure = (url: string): boolean => /^(rediss|valkeys):/i.test(url);
 
-/** Of a server that says nothing; one that speaks TLS alone does so too. */
+/** Words for a server that says nothing; one that speaks TLS alone does so too. */
 export const wasEnded = "it ended the connection";
 
-/** Of the server's answers, as its greeting is short. */
+/** Most bytes of the server's answers, as its greeting is short. */
 const maxReceived = 16_384;
 
 /** @returns words for people, without anything secret; undefined where the greeting works now, or nothing was found out in time */
@@ -55,7 +55,7 @@ function causeOf({ code = "", message }: NodeJS.ErrnoException): string | undefi
 /** The number of the database that the address names. */
 const selected = (pathname: string): string | undefined => /^\/(\d+)$/.exec(pathname)?.[1];
 
-/** As the client greets. Source: https://valkey.io/commands/hello/ */
+/** Greeting, as the client sends it. Source: https://valkey.io/commands/hello/ */
 function greeting(url: string): string {
   const { username, password, pathname } = new URL(url);
   const hello = ["HELLO", "3"];

@@ -81,11 +81,11 @@ export function openRedisWindows(url: string, clock: Clock, windowMs = 60_000): 
         -1,
         hits.map(([id, ageMs]) => [shortened(id), ageMs]),
       ),
-    // What counts no more goes with its key.
+    // A request that counts no more goes with its key.
     tidy: async () => {},
     close: () => connection.close(),
   };
 }
 
-/** Of 32 hexadecimal characters the random ones, in few bytes: unique among the requests of a minute. */
+/** Shortens an id of 32 hexadecimal characters to the random ones, in few bytes: unique among the requests of a minute. */
 const shortened = (id: string) => Buffer.from(id.slice(-18), "hex").toString("base64url");

@@ -10,7 +10,7 @@ import type { Sql } from "./sql.ts";
 
 const begin = "insert into troupe.alert_causes values ($1::text, $4::bigint) on conflict do nothing";
 const end = "delete from troupe.alert_causes where cause = $1::text";
-/** Of all that see the cause change one is the first, and its message is queued with it. */
+/** Queues the message with the change of its cause, for the first alone of all that see the change. */
 const queue = `insert into troupe.alert_messages (id, destination, body, at, due)
   select $2::text, destination.value, $3::text, $4::bigint, $4::bigint
   from changed, jsonb_array_elements_text($5::text::jsonb) destination(value)

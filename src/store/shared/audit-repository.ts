@@ -1,4 +1,4 @@
-/** What operators did. */
+/** Record of what operators did. */
 import type { AuditRepository, AuditRow } from "../store.ts";
 import { insertion, selection, tableOf, valuesOf } from "../tables.ts";
 import type { Sql } from "./sql.ts";

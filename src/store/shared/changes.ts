@@ -11,6 +11,6 @@ export function afterChanges<R extends object>(methods: R, names: readonly (keyo
   return { ...methods, ...Object.fromEntries(changing) };
 }
 
-/** What calls must learn of before the next one. */
+/** Methods whose changes calls must learn of before the next one. */
 export const keyChanges = ["insert", "insertFirst", "revoke", "update", "replaceSecret"] as const;
 export const budgetChanges = ["set", "add", "remove"] as const;

@@ -10,13 +10,13 @@ export const turnTable = {
   columns: columns.filter(([name]) => name !== "conversation" && name !== "deleted_at"),
 };
 
-/** What the databases do in different ways. */
+/** Differences between the databases. */
 export type ConversationDialect = {
-  /** Whether the turn `t` has all of the metadata in $5. */
+  /** Condition that is true if the turn `t` has all of the metadata in $5. */
   readonly hasMetadata: string;
   /** Sets the metadata to $4; $5 is the same as in `hasMetadata`. */
   readonly setMetadata: string;
-  /** How $5 says metadata. */
+  /** Value of $5 for that metadata. */
   readonly wanted: (metadata: string) => Parameter;
   readonly insert: ConversationRepository["insert"];
 };

@@ -17,7 +17,7 @@ const touch = `with used as materialized (
     where k.last_used_at is null or k.last_used_at < (u.value)::bigint order by k.id for update of k)
   update troupe.keys as k set last_used_at = greatest(coalesce(k.last_used_at, 0), used.at) from used where k.id = used.id`;
 
-/** What both databases do alike. @param path for what calls may wait for @param place of the database, for errors */
+/** Methods that are alike in both databases. @param path for what calls may wait for @param place of the database, for errors */
 export function keyRepository(
   { path, background }: { readonly path: Sql; readonly background: Sql },
   place: string,

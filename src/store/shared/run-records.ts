@@ -11,7 +11,7 @@ export type RunRecordOptions<R> = {
   readonly background: Sql;
   /** Selected beside a record, with a comma before it. */
   readonly more?: string;
-  /** How events `e` belong to their call `k`. */
+  /** Condition that joins events `e` to their call `k`. */
   readonly joined: string;
   readonly recordOf: (row: Owned & R) => IdempotencyRecord;
   /** Under which this process holds its calls. */

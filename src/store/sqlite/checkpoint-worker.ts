@@ -18,7 +18,7 @@ self.onmessage = ({ data }: MessageEvent<{ readonly path: string } | "checkpoint
   clearTimeout(idle);
   idle = setTimeout(end, idleMs);
   try {
-    // What others still read stays for the next time.
+    // Pages that others still read stay for the next time.
     database!.run("pragma wal_checkpoint(passive)");
   } catch {
     // A full disk, perhaps: the next time may be better, and writes report it.

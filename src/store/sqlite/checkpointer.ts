@@ -88,7 +88,7 @@ export class Checkpointer {
   }
 }
 
-/** Where the thread's code lies in the executable; `build.ts` compiles it in. */
+/** Path of the thread's code in the executable; `build.ts` compiles it in. */
 declare const TROUPE_CHECKPOINT_WORKER: string | undefined;
 
 function startThread(path: string, { done, ended }: CheckpointEvents): CheckpointThread {

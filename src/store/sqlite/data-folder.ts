@@ -18,7 +18,7 @@ export type DataStats = {
   readonly schemaVersion: number;
   readonly bytes: number;
   readonly freeBytes: number;
-  /** Of the write-ahead log. */
+  /** Bytes of the write-ahead log. */
   readonly logBytes: number;
   /** Servers that run on this folder now. */
   readonly servers: number;

@@ -2,7 +2,7 @@
  * A number in a mapped file beside the database, raised by whichever process changed keys or budgets, once the change is committed. So
  * a server learns of it without asking SQLite for each call, which takes two locks: 5 to 12 µs in a busy process.
  *
- * What changes keys in another way, or is killed between its commit and the number, is found within a second.
+ * Changes of keys in another way, or by a process that is killed between its commit and the number, are found within a second.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -236,7 +236,7 @@ async function linesOfKinds(database: Database, page: LedgerPage): Promise<Ledge
   return found;
 }
 
-/** Of each kind that fits when its latest line before the page's place began, the latest first. */
+/** Finds for each kind that fits when its latest line before the page's place began, the latest first. */
 async function latestOf(database: Database, page: LedgerPage): Promise<Top[]> {
   const nextKind = database.query<[number], [number]>(
     `select kind from ledger_kinds where kind >= ? order by kind limit 1 offset ${sliceRows}`,

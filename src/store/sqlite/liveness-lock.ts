@@ -36,7 +36,7 @@ export class LivenessLock {
     if (!existsSync(path)) throw new StorageError("busy", path, `${path} was removed by another process; try again.`);
   }
 
-  /** Whether the process of that name still runs. A file that can't be looked at counts as one that is held. */
+  /** True if the process of that name still runs. A file that can't be looked at counts as one that is held. */
   isAlive(id: string): boolean {
     const path = join(this.#folder, id + suffix);
     if (id === this.id) return true;

@@ -27,9 +27,9 @@ export class LossGuard {
   /** The file that proves a database with keys; undefined: there is none. */
   readonly #trace: string | undefined;
   #isMarked: boolean;
-  /** Whether the file is shorter than its header says: truncated, or a checkpoint was interrupted. */
+  /** True if the file is shorter than its header says: truncated, or a checkpoint was interrupted. */
   readonly isShort: boolean;
-  /** Whether there is no database yet. */
+  /** True if there is no database yet. */
   readonly isNew: boolean;
 
   /**

@@ -12,9 +12,9 @@ export type Migration = {
   readonly from: number;
   /** The one that this program works with. */
   readonly to: number;
-  /** How long it took. */
+  /** Duration, in milliseconds. */
   readonly milliseconds: number;
-  /** Of the file before. */
+  /** Size of the file before the migration, in bytes. */
   readonly bytes: number;
 };
 

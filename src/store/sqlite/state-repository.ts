@@ -18,9 +18,9 @@ const schema = `create table if not exists states (
 ) strict;
 create index if not exists states_by_end on states (expires_at)`;
 
-/** How many go at once where room is needed. */
+/** Number of states that go at once where room is needed. */
 const goAtOnce = 100;
-/** How long processes that start at once wait for each other, and one that writes for another's write of some ten microseconds. */
+/** Longest waits: of processes that start at once for each other, and of a write for another process' write of some ten microseconds. */
 const openingBusyMs = 10_000;
 const busyMs = 250;
 

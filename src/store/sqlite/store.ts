@@ -1,5 +1,5 @@
 /**
- * What is remembered, in one SQLite file in the data folder. Every method of its repositories is one prepared statement or
+ * Store in one SQLite file in the data folder. Every method of its repositories is one prepared statement or
  * one synchronous transaction, so nothing can come between its parts.
  *
  * WAL with synchronous NORMAL: what was committed survives a killed process; a power cut may lose the last commits,
@@ -43,15 +43,15 @@ export const databaseName = "troupe.db";
 export type StoreOptions = {
   /** The most bytes the database file may grow to; beyond it writes fail as on a full disk. Default: no bound. */
   readonly maxBytes?: number;
-  /** How long one write may wait for another process. It blocks this whole process. Default: 1000. */
+  /** Longest wait of one write for another process, in milliseconds. It blocks this whole process. Default: 1000. */
   readonly busyMs?: number;
   /** Undoes with `close` what opening changes, so that an older version may go on with the file. Default: no. */
   readonly isTrial?: boolean;
-  /** Whether a server works with it for long, which then asks less of SQLite for each call. Default: no. */
+  /** True if a server works with it for long, which then asks less of SQLite for each call. Default: no. */
   readonly isServer?: boolean;
 };
 
-/** How long processes that start at once wait for each other. */
+/** Longest wait of processes that start at once for each other. */
 const openingBusyMs = 10_000;
 
 /**
