@@ -5,7 +5,7 @@ import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kind
 import { type Appended, costKinds, type LedgerLine, tokenKinds } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
 
-/** Columns that lines usually fill. The others are rare: where all of them are 0, the statement says so itself, which takes half as long. */
+/** Columns that lines usually fill. The others are rare: where all are 0, it is written into the statement, which takes half as long. */
 const usual = ["input_tokens", "output_tokens", "cost", "input_cost", "output_cost"];
 const rareColumns = new Set([...tokenColumns, ...costColumns].filter((name) => !usual.includes(name)));
 const givenColumns = ownColumns.filter((name) => !rareColumns.has(name));
