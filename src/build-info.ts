@@ -16,7 +16,7 @@ export const buildInfo = {
 
 const { name, version, commit, builtAt, runtime } = buildInfo;
 
-/** As `troupe version` prints it. */
+/** Line that `troupe version` prints. */
 export const versionLine = `${name} ${version} (commit ${commit}, built ${builtAt}, ${runtime})`;
 
 export type BuildInfo = typeof buildInfo;

@@ -78,7 +78,7 @@ export interface NativeEncoder {
    * @throws InvalidAnswer where they would pass over what it says
    */
   shown?(event: SseEvent): readonly SseEvent[];
-  /** Whether clients of this format see an error in the upstream's own event: where not, `fault` writes one. Absent: they always do. */
+  /** True if clients of this format see an error in the upstream's own event: if not, `fault` writes one. Absent: they always do. */
   knowsFault?(event: SseEvent): boolean;
   /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */
   passedFault?(event: SseEvent): string | undefined;

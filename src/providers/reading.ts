@@ -20,7 +20,7 @@ export function jsonIn(text: string): unknown {
   }
 }
 
-/** Whether an event of that name needs no data: proxies send them so that nobody takes the connection for dead. */
+/** True if an event of that name needs no data: proxies send such events so that nobody takes the connection for dead. */
 export const isSignOfLife = (name: string): boolean => /^(?:ping|keep[-_]?alive|heart[-_]?beat)$/i.test(name);
 
 /** The JSON object of an event. @throws InvalidAnswer */

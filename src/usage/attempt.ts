@@ -21,7 +21,7 @@ export type Attempt = {
   readonly model: string;
   readonly persona?: string | undefined;
   readonly personaVersion?: string | undefined;
-  /** Where it goes; absent where no upstream is asked. */
+  /** Target of the attempt; absent where no upstream is asked. */
   readonly target?: AttemptTarget | undefined;
   /** Bounds of what it may use, for those who reserve before it. */
   readonly bounds?: AttemptBounds | undefined;
@@ -37,7 +37,7 @@ export type AttemptTarget = {
   readonly model: string;
   /** Compiled in: it costs nothing. */
   readonly isLocal: boolean;
-  /** Whether the operator named the model: then it has a metric label of its own. */
+  /** True if the operator named the model: then it has a metric label of its own. */
   readonly isListed: boolean;
 };
 
@@ -49,15 +49,15 @@ export type AttemptBounds = {
   /** The most tokens that the answer may have, where the request says so; for each choice. */
   readonly maxOutputTokens?: number | undefined;
   readonly choices?: number | undefined;
-  /** What the provider may run itself while it answers; absent: nothing. */
+  /** Hosted tools that the provider may run itself while it answers; absent: none. */
   readonly hosted?: HostedTools | undefined;
   /** Images that the answer may hold at most, of a call that makes images. */
   readonly images?: number | undefined;
   /** The longest that a recording in the request may be. */
   readonly audioSeconds?: number | undefined;
-  /** Of a call that asks for one that costs more than the usual one. */
+  /** Service tier of a call that asks for one that costs more than the usual one. */
   readonly serviceTier?: string | undefined;
-  /** What else it asks for that costs more, as prices name it. */
+  /** Other options it asks for that cost more, by their names in prices. */
   readonly surcharges?: readonly string[] | undefined;
   /** Absent: by tokens. `nothing`: it asks for nothing that is billed. `unknown`: for what nobody can say before, or by other measures. */
   readonly billed?: "nothing" | "unknown" | undefined;
@@ -71,15 +71,15 @@ export type HostedTools = {
 };
 
 export type HostedTool = {
-  /** As prices name it. */
+  /** Name of the tool in prices. */
   readonly name: string;
-  /** Whether its uses cost nothing but their tokens. */
+  /** True if its uses cost nothing but their tokens. */
   readonly isFree: boolean;
   /** The most uses of it, where the request says so. */
   readonly maxUses?: number | undefined;
 };
 
-/** How an attempt ended, and what is known of its use. */
+/** End of an attempt, and what is known of its use. */
 export type Outcome = {
   readonly ended: CallEnd;
   /** The HTTP status of the answer; absent where there was none. */
@@ -89,7 +89,7 @@ export type Outcome = {
   readonly serviceTier?: string | undefined;
   /** The model in the upstream's word, where the request named none. */
   readonly model?: string | undefined;
-  /** What was seen of a request and its answer, to estimate from where there are no counts. Absent: nothing was billed. */
+  /** Text seen of a request and its answer, to estimate from where there are no counts. Absent: nothing was billed. */
   readonly seen?: Seen | undefined;
   /** For `replayed` and `joined`: the id of the request that made the call. */
   readonly callOf?: string | undefined;
@@ -111,15 +111,15 @@ export interface UsageEntry {
   readonly headers: Readonly<Record<string, string>>;
   /** The first fragment of a stream goes to the client. */
   firstToken(): void;
-  /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
+  /** Calculates the cost of an answer with these counts, in micro-dollars; undefined where unknown. */
   price(usage: Usage, serviceTier?: string): number | undefined;
   /** Ends the attempt; only the first call does anything. Never throws. */
   settle(outcome: Outcome): void;
 }
 
-/** What budgets set aside for an attempt; it ends with the attempt's line, when the ledger has it. */
+/** Reservation of budgets for an attempt; it ends with the attempt's line, when the ledger has it. */
 export type Reserved = {
-  /** Whether the store knows of the call from here on. */
+  /** True if the store knows of the call from here on. */
   readonly isStored: boolean;
   /** Headers that show the client what is left. */
   readonly headers: Readonly<Record<string, string>>;

@@ -11,7 +11,7 @@ export type Rule = {
   readonly period: BudgetPeriod;
   /** In micro-dollars. */
   readonly limit: number;
-  /** Whether it was set while serving. */
+  /** True if it was set while serving. */
   readonly isSet: boolean;
 };
 

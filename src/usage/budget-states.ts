@@ -1,4 +1,4 @@
-/** What is spent, reserved and left of budgets, as the command, the admin API, a key's own usage and the headers of answers report it. */
+/** Sums spent, reserved and left of budgets, as the command, the admin API, a key's own usage and the headers of answers report them. */
 import { isoTime } from "../lib/clock.ts";
 import type { BudgetRepository, BudgetSpan, Spending } from "../store/usage.ts";
 import type { Rule } from "./budget-rules.ts";

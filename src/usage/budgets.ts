@@ -33,7 +33,7 @@ export type BudgetTools = {
   readonly settings: () => Config["budgets"];
   /** A reading in milliseconds that is the same in all processes and never goes back. */
   readonly now: () => number;
-  /** Of a key; undefined: no limit. */
+  /** Limit of a key in tokens per minute; undefined: none. */
   readonly tokensPerMinute: (keyId: string) => number | undefined;
   /** The most that so much use costs, in micro-dollars; undefined: the price is unknown. */
   readonly price: (attempt: Attempt, usage: Usage) => number | undefined;
@@ -54,7 +54,7 @@ export type KnownBudget = Pick<Rule, "scope" | "period" | "limit"> & {
 
 const hourMs = 3_600_000;
 const readEveryMs = 15_000;
-/** How many budgets are reported: those of the configuration, and the first that were set. */
+/** Maximum number of budgets that are reported: those of the configuration, and the first that were set. */
 const maxShown = 200;
 /** Clients whose call found no room are asked to come again after so long. */
 const heldRetrySeconds = 3;
@@ -82,12 +82,12 @@ export class Budgets {
     this.#rules = undefined;
   }
 
-  /** What was last read of the budgets that the configuration names or that were set, of so many as metrics report. */
+  /** States last read of the budgets that the configuration names or that were set, for as many as metrics report. */
   get known(): readonly KnownBudget[] {
     return this.#known;
   }
 
-  /** How many calls wait for room. */
+  /** Number of calls that wait for room. */
   get waiting(): number {
     return this.#queue.size;
   }
@@ -144,7 +144,7 @@ export class Budgets {
     return this.#rules.rules;
   }
 
-  /** Whether anything applies to the calls of a key with these tags. */
+  /** True if any limit applies to the calls of a key with these tags. */
   holds(payer: Payer): boolean {
     return this.rules.of(payer).length > 0 || this.#tools.tokensPerMinute(payer.keyId) !== undefined;
   }
@@ -257,7 +257,7 @@ async function whileStored<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What a call counts as until it is over: what it says, and the longest answer where it sets a bound. */
+/** Tokens that a call counts as until it is over: those of its input, and of the longest answer where it sets a bound. */
 function tokensOf(bounds = nothingBounded): number {
   const { maxOutputTokens = 0, choices = 1 } = bounds;
   return inputTokensOf(bounds) + maxOutputTokens * choices;
@@ -301,12 +301,12 @@ function heldError(rule: Rule, { amount }: Reservation, refusedBy: Refusal): Api
 const ruleOf = (rules: readonly Rule[], { scope, span }: BudgetSpan, at: number): Rule =>
   rules.find((one) => one.scope === scope && spanOf(one.period, at) === span)!;
 
-/** What a call leaves of the tightest of its budgets, or would have found there, in micro-dollars; and which budget that is. */
+/** Headers with the tightest budget of a call and the micro-dollars that the call leaves of it, or would have found there. */
 function budgetHeaders(rule: Rule, state: NonNullable<Reserved["tightest"]>): Record<string, string> {
   return { "x-troupe-budget": budgetId(rule), "x-troupe-budget-remaining": String(leftOf(state)) };
 }
 
-/** As OpenAI names them: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers */
+/** Rate limit headers with OpenAI's names: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers */
 function tokenHeaders(limit: number, { used, emptyMs }: TokenWindow): Record<string, string> {
   return {
     "x-ratelimit-limit-tokens": String(limit),

@@ -9,7 +9,7 @@ import type { LedgerRepository } from "../store/usage.ts";
 import { writeLeftLines } from "./ledger-journal.ts";
 
 const everyMs = 15_000;
-/** Of one write. */
+/** Maximum number of lines in one write. */
 const batchSize = 200;
 
 /**

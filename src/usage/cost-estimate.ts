@@ -8,7 +8,7 @@ import type { AttemptBounds, HostedTools } from "./attempt.ts";
 
 type Assumed = Pick<Config["budgets"], "assumedOutputTokens" | "assumedToolUses">;
 
-/** What a use of a hosted tool brings for the model to read: more than the 20 passages of a file search have. */
+/** Tokens that a use of a hosted tool brings for the model to read: more than the 20 passages of a file search have. */
 const tokensPerUse = 20_000;
 /** A request may name any number; no budget pays for so many. */
 const maxCounted = 1_000_000;

@@ -1,4 +1,4 @@
-/** What was counted of a call, from the usage of an answer in the inner form. */
+/** Counts of a call, from the usage of an answer in the inner form. */
 import { isObject } from "../lib/json/json.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import type { TokenCounts } from "../store/usage.ts";
@@ -12,11 +12,11 @@ export type Counted = {
   readonly imageOutput: number;
   /** Images that the answer holds. */
   readonly images: number;
-  /** Of a recording that is billed by its length. */
+  /** Length of a recording that is billed by it. */
   readonly audioSeconds: number;
   /** Uses of hosted tools, by their names. */
   readonly tools: Readonly<Record<string, number>>;
-  /** What the answer names beside its service tier and is billed otherwise, as prices name it. */
+  /** Options that the answer names beside its service tier and that change the price, by their names in prices. */
   readonly surcharges: readonly string[];
   /** Micro-dollars, where the upstream itself returns the cost. */
   readonly cost: number | undefined;
@@ -63,7 +63,7 @@ export function countedOf(usage: Usage): Counted {
   const cacheWrite1h = Math.min(written, countOf(more?.cacheWrite1h));
   const audioInput = Math.min(input - written, countOf(prompt?.["audio_tokens"]));
   const notCached = input - cacheRead - written;
-  // What is heard and not fresh was cached, whether the upstream says so or not.
+  // Audio input that is not fresh was cached, whether the upstream says so or not.
   const audioCacheRead = Math.max(
     audioInput - notCached,
     Math.min(cacheRead, audioInput, countOf(more?.audioCacheRead ?? prompt?.["cached_audio_tokens"])),

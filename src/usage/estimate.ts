@@ -9,7 +9,7 @@ import type { TokenCounter } from "./tokenizer.ts";
 /** `isReckoned`: by the texts' length alone, as the tokenizer had no time for them. */
 export type Estimate = { readonly tokens: number; readonly isReckoned: boolean };
 
-/** How an estimate is made: who counts, and for how long that is worth waiting for. */
+/** Means of an estimate: the counter, and how long its count is worth waiting for. */
 export type Estimating = { readonly counter: TokenCounter; readonly deadlineMs: number };
 
 const nothing: Estimate = { tokens: 0, isReckoned: false };
@@ -69,12 +69,12 @@ export function reckonMeter({ length, sample }: TextMeter): Estimate {
   return { tokens: Math.ceil(bytes / bytesPerToken), isReckoned: true };
 }
 
-/** What a turn and a tool take beside their texts. */
+/** Tokens that a message and a tool take beside their texts. */
 const perMessage = 4;
 const perTool = 8;
 /** An image of usual size: https://platform.claude.com/docs/en/build-with-claude/vision#calculate-image-costs */
 const perImage = 1500;
-/** Of a file's base64: a page of a PDF has some 50 KB, and takes up to 3000 tokens. */
+/** Characters of a file's base64 per token: a page of a PDF has some 50 KB, and takes up to 3000 tokens. */
 const fileCharactersPerToken = 25;
 
 /** @returns the tokens that a request's prompt is, media reckoned by their kind */

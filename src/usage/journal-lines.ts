@@ -7,12 +7,12 @@ import { isAlike } from "../store/ledger-kinds.ts";
 import { costKinds, type LedgerLine, tokenKinds } from "../store/usage.ts";
 import { noTokens } from "./counts.ts";
 
-/** Of an area: what its notes look like, which of the areas was begun later, and where the notes end, in words. */
+/** Header of an area: the format of its notes, a number that tells which area was begun later, and the end of the notes, in words. */
 const formatAt = 0;
 const generationAt = 1;
 const endAt = 2;
 const headerWords = 4;
-/** Of a note: how many words it takes, its checksum, and what it is. */
+/** Header of a note: its size in words, its checksum, and its kind. */
 const sizeAt = 0;
 const sumAt = 1;
 /** The length of a line's id; 0: what the lines behind it share. */
@@ -23,7 +23,7 @@ const numberCount = 6 + tokenKinds.length + 1 + costKinds.length;
 /** Ids are ours, and have 36 characters. */
 const maxId = 40;
 const lineWords = noteWords + 2 * numberCount + maxId / 4;
-/** Of a call that begins: its kind, its attempt, its time and whether it is known to cost nothing. */
+/** Size of the note of a call that begins: its kind, its attempt, its time and whether it is known to cost nothing. */
 const begunWords = noteWords + 2 * 4 + maxId / 4;
 /** Another version's notes may have other numbers. */
 const format = Bun.hash.crc32(["2", ...tokenKinds, ...costKinds].join(" "));
@@ -51,7 +51,7 @@ class Area {
 /** One part of the file, for the notes between two writes of the ledger. */
 export class NoteArea extends Area {
   #end = headerWords;
-  /** Of lines whose shared part is noted; its place among the notes. */
+  /** Lines whose shared part is noted, with its place among the notes. */
   #kinds: { readonly line: LedgerLine; readonly place: number }[] = [];
 
   get isEmpty(): boolean {
@@ -127,7 +127,7 @@ export class NoteArea extends Area {
     return at;
   }
 
-  /** What is complete counts: whoever is killed before the last line has noted nothing. */
+  /** Completes a note, as only complete ones count: whoever is killed before the last line has noted nothing. */
   #seal(size: number, kind: number): void {
     const words = this.words;
     const at = this.#end;
@@ -214,5 +214,5 @@ function sumOf(words: Uint32Array, from: number, size: number): number {
   return sum >>> 0;
 }
 
-/** Whether two lines share what is noted once. */
+/** True if two lines share what is noted once. */
 const isSameKind = (a: LedgerLine, b: LedgerLine) => isAlike(a, b) && a.callOf === b.callOf && a.tier === b.tier;

@@ -1,4 +1,4 @@
-/** What a request says of who it is for, as the ledger has it: short, and of few kinds. */
+/** Labels by which a request says who it is for, as the ledger has them: short, and of few kinds. */
 import { truncate } from "../lib/truncate.ts";
 
 export type Labels = {
@@ -75,5 +75,5 @@ export function labelsOf(
   };
 }
 
-/** What every database and terminal can show. */
+/** Makes of a text one that every database and terminal can show. */
 const plain = (text: string) => truncate(text.toWellFormed().replace(/\p{Cc}/gu, "\ufffd"), maxText);

@@ -17,7 +17,7 @@ const folderName = "ledger-notes";
 const suffix = ".notes";
 /** In each area some 4,000 lines, or 13,000 calls under way. */
 const areaBytes = 1024 * 1024;
-/** Of one write, as the ledger's writer has them. */
+/** Maximum number of lines in one write, as in the ledger's writer. */
 const batchSize = 200;
 
 /** Source: flock(2). Unlike other locks it ends with the process and with nothing else. */
@@ -84,7 +84,7 @@ export class LedgerJournal {
     for (const line of begun) this.#current.note(line);
   }
 
-  /** What was noted before the write is in the ledger. */
+  /** Ends a write: the ledger has all that was noted before it. */
   endWrite(): void {
     this.#other.begin(0);
   }

@@ -8,11 +8,11 @@ import type { Logger } from "../lib/log.ts";
 import type { LedgerLine, LedgerRepository, Spending } from "../store/usage.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
 
-/** How long a line waits for others before whoever reads the ledger sees it. */
+/** Longest time that a line waits for others before whoever reads the ledger sees it. */
 const everyMs = 250;
 /** Lines of one write, which holds up this process for a millisecond. As many wait for no others. */
 const batchSize = 200;
-/** How many lines wait at most while the store fails; what comes then is lost, and counted. */
+/** Maximum number of lines that wait while the store fails; any more are lost, and counted. */
 const maxWaiting = 50_000;
 
 export type LedgerWriterOptions = {
@@ -21,7 +21,7 @@ export type LedgerWriterOptions = {
   readonly log?: Logger;
   /** Opens what notes lines, when there is one to note; may throw, and then they are not noted. */
   readonly openJournal?: () => LedgerJournal | undefined;
-  /** Whether others may find the calls of this process, when it has ended, in the store alone. */
+  /** True if others may find the calls of this process, when it has ended, in the store alone. */
   readonly isShared?: boolean;
   /** Given what is spent of each budget that lines were spent of. */
   readonly onWritten?: (spending: readonly Spending[]) => void;
@@ -38,9 +38,9 @@ export class LedgerWriter {
   #journal: LedgerJournal | undefined | null = null;
   /** Calls under way. */
   readonly #begun = new Set<LedgerLine>();
-  /** Of them those that the store is yet to know of, with when they began; a monotonic reading. */
+  /** Those calls under way that the store is yet to know of, with the times they began, as monotonic readings. */
   readonly #unknown = new Map<LedgerLine, number>();
-  /** Whether all lines that wait are noted. */
+  /** True if all lines that wait are noted. */
   #areNoted = true;
   readonly #waiting: LedgerLine[] = [];
   /** When the oldest waiting line came, as a monotonic reading. */
@@ -175,7 +175,7 @@ export class LedgerWriter {
     }
     try {
       this.#journal?.beginWrite(this.#begun);
-      // What comes meanwhile waits for others again: a few lines cost nearly as much as a batch.
+      // Lines that come meanwhile wait for others again: a few lines cost nearly as much as a batch.
       let left = this.#waiting.length;
       do {
         const began = this.#clock.monotonic();

@@ -42,7 +42,7 @@ export class UsageQueryError extends Error {
   }
 }
 
-/** As text, by the names of the command's flags and the API's parameters; filters by metadata as `metadata.<key>`. */
+/** Question as text, by the names of the command's flags and the API's parameters; filters by metadata as `metadata.<key>`. */
 export type UsageQuestion = Readonly<Record<string, string | undefined>>;
 
 const dayMs = 86_400_000;
@@ -108,7 +108,7 @@ function groupsOf(text: string): LedgerGroup[] {
   return names;
 }
 
-/** Where the page of sums behind one begins, as a text that says nothing to people. */
+/** Cursor of the page of sums behind one, as a text that says nothing to people. */
 const cursorOf = (group: readonly string[]): string => Buffer.from(JSON.stringify(group)).toString("base64url");
 
 function afterOf(text: string, groups: number): string[] {
@@ -285,7 +285,7 @@ export function lineJson(line: LedgerLine, names: KeyNames): Record<string, unkn
   };
 }
 
-/** What a line has beside its counts and costs, by its names in JSON; what names the call comes first. */
+/** Members of a line beside its counts and costs, by their names in JSON; those that name the call come first. */
 const namedMembers = ["requestId", "attempt", "at", "keyId", "tags", "metadata"] as const;
 const plainMembers = [...ownNames, ...kindNames].filter((name) => !(namedMembers as readonly string[]).includes(name));
 const textColumns: readonly string[] = [

@@ -20,7 +20,7 @@ export function endOf(period: BudgetPeriod, at: number): number | undefined {
 export const microsFrom = (dollars: number): number => Math.round(dollars * 1_000_000);
 export const dollarsFrom = (micros: number): number => micros / 1_000_000;
 
-/** As people read money: two decimals, or six where they would hide something. */
+/** Formats money as people read it: with two decimals, or six where two would hide something. */
 export function formatDollars(micros: number): string {
   return `$${dollarsFrom(micros).toFixed(micros % 10_000 === 0 ? 2 : 6)}`;
 }

@@ -4,9 +4,9 @@ import type { TextMeter } from "./attempt.ts";
 
 /** The most characters kept of one fragment, so that a stream's meter holds some kilobytes at most. */
 const maxFragment = 200;
-/** Of a request, as its text is there at once. */
+/** The most characters kept of a request, as its text is there at once. */
 const maxRequestSample = 1000;
-/** Where the next fragment is kept: each time the text has grown by that much. So most fragments cost an addition. */
+/** Factor by which the text grows before the next fragment is kept. So most fragments cost an addition. */
 const growth = 1.5;
 
 export class OutputMeter implements TextMeter {
@@ -89,7 +89,7 @@ function copyOf(text: string, max: number): string {
   return text.length <= max ? text : Buffer.from(text.slice(0, max)).toString();
 }
 
-/** What holds media, addresses or sealed data, and no words. */
+/** Names of members that hold media, addresses or sealed data, and no words. */
 const wordless: ReadonlySet<string> = new Set([
   ...[
     "model",

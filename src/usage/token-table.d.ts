@@ -1,5 +1,5 @@
 declare module "*.tiktoken" {
-  /** Where the file lies, in the executable too. */
+  /** Path of the file, in the executable too. */
   const path: string;
   export default path;
 }

@@ -46,7 +46,7 @@ export class Tokenizer implements TokenCounter {
     this.#start = start;
   }
 
-  /** Whether its tables are in memory. */
+  /** True if its tables are in memory. */
   get isLoaded(): boolean {
     return this.#thread !== undefined;
   }
@@ -126,7 +126,7 @@ export class Tokenizer implements TokenCounter {
   }
 }
 
-/** Where the thread's code lies in the executable; `build.ts` compiles it in. */
+/** Path of the thread's code in the executable; `build.ts` compiles it in. */
 declare const TROUPE_TOKEN_WORKER: string | undefined;
 
 function startThread({ counted, died }: ThreadEvents): CountingThread {

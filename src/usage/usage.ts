@@ -125,7 +125,7 @@ class Entry implements UsageEntry {
     const { usage, seen } = outcome;
     const isOutputCounted = usage !== undefined && (outcome.ended === "finished" || usage.completion_tokens > 0);
     if (isOutputCounted || seen === undefined) this.#close(this.#line(outcome, "upstream"));
-    // Of what was asked for nothing is known, and the upstream may have done all of it.
+    // Nothing is known of what was asked for, and the upstream may have done all of it.
     else if (usage === undefined && isLeft(outcome) && seen.output.length === 0)
       this.#close(this.#line(outcome, "unknown"));
     else this.#settleByEstimate(outcome, seen);
@@ -141,7 +141,7 @@ class Entry implements UsageEntry {
     const how: Estimating = { counter: this.#tools.tokenizer, deadlineMs };
     const estimate = async () => {
       const counted = outcome.usage;
-      // Where even the input is not known, nothing is.
+      // Nothing is known where even the input is not.
       if (counted === undefined && input === undefined) return this.#line(outcome, "unknown");
       const [prompt, completion] = await Promise.all([
         counted === undefined ? estimateMeter(input!, how) : exactly(counted.prompt_tokens),
@@ -189,7 +189,7 @@ class Entry implements UsageEntry {
     const priced = !isBilled
       ? nothing
       : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.begun.at);
-    // Of a call whose counts are unknown only a cost of nothing is known.
+    // The cost of a call whose counts are unknown is known only if it is nothing.
     const price = counted === undefined && priced.cost !== 0 ? unknown : priced;
     return {
       ...this.begun,
@@ -213,7 +213,7 @@ class Entry implements UsageEntry {
   }
 }
 
-/** What asks nobody, or nothing that is billed, is known to cost nothing. */
+/** Line of an attempt that begins: one that asks nobody, or nothing that is billed, is known to cost nothing. */
 function begunLine({ target, bounds, ...attempt }: Attempt, at: number): LedgerLine {
   const isFree = target === undefined || target.isLocal || bounds?.billed === "nothing";
   return {
@@ -250,19 +250,19 @@ function begunLine({ target, bounds, ...attempt }: Attempt, at: number): LedgerL
 const interruptedNote = "the process ended while the call was under way";
 const noHeaders: Readonly<Record<string, string>> = {};
 
-/** Whether nobody waited for the answer: the client left, or we gave it up. */
+/** True if nobody waited for the answer: the client left, or we gave it up. */
 const isLeft = ({ ended, status }: Outcome) => ended === "abandoned" || (ended === "broken" && status === 504);
 
-/** How long the line of a finished call waits for its estimate: with its write it is in the ledger within a second. */
+/** Longest time that the line of a finished call waits for its estimate: with its write it is in the ledger within a second. */
 const finishedEstimateMs = 400;
-/** Of a call that broke off: as long as the tokenizer takes to start. */
+/** Longest time that the line of a call that broke off waits: as long as the tokenizer takes to start. */
 const estimateMs = 2_000;
 /** After so long it waits for no other lines. */
 const lateMs = 200;
 
 const exactly = (tokens: number): Estimate => ({ tokens, isReckoned: false });
 
-/** What the upstream did return stays. */
+/** Usage by estimated tokens; other counts that the upstream did return stay. */
 const usageOf = (
   counted: Usage | undefined,
   { tokens: prompt_tokens }: Estimate,

@@ -83,7 +83,7 @@ export class StreamFold {
   }
 }
 
-/** What an upstream gives in pieces of one kind is joined; where the kind changes, the last one counts. */
+/** Joins pieces of a value that are of one kind; where the kind changes, the last piece counts. */
 function joined(known: unknown, value: unknown): unknown {
   if (typeof known === "string" && typeof value === "string") return known + value;
   if (Array.isArray(known) && Array.isArray(value)) return [...known, ...value];

@@ -27,7 +27,7 @@ const configuredKinds: Readonly<Record<string, UnitKind>> = {
   image_output: "imageOutput",
 };
 
-/** What a tier does not name is as it is without the tier. */
+/** Makes a rate card of configured prices; a rate that a tier does not name is as it is without the tier. */
 export function cardFromConfig({ tiers = [], service_tiers = {}, ...base }: Partial<PriceConfig>): RateCard {
   const lengths: RatesByLength = {
     base: ratesFrom(base),

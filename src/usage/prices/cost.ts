@@ -1,4 +1,4 @@
-/** What counted tokens cost, exactly. */
+/** Calculates the exact cost of counted tokens. */
 import { type CostParts, costKinds } from "../../store/usage.ts";
 import type { Counted } from "../counts.ts";
 import { type RateCard, ratesAbove, type UnitKind } from "./rates.ts";
@@ -9,11 +9,11 @@ export type Cost = {
   readonly total: number;
   /** Their sum is the total. */
   readonly parts: CostParts;
-  /** What was taken in place of a rate that is missing. */
+  /** Notes on rates taken in place of missing ones. */
   readonly notes: readonly string[];
 };
 
-/** What tokens and calls cost times so much; a product of thousandths. */
+/** Factor by which the cost of tokens and calls is multiplied; a product of thousandths. */
 type Factor = { readonly times: bigint; readonly per: bigint };
 const whole: Factor = { times: 1n, per: 1n };
 
@@ -33,7 +33,7 @@ export function costOf(counted: Counted, card: RateCard, serviceTier: string | u
 }
 
 /**
- * What text in and out costs, as nearly all calls are: two products.
+ * Calculates the cost of text in and out, as nearly all calls are: two products.
  * @returns undefined for any other call, and where the sum is too large to be exact: `costOfAll` sums up all kinds, and the same for these
  */
 function costOfText(counted: Counted, { tokens: rates, request, microDollar }: Tariff): Cost | undefined {
@@ -55,7 +55,7 @@ function costOfText(counted: Counted, { tokens: rates, request, microDollar }: T
   const lostWriting = writing % unit;
   const parts = { ...noCosts, input: (reading - lostReading) / unit, output: (writing - lostWriting) / unit };
   const left = total - parts.input - parts.output;
-  // What rounding leaves goes to the part that lost most by it.
+  // The rest that rounding leaves goes to the part that lost most by it.
   if (left === 2 || (left === 1 && lostReading > lostWriting)) parts.input += 1;
   if (left === 2 || (left === 1 && lostReading <= lostWriting)) parts.output += 1;
   return { total, parts, notes: noNotes };
@@ -81,7 +81,7 @@ function costOfAll(counted: Counted, tariff: Tariff, factor: Factor): Cost | str
   const { request, image, audioSecond, tools } = tariff;
   if (request !== undefined) bill.addOther(1, request);
   const { images, audioSeconds } = counted;
-  // Where tokens are counted, it is by them that images and recordings are billed.
+  // Images and recordings are billed by tokens where these are counted.
   if (images > 0 && image === undefined && tokens.input + tokens.output === 0) return "no rate for images";
   if (images > 0 && image !== undefined) bill.addOther(images, image);
   if (audioSeconds > 0 && audioSecond === undefined && tokens.input + tokens.output === 0) {

@@ -6,7 +6,7 @@ import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
 import { pricesAt } from "./list.ts";
 import type { ListedModel, ListedPrice, ListedPrices, ListedPricesOf, ListedProvider, Match } from "./listed.ts";
 
-/** What is no price list, in words that name the place. */
+/** Error of a text that is no price list, in words that name the place. */
 export class ListError extends Error {
   override readonly name = "ListError";
 }

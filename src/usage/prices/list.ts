@@ -31,7 +31,7 @@ const successors: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 export type Listed = {
   readonly provider: string;
   readonly model: string;
-  /** Of the list, as YYYY-MM-DD. */
+  /** Date of the list, as YYYY-MM-DD. */
   readonly date: string;
   /** The rates at a time, as some change with the day or the hour. */
   at(now: number): ListedPrices;
@@ -109,7 +109,7 @@ function matches(match: Match, name: string): boolean {
   return new RegExp(match.regex).test(name);
 }
 
-/** Of conditional prices the last one that holds. */
+/** Finds a model's prices at a time: of conditional ones, the last whose condition holds. */
 export function pricesAt({ prices }: ListedModel, now: number): ListedPrices {
   if (!Array.isArray(prices)) return prices as ListedPrices;
   const conditional = prices as readonly Conditional[];

@@ -1,4 +1,4 @@
-/** What a price list holds. */
+/** Types of a price list's content. */
 
 /** Dollars per unit by the list's own names; tiers go by the tokens of the whole input. */
 export type ListedPrice = number | { readonly base: number; readonly tiers: readonly ListedTier[] };

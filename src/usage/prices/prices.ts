@@ -1,4 +1,4 @@
-/** What a model costs: the upstream's own word first, then the operator's, then the list's. */
+/** Prices of models: the upstream's own word first, then the operator's, then the list's. */
 import type { PriceConfig, UnknownPriceConfig } from "../../config/config.ts";
 import { globMatches } from "../../lib/glob.ts";
 import type { LedgerLine } from "../../store/usage.ts";
@@ -13,7 +13,7 @@ import { cardFromList, type RateCard, ratesAbove } from "./rates.ts";
 
 export type Priced = Pick<LedgerLine, "cost" | "costs" | "priceSource" | "priceDate" | "priceNote">;
 
-/** Where a model's price comes from, and how to find it at a time. */
+/** Source of a model's price, and the means to find it at a time. */
 export type ModelPrice = {
   readonly source: "configuration" | "list" | "free" | "fallback";
   /** The glob of the configuration, or the list's name of the model. */
@@ -22,12 +22,12 @@ export type ModelPrice = {
   cardAt(now: number): RateCard;
 };
 
-/** How many models' prices are remembered: callers choose names freely. */
+/** Maximum number of models whose prices are remembered: callers choose names freely. */
 const maxKnown = 2000;
 
 export class Prices {
   readonly #configured: readonly { readonly match: string; readonly card: RateCard }[];
-  /** What a model costs that nothing else is known of. */
+  /** Price of a model for which no other is known. */
   readonly #fallback: ModelPrice | undefined;
   readonly list: PriceList;
   /** By account and model; null: none. */

@@ -1,6 +1,6 @@
 /**
- * What lists say nothing of, as providers publish it: uses of hosted tools, and what else than the usual an answer may name (a service
- * tier, a region, a speed). Of names that stand nowhere here the cost is unknown.
+ * Prices that lists say nothing of, as providers publish them: of uses of hosted tools, and of any unusual option that an answer may name
+ * (a service tier, a region, a speed). The cost of names that stand nowhere here is unknown.
  */
 import { ownMember } from "../../lib/own-member.ts";
 import type { Listed } from "./list.ts";

@@ -2,7 +2,7 @@
 import type { ListedPrice, ListedPrices } from "./listed.ts";
 
 /**
- * What a unit costs, in billionths of a micro-dollar: for tokens that is their price in dollars per million, times a billion, so that
+ * Price of a unit, in billionths of a micro-dollar: for tokens that is their price in dollars per million, times a billion, so that
  * every price that people write is a whole number here.
  */
 export type Rate = bigint;
@@ -26,13 +26,13 @@ export type UnitKind = (typeof unitKinds)[number];
 export type Rates = {
   /** By kinds of tokens. */
   readonly tokens: { readonly [Kind in UnitKind]?: Rate };
-  /** Of each call. */
+  /** Rate of each call. */
   readonly request?: Rate | undefined;
-  /** Of each image in the answer. */
+  /** Rate of each image in the answer. */
   readonly image?: Rate | undefined;
-  /** Of each second of a recording, where its length is billed. */
+  /** Rate of each second of a recording, where its length is billed. */
   readonly audioSecond?: Rate | undefined;
-  /** Of each use of a hosted tool, by its name. */
+  /** Rate of each use of a hosted tool, by its name. */
   readonly tools: Readonly<Record<string, Rate>>;
 };
 
@@ -141,7 +141,7 @@ export function cardFromList(listed: ListedPrices, published: PublishedRates = {
   return { ...lengths, serviceTiers: { ...commonTiers, ...Object.fromEntries(own) } };
 }
 
-/** Of the usual length. */
+/** Prices for input of the usual length. */
 const pricesFor = (prices: ListedPrices): ListedPrices =>
   Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, isTiered(price) ? price.base : price]));
 

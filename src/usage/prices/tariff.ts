@@ -23,7 +23,7 @@ type Kind = {
   readonly words: string;
   /** Whose dearest rate is taken where this kind has none. */
   readonly others?: readonly UnitKind[];
-  /** Whether that needs no word. */
+  /** True if taking the rate of another kind needs no note. */
   readonly isUsual?: boolean;
 };
 
