@@ -14,7 +14,7 @@ import {
 } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { FunctionTool } from "../chat/schema.ts";
-import { InvalidAnswer } from "../errors.ts";
+import { eventType } from "../event-type.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
@@ -176,8 +176,6 @@ const indexOf = (data: string): unknown => objectOf(parseJson(data))?.["index"];
 
 /** Anthropic's clients drop what has another name than its type, or none of them. @throws InvalidAnswer for an event without a type */
 function typed(event: SseEvent): SseEvent {
-  if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return event;
-  const type = textOf(objectOf(parseJson(event.data))?.["type"]);
-  if (type === undefined) throw new InvalidAnswer("an event without a type");
+  const type = eventType(event);
   return type === event.event ? event : { ...event, event: type };
 }

@@ -9,6 +9,7 @@ import { doneData } from "../chat/stream.ts";
 import { textIn } from "../chat/texts.ts";
 import { calledIn } from "../chat/tools.ts";
 import { InvalidAnswer } from "../errors.ts";
+import { eventType } from "../event-type.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
 import { errorMembers, inBothForms, responseError } from "./errors.ts";
@@ -36,17 +37,14 @@ export const native: NativeForm<ResponsesOptions> = {
     },
     // OpenAI's clients read the type alone.
     shown(event) {
-      const { event: name, data } = event;
-      if (name !== "" && data.includes(`"type":"${name}"`)) return [event];
-      if (data === doneData) return [];
-      const type = textOf(objectOf(parseJson(data))?.["type"]);
-      if (type === undefined) throw new InvalidAnswer("an event without a type");
-      if (name.startsWith("response.") && type !== name) throw new InvalidAnswer("an event of two kinds");
+      if (event.data === doneData) return [];
+      const type = eventType(event);
+      if (event.event.startsWith("response.") && type !== event.event) throw new InvalidAnswer("an event of two kinds");
       return [event];
     },
     knowsFault({ event, data }) {
-      const told = objectOf(parseJson(data));
-      return event !== "error" || (told !== undefined && (told["type"] ?? "error") === "error");
+      const said = objectOf(parseJson(data));
+      return event !== "error" || (said !== undefined && (said["type"] ?? "error") === "error");
     },
     passedFault({ event, data }) {
       const whole = inBothForms(data);
