@@ -122,11 +122,11 @@ export function namedUpstream(
   targets: readonly Target[],
   source: Source,
 ): number | Promise<number> {
-  if (protocol.upstreamItems === undefined && !mayNameCached(source, targets)) return 0;
+  if (protocol.upstreamItems === undefined && !namesCached(source, targets)) return 0;
   return foundUpstream(services, caller, surface, protocol, targets, source);
 }
 
-function mayNameCached({ parsed }: Source, targets: readonly Target[]): boolean {
+function namesCached({ parsed }: Source, targets: readonly Target[]): boolean {
   for (const name of cacheNames) {
     if (parsed[name] != null) return true;
     for (const { call } of targets) if (call.extras[name] != null) return true;
@@ -145,9 +145,8 @@ async function foundUpstream(
   const { parsed } = source;
   const speaks = (format: string) => (target: Target) =>
     target.provider.kind === "remote" && target.provider.native?.(format, target.call) !== undefined;
-  const isCached = ({ call: { extras } }: Target) =>
-    cacheNames.some((name) => parsed[name] != null || extras[name] != null);
-  const cached = targets.some((target) => isCached(target) && speaks(generateContent.name)(target)) ? cachedTokens : 0;
+  const speaking = targets.filter(speaks(generateContent.name));
+  const cached = speaking.length > 0 && namesCached(source, speaking) ? cachedTokens : 0;
   if (cached > 0 && !caller.surfaces.has("raw")) {
     const place = cacheNames.find((name) => parsed[name] != null) ?? "cached_content";
     throw inClientsPlace(ApiError.surfaceNotAllowed("raw", place));
