@@ -196,7 +196,7 @@ function isWholeJson(body: Uint8Array): boolean {
  * @returns an error of the upstream as it came, and marked as such
  * @throws ApiError for a redirect, which is never followed, and for an answer that breaks, or whose JSON is not whole
  */
-export async function wholeVia(
+async function wholeVia(
   relay: Relay,
   answer: UpstreamAnswer,
   operation: Operation,

@@ -9,7 +9,7 @@ const separator = "\u001e";
 const utf8 = new TextDecoder();
 
 /** Prefix of each event's id. It names the call, so a `Last-Event-ID` of an earlier, lost call does not match. */
-export const idPrefixOf = ({ run }: Pick<CallId, "run">): string => `${run}-`;
+const idPrefixOf = ({ run }: Pick<CallId, "run">): string => `${run}-`;
 
 /** The event number after `Last-Event-ID`; 0 when the header is absent or names another call. */
 export function firstWanted(id: CallId, lastEventId: string | undefined): number {

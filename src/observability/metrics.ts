@@ -10,7 +10,7 @@ const maxUnlistedModels = 100;
 
 type Build = { readonly version: string; readonly commit: string };
 
-export const processMetrics: SampledTable<Build & { readonly startedAt: number }> = {
+const processMetrics: SampledTable<Build & { readonly startedAt: number }> = {
   troupe_build_info: {
     help: "Always 1.",
     aggregate: "max",

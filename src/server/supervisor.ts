@@ -359,7 +359,7 @@ class Supervisor {
   }
 }
 
-export const supervisorMetrics: SampledTable<() => WorkerStatus> = {
+const supervisorMetrics: SampledTable<() => WorkerStatus> = {
   troupe_workers: { help: "Workers that listen.", read: (status) => status().running },
   troupe_worker_restarts_total: {
     help: "Workers that ended and were replaced.",

@@ -264,7 +264,7 @@ function tokensOf(bounds = nothingBounded): number {
 }
 
 /** "the month's budget of the tag 'team-a'" */
-export function wordsFor({ scope, period }: Pick<Rule, "scope" | "period">): string {
+function wordsFor({ scope, period }: Pick<Rule, "scope" | "period">): string {
   const [kind, name] = scope.split(":", 2);
   const whose = kind === "all" ? "of all calls" : kind === "key" ? "of this API key" : `of the ${kind} '${name}'`;
   return `the ${period === "prepaid" ? "prepaid" : `${period}'s`} budget ${whose}`;

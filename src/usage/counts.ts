@@ -92,7 +92,7 @@ export function countedOf(usage: Usage): Counted {
   };
 }
 
-export function upstreamCost(usage: Usage): number | undefined {
+function upstreamCost(usage: Usage): number | undefined {
   // https://openrouter.ai/docs/use-cases/usage-accounting: `cost` in credits, which are dollars; with a key of one's own at the
   // upstream that is OpenRouter's fee alone, and the rest stands beside it.
   const { cost, cost_in_usd_ticks: ticks, cost_details: details } = usage;

@@ -4,7 +4,7 @@ import { type LedgerLine, tokenKinds } from "../store/usage.ts";
 import type { Budgets } from "./budgets.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
 
-export const usageMetrics = {
+const usageMetrics = {
   costs: {
     name: "troupe_cost_micro_dollars_total",
     help: "What calls cost, where it is known, in millionths of a dollar.",
@@ -32,7 +32,7 @@ export const usageMetrics = {
   },
 } satisfies MetricTable;
 
-export type UsageMetrics = Declared<typeof usageMetrics>;
+type UsageMetrics = Declared<typeof usageMetrics>;
 
 const ofBudgets = (help: string, of: "limit" | "used" | "reserved") =>
   ({

@@ -153,7 +153,7 @@ function timeOf(param: string, text: string, now: number): number {
 const renamed = (numbers: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.entries(numbers).map(([name, value]) => [snakeCaseNumbered(name), value]));
 
-export function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
+function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
   return {
     calls: sum.calls,
     ended: sum.ended,
@@ -171,7 +171,7 @@ export type KeyNames = ReadonlyMap<string, string>;
 const keyName = (names: KeyNames, group: LedgerGroup, value: string) =>
   group === "key" ? [["key_name", names.get(value) ?? null] as const] : [];
 
-export const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): Record<string, unknown> => ({
+const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): Record<string, unknown> => ({
   ...Object.fromEntries(by.flatMap((group, at) => [[group, sum.group[at]!], ...keyName(names, group, sum.group[at]!)])),
   ...totalsJson(sum),
 });

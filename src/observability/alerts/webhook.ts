@@ -9,7 +9,7 @@ export type WebhookMessage = { readonly id: string; readonly body: string };
 const prefix = "whsec_";
 
 /** @returns undefined where a secret with the prefix is no base64 */
-export function signingKey(secret: string): Buffer | undefined {
+function signingKey(secret: string): Buffer | undefined {
   if (!secret.startsWith(prefix)) return Buffer.from(secret);
   const encoded = secret.slice(prefix.length);
   return /^[A-Za-z0-9+/]+={0,2}$/.test(encoded) ? Buffer.from(encoded, "base64") : undefined;
