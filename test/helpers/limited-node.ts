@@ -5,24 +5,12 @@
  */
 import { systemClock } from "../../src/lib/clock.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
 import { silentLogger } from "./silent-logger.ts";
-import { openTestWindows } from "./stored-windows.ts";
-
-/** A busy machine may take longer than the store's own deadline for the first answer. */
-async function untilOpen<T>(open: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await open();
-    } catch (error) {
-      if (!(error instanceof StorageError) || error.kind !== "away") throw error;
-    }
-  }
-}
+import { openTestWindows, untilAnswered } from "./stored-windows.ts";
 
 if (import.meta.main) {
   const [url, windowMs, caller, limit, everyMs] = process.argv.slice(2);
-  const windows = await untilOpen(() => openTestWindows(url!, Number(windowMs)));
+  const windows = await untilAnswered(() => openTestWindows(url!, Number(windowMs)));
   const limiter = new StoredLimiter({
     windows,
     clock: systemClock,

@@ -5,6 +5,7 @@ import { migrate } from "../../src/store/postgres/migrations.ts";
 import { openPool } from "../../src/store/postgres/store.ts";
 import { postgresWindows } from "../../src/store/postgres/windows.ts";
 import { openRedisWindows } from "../../src/store/redis/windows.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 import type { StoredWindows } from "../../src/store/windows.ts";
 
 /** @param url of a PostgreSQL database, or of a Redis */
@@ -20,4 +21,15 @@ export async function openTestWindows(url: string, windowMs = 60_000): Promise<S
   const pool = await openPool(settings, systemClock, { deadlineMs: 1_000, connections: 2 });
   await migrate(pool, "test");
   return postgresWindows(pool, systemClock.newId, windowMs);
+}
+
+/** Asks again for as long as the answer is late: a busy machine may take longer than the store's own deadline. */
+export async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.kind !== "away") throw error;
+    }
+  }
 }

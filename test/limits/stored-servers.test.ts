@@ -4,13 +4,12 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { systemClock } from "../../src/lib/clock.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
 import type { StoredWindows } from "../../src/store/windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { hasRedis, RedisServer } from "../helpers/redis.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
-import { openTestWindows } from "../helpers/stored-windows.ts";
+import { openTestWindows, untilAnswered } from "../helpers/stored-windows.ts";
 import { SwitchedProxy } from "../helpers/switched-proxy.ts";
 
 const script = join(import.meta.dir, "../helpers/limited-node.ts");
@@ -108,16 +107,6 @@ function describeWindows(house: () => House): void {
     opened.push(windows);
     return windows;
   };
-  /** A busy machine may be late, and each may be sent twice. */
-  const sure = async <T>(work: () => Promise<T>): Promise<T> => {
-    for (;;) {
-      try {
-        return await work();
-      } catch (error) {
-        if (!(error instanceof StorageError) || error.kind !== "away") throw error;
-      }
-    }
-  };
 
   test("gives every decision that a model in memory gives, however often each call is sent", async () => {
     const step = fc.record({
@@ -130,13 +119,13 @@ function describeWindows(house: () => House): void {
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
         const windows = await open();
         const model = new ModelWindows(() => performance.now(), windowMs * 1_000);
-        let { life } = await sure(() => windows.add("", []));
+        let { life } = await untilAnswered(() => windows.add("", []));
         for (const { caller, limit, adds, times } of steps) {
           const id = systemClock.newId();
           const told = [[id, 0] as const, [systemClock.newId(), 50] as const];
           for (let time = 0; time < times; time += 1) {
             const ask = (one: StoredWindows) => (adds === 0 ? one.add(caller, told) : one.hit(caller, limit, id));
-            const found = await sure(() => ask(windows));
+            const found = await untilAnswered(() => ask(windows));
             const { allowed, used } = await ask(model);
             expect(found).toEqual({ allowed, used, growsMs: expect.any(Number), life });
             expect(found.growsMs).toBeWithin(0, 60_400);
@@ -152,13 +141,13 @@ function describeWindows(house: () => House): void {
   test("after a limit was lowered tells when there is room, and forgets what has left", async () => {
     const windows = await open(windowMs);
     const at = (ageMs: number) => [systemClock.newId(), ageMs] as const;
-    await sure(() => windows.add("a", [at(1_200), at(700), at(200), at(60_000)]));
-    const refused = await sure(() => windows.hit("a", 2, systemClock.newId()));
+    await untilAnswered(() => windows.add("a", [at(1_200), at(700), at(200), at(60_000)]));
+    const refused = await untilAnswered(() => windows.hit("a", 2, systemClock.newId()));
     // The second of the three must go, and windows are a little longer than they say.
     expect(refused).toMatchObject({ allowed: false, used: 3 });
     expect(refused.growsMs).toBeWithin(1, windowMs - 700 + 360);
     for (;;) {
-      const { allowed, used } = await sure(() => windows.hit("a", 2, systemClock.newId()));
+      const { allowed, used } = await untilAnswered(() => windows.hit("a", 2, systemClock.newId()));
       if (allowed) {
         expect(used).toBeLessThanOrEqual(2);
         break;

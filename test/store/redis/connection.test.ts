@@ -5,9 +5,9 @@ import { RedisConnection } from "../../../src/store/redis/connection.ts";
 import { openRedisStreams } from "../../../src/store/redis/live-streams.ts";
 import { answerIn } from "../../../src/store/redis/refusal.ts";
 import { openRedisWindows } from "../../../src/store/redis/windows.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { freePort } from "../../helpers/free-port.ts";
 import { hasRedis, RedisServer } from "../../helpers/redis.ts";
+import { untilAnswered } from "../../helpers/stored-windows.ts";
 import { SwitchedProxy } from "../../helpers/switched-proxy.ts";
 
 /** Sends one command on a connection of its own. */
@@ -88,27 +88,20 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
       const own = url("troupe:secret@");
       const windows = openRedisWindows(own, systemClock);
       const streams = openRedisStreams(own, systemClock);
-      // A busy machine may be late, and each may be sent twice.
-      const sure = async <T>(work: () => Promise<T>): Promise<T> => {
-        for (;;) {
-          try {
-            return await work();
-          } catch (error) {
-            if (!(error instanceof StorageError) || error.kind !== "away") throw error;
-          }
-        }
-      };
+      // Each may be sent twice.
       try {
         const id = systemClock.newId();
-        expect(await sure(() => windows.hit("k", 9, id))).toMatchObject({ allowed: true, used: 1 });
-        await sure(() => windows.add("k", [[id, 5]]));
-        await sure(() => streams.listen("n", "o"));
-        await sure(() => streams.begin("s", 1, "{}"));
-        expect(await sure(() => streams.append("s", { firstId: 0, count: 1, text: "a" }, 0))).toBe(1);
-        expect(await sure(() => streams.ask("s", "o", "n"))).toMatchObject({ head: { kind: "head" } });
-        expect(await sure(() => streams.read("s", [0, 0]))).toHaveLength(2);
-        expect((await sure(() => streams.wait("n", "", new Map([["s", [0, 0]]])))).entries.get("s")).toHaveLength(2);
-        await sure(() => streams.end("s", 1));
+        expect(await untilAnswered(() => windows.hit("k", 9, id))).toMatchObject({ allowed: true, used: 1 });
+        await untilAnswered(() => windows.add("k", [[id, 5]]));
+        await untilAnswered(() => streams.listen("n", "o"));
+        await untilAnswered(() => streams.begin("s", 1, "{}"));
+        expect(await untilAnswered(() => streams.append("s", { firstId: 0, count: 1, text: "a" }, 0))).toBe(1);
+        expect(await untilAnswered(() => streams.ask("s", "o", "n"))).toMatchObject({ head: { kind: "head" } });
+        expect(await untilAnswered(() => streams.read("s", [0, 0]))).toHaveLength(2);
+        expect(
+          (await untilAnswered(() => streams.wait("n", "", new Map([["s", [0, 0]]])))).entries.get("s"),
+        ).toHaveLength(2);
+        await untilAnswered(() => streams.end("s", 1));
       } finally {
         for (const one of [windows, streams]) await one.close();
       }
