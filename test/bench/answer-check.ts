@@ -1,11 +1,12 @@
 /** Whether an answer is the one that the provider gave: nothing lost, reordered, changed or miscounted. */
+import type { FormatName } from "../helpers/client-formats.ts";
+import { answerFormats, type ChatUsage, hasLastEvent, usageFault } from "./answer-formats.ts";
 import { type AnswerShape, filler, fragmentText, plainCompletionTokens, splitFragment } from "./answer-shape.ts";
-import { type ChatUsage, type ClientFormat, clientFormats, hasLastEvent, usageFault } from "./client-formats.ts";
 
 export type Expectation = {
   readonly shape: AnswerShape;
   /** Default: chat completions. */
-  readonly format?: ClientFormat;
+  readonly format?: FormatName;
   readonly streamed: boolean;
   readonly includeUsage: boolean;
   /** The text of a plain answer, when it is not the shape's own. */
@@ -75,7 +76,7 @@ export class StreamCheck implements AnswerCheck {
     const [line = ""] = lines;
     if (lines.length !== 1 || !line.startsWith("data: ")) return `broken: not one line of data: ${event}`;
     if (this.#done) return "broken: an event behind the last one";
-    const seen = clientFormats[this.#expectation.format ?? "chat"].event(name, line.slice(6));
+    const seen = answerFormats[this.#expectation.format ?? "chat"].event(name, line.slice(6));
     if (seen.fault !== undefined) return seen.fault;
     this.#named ??= seen.names;
     if (seen.names !== undefined && seen.names !== this.#named)
@@ -102,10 +103,10 @@ export class StreamCheck implements AnswerCheck {
 
 export class PlainCheck implements AnswerCheck {
   readonly #text: string;
-  readonly #format: ClientFormat;
+  readonly #format: FormatName;
   readonly #parts: Buffer[] = [];
 
-  constructor(text: string, format: ClientFormat = "chat") {
+  constructor(text: string, format: FormatName = "chat") {
     this.#text = text;
     this.#format = format;
   }
@@ -117,7 +118,7 @@ export class PlainCheck implements AnswerCheck {
   end(): string | undefined {
     try {
       const body = JSON.parse(Buffer.concat(this.#parts).toString("utf8"));
-      const { text, fault } = clientFormats[this.#format].plain(body, plainCompletionTokens);
+      const { text, fault } = answerFormats[this.#format].plain(body, plainCompletionTokens);
       return text === this.#text ? fault : `broken: the answer is ${String(text).slice(0, 80)}`;
     } catch (error) {
       return `broken: ${String(error)}`;

@@ -3,7 +3,7 @@
  * `gpt-4o-f200-i50-s8` streams 200 fragments, 50 ms apart, each with 8 characters of text after its number and time.
  */
 
-import type { Prompt } from "./client-formats.ts";
+import type { Asked, Tool } from "../helpers/client-formats.ts";
 
 export type AnswerShape = {
   /** `-f`: fragments of a stream. */
@@ -48,26 +48,32 @@ export function promptText(kind: PromptKind, chars: number): string {
 }
 
 const charsOfResult = 3_500;
+const textOf = (text: string) => [{ kind: "text", text } as const];
+const parameters = { type: "object", properties: { argument: { type: "string" } }, required: ["argument"] };
 
-/** A prompt of about so many characters. An agent's has a long system prompt, forty tools, and a turn for each 4,000 characters. */
-export function promptOf(kind: PromptKind, chars: number): Prompt {
+/** What is asked beside the turns: the usual, as no client says more. */
+const usual = { choice: "auto", oneAtATime: false, schema: undefined, temperature: undefined, stop: [] } as const;
+
+/**
+ * A prompt of about so many characters. An agent's has a long system prompt, forty tools, and for each 4,000 characters a question, a call
+ * and its result.
+ */
+export function promptOf(kind: PromptKind, chars: number, maxTokens?: number): Asked {
+  const last = { kind: "user", parts: textOf(kind === "agent" ? filler(3, 200) : promptText(kind, chars)) } as const;
   if (kind !== "agent")
-    return { system: "You are a helpful assistant.", turns: [], tools: [], user: promptText(kind, chars) };
-  const turns = Math.max(1, Math.floor((chars * 0.85) / 4_000));
-  return {
-    system: filler(1, Math.floor(chars * 0.08)),
-    tools: Array.from({ length: 40 }, (_, at) => ({
-      name: `tool_${at}`,
-      description: filler(at, Math.floor(chars / 600)),
-    })),
-    turns: Array.from({ length: turns }, (_, at) => ({
-      question: filler(at, 120),
-      tool: `tool_${at % 40}`,
-      argument: `src/folder/file-${at}.ts`,
-      result: filler(at, charsOfResult),
-    })),
-    user: filler(3, 200),
-  };
+    return { ...usual, maxTokens, system: "You are a helpful assistant.", turns: [last], tools: [] };
+  const turns = Array.from({ length: Math.max(1, Math.floor((chars * 0.85) / 4_000)) }, (_, at): Asked["turns"] => {
+    const result = { parts: textOf(filler(at, charsOfResult)), isError: false };
+    const call = { id: `call_${at}`, name: `tool_${at % 40}`, args: { argument: `src/folder/file-${at}.ts` }, result };
+    return [
+      { kind: "user", parts: textOf(filler(at, 120)) },
+      { kind: "assistant", text: "", calls: [call] },
+    ];
+  });
+  const tools = Array.from({ length: 40 }, (_, at): Tool => {
+    return { name: `tool_${at}`, description: filler(at, Math.floor(chars / 600)), parameters };
+  });
+  return { ...usual, maxTokens, system: filler(1, Math.floor(chars * 0.08)), turns: [...turns.flat(), last], tools };
 }
 
 /** `chars` code points, another beginning for each `seed`. */

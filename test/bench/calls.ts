@@ -1,13 +1,14 @@
 /** The calls that scenarios make, told apart from who answers them. */
+
+import type { FormatName } from "../helpers/client-formats.ts";
 import type { PromptKind } from "./answer-shape.ts";
-import type { ClientFormat } from "./client-formats.ts";
 import type { FamilyName } from "./mock-families.ts";
 
 export type CallSpec = {
   /** Who is asked: the gateway surface by `<provider>/<model>`, or a persona. */
   readonly surface: "gateway" | "persona";
   /** The format of the client. */
-  readonly format: ClientFormat;
+  readonly format: FormatName;
   readonly family: FamilyName;
   /** Goes into the model's name; see answer-shape.ts. */
   readonly shape: string;

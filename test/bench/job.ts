@@ -1,7 +1,7 @@
 /** What the load generator is asked to do, and what it tells afterwards; JSON on its input and output. */
 
+import type { FormatName } from "../helpers/client-formats.ts";
 import type { PromptKind } from "./answer-shape.ts";
-import type { ClientFormat } from "./client-formats.ts";
 
 /** `connections` callers, each with its next call as soon as the last is answered. */
 export type ClosedLoop = { readonly kind: "closed"; readonly connections: number };
@@ -22,7 +22,7 @@ export type Job = {
   readonly model: string;
   /** The mock's name for the same, which tells the answer's shape. */
   readonly mockModel: string;
-  readonly format: ClientFormat;
+  readonly format: FormatName;
   readonly streamed: boolean;
   readonly includeUsage: boolean;
   /** More fields of the request's body. */

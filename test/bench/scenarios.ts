@@ -1,7 +1,7 @@
 /** What is measured, as data: who is asked for what, under which load, and what is wanted of the result. */
+import { formatNames } from "../helpers/client-formats.ts";
 import { bytesPerChar } from "./answer-shape.ts";
 import { type CallSpec, call } from "./calls.ts";
-import { type ClientFormat, clientFormats } from "./client-formats.ts";
 import type { Job } from "./job.ts";
 import {
   besideTime,
@@ -93,7 +93,7 @@ const nativeCases = (changes: Partial<CallSpec>): Case[] => [
 const nativeTarget = (measure: Measure) => [atMost("gateway, Messages → Anthropic", measure, 1)];
 
 /** Every format of a client to every format of a provider; what a provider speaks itself passes as it came. */
-const pairs = (Object.keys(clientFormats) as ClientFormat[]).flatMap((format) =>
+const pairs = formatNames.flatMap((format) =>
   (["openai", "anthropic", "google", "xai"] as const).map((family) => ({
     label: `gateway, ${format} → ${family}`,
     changes: { format, family },

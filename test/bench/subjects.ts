@@ -1,9 +1,10 @@
 /** Who is measured: the bare proxy, Troupe, nginx, and any other gateway that a file describes. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { SurfaceName } from "../../src/config/config.ts";
+import { type FormatName, pathOf } from "../helpers/client-formats.ts";
 import { freePort } from "../helpers/free-port.ts";
 import { type CallSpec, fieldsOf, mockModel, personaId } from "./calls.ts";
-import { type ClientFormat, clientFormats } from "./client-formats.ts";
 import type { FamilyName } from "./mock-families.ts";
 import { processTree } from "./process-stats.ts";
 import type { Launch, Processes } from "./processes.ts";
@@ -83,7 +84,7 @@ export function ignoreOutput(child: Child): void {
 }
 
 /** The format in which the mock provider of each family is called here. */
-export const nativeFormats: Record<FamilyName, ClientFormat> = {
+export const nativeFormats: Record<FamilyName, FormatName> = {
   openai: "chat",
   anthropic: "messages",
   google: "generate-content",
@@ -101,9 +102,15 @@ const keyHeaders: Record<FamilyName, Record<string, string>> = {
 const isUntranslated = ({ surface, identified, family, format }: CallSpec) =>
   surface === "gateway" && !identified && nativeFormats[family] === format;
 
+/** The orchestrator's paths are those of the providers, too. */
+function callPath(surface: SurfaceName, { format, streamed }: CallSpec, model: string): string {
+  const path = pathOf(surface, format, model);
+  return streamed ? path.replace(":generateContent", ":streamGenerateContent?alt=sse") : path;
+}
+
 const untranslated = (port: number, call: CallSpec): Address => ({
   port,
-  path: clientFormats[call.format].path(mockModel(call), call.streamed),
+  path: callPath("orchestrator", call, mockModel(call)),
   headers: keyHeaders[call.family],
   model: mockModel(call),
   fields: {},
@@ -168,7 +175,7 @@ function prepareTroupe(
 function addressOf(call: CallSpec) {
   const isPersona = call.surface === "persona";
   const model = isPersona ? personaId(call) : `${call.family}/${mockModel(call)}`;
-  return { model, path: (isPersona ? "" : "/gateway") + clientFormats[call.format].path(model, call.streamed) };
+  return { model, path: callPath(isPersona ? "orchestrator" : "gateway", call, model) };
 }
 
 /** Two budgets that apply to every call; without a price none could be reserved. */

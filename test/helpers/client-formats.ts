@@ -30,7 +30,8 @@ export type Asked = {
   readonly oneAtATime: boolean;
   readonly schema: object | undefined;
   readonly temperature: number | undefined;
-  readonly maxTokens: number;
+  /** Messages can't be without it. */
+  readonly maxTokens: number | undefined;
   readonly stop: readonly string[];
 };
 
@@ -58,7 +59,7 @@ export const chatFormat = {
         response_format: { type: "json_schema", json_schema: { name: "answer", schema, strict: true } },
       }),
       ...(asked.temperature !== undefined && { temperature: asked.temperature }),
-      max_completion_tokens: asked.maxTokens,
+      ...(asked.maxTokens !== undefined && { max_completion_tokens: asked.maxTokens }),
       ...(asked.stop.length > 0 && { stop: asked.stop }),
     };
   },
@@ -104,7 +105,7 @@ export const responsesFormat = {
       }),
       ...(schema && { text: { format: { type: "json_schema", name: "answer", schema, strict: true } } }),
       ...(asked.temperature !== undefined && { temperature: asked.temperature }),
-      max_output_tokens: asked.maxTokens,
+      ...(asked.maxTokens !== undefined && { max_output_tokens: asked.maxTokens }),
       store: false,
     };
   },
@@ -212,7 +213,7 @@ export const generateContentFormat = {
     const generationConfig = {
       ...(schema && { responseMimeType: "application/json", responseJsonSchema: schema }),
       ...(temperature !== undefined && { temperature }),
-      maxOutputTokens: maxTokens,
+      ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
       ...(stop.length > 0 && { stopSequences: stop }),
     };
     return {
@@ -229,7 +230,7 @@ export const generateContentFormat = {
         ],
         toolConfig: { functionCallingConfig: calling(asked.choice) },
       }),
-      generationConfig,
+      ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
     };
   },
 };
