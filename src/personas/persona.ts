@@ -7,7 +7,9 @@ import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protoco
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/tiers.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
-import { type RuleError, validationErrors } from "./rules.ts";
+import { type Knowledge, type Lorebook, toKnowledge, toLorebook } from "./knowledge/schema.ts";
+import type { RuleError } from "./rule-error.ts";
+import { validationErrors } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";
 import { PersonaFile } from "./schema.ts";
 import { findMarks, parseTemplate, type Template } from "./template.ts";
@@ -35,6 +37,8 @@ export type Persona = {
   readonly responseFormat?: ResponseFormat;
   readonly store?: boolean;
   readonly metadata?: Metadata;
+  readonly knowledge?: Knowledge;
+  readonly lorebook?: Lorebook;
 };
 
 export type ParsedPersona = { readonly persona: Persona } | { readonly errors: readonly Diagnostic[] };
@@ -100,6 +104,7 @@ function placeOfMark(text: string, start: Position, at: number): Position | unde
 
 function toPersona(file: PersonaFileValue, id: string, namespace: string): Persona {
   const { response_format: responseFormat, store, metadata } = file;
+  const lorebook = file.lorebook && toLorebook(file.lorebook);
   return {
     id,
     description: file.description,
@@ -118,6 +123,8 @@ function toPersona(file: PersonaFileValue, id: string, namespace: string): Perso
     ...(responseFormat != null && { responseFormat }),
     ...(store !== undefined && { store }),
     ...(metadata != null && { metadata }),
+    ...(file.knowledge !== undefined && { knowledge: toKnowledge(file.knowledge) }),
+    ...(lorebook !== undefined && { lorebook }),
   };
 }
 

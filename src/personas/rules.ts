@@ -3,22 +3,14 @@ import type { Static } from "@sinclair/typebox";
 import { isObject } from "../lib/json/json.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { parseCreated } from "./created.ts";
+import { knowledgeErrors, lorebookErrors, variablesInLorebook } from "./knowledge/rules.ts";
+import type { RuleErrors } from "./rule-error.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
 import { misplacedOption, type PersonaFile } from "./schema.ts";
 import { findMarks, parseTemplate } from "./template.ts";
 import { defaultMaxLength, validationError } from "./variables.ts";
 
-export type RuleError = {
-  readonly path: readonly PathPart[];
-  /** A sentence without its subject. */
-  readonly message: string;
-  /** The place of the error: the key at that path, a mark in the text there (by its number), or by default the value. */
-  readonly at?: "key" | number;
-};
-
 type File = Static<typeof PersonaFile>;
-type RuleErrors = Generator<RuleError, void>;
-
 /** @param namespace of the file */
 export function* validationErrors(file: File, namespace: string): RuleErrors {
   if (file.owned_by !== undefined && file.owned_by !== namespace) {
@@ -31,6 +23,8 @@ export function* validationErrors(file: File, namespace: string): RuleErrors {
   yield* systemErrors(file);
   yield* variableErrors(file.variables ?? {});
   yield* exampleErrors(file);
+  if (file.knowledge !== undefined) yield* knowledgeErrors(file.knowledge);
+  if (file.lorebook !== undefined) yield* lorebookErrors(file.lorebook, file.variables ?? {});
   yield* samplingErrors((file.defaults ?? {}) as Sampling, (file.limits ?? {}) as Sampling);
   for (const key of Object.keys(file.options ?? {})) {
     const message = misplacedOption(key);
@@ -54,8 +48,9 @@ function* repeated(path: readonly PathPart[], values: readonly string[], within:
   }
 }
 
-function* systemErrors({ system, variables = {} }: File): RuleErrors {
+function* systemErrors({ system, variables = {}, lorebook = [] }: File): RuleErrors {
   const marks = findMarks(system);
+  const inLorebook = variablesInLorebook(lorebook);
   for (const [at, { kind, name }] of marks.entries()) {
     if (kind === "stray") {
       yield { path: ["system"], at, message: "has '{{' without a variable's name; literal braces are written '\\{{'" };
@@ -65,7 +60,7 @@ function* systemErrors({ system, variables = {} }: File): RuleErrors {
     }
   }
   for (const name of Object.keys(variables)) {
-    if (!marks.some((mark) => mark.kind === "variable" && mark.name === name)) {
+    if (!inLorebook.has(name) && !marks.some((mark) => mark.kind === "variable" && mark.name === name)) {
       yield { path: ["variables", name], at: "key", message: "is declared, but system does not use it" };
     }
   }

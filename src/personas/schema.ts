@@ -13,6 +13,7 @@ import {
   SamplingFields,
 } from "../protocols/chat/schema.ts";
 import { tiers } from "../protocols/tiers.ts";
+import { KnowledgeField, LorebookField } from "./knowledge/schema.ts";
 
 const closed = { additionalProperties: false } as const;
 
@@ -130,6 +131,8 @@ const own = {
   response_format: Type.Optional(strict(ResponseFormat)),
   store: Type.Optional(Type.Boolean({ description: "Whether exchanges are kept, unless the caller says." })),
   metadata: Type.Optional(strict(ChatRequestBody.properties.metadata)),
+  knowledge: Type.Optional(KnowledgeField),
+  lorebook: Type.Optional(LorebookField),
 };
 
 /** Request fields that only a caller can know. */
@@ -153,6 +156,7 @@ const otherNames: Readonly<Record<string, string>> = {
   messages: "is the caller's to say; turns that show how to answer are examples",
   models: "is called model here, and takes a list",
   functions: "is called tools here",
+  character_book: "is called lorebook here",
   max_output_tokens: "is called max_tokens here, and belongs in defaults or limits",
   ...Object.fromEntries(
     ["id", "name", "namespace"].map((key) => [key, "is said by the file's path: <namespace>/<name>.yaml"]),
