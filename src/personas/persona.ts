@@ -8,6 +8,7 @@ import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/tiers.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
 import { type Knowledge, type Lorebook, toKnowledge, toLorebook } from "./knowledge/schema.ts";
+import { type Presentation, toPresentation } from "./presentation.ts";
 import type { RuleError } from "./rule-error.ts";
 import { validationErrors } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";
@@ -16,7 +17,7 @@ import { findMarks, parseTemplate, type Template } from "./template.ts";
 import { defaultMaxLength, type Variable } from "./variables.ts";
 
 /** A checked persona. Frozen throughout: every call shares it. */
-export type Persona = {
+export type Persona = Presentation & {
   /** `<namespace>/<name>`. */
   readonly id: string;
   readonly description: string;
@@ -125,6 +126,7 @@ function toPersona(file: PersonaFileValue, id: string, namespace: string): Perso
     ...(metadata != null && { metadata }),
     ...(file.knowledge !== undefined && { knowledge: toKnowledge(file.knowledge) }),
     ...(lorebook !== undefined && { lorebook }),
+    ...toPresentation(file),
   };
 }
 

@@ -68,7 +68,11 @@ function viewOf(personas: readonly Persona[]): PersonaView {
   return { find: (id) => byId.get(id), list: () => personas };
 }
 
-export function toModel({ id, created, ownedBy, description, tier }: Persona): Model {
+export function toModel({ id, created, ownedBy, description, tier, greeting, tags }: Persona): Model {
   const name = parseModelId(id)?.name ?? id;
-  return { id, object: "model", created, owned_by: ownedBy, name, description, tier };
+  return {
+    ...{ id, object: "model", created, owned_by: ownedBy, name, description, tier },
+    ...(greeting !== undefined && { greeting }),
+    ...(tags !== undefined && { tags: [...tags] }),
+  };
 }

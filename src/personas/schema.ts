@@ -14,6 +14,7 @@ import {
 } from "../protocols/chat/schema.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { KnowledgeField, LorebookField } from "./knowledge/schema.ts";
+import { presentationFields } from "./presentation.ts";
 
 const closed = { additionalProperties: false } as const;
 
@@ -133,6 +134,7 @@ const own = {
   metadata: Type.Optional(strict(ChatRequestBody.properties.metadata)),
   knowledge: Type.Optional(KnowledgeField),
   lorebook: Type.Optional(LorebookField),
+  ...presentationFields,
 };
 
 /** Request fields that only a caller can know. */

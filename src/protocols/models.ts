@@ -9,6 +9,8 @@ export const Model = Open({
   name: Type.String({ description: "For people; clients that list models show it." }),
   description: Type.Optional(Type.String()),
   tier: Type.Optional(Type.String({ description: "The lowest plan that may use it (orchestrator)." })),
+  greeting: Type.Optional(Type.String({ description: "How a persona opens a conversation, for clients to show." })),
+  tags: Type.Optional(Type.Array(Type.String(), { description: "Words to find a persona by." })),
 });
 export const ModelList = Type.Object({ object: Type.Literal("list"), data: Type.Array(Model) });
 

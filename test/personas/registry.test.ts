@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
-import type { Persona } from "../../src/personas/persona.ts";
+import { createdByDefault } from "../../src/personas/created.ts";
+import { type Persona, parsePersona } from "../../src/personas/persona.ts";
 import { Personas, toModel } from "../../src/personas/registry.ts";
 import { Model } from "../../src/protocols/models.ts";
 import type { Tier } from "../../src/protocols/tiers.ts";
@@ -84,4 +85,28 @@ test("a persona as a model of the public format", () => {
     tier: "pro",
   });
   expect(Value.Check(Model, model)).toBe(true);
+});
+
+test("the list of models has a persona's greeting and tags, and neither its avatar nor its card", () => {
+  const text = `description: Greets.
+model: builtin/eliza
+system: Hi.
+greeting: Good morning!
+tags: [friendly]
+avatar: greeter.png
+card: { spec: chara_card_v3 }
+`;
+  const parsed = parsePersona(text, "greeter.yaml", "acme/greeter");
+  if ("errors" in parsed) throw new Error("the persona is invalid");
+  expect(toModel(parsed.persona)).toEqual({
+    id: "acme/greeter",
+    object: "model",
+    created: createdByDefault,
+    owned_by: "acme",
+    name: "greeter",
+    description: "Greets.",
+    tier: "free",
+    greeting: "Good morning!",
+    tags: ["friendly"],
+  });
 });

@@ -1,0 +1,42 @@
+/** How a persona is presented to people: fields that no model is sent by themselves. */
+import { type Static, Type } from "@sinclair/typebox";
+import { Open } from "../lib/schemas.ts";
+
+const Avatar = Type.String({
+  pattern: "^(?:https://\\S+|[A-Za-z0-9][A-Za-z0-9._-]{0,127}\\.(?:png|jpe?g|webp|gif|avif))$",
+  patternErrorMessage: "must be an image beside this file, e.g. guide.png, or an https address",
+  description: "Its picture: a file beside this one, or an https address.",
+});
+
+export const presentationFields = {
+  greeting: Type.Optional(
+    Type.String({ minLength: 1, description: "How it opens a conversation, for clients to show; not sent by itself." }),
+  ),
+  avatar: Type.Optional(Avatar),
+  tags: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64, description: "Words to find it by." }),
+  ),
+  card: Type.Optional(
+    Open({}, { description: "The character card it was imported from, for the way back; never sent to a model." }),
+  ),
+};
+
+export type Presentation = {
+  /** How it opens a conversation; for clients to show. */
+  readonly greeting?: string;
+  /** A file beside the persona's, or an https address. */
+  readonly avatar?: string;
+  readonly tags?: readonly string[];
+  /** The character card it was imported from. */
+  readonly card?: Readonly<Record<string, unknown>>;
+};
+
+type Fields = { [field in keyof typeof presentationFields]: Static<(typeof presentationFields)[field]> };
+
+/** @param file a persona file's content @returns the fields that it has */
+export const toPresentation = ({ greeting, avatar, tags, card }: Partial<Fields>): Presentation => ({
+  ...(greeting !== undefined && { greeting }),
+  ...(avatar !== undefined && { avatar }),
+  ...(tags !== undefined && { tags }),
+  ...(card !== undefined && { card }),
+});
