@@ -7,11 +7,12 @@ import guide from "../../personas/troupe/guide.yaml" with { type: "text" };
 import minutes from "../../personas/troupe/minutes.yaml" with { type: "text" };
 import translator from "../../personas/troupe/translator.yaml" with { type: "text" };
 import tutor from "../../personas/troupe/tutor.yaml" with { type: "text" };
-import { formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
-import { type Persona, type PersonaFileValue, parsePersona, personaFrom } from "./persona.ts";
+import { formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { contentOf, type Persona, parsePersona, personaFrom } from "./persona.ts";
+import type { PersonaContent } from "./schema.ts";
 
 /** The content of the files, read and checked when the executable was built: reading YAML is most of a start otherwise. */
-declare const TROUPE_PERSONAS: Readonly<Record<string, PersonaFileValue>> | undefined;
+declare const TROUPE_PERSONAS: Readonly<Record<string, PersonaContent>> | undefined;
 
 /** The text of each file, by id. */
 export const builtinFiles: Readonly<Record<string, string>> = {
@@ -39,6 +40,5 @@ export function builtinPersonas(): Persona[] {
 
 /** The content of the files, by id, for the build to bake in. @throws Error when one of them is invalid */
 export function builtinValues(): Record<string, unknown> {
-  builtinPersonas();
-  return Object.fromEntries(Object.entries(builtinFiles).map(([id, text]) => [id, new YamlSource(text, id).value]));
+  return Object.fromEntries(builtinPersonas().map((persona) => [persona.id, JSON.parse(contentOf(persona))]));
 }

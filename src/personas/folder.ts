@@ -5,18 +5,26 @@ import { basename, join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Watch, watchFolder } from "../lib/file-watch.ts";
+import { isSameList } from "../lib/same-list.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
-import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./persona.ts";
+import { PartialReader } from "./partial-reader.ts";
+import { draftPersona, nameProblem, type ParsedPersona, type Persona } from "./persona.ts";
+import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
 import type { Personas } from "./registry.ts";
 import { PersonaFile } from "./schema.ts";
 
-const maxFileBytes = 256 * 1024;
 const maxFiles = 2000;
 /** Files read at once, and then taken without a pause: few, so that what the process answers meanwhile waits for few. */
 const batchSize = 16;
 
-/** One file as it was last read. `hash` is of its bytes: an unchanged file is not parsed again. */
-type Read = { readonly hash: string; readonly parsed: ParsedPersona };
+/** One file as it was last read. A file is not parsed again while its bytes and those of its partials are the same. */
+type Read = {
+  readonly hash: string;
+  readonly parsed: ParsedPersona;
+  /** The paths of its partials, and the hash of each. */
+  readonly uses: readonly string[];
+  readonly hashes: readonly string[];
+};
 
 type LoadedFolder = {
   readonly personas: readonly Persona[];
@@ -33,8 +41,8 @@ export async function loadFolder(path: string, schema = PersonaFile): Promise<Lo
 }
 
 async function readFolder(path: string, known: ReadonlyMap<string, Read>, schema = PersonaFile): Promise<Reader> {
-  const reader = new Reader(known, schema);
-  await reader.readFolder(path);
+  const reader = new Reader(path, known, schema);
+  await reader.readFolder();
   return reader;
 }
 
@@ -120,7 +128,7 @@ export class PersonaFolder {
     const { path, schema, otherwise } = this.#options;
     const mayBeMissing = otherwise !== undefined && this.#files.size === 0;
     const isMissing = mayBeMissing && (await stat(path).catch(() => undefined)) === undefined;
-    const { files, errors } = isMissing ? new Reader(this.#files) : await readFolder(path, this.#files, schema);
+    const { files, errors } = isMissing ? new Reader(path, this.#files) : await readFolder(path, this.#files, schema);
     const before = this.#inService;
     const own = new Map<string, Persona>();
     for (const [id, { parsed }] of files) {
@@ -160,19 +168,24 @@ class Reader {
   readonly errors: Diagnostic[] = [];
   readonly #known: ReadonlyMap<string, Read>;
   readonly #schema: typeof PersonaFile;
+  readonly #root: string;
+  readonly #partials: PartialReader;
 
-  constructor(known: ReadonlyMap<string, Read>, schema = PersonaFile) {
+  constructor(root: string, known: ReadonlyMap<string, Read>, schema = PersonaFile) {
+    this.#root = root;
     this.#known = known;
     this.#schema = schema;
+    this.#partials = new PartialReader(root);
   }
 
-  async readFolder(root: string): Promise<void> {
+  async readFolder(): Promise<void> {
+    const root = this.#root;
     const paths = new Map<string, string[]>();
     for (const { name, path, kind } of await this.#list(root, "")) {
       if (kind === "file" && extension.test(name))
         this.#report(path, "A persona stands in a folder named for its namespace");
       if (kind === "missing") this.#report(path, "This is a link to nothing", `${name}/`);
-      if (kind === "folder") await this.#listNamespace(name, path, paths);
+      if (kind === "folder" && !name.startsWith("_")) await this.#listNamespace(name, path, paths);
     }
     if (paths.size > maxFiles) {
       const message = `This holds ${paths.size} personas; at most ${maxFiles} are taken, so nothing was`;
@@ -183,7 +196,7 @@ class Reader {
       const batch = entries.slice(from, from + batchSize);
       const contents = await Promise.allSettled(batch.map(([, [path]]) => readStart(path!)));
       for (const [at, [id, [path, another]]] of batch.entries()) {
-        if (another === undefined) this.#take(id, path!, contents[at]!);
+        if (another === undefined) await this.#take(id, path!, contents[at]!);
         else this.#report(another, `This stands beside ${basename(path!)}: one of them has to go`, id);
       }
     }
@@ -193,7 +206,8 @@ class Reader {
     const problem = nameProblem(namespace);
     if (problem !== undefined) return this.#report(folder, `This can't name a namespace, which ${problem}`);
     for (const { name, path, kind } of await this.#list(folder, `${namespace}/`)) {
-      if (kind === "folder") this.#report(path, "This is not read: a namespace holds files only");
+      if (kind === "folder" && !name.startsWith("_"))
+        this.#report(path, "This is not read: a namespace holds files only");
       if (kind === "folder" || !extension.test(name)) continue;
       const id = `${namespace}/${name.replace(extension, "")}`;
       if (kind === "file") paths.set(id, [...(paths.get(id) ?? []), path]);
@@ -213,8 +227,7 @@ class Reader {
     }
   }
 
-  #take(id: string, path: string, content: PromiseSettledResult<Uint8Array>): void {
-    const known = this.#known.get(id);
+  async #take(id: string, path: string, content: PromiseSettledResult<Uint8Array>): Promise<void> {
     try {
       if (content.status === "rejected") throw content.reason;
       const bytes = content.value;
@@ -224,11 +237,30 @@ class Reader {
       }
       this.paths.set(id, path);
       const hash = Bun.SHA256.hash(bytes, "hex");
-      const parsed = known?.hash === hash ? known.parsed : parsePersona(utf8.decode(bytes), path, id, this.#schema);
-      this.files.set(id, { hash, parsed });
-      if ("errors" in parsed) this.errors.push(...parsed.errors);
+      const known = this.#known.get(id);
+      const isSame = known?.hash === hash && (await this.#areSame(known));
+      const read = isSame ? known : { hash, ...(await this.#parse(utf8.decode(bytes), path, id)) };
+      this.files.set(id, read);
+      if ("errors" in read.parsed) this.errors.push(...read.parsed.errors);
     } catch (error) {
       this.#report(path, `This can't be read: ${reasonOf(error)}`, id);
+    }
+  }
+
+  async #areSame({ uses, hashes }: Read): Promise<boolean> {
+    return uses.length === 0 || isSameList(hashes, await this.#partials.load(uses));
+  }
+
+  async #parse(text: string, path: string, id: string): Promise<Omit<Read, "hash">> {
+    const draft = draftPersona(text, path, id, this.#schema);
+    if ("errors" in draft) return { parsed: draft, uses: [], hashes: [] };
+    for (;;) {
+      const resolved = draft.resolve(this.#partials);
+      if ("missing" in resolved) await this.#partials.load(resolved.missing);
+      else {
+        const { uses, ...parsed } = resolved;
+        return { parsed, uses, hashes: await this.#partials.load(uses) };
+      }
     }
   }
 
@@ -242,12 +274,6 @@ class Reader {
   }
 }
 
-/** One byte more than is allowed, at most: a file that is too large shows by it. */
-const readStart = (path: string): Promise<Uint8Array> =>
-  Bun.file(path)
-    .slice(0, maxFileBytes + 1)
-    .bytes();
-
 type Entry = { readonly name: string; readonly path: string; readonly kind: "file" | "folder" | "missing" | "other" };
 
 /** Links are followed: a mounted config map is made of them. */
@@ -256,18 +282,4 @@ async function entryOf(folder: string, entry: Dirent): Promise<Entry> {
   const found = entry.isSymbolicLink() ? await stat(path).catch(() => undefined) : entry;
   const kind = found === undefined ? "missing" : found.isFile() ? "file" : found.isDirectory() ? "folder" : "other";
   return { name: entry.name, path, kind };
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: "it does not exist",
-  ENOTDIR: "it is no folder",
-  EACCES: "permission denied",
-  ERR_ENCODING_INVALID_ENCODED_DATA: "it is not UTF-8",
-};
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message: string };
-  return reasons[code ?? ""] ?? code ?? message;
 }

@@ -1,18 +1,21 @@
 /** One YAML file's text, made into a persona, or into the errors that keep it from being one. */
-import type { Static } from "@sinclair/typebox";
 import { deepFreeze } from "../lib/freeze.ts";
+import { canonical } from "../lib/json/canonical.ts";
+import { isObject } from "../lib/json/json.ts";
 import { formatPath } from "../lib/schema-errors.ts";
+import { versionOf } from "../lib/version-of.ts";
 import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/tiers.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
+import { expandIncludes, noPartials, originOf, type Partials, positionIn, positionInYaml } from "./includes.ts";
 import { type Knowledge, type Lorebook, toKnowledge, toLorebook } from "./knowledge/schema.ts";
 import { type Presentation, toPresentation } from "./presentation.ts";
 import type { RuleError } from "./rule-error.ts";
 import { validationErrors } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";
-import { PersonaFile } from "./schema.ts";
+import { type PersonaContent, PersonaFile, type PersonaFileValue } from "./schema.ts";
 import { findMarks, parseTemplate, type Template } from "./template.ts";
 import { defaultMaxLength, type Variable } from "./variables.ts";
 
@@ -20,6 +23,8 @@ import { defaultMaxLength, type Variable } from "./variables.ts";
 export type Persona = Presentation & {
   /** `<namespace>/<name>`. */
   readonly id: string;
+  /** The first 12 hexadecimal digits of the SHA-256 of its file's canonical content, includes in place. */
+  readonly version: string;
   readonly description: string;
   readonly ownedBy: string;
   readonly tier: Tier;
@@ -44,8 +49,13 @@ export type Persona = Presentation & {
 
 export type ParsedPersona = { readonly persona: Persona } | { readonly errors: readonly Diagnostic[] };
 
-/** A persona file's content. */
-export type PersonaFileValue = Static<typeof PersonaFile>;
+/** A file that fits its schema, whose includes have to be put in place. */
+export type PersonaDraft = {
+  /** Paths of partials that it needs and were not read yet; or the persona, or its errors, with the partials that it uses. */
+  resolve(
+    partials: Partials,
+  ): { readonly missing: readonly string[] } | (ParsedPersona & { readonly uses: readonly string[] });
+};
 
 /** @returns what is wrong with a namespace or a persona's name, as a sentence without its subject */
 export function nameProblem(name: string): string | undefined {
@@ -60,6 +70,17 @@ export function nameProblem(name: string): string | undefined {
  * @param schema of the file, which may know providers' options
  */
 export function parsePersona(text: string, file: string, id: string, schema = PersonaFile): ParsedPersona {
+  const draft = draftPersona(text, file, id, schema);
+  return "errors" in draft ? draft : (draft.resolve(noPartials) as ParsedPersona);
+}
+
+/** As `parsePersona`, for a file whose includes are read by the caller. */
+export function draftPersona(
+  text: string,
+  file: string,
+  id: string,
+  schema = PersonaFile,
+): PersonaDraft | { readonly errors: readonly Diagnostic[] } {
   const { namespace, name } = parseModelId(id) ?? { namespace: "", name: id };
   const misnamed = nameProblem(namespace) ?? nameProblem(name);
   if (misnamed !== undefined) {
@@ -68,52 +89,106 @@ export function parsePersona(text: string, file: string, id: string, schema = Pe
     };
   }
   const source = new YamlSource(text, file);
-  const invalid = source.errors.length > 0 ? source.errors : source.check(schema, source.value ?? {});
+  const invalid =
+    source.errors.length > 0
+      ? source.errors
+      : [...source.check(schema, source.value ?? {}), ...systemErrors(source, source.value ?? {})];
   if (invalid.length > 0) return { errors: invalid.toSorted(byPlace) };
   const value = source.value as PersonaFileValue;
-  const errors = [...validationErrors(value, namespace)].map((error) => ({
-    file,
-    ...placeOf(error, source, text),
-    path: formatPath(error.path),
-    message: error.message,
-  }));
-  if (errors.length > 0) return { errors: errors.toSorted(byPlace) };
-  return { persona: personaFrom(value, id) };
+  return { resolve: (partials) => resolved(value, { id, namespace, text, source }, partials) };
 }
 
-/** @param value a persona file's content that has been checked, by `parsePersona` or when the executable was built */
-export function personaFrom(value: PersonaFileValue, id: string): Persona {
-  return deepFreeze(toPersona(value, id, parseModelId(id)!.namespace));
+/** The system text stands in the file, or in another that it names. */
+function systemErrors(source: YamlSource, value: unknown): Diagnostic[] {
+  if (!isObject(value)) return [];
+  const { file } = source;
+  if (!("system" in value) && !("system_file" in value))
+    return [{ file, ...source.locateKey(["system"]), path: "system", message: "is required" }];
+  if (!("system" in value && "system_file" in value)) return [];
+  const message = "stands beside system, which says the same: give one";
+  return [{ file, ...source.locateKey(["system_file"]), path: "system_file", message }];
+}
+
+type DraftFile = {
+  readonly id: string;
+  readonly namespace: string;
+  readonly text: string;
+  readonly source: YamlSource;
+};
+
+function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials): ReturnType<PersonaDraft["resolve"]> {
+  const { id, namespace, text, source } = draft;
+  const { system, system_file: systemFile = "", ...rest } = value;
+  const expanded = expandIncludes(`${id}.yaml`, system === undefined ? { systemFile } : { text: system }, partials);
+  const { missing, uses } = expanded;
+  if (missing.length > 0) return { missing };
+  const name = system === undefined ? "system_file" : "system";
+  /** @param index in the text at that path @param marked names the persona where the text is not its own */
+  const placed = (at: ReturnType<typeof originOf>, message: string): Diagnostic => {
+    if (at.path === undefined) {
+      const start = source.locate([name]);
+      const place = system === undefined ? start : (positionInYaml(text, start, system, at.index) ?? start);
+      return { file: source.file, ...place, path: name, message };
+    }
+    const partial = partials.find(at.path);
+    const place = positionIn(partial !== undefined && "text" in partial ? partial.text : "", at.index);
+    return { file: partials.nameOf(at.path), ...place, path: "", message: `${message} (in the system text of ${id})` };
+  };
+  const content: PersonaContent = { ...rest, system: expanded.text.trimEnd() };
+  const found =
+    expanded.errors.length > 0
+      ? expanded.errors.map((error) => placed(error, error.message))
+      : [...validationErrors(content, namespace)].map((error) => {
+          const { path, at, message } = error;
+          const isInSystem = path.length === 1 && path[0] === "system";
+          if (isInSystem && typeof at === "number")
+            return placed(originOf(expanded, findMarks(content.system)[at]!.index), message);
+          const inFile = isInSystem ? { ...error, path: [name] } : error;
+          return { file: source.file, ...placeOf(inFile, source, value, text), path: formatPath(inFile.path), message };
+        });
+  if (found.length > 0) return { errors: found.toSorted(byPlace), uses };
+  const persona = personaFrom(content, id);
+  sources.set(persona, text);
+  return { persona, uses };
+}
+
+/** The files that personas were read from, as they were written. */
+const sources = new WeakMap<Persona, string>();
+export const sourceOf = (persona: Persona): string | undefined => sources.get(persona);
+
+/** The contents that personas were made of, as JSON. */
+const contents = new WeakMap<Persona, string>();
+export const contentOf = (persona: Persona): string => contents.get(persona)!;
+
+/** @param content that has been checked, by `parsePersona` or when the executable was built */
+export function personaFrom(content: PersonaContent, id: string): Persona {
+  const persona = deepFreeze(toPersona(content, id, parseModelId(id)!.namespace));
+  contents.set(persona, JSON.stringify(content));
+  return persona;
 }
 
 const byPlace = (a: Diagnostic, b: Diagnostic) => a.line - b.line || a.column - b.column;
 
-function placeOf({ path, at }: RuleError, source: YamlSource, text: string): Position {
-  const value = source.locate(path);
-  if (at === undefined) return value;
-  return at === "key" ? source.locateKey(path) : (placeOfMark(text, value, at) ?? value);
+function placeOf({ path, at }: RuleError, source: YamlSource, root: PersonaFileValue, text: string): Position {
+  const start = source.locate(path);
+  if (at === undefined) return start;
+  if (at === "key") return source.locateKey(path);
+  const marked = path.reduce<unknown>((value, part) => (value as Record<string, unknown>)[part], root) as string;
+  return positionInYaml(text, start, marked, findMarks(marked)[at]!.index) ?? start;
 }
 
-/** Marks have no escapes in YAML, so the same ones stand in the file, in the same order, from where the text begins. */
-function placeOfMark(text: string, start: Position, at: number): Position | undefined {
-  const offset = text.split("\n", start.line - 1).reduce((sum, line) => sum + line.length + 1, start.column - 1);
-  const mark = findMarks(text.slice(offset))[at];
-  if (mark === undefined) return undefined;
-  const before = text.slice(0, offset + mark.index);
-  return { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") };
-}
-
-function toPersona(file: PersonaFileValue, id: string, namespace: string): Persona {
+function toPersona(file: PersonaContent, id: string, namespace: string): Persona {
   const { response_format: responseFormat, store, metadata } = file;
   const lorebook = file.lorebook && toLorebook(file.lorebook);
   return {
     id,
+    version: versionOf(canonical(file)),
     description: file.description,
     ownedBy: file.owned_by ?? namespace,
     tier: file.tier ?? "free",
     created: file.created === undefined ? createdByDefault : parseCreated(file.created)!,
     targets: [file.model].flat(),
-    system: parseTemplate(file.system.trimEnd()),
+    system: parseTemplate(file.system),
     variables: new Map(Object.entries(file.variables ?? {}).map(([name, variable]) => [name, toVariable(variable)])),
     examples: (file.examples ?? []).map(toMessage),
     defaults: (file.defaults ?? {}) as Sampling,

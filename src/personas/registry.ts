@@ -1,5 +1,4 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
-import { inKeyOrder } from "../lib/json/canonical.ts";
 import { versionOf } from "../lib/version-of.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
@@ -41,21 +40,13 @@ export class Personas implements PersonaView {
 
   /** The version of all of them together. */
   get version(): string {
-    this.#version ??= versionOf(this.list().map(digestOf).join());
+    this.#version ??= versionOf(
+      this.list()
+        .map(({ id, version }) => `${id}@${version}`)
+        .join(),
+    );
     return this.#version;
   }
-}
-
-/** A persona never changes, so that a reload digests only those that are new. */
-const digests = new WeakMap<Persona, string>();
-
-function digestOf(persona: Persona): string {
-  const found = digests.get(persona);
-  if (found !== undefined) return found;
-  const text = JSON.stringify(inKeyOrder({ ...persona, variables: [...persona.variables] }));
-  const digest = Bun.SHA256.hash(text, "hex");
-  digests.set(persona, digest);
-  return digest;
 }
 
 function viewsOf(all: readonly Persona[]): ReadonlyMap<Tier, PersonaView> {

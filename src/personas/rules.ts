@@ -1,16 +1,16 @@
 /** Validates persona files beyond their schema: the rules between fields. */
-import type { Static } from "@sinclair/typebox";
 import { isObject } from "../lib/json/json.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { parseCreated } from "./created.ts";
 import { knowledgeErrors, lorebookErrors, variablesInLorebook } from "./knowledge/rules.ts";
 import type { RuleErrors } from "./rule-error.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
-import { misplacedOption, type PersonaFile } from "./schema.ts";
+import { misplacedOption, type PersonaContent } from "./schema.ts";
 import { findMarks, parseTemplate } from "./template.ts";
 import { defaultMaxLength, validationError } from "./variables.ts";
 
-type File = Static<typeof PersonaFile>;
+type File = PersonaContent;
+
 /** @param namespace of the file */
 export function* validationErrors(file: File, namespace: string): RuleErrors {
   if (file.owned_by !== undefined && file.owned_by !== namespace) {

@@ -2,7 +2,7 @@
  * The schema of a persona file. Where it holds fields of the public format it takes their schemas, made strict: a client's
  * unknown field may mean something to an upstream, an author's is a mistake that must be reported.
  */
-import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { KindGuard, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
 import { Closed, Open, Words } from "../lib/schemas.ts";
 import {
@@ -109,7 +109,19 @@ const own = {
   model: Type.Union([ModelReference, Type.Array(ModelReference, { minItems: 1, maxItems: 16 })], {
     description: "<provider>/<model>, or several in order of preference.",
   }),
-  system: Type.String({ minLength: 1, description: "The system text, with {{variables}}; on every turn, first." }),
+  system: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: "The system text, with {{variables}} and {{> partials}}; on every turn, first.",
+    }),
+  ),
+  system_file: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 512,
+      description: "In place of system: a Markdown or text file that holds it, relative to this file.",
+    }),
+  ),
   variables: Type.Optional(KeyedRecord(variableName, Variable, { description: "What callers may fill in." })),
   examples: Type.Optional(
     Type.Array(ExampleTurn, { maxItems: 128, description: "Turns that show how to answer, before the caller's." }),
@@ -177,6 +189,9 @@ function explainKey(key: string, options: TProperties): string | undefined {
 
 const requestOptions = Object.entries(ChatRequestBody.properties).filter(([key]) => misplacedOption(key) === undefined);
 
+/** For editors; our own check names the place. */
+const oneSystem = { oneOf: [{ required: ["system"] }, { required: ["system_file"] }] };
+
 const fileSchema = (options: TProperties) =>
   Closed(
     {
@@ -188,11 +203,16 @@ const fileSchema = (options: TProperties) =>
         ),
       ),
     },
-    { title: "A persona of Troupe", explainKey: (key: string) => explainKey(key, options) },
+    { ...oneSystem, title: "A persona of Troupe", explainKey: (key: string) => explainKey(key, options) },
   );
 
 /** A persona file whose extra options may be anything. */
 export const PersonaFile = fileSchema({});
+
+/** A persona file's content. */
+export type PersonaFileValue = Static<typeof PersonaFile>;
+/** The same with its includes in place: JSON, of which a persona can be made anew. */
+export type PersonaContent = Omit<PersonaFileValue, "system" | "system_file"> & { readonly system: string };
 
 /** @param options the schemas of the extra options that providers know */
 export function personaFileWith(options: TProperties): typeof PersonaFile {

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtinFiles, builtinPersonas, builtinValues } from "../../src/personas/builtin.ts";
 import { loadFolder } from "../../src/personas/folder.ts";
-import { type PersonaFileValue, personaFrom } from "../../src/personas/persona.ts";
-import { personaFileWith } from "../../src/personas/schema.ts";
+import { personaFrom } from "../../src/personas/persona.ts";
+import { type PersonaContent, personaFileWith } from "../../src/personas/schema.ts";
 import { tiers } from "../../src/protocols/tiers.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";
@@ -29,7 +29,7 @@ test("the folder read as a folder gives the same personas", async () => {
 });
 
 test("what a build bakes in gives the same personas", () => {
-  const baked = JSON.parse(JSON.stringify(builtinValues())) as Record<string, PersonaFileValue>;
+  const baked = JSON.parse(JSON.stringify(builtinValues())) as Record<string, PersonaContent>;
   expect(Object.entries(baked).map(([id, value]) => personaFrom(value, id))).toEqual(personas);
 });
 

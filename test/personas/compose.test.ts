@@ -12,6 +12,7 @@ const hello: Message = { role: "user", content: "Hello" };
 function personaWith(parts: Partial<Persona> = {}): Persona {
   return {
     id: "troupe/guide",
+    version: "0123456789ab",
     description: "A guide.",
     ownedBy: "troupe",
     tier: "free",

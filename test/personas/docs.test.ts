@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { compose } from "../../src/personas/compose.ts";
-import { parsePersona } from "../../src/personas/persona.ts";
+import type { Partials } from "../../src/personas/includes.ts";
+import { draftPersona, parsePersona } from "../../src/personas/persona.ts";
 import { PersonaFile, personaFileWith } from "../../src/personas/schema.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
@@ -21,18 +22,28 @@ const least: Record<string, string> = { description: "A guide.", model: "builtin
 const completed = (fragment: string) =>
   fragment +
   Object.entries(least)
-    .filter(([key]) => !(key in parse(fragment)))
+    .filter(([key]) => !(key in parse(fragment)) && !(key === "system" && "system_file" in parse(fragment)))
     .map(([key, value]) => `${key}: ${value}\n`)
     .join("");
 
+/** Of the page, by their paths. */
+const texts = new Map(
+  blocks.flatMap(({ kind, text }) => {
+    const [first, ...lines] = text.split("\n");
+    const path = /^<!-- personas\/(.+) -->$/.exec(first!)?.[1];
+    return kind === "markdown" && path !== undefined ? [[path, lines.join("\n")] as const] : [];
+  }),
+);
+const partials: Partials = {
+  find: (path) => (texts.has(path) ? { text: texts.get(path)! } : { problem: "is not on the page" }),
+  nameOf: (path) => path,
+};
+
 function errorsOf(text: string): string[] {
   const [, file = "personas/acme/fragment.yaml", id = "acme/fragment"] = whole.exec(text) ?? [];
-  const parsed = parsePersona(
-    whole.test(text) ? text : completed(text),
-    file,
-    id,
-    personaFileWith(optionSchemas(providers)),
-  );
+  const schema = personaFileWith(optionSchemas(providers));
+  const draft = draftPersona(whole.test(text) ? text : completed(text), file, id, schema);
+  const parsed = "errors" in draft ? draft : draft.resolve(partials);
   return "errors" in parsed ? parsed.errors.map(formatDiagnostic) : [];
 }
 

@@ -30,6 +30,7 @@ describe("fields", () => {
   test("the least that makes a persona, and what everything else is by default", () => {
     expect(personaOf(least)).toEqual({
       id: "troupe/guide",
+      version: expect.any(String),
       description: "A guide.",
       ownedBy: "troupe",
       tier: "free",
@@ -87,6 +88,7 @@ metadata: { team: a }
 `);
     expect(persona).toEqual({
       id: "troupe/guide",
+      version: expect.any(String),
       description: "A guide.",
       ownedBy: "troupe",
       tier: "pro",

@@ -8,6 +8,7 @@ import type { Tier } from "../../src/protocols/tiers.ts";
 
 const persona = (id: string, tier: Tier): Persona => ({
   id,
+  version: "0123456789ab",
   description: `About ${id}.`,
   ownedBy: id.split("/")[0]!,
   tier,
@@ -54,7 +55,12 @@ test("a replacement is whole, and a view taken before it stays as it was", () =>
 });
 
 test("the version is that of what is in service, however its fields are ordered", () => {
-  const written = (text: string) => ({ ...persona("b/pro", "pro"), options: JSON.parse(text) as Persona["options"] });
+  const written = (options: string, id = "b/pro") => {
+    const text = `description: A guide.\nmodel: builtin/echo\nsystem: You guide.\noptions: ${options}\n`;
+    const parsed = parsePersona(text, "", id);
+    if ("errors" in parsed) throw new Error("it is valid");
+    return parsed.persona;
+  };
   const versionOf = (...list: readonly Persona[]) => new Personas(list).version;
   const version = versionOf(written('{"a": {"b": 1, "c": [2]}, "d": 3}'));
   expect(version).toMatch(/^[0-9a-f]{12}$/);
@@ -62,6 +68,7 @@ test("the version is that of what is in service, however its fields are ordered"
   const others = ['{"a": {"b": 1, "c": [2]}, "d": 4}', '{"a": {"b": 1, "c": [2]}, "d": 3, "__proto__": {}}', "{}"];
   for (const other of others) expect(versionOf(written(other))).not.toBe(version);
   expect(versionOf(written("{}"), persona("a/top", "pro"))).not.toBe(versionOf(written("{}")));
+  expect(versionOf(written("{}", "b/other"))).not.toBe(versionOf(written("{}")));
 
   const personas = new Personas([written("{}")]);
   const before = personas.version;

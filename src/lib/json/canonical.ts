@@ -15,17 +15,3 @@ export const namesOf = (fields: Record<string, unknown>) =>
   Object.keys(fields)
     .filter((name) => fields[name] !== undefined)
     .sort();
-
-/**
- * The same value with its fields in one order. For a hash that nobody keeps its JSON does as well as the canonical text, at half the
- * cost; names that are whole numbers stand first in it.
- */
-export function inKeyOrder(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(inKeyOrder);
-  const fields = value as Record<string, unknown>;
-  // Without a prototype, so that any name is a field's.
-  const ordered: Record<string, unknown> = Object.create(null);
-  for (const name of Object.keys(fields).sort()) ordered[name] = inKeyOrder(fields[name]);
-  return ordered;
-}

@@ -1,0 +1,51 @@
+/** Reads partials from a folder of personas: each once for a reading of the folder, and none that lies outside. */
+import { realpath } from "node:fs/promises";
+import { join, sep } from "node:path";
+import type { Partials, PartialText } from "./includes.ts";
+import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
+
+export class PartialReader implements Partials {
+  readonly #root: string;
+  #realRoot: Promise<string> | undefined;
+  readonly #read = new Map<string, PartialText & { readonly hash: string }>();
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  find(path: string): PartialText | undefined {
+    return this.#read.get(path);
+  }
+
+  nameOf(path: string): string {
+    return join(this.#root, path);
+  }
+
+  /** Reads those that were not read yet. @returns the hash of each, or its problem */
+  async load(paths: Iterable<string>): Promise<string[]> {
+    const all = [...paths];
+    const unread = all.filter((path) => !this.#read.has(path));
+    await Promise.all(unread.map(async (path) => void this.#read.set(path, await this.#load(path))));
+    return all.map((path) => this.#read.get(path)!.hash);
+  }
+
+  async #load(path: string): Promise<PartialText & { readonly hash: string }> {
+    const read = await this.#textOf(path);
+    return "text" in read ? { ...read, hash: Bun.SHA256.hash(read.text, "hex") } : { ...read, hash: read.problem };
+  }
+
+  async #textOf(path: string): Promise<PartialText> {
+    try {
+      this.#realRoot ??= realpath(this.#root);
+      // The file that a link leads to is the one that is read.
+      const real = await realpath(join(this.#root, path));
+      if (!real.startsWith(`${await this.#realRoot}${sep}`))
+        return { problem: "is a link that leads out of the folder of personas" };
+      const bytes = await readStart(real);
+      if (bytes.length > maxFileBytes) return { problem: `is larger than ${maxFileBytes / 1024} KiB` };
+      return { text: utf8.decode(bytes) };
+    } catch (error) {
+      return { problem: `can't be read: ${reasonOf(error)}` };
+    }
+  }
+}
