@@ -55,8 +55,6 @@ export class JsonScan {
   /** True if the string's next byte is escaped. */
   #isEscaped = false;
 
-  /** The piece at hand: made once for all searches in it. */
-  #buffer: Buffer | undefined;
   /** Offset of the piece at hand in the text. */
   #offset = 0;
   readonly #minLargeBytes: number;
@@ -130,7 +128,6 @@ export class JsonScan {
     this.#values = values;
     this.#keys = keys;
     this.#hasOpened = hasOpened;
-    this.#buffer = undefined;
     this.#offset += length;
     return undefined;
   }
@@ -162,7 +159,8 @@ export class JsonScan {
         at += 2;
         continue;
       }
-      const next = this.#nextQuote(bytes, at);
+      const found = bytes.indexOf(quote, at);
+      const next = found < 0 ? length : found;
       const isEscaped = endsEscaped(bytes, at, next);
       if (next < length && !isEscaped) return this.#endString(next, start);
       at = isEscaped ? next + 1 : next;
@@ -170,14 +168,6 @@ export class JsonScan {
     this.#isEscaped = at > length;
     this.#stringBytes += length - start;
     return length;
-  }
-
-  /** @returns the length where there is none from `at` on */
-  #nextQuote(bytes: Uint8Array, at: number): number {
-    if (at >= bytes.length) return bytes.length;
-    this.#buffer ??= Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    const found = this.#buffer.indexOf(quote, at);
-    return found < 0 ? bytes.length : found;
   }
 
   #endString(at: number, start: number): number {

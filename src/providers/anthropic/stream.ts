@@ -27,6 +27,7 @@ import {
   refusalOf,
   thoughtSeparator,
 } from "./answer.ts";
+import { plainCompletionOf } from "./plain-answer.ts";
 import { ReplayTrace } from "./replay.ts";
 
 /** A block that has begun and not ended. */
@@ -400,5 +401,5 @@ export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): C
   if (!Array.isArray(answer["content"]) || (content.length === 0 && textOf(answer["stop_reason"]) === undefined)) {
     throw new InvalidAnswer("something that is no answer");
   }
-  return new AnthropicStream(call).whole(answer);
+  return plainCompletionOf(answer) ?? new AnthropicStream(call).whole(answer);
 }
