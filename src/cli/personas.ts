@@ -124,7 +124,11 @@ export const noProvider = "none of its models has a provider that is set up";
 
 /** Ids of those who can't answer as things are. */
 export function unreachable(personas: readonly Persona[], config: Config): string[] {
-  return personas.filter((persona) => modelInUse(persona, config) === undefined).map(({ id }) => id);
+  const answering = ({ variants, ...persona }: Persona) =>
+    variants?.filter(({ weight }) => weight > 0).map((one) => one.persona) ?? [persona];
+  return personas
+    .filter((one) => answering(one).some((each) => modelInUse(each, config) === undefined))
+    .map(({ id }) => id);
 }
 
 /** Names of providers that are set up, or compiled in. */

@@ -1,7 +1,7 @@
 /** Names of providers that no provider has, in personas, aliases and keys: most likely misspelt. */
 import type { LoadedConfig } from "../config/load.ts";
 import { globMatches } from "../lib/glob.ts";
-import { formatPath } from "../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import type { Persona } from "../personas/persona.ts";
@@ -25,18 +25,32 @@ function explained(name: string, known: Iterable<string>): string {
 /** @returns an error at each model whose provider there is not */
 export function unknownInPersonas({ io }: Context, { personas, paths }: Files, loaded: LoadedConfig): Diagnostic[] {
   const known = knownProviders(loaded);
-  return personas.flatMap(({ id, targets }) => {
-    const lost = targets.flatMap((target, at) => {
+  const lostOf = ({ targets }: Persona) =>
+    targets.flatMap((target, at) => {
       const name = parseModelId(target)?.namespace;
       return name === undefined || known.has(name) ? [] : [{ name, at }];
     });
+  return personas.flatMap((persona) => {
+    const { id, variants = [] } = persona;
+    const places = [
+      { within: [], lost: lostOf(persona) },
+      ...variants.map((variant, at) => ({ within: ["variants", at], lost: lostOf(variant.persona) })),
+    ];
     const path = paths.get(id);
-    if (lost.length === 0 || path === undefined) return [];
+    if (places.every(({ lost }) => lost.length === 0) || path === undefined) return [];
     const source = new YamlSource(io.readFile(path) ?? "", path);
-    const isList = Array.isArray((source.value as { model?: unknown } | null)?.model);
-    return lost.map(({ name, at }) => source.diagnosticAt(isList ? ["model", at] : ["model"], explained(name, known)));
+    return places.flatMap(({ within, lost }) => {
+      const model = valueAt(source.value, [...within, "model"]);
+      // A variant without models of its own has the persona's.
+      if (model === undefined) return [];
+      const pathOf = (at: number) => [...within, "model", ...(Array.isArray(model) ? [at] : [])];
+      return lost.map(({ name, at }) => source.diagnosticAt(pathOf(at), explained(name, known)));
+    });
   });
 }
+
+const valueAt = (value: unknown, path: readonly PathPart[]): unknown =>
+  path.reduce<unknown>((found, part) => (found as Record<PathPart, unknown> | null | undefined)?.[part], value);
 
 /** Aliases that lead nowhere: to no provider and no persona at all, or to a provider that is not set up. */
 export function lostAliases(

@@ -205,6 +205,7 @@ export function nextAttempt(context: RequestContext, caller: Caller, asked: stri
     format: context.protocol.name,
     model,
     persona: context.area === "orchestrator" ? model : undefined,
+    variant: context.variant,
     target: undefined,
     bounds: undefined,
   };

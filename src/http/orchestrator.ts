@@ -10,6 +10,7 @@ import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
 import type { Surface } from "./call/surface.ts";
+import { variantFor } from "./call/variant.ts";
 import { findPersona } from "./models.ts";
 import type { Services } from "./services.ts";
 
@@ -17,8 +18,10 @@ export const orchestrator: Surface = {
   name: "orchestrator",
   showsUpstream: false,
   plan(services, caller, request, source) {
-    const persona = findPersona(services, caller, request.model);
-    if (persona === undefined) throw ApiError.modelNotFound(request.model);
+    const found = findPersona(services, caller, request.model);
+    if (found === undefined) throw ApiError.modelNotFound(request.model);
+    const chosen = found.variants && variantFor(found, found.variants, caller, request);
+    const persona = chosen?.persona ?? found;
     // A persona's conversations are stored here only, never upstream.
     const { store, ...composed } = compose(persona, request);
     return {
@@ -26,6 +29,7 @@ export const orchestrator: Surface = {
       store: store === true,
       upstreamMayHold: false,
       change: () => changeOf(persona, request, composed),
+      ...(chosen && { variant: { name: chosen.name, persona: found.id } }),
     };
   },
   upstreamErrorAnswer(error) {

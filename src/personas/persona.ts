@@ -2,14 +2,23 @@
 import { deepFreeze } from "../lib/freeze.ts";
 import { canonical } from "../lib/json/canonical.ts";
 import { isObject } from "../lib/json/json.ts";
-import { formatPath } from "../lib/schema-errors.ts";
+import { isSameList } from "../lib/same-list.ts";
+import { formatPath, type PathPart } from "../lib/schema-errors.ts";
 import { versionOf } from "../lib/version-of.ts";
 import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/tiers.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
-import { expandIncludes, noPartials, originOf, type Partials, positionIn, positionInYaml } from "./includes.ts";
+import {
+  type Expanded,
+  expandIncludes,
+  noPartials,
+  originOf,
+  type Partials,
+  positionIn,
+  positionInYaml,
+} from "./includes.ts";
 import { type Knowledge, type Lorebook, toKnowledge, toLorebook } from "./knowledge/schema.ts";
 import { type Presentation, toPresentation } from "./presentation.ts";
 import type { RuleError } from "./rule-error.ts";
@@ -18,6 +27,7 @@ import type { Sampling } from "./sampling.ts";
 import { type PersonaContent, PersonaFile, type PersonaFileValue } from "./schema.ts";
 import { findMarks, parseTemplate, type Template } from "./template.ts";
 import { defaultMaxLength, type Variable } from "./variables.ts";
+import { type StopRule, stopRule, variantName, withVariant } from "./variants.ts";
 
 /** A checked persona. Frozen throughout: every call shares it. */
 export type Persona = Presentation & {
@@ -45,6 +55,22 @@ export type Persona = Presentation & {
   readonly metadata?: Metadata;
   readonly knowledge?: Knowledge;
   readonly lorebook?: Lorebook;
+  /** Absent: there are none. */
+  readonly variants?: readonly Variant[];
+};
+
+/**
+ * One of a persona's variants: it has other fields in place of the persona's, gets its share of the callers, and may stop itself. It is
+ * resolved when the file is read, so that a call only chooses.
+ */
+export type Variant = {
+  readonly name: string;
+  /** Its share of the callers is its weight of the weights of all. */
+  readonly weight: number;
+  /** The persona with the variant's fields, and without variants. */
+  readonly persona: Persona;
+  /** Absent: it never stops. */
+  readonly until?: StopRule;
 };
 
 export type ParsedPersona = { readonly persona: Persona } | { readonly errors: readonly Diagnostic[] };
@@ -98,15 +124,26 @@ export function draftPersona(
   return { resolve: (partials) => resolved(value, { id, namespace, text, source }, partials) };
 }
 
-/** The system text stands in the file, or in another that it names. */
+/** A system text stands in the file, or in another that it names; a variant need not have one. */
 function systemErrors(source: YamlSource, value: unknown): Diagnostic[] {
   if (!isObject(value)) return [];
   const { file } = source;
   if (!("system" in value) && !("system_file" in value))
     return [{ file, ...source.locateKey(["system"]), path: "system", message: "is required" }];
-  if (!("system" in value && "system_file" in value)) return [];
-  const message = "stands beside system, which says the same: give one";
-  return [{ file, ...source.locateKey(["system_file"]), path: "system_file", message }];
+  return placesOfSystem(value as PersonaFileValue).flatMap(({ within, system, systemFile }) => {
+    if (system === undefined || systemFile === undefined) return [];
+    const path = [...within, "system_file"];
+    const message = "stands beside system, which says the same: give one";
+    return [{ file, ...source.locateKey(path), path: formatPath(path), message }];
+  });
+}
+
+/** The persona's system text, and those of its variants that have their own. */
+function placesOfSystem({ variants = [], ...file }: PersonaFileValue) {
+  return [file, ...variants].flatMap(({ system, system_file: systemFile }, at) => {
+    const within = at === 0 ? [] : ["variants", at - 1];
+    return system === undefined && systemFile === undefined ? [] : [{ within, system, systemFile }];
+  });
 }
 
 type DraftFile = {
@@ -116,40 +153,72 @@ type DraftFile = {
   readonly source: YamlSource;
 };
 
+/** A system text with its includes in place. */
+type SystemText = {
+  /** Its path in the content, and in the file. */
+  readonly path: readonly PathPart[];
+  readonly inFile: readonly PathPart[];
+  /** As it stands in the file; absent: in another one. */
+  readonly system: string | undefined;
+  readonly expanded: Expanded;
+};
+
 function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials): ReturnType<PersonaDraft["resolve"]> {
   const { id, namespace, text, source } = draft;
-  const { system, system_file: systemFile = "", ...rest } = value;
-  const expanded = expandIncludes(`${id}.yaml`, system === undefined ? { systemFile } : { text: system }, partials);
-  const { missing, uses } = expanded;
-  if (missing.length > 0) return { missing };
-  const name = system === undefined ? "system_file" : "system";
+  const texts = placesOfSystem(value).map(({ within, system, systemFile = "" }): SystemText => {
+    const own = system === undefined ? { systemFile } : { text: system };
+    const inFile = [...within, system === undefined ? "system_file" : "system"];
+    return { path: [...within, "system"], inFile, system, expanded: expandIncludes(`${id}.yaml`, own, partials) };
+  });
+  const missing = texts.flatMap(({ expanded }) => expanded.missing);
+  if (missing.length > 0) return { missing: [...new Set(missing)] };
+  const uses = [...new Set(texts.flatMap(({ expanded }) => expanded.uses))];
   /** @param index in the text at that path @param marked names the persona where the text is not its own */
-  const placed = (at: ReturnType<typeof originOf>, message: string): Diagnostic => {
+  const placed = ({ inFile, system }: SystemText, at: ReturnType<typeof originOf>, message: string): Diagnostic => {
     if (at.path === undefined) {
-      const start = source.locate([name]);
+      const start = source.locate(inFile);
       const place = system === undefined ? start : (positionInYaml(text, start, system, at.index) ?? start);
-      return { file: source.file, ...place, path: name, message };
+      return { file: source.file, ...place, path: formatPath(inFile), message };
     }
     const partial = partials.find(at.path);
     const place = positionIn(partial !== undefined && "text" in partial ? partial.text : "", at.index);
     return { file: partials.nameOf(at.path), ...place, path: "", message: `${message} (in the system text of ${id})` };
   };
-  const content: PersonaContent = { ...rest, system: expanded.text.trimEnd() };
+  const content = contentWith(value, texts);
+  const includeErrors = texts.flatMap((one) => one.expanded.errors.map((error) => placed(one, error, error.message)));
   const found =
-    expanded.errors.length > 0
-      ? expanded.errors.map((error) => placed(error, error.message))
+    includeErrors.length > 0
+      ? includeErrors
       : [...validationErrors(content, namespace)].map((error) => {
           const { path, at, message } = error;
-          const isInSystem = path.length === 1 && path[0] === "system";
-          if (isInSystem && typeof at === "number")
-            return placed(originOf(expanded, findMarks(content.system)[at]!.index), message);
-          const inFile = isInSystem ? { ...error, path: [name] } : error;
+          const inText = texts.find((one) => isSameList(one.path, path));
+          if (inText !== undefined && typeof at === "number") {
+            const { expanded } = inText;
+            return placed(inText, originOf(expanded, findMarks(expanded.text)[at]!.index), message);
+          }
+          const inFile = inText === undefined ? error : { ...error, path: inText.inFile };
           return { file: source.file, ...placeOf(inFile, source, value, text), path: formatPath(inFile.path), message };
         });
   if (found.length > 0) return { errors: found.toSorted(byPlace), uses };
   const persona = personaFrom(content, id);
   sources.set(persona, text);
   return { persona, uses };
+}
+
+function contentWith(value: PersonaFileValue, texts: readonly SystemText[]): PersonaContent {
+  const { system: _, system_file: __, variants, ...rest } = value;
+  const textAt = (path: readonly PathPart[]) =>
+    texts.find((one) => isSameList(one.path, path))?.expanded.text.trimEnd();
+  return {
+    ...rest,
+    system: textAt(["system"])!,
+    ...(variants !== undefined && {
+      variants: variants.map(({ system: _, system_file: __, ...variant }, at) => {
+        const system = textAt(["variants", at, "system"]);
+        return { ...variant, ...(system !== undefined && { system }) };
+      }),
+    }),
+  };
 }
 
 /** The files that personas were read from, as they were written. */
@@ -178,11 +247,12 @@ function placeOf({ path, at }: RuleError, source: YamlSource, root: PersonaFileV
 }
 
 function toPersona(file: PersonaContent, id: string, namespace: string): Persona {
-  const { response_format: responseFormat, store, metadata } = file;
+  const { response_format: responseFormat, store, metadata, variants } = file;
   const lorebook = file.lorebook && toLorebook(file.lorebook);
+  const version = versionOf(canonical(file));
   return {
     id,
-    version: versionOf(canonical(file)),
+    version,
     description: file.description,
     ownedBy: file.owned_by ?? namespace,
     tier: file.tier ?? "free",
@@ -202,6 +272,14 @@ function toPersona(file: PersonaContent, id: string, namespace: string): Persona
     ...(file.knowledge !== undefined && { knowledge: toKnowledge(file.knowledge) }),
     ...(lorebook !== undefined && { lorebook }),
     ...toPresentation(file),
+    ...(variants !== undefined && {
+      variants: variants.map((variant, at) => ({
+        name: variantName(variant, at),
+        weight: variant.weight,
+        persona: { ...toPersona(withVariant(file, variant), id, namespace), version },
+        ...(variant.until !== undefined && { until: stopRule(variant.until) }),
+      })),
+    }),
   };
 }
 

@@ -8,6 +8,7 @@ import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
 import { misplacedOption, type PersonaContent } from "./schema.ts";
 import { findMarks, parseTemplate } from "./template.ts";
 import { defaultMaxLength, validationError } from "./variables.ts";
+import { variantErrors } from "./variants.ts";
 
 type File = PersonaContent;
 
@@ -19,6 +20,13 @@ export function* validationErrors(file: File, namespace: string): RuleErrors {
   if (file.created !== undefined && parseCreated(file.created) === undefined) {
     yield { path: ["created"], message: "must be a date such as 2026-11-21 or 2026-11-21T10:00:00Z, or Unix seconds" };
   }
+  yield* requestErrors(file);
+  yield* unusedErrors(file);
+  yield* variantErrors(file, requestErrors);
+}
+
+/** The errors of what shapes a request, which a variant may have its own of. */
+function* requestErrors(file: File): RuleErrors {
   yield* repeated(["model"], [file.model].flat());
   yield* systemErrors(file);
   yield* variableErrors(file.variables ?? {});
@@ -48,10 +56,8 @@ function* repeated(path: readonly PathPart[], values: readonly string[], within:
   }
 }
 
-function* systemErrors({ system, variables = {}, lorebook = [] }: File): RuleErrors {
-  const marks = findMarks(system);
-  const inLorebook = variablesInLorebook(lorebook);
-  for (const [at, { kind, name }] of marks.entries()) {
+function* systemErrors({ system, variables = {} }: File): RuleErrors {
+  for (const [at, { kind, name }] of findMarks(system).entries()) {
     if (kind === "stray") {
       yield { path: ["system"], at, message: "has '{{' without a variable's name; literal braces are written '\\{{'" };
     }
@@ -59,13 +65,20 @@ function* systemErrors({ system, variables = {}, lorebook = [] }: File): RuleErr
       yield { path: ["system"], at, message: `uses {{${name}}}, which variables does not declare` };
     }
   }
-  for (const name of Object.keys(variables)) {
-    if (!inLorebook.has(name) && !marks.some((mark) => mark.kind === "variable" && mark.name === name)) {
-      yield { path: ["variables", name], at: "key", message: "is declared, but system does not use it" };
-    }
-  }
   if (!parseTemplate(system).some((part) => "text" in part && part.text.trim() !== "")) {
     yield { path: ["system"], message: "must say something beside its variables" };
+  }
+}
+
+/** Variables that nothing uses: neither the system text, nor a variant's, nor the lorebook. */
+function* unusedErrors({ system, variables = {}, lorebook = [], variants = [] }: File): RuleErrors {
+  const texts = [system, ...variants.flatMap((variant) => variant.system ?? [])];
+  const marks = texts.flatMap(findMarks);
+  const inLorebook = variablesInLorebook(lorebook);
+  for (const name of Object.keys(variables)) {
+    if (!marks.some((mark) => mark.kind === "variable" && mark.name === name) && !inLorebook.has(name)) {
+      yield { path: ["variables", name], at: "key", message: "is declared, but system does not use it" };
+    }
   }
 }
 

@@ -96,7 +96,22 @@ const cappable = {
   reasoning_effort: Type.Optional(Words(knownEfforts)),
 };
 
-/** The persona's own members, which are absent from `options`. */
+const share = (description: string) => Type.Optional(Type.Number({ minimum: 0, exclusiveMaximum: 1, description }));
+
+const Until = Closed(
+  {
+    calls: Type.Integer({ minimum: 10, maximum: 100_000, description: "Calls of a window, over which it is judged." }),
+    error_rate: share("The share of calls that may fail, e.g. 0.05."),
+    refusals: share("The share of calls that the model may refuse."),
+    p95_seconds: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, description: "At most 5 % of the calls may take longer." }),
+    ),
+    cost: Type.Optional(Type.Number({ exclusiveMinimum: 0, description: "Dollars that a call may cost on average." })),
+  },
+  { description: "When it stops itself: beyond a bound, and beyond what the other variants do." },
+);
+
+/** The persona's own members, which are absent from `options`; beside them it has `variants`. */
 const own = {
   description: Type.String({ minLength: 1, maxLength: 1000, description: "The persona's role, in a sentence." }),
   owned_by: Type.Optional(Type.String({ description: "The owner's name: the namespace, which is the default." })),
@@ -149,6 +164,47 @@ const own = {
   ...presentationFields,
 };
 
+/** What shapes a request: fields that a variant may have in place of the persona's. All but `options`, which providers know. */
+const overrides = {
+  model: Type.Optional(own.model),
+  system: own.system,
+  system_file: own.system_file,
+  examples: own.examples,
+  defaults: own.defaults,
+  limits: own.limits,
+  stop: own.stop,
+  tools: own.tools,
+  response_format: own.response_format,
+  store: own.store,
+  metadata: own.metadata,
+};
+/** Fields of a variant's content. */
+export const variantFields: readonly string[] = [...Object.keys(overrides), "options"];
+
+/** @param options as the persona has them */
+const variantsOf = <O extends TSchema>(options: O) =>
+  Type.Optional(
+    Type.Array(
+      Closed({
+        name: Type.Optional(
+          patterned(
+            "^[a-z0-9][a-z0-9._-]{0,63}$",
+            "1 to 64 lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit",
+          ),
+        ),
+        weight: Type.Integer({
+          minimum: 0,
+          maximum: 10_000,
+          description: "Its share of the callers is its weight of the weights of all.",
+        }),
+        until: Type.Optional(Until),
+        ...overrides,
+        options,
+      }),
+      { minItems: 2, maxItems: 16, description: "Variants, each with other fields in place of the persona's." },
+    ),
+  );
+
 /** Request fields that only a caller can know. */
 const callers = new Set([
   ...["messages", "stream", "stream_options", "usage", "previous_response_id", "functions", "function_call"],
@@ -158,7 +214,7 @@ const callers = new Set([
 /** @returns why a key can't stand in `options`, or undefined when it can */
 export function misplacedOption(key: string): string | undefined {
   if (Object.hasOwn(SamplingFields, key)) return "belongs in defaults";
-  if (Object.hasOwn(own, key)) return "belongs at the top level of the file";
+  if (Object.hasOwn(own, key) || key === "variants") return "belongs at the top level of the file";
   return callers.has(key) ? "is the caller's to say" : undefined;
 }
 
@@ -192,19 +248,19 @@ const requestOptions = Object.entries(ChatRequestBody.properties).filter(([key])
 /** For editors; our own check names the place. */
 const oneSystem = { oneOf: [{ required: ["system"] }, { required: ["system_file"] }] };
 
-const fileSchema = (options: TProperties) =>
-  Closed(
-    {
-      ...own,
-      options: Type.Optional(
-        Open(
-          { ...options, ...eachNarrowed(Object.fromEntries(requestOptions)) },
-          { description: "Extra options, and request fields that have no place of their own here." },
-        ),
-      ),
-    },
-    { ...oneSystem, title: "A persona of Troupe", explainKey: (key: string) => explainKey(key, options) },
+function fileSchema(known: TProperties) {
+  const options = Type.Optional(
+    Open(
+      { ...known, ...eachNarrowed(Object.fromEntries(requestOptions)) },
+      { description: "Extra options, and request fields that have no place of their own here." },
+    ),
   );
+  const explained = (key: string) => explainKey(key, known);
+  return Closed(
+    { ...own, options, variants: variantsOf(options) },
+    { ...oneSystem, title: "A persona of Troupe", explainKey: explained },
+  );
+}
 
 /** A persona file whose extra options may be anything. */
 export const PersonaFile = fileSchema({});
@@ -212,7 +268,11 @@ export const PersonaFile = fileSchema({});
 /** A persona file's content. */
 export type PersonaFileValue = Static<typeof PersonaFile>;
 /** The same with its includes in place: JSON, of which a persona can be made anew. */
-export type PersonaContent = Omit<PersonaFileValue, "system" | "system_file"> & { readonly system: string };
+export type PersonaContent = Omit<PersonaFileValue, "system" | "system_file" | "variants"> & {
+  readonly system: string;
+  readonly variants?: readonly VariantContent[];
+};
+export type VariantContent = Omit<NonNullable<PersonaFileValue["variants"]>[number], "system_file">;
 
 /** @param options the schemas of the extra options that providers know */
 export function personaFileWith(options: TProperties): typeof PersonaFile {

@@ -135,8 +135,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       writer: ledger,
       tokenizer,
       prices: () => services.live.prices,
-      onLine: (line, isListed) => {
-        lines.count(line, isListed);
+      onLine: (line, attempt) => {
+        lines.count(line, attempt);
         alerts.attempted(line);
       },
     }),

@@ -31,6 +31,7 @@ const shared = [
   { name: "model", as: "model" },
   { name: "persona", as: "persona" },
   { name: "personaVersion", as: "persona_version" },
+  { name: "variant", as: "variant" },
   { name: "provider", as: "provider" },
   { name: "upstreamModel", as: "upstream_model" },
   { name: "serviceTier", as: "service_tier" },

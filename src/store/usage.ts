@@ -135,6 +135,8 @@ export type LedgerLine = {
   readonly model: string;
   readonly persona: string | null;
   readonly personaVersion: string | null;
+  /** The name of the persona's variant. */
+  readonly variant: string | null;
   /** The configured provider and the model there; null where none was asked. */
   readonly provider: string | null;
   readonly upstreamModel: string | null;

@@ -21,10 +21,18 @@ export type Attempt = {
   readonly model: string;
   readonly persona?: string | undefined;
   readonly personaVersion?: string | undefined;
+  readonly variant?: AttemptVariant | undefined;
   /** Target of the attempt; absent where no upstream is asked. */
   readonly target?: AttemptTarget | undefined;
   /** Bounds of what it may use, for those who reserve before it. */
   readonly bounds?: AttemptBounds | undefined;
+};
+
+/** The variant of a persona that answers. */
+export type AttemptVariant = {
+  readonly name: string;
+  /** The persona's id; absent where the answer is another call's. */
+  readonly persona?: string;
 };
 
 export type AttemptTarget = {

@@ -26,7 +26,7 @@ const lineWords = noteWords + 2 * numberCount + maxId / 4;
 /** Size of the note of a call that begins: its kind, its attempt, its time and whether it is known to cost nothing. */
 const begunWords = noteWords + 2 * 4 + maxId / 4;
 /** Another version's notes may have other numbers. */
-const format = Bun.hash.crc32(["2", ...tokenKinds, ...costKinds].join(" "));
+const format = Bun.hash.crc32(["3", ...tokenKinds, ...costKinds].join(" "));
 /** So many kinds of calls are distinguished before one has to be noted again. */
 const maxKinds = 32;
 

@@ -1,6 +1,7 @@
 /** The metrics of what calls use and cost. Those with `dollars` in their names are shown to whoever may see money: src/http/ops.ts. */
 import type { BoundedLabels, Declared, Metric, MetricTable, Registry, SampledTable } from "../lib/metrics.ts";
 import { type LedgerLine, tokenKinds } from "../store/usage.ts";
+import type { Attempt } from "./attempt.ts";
 import type { Budgets } from "./budgets.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
 
@@ -24,6 +25,11 @@ const usageMetrics = {
     name: "troupe_attempts_total",
     help: "Attempts to answer a request by how they ended, as in the ledger.",
     labels: ["surface", "end"],
+  },
+  variants: {
+    name: "troupe_variant_attempts_total",
+    help: "Attempts of personas with variants by how they ended, as in the ledger.",
+    labels: ["persona", "variant", "end"],
   },
   refusals: {
     name: "troupe_budget_refusals_total",
@@ -85,13 +91,14 @@ export class LineCounter {
     this.#models = models;
   }
 
-  /** @param isListed whether the operator named its model */
-  count({ surface, ended, provider, upstreamModel, cost, tokens }: LedgerLine, isListed: boolean): void {
-    const { attempts, costs, unknownCosts } = this.metrics;
+  count({ surface, ended, provider, upstreamModel, cost, tokens }: LedgerLine, { target, variant }: Attempt): void {
+    const { attempts, costs, unknownCosts, variants } = this.metrics;
     attempts.series(surface, ended).add();
+    if (variant?.persona !== undefined) variants.series(variant.persona, variant.name, ended).add();
     // Names of models that nobody has answered for add no labels.
     if (provider === null || (cost === 0 && tokens.input === 0 && tokens.output === 0)) return;
-    const model = this.#models.of(upstreamModel ?? "", isListed);
+    // An operator's own models have labels of their own.
+    const model = this.#models.of(upstreamModel ?? "", target?.isListed === true);
     const series = this.#of(provider, model);
     if (cost === null) unknownCosts.series(surface, provider, model).add();
     else if (cost > 0) {

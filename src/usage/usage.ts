@@ -21,7 +21,7 @@ export type UsageTools = {
   readonly prices: () => Prices;
   readonly tokenizer: TokenCounter;
   /** Called with each line when it is final. */
-  readonly onLine?: (line: LedgerLine, isListed: boolean) => void;
+  readonly onLine?: (line: LedgerLine, attempt: Attempt) => void;
 };
 
 export class UsageRecorder {
@@ -169,7 +169,7 @@ class Entry implements UsageEntry {
   }
 
   #close(line: LedgerLine): void {
-    this.#tools.onLine?.(line, this.#attempt.target?.isListed === true);
+    this.#tools.onLine?.(line, this.#attempt);
     this.#tools.writer.push(line, this.begun);
   }
 
@@ -227,6 +227,7 @@ function begunLine({ target, bounds, ...attempt }: Attempt, at: number): LedgerL
     model: attempt.model,
     persona: attempt.persona ?? null,
     personaVersion: attempt.personaVersion ?? null,
+    variant: attempt.variant?.name ?? null,
     provider: target?.provider ?? null,
     upstreamModel: target?.model ?? null,
     ended: "interrupted",

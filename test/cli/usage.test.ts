@@ -99,7 +99,7 @@ The cost leaves out 1 call whose price is not known.
     expect(head!.split(",")).toEqual([
       ...["request_id", "attempt", "at", "key", "key_name", "tags"],
       ...["call_of", "status", "first_token_ms", "total_ms"],
-      ...["surface", "format", "model", "persona", "persona_version", "provider", "upstream_model"],
+      ...["surface", "format", "model", "persona", "persona_version", "variant", "provider", "upstream_model"],
       ...["service_tier", "client", "user", "ended", "counted", "price_source", "price_date", "price_note", "metadata"],
       ...["input_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens", "output_tokens"],
       ...["reasoning_tokens", "audio_input_tokens", "audio_output_tokens"],

@@ -12,6 +12,7 @@ export const ledgerLine = (requestId: string, changes: Partial<LedgerLine> = {})
   model: "openai/gpt-4o",
   persona: null,
   personaVersion: null,
+  variant: null,
   provider: "openai",
   upstreamModel: "gpt-4o",
   ended: "finished",

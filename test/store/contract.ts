@@ -773,7 +773,13 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
 
   describe(`${name}: ledger`, () => {
     on("a line comes back as it was written, and is written once", async (database, store) => {
-      const whole = ledgerLine("req_1", { tags: ["a", 'b"'], persona: "p/q", personaVersion: "3", callOf: "req_0" });
+      const whole = ledgerLine("req_1", {
+        tags: ["a", 'b"'],
+        persona: "p/q",
+        personaVersion: "3",
+        variant: "next",
+        callOf: "req_0",
+      });
       const bare = ledgerLine("req_1", {
         attempt: 2,
         at: start + 1,
@@ -1035,6 +1041,7 @@ function valuesOf(line: LedgerLine): Record<string, string> {
     model: line.model,
     persona: line.persona ?? "",
     persona_version: line.personaVersion ?? "",
+    variant: line.variant ?? "",
     provider: line.provider ?? "",
     upstream_model: line.upstreamModel ?? "",
     service_tier: line.serviceTier ?? "",

@@ -9,6 +9,7 @@ import type { Answer, Producer } from "../../upstream/answer.ts";
 import { nextAttempt } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
 import type { CallScope } from "./scope.ts";
+import { noteAnsweredVariant } from "./variant.ts";
 
 /** The parts of a request that distinguish it from others of the same service-request-id. */
 type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller" | "source"> & {
@@ -39,6 +40,7 @@ export function idempotentAnswer(
       const { [callHeader]: callOf, ...headers } = recorded.headers;
       const shared = { ...recorded, headers };
       if (replayed || joined) {
+        noteAnsweredVariant(context, headers);
         const attempt = nextAttempt(context, caller, asked);
         services.usage.record(attempt, { ended: replayed ? "replayed" : "joined", status: statusOf(shared), callOf });
       }

@@ -23,6 +23,7 @@ import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts"
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import type { CallScope } from "./scope.ts";
 import type { Plan, Surface } from "./surface.ts";
+import { noteVariant, variantHeaders } from "./variant.ts";
 
 /** Runs the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
 export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> {
@@ -31,7 +32,7 @@ export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> 
   if (requestId === undefined) return planAndCall(scope, signal);
   const produce = async (until: AbortSignal) => {
     const made = await whileRetained(context, until, () => planAndCall(scope, until));
-    return { ...made, headers: { ...made.headers, [callHeader]: context.id } };
+    return { ...made, headers: { ...made.headers, ...variantHeaders(context), [callHeader]: context.id } };
   };
   return idempotentAnswer(scope, requestId, signal, produce);
 }
@@ -196,6 +197,7 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const shown = stored && shownBy(scope, stored);
   const conversation = await openConversation(services, context, caller, surface.name, call.request, shown);
   const plan = surface.plan(services, caller, conversation.whole, source);
+  if (plan.variant !== undefined) noteVariant(context, plan.variant);
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
   const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
   const namedBytes = typeof naming === "number" ? naming : await naming;

@@ -7,6 +7,7 @@ import type { ErrorFields, NativeChange, Protocol } from "../../protocols/protoc
 import type { Source } from "../../protocols/source.ts";
 import type { UpstreamError, WholeAnswer } from "../../upstream/answer.ts";
 import type { Target } from "../../upstream/target.ts";
+import type { AttemptVariant } from "../../usage/attempt.ts";
 import type { Services } from "../services.ts";
 
 export type Plan = {
@@ -16,6 +17,8 @@ export type Plan = {
   readonly store: boolean;
   /** True where the upstream may store the conversation too. */
   readonly upstreamMayHold: boolean;
+  /** The variant of a persona that answers. Absent: it has none. */
+  readonly variant?: AttemptVariant;
   /** Returns a persona's changes of the request, for upstreams that get the client's own body. Absent: nothing. */
   readonly change?: () => PersonaChange;
 };

@@ -1,0 +1,36 @@
+/** The variant of a persona that answers a call: its choice, and where its name is shown. */
+import type { Caller } from "../../auth/keys.ts";
+import type { Persona, Variant } from "../../personas/persona.ts";
+import { chooseVariant } from "../../personas/variant-choice.ts";
+import type { ChatRequest } from "../../protocols/chat/schema.ts";
+import type { AttemptVariant } from "../../usage/attempt.ts";
+import type { RequestContext } from "../context.ts";
+
+const header = "x-troupe-persona-variant";
+
+/** Chooses by the end user whom the request names, else by the caller's key. */
+export function variantFor(
+  { id }: Persona,
+  variants: readonly Variant[],
+  { keyId }: Caller,
+  { user, safety_identifier: identifier }: ChatRequest,
+): Variant {
+  const name = user || identifier;
+  return chooseVariant(id, variants, name ? `user ${name}` : `key ${keyId}`);
+}
+
+export function noteVariant(context: RequestContext, variant: AttemptVariant): void {
+  context.variant = variant;
+  context.headers[header] = variant.name;
+  context.logFields["variant"] = variant.name;
+}
+
+/** Kept with an answer, for those who join or replay it. */
+export const variantHeaders = ({ variant }: RequestContext): Record<string, string> =>
+  variant === undefined ? {} : { [header]: variant.name };
+
+/** Reads who answered a call that this one joins or replays. */
+export function noteAnsweredVariant(context: RequestContext, headers: Readonly<Record<string, string>>): void {
+  const name = headers[header];
+  if (name !== undefined && context.variant === undefined) noteVariant(context, { name });
+}
