@@ -6,6 +6,7 @@
 
 import type { Tier } from "../protocols/tiers.ts";
 import type { DatabaseState } from "./metrics.ts";
+import type { PersonaVersionRepository } from "./persona-versions.ts";
 import type { StorageError } from "./storage-error.ts";
 import type { BudgetRepository, LedgerRepository } from "./usage.ts";
 
@@ -15,6 +16,7 @@ export interface Store {
   readonly conversations: ConversationRepository;
   readonly budgets: BudgetRepository;
   readonly audit: AuditRepository;
+  readonly personaVersions: PersonaVersionRepository;
   readonly alerts: AlertRepository;
   readonly ledger: LedgerRepository;
   readonly maintenance: Maintenance;
@@ -369,6 +371,8 @@ export interface Maintenance {
   removeDeletedTurns(before: number, max: number): Promise<number>;
   /** Removes lines of whole UTC days that ended by then, oldest first, and their days' sums. @returns how many rows */
   removeLedgerDays(before: number, max: number): Promise<number>;
+  /** Removes versions of personas that were last used before then and that no label names. @returns how many */
+  removeUnusedVersions(before: number, max: number): Promise<number>;
   runTotals(): Promise<RunTotals>;
   conversationTotals(): Promise<ConversationTotals>;
   /** Counts the other processes that serve from this store, and removes the lock files of dead ones. */

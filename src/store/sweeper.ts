@@ -16,6 +16,8 @@ const pagesPerStep = 64;
 const reserveBytes = 16 * 1024 ** 2;
 /** Time that a deleted turn stays, in milliseconds, since a client may still pass it as the `after` of a page. */
 const deletedRetentionMs = hourMs;
+/** Time that a version of a persona stays after it was last in service, called or named by a label. */
+const versionRetentionMs = 400 * 24 * hourMs;
 /** Beyond this size of all stored answers they are removed before they expire, oldest first, except those of the last hour. */
 const maxAnswerBytes = 16 * 1024 ** 3;
 
@@ -37,8 +39,8 @@ export const sweepRulesOf = ({
   ...(store !== undefined && { maxBytes: Number.POSITIVE_INFINITY }),
 });
 
-/** Totals removed: idempotency records, conversation rows, ledger rows, and pages returned to the file system. */
-export type SweepCounts = { answers: number; turns: number; ledger: number; pages: number };
+/** Totals removed: idempotency records, conversation rows, ledger rows, versions of personas, and pages returned to the file system. */
+export type SweepCounts = { answers: number; turns: number; ledger: number; versions: number; pages: number };
 
 /**
  * Runs one small step of a sweep.
@@ -64,6 +66,7 @@ export async function sweepStep(
           ? 0
           : maintenance.removeLedgerDays(now - ledgerDays * 24 * hourMs, rowsPerStep),
     ],
+    ["versions", () => maintenance.removeUnusedVersions(now - versionRetentionMs, rowsPerStep)],
     [
       "answers",
       async () => {
@@ -93,7 +96,7 @@ export class Sweeper {
   #isStopped = false;
 
   /** Running totals since the start; `failures`: sweeps that the store did not let end. */
-  readonly counts = { answers: 0, turns: 0, ledger: 0, pages: 0, sweeps: 0, failures: 0 };
+  readonly counts = { answers: 0, turns: 0, ledger: 0, versions: 0, pages: 0, sweeps: 0, failures: 0 };
 
   constructor(
     { maintenance }: { readonly maintenance: Maintenance },
@@ -143,6 +146,10 @@ export const sweepMetrics: SampledTable<Sweeper> = {
   troupe_swept_answers_total: { help: "Expired idempotency records removed.", read: ({ counts }) => counts.answers },
   troupe_swept_turns_total: { help: "Expired conversation turns removed.", read: ({ counts }) => counts.turns },
   troupe_swept_ledger_total: { help: "Old lines of the ledger removed.", read: ({ counts }) => counts.ledger },
+  troupe_swept_persona_versions_total: {
+    help: "Versions of personas removed, as nothing used them.",
+    read: ({ counts }) => counts.versions,
+  },
   troupe_sweeps_total: { help: "Sweeps that ended.", read: ({ counts }) => counts.sweeps },
   troupe_sweep_failures_total: { help: "Sweeps that failed in the store.", read: ({ counts }) => counts.failures },
 };

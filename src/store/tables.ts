@@ -36,6 +36,8 @@ export const movedTables: readonly MovedTable[] = [
   table("budgets", "scope period", { text: "scope period", integer: "amount updated_at" }),
   table("spending", "scope span", { text: "scope span", integer: "spent" }),
   table("audit", "id", { text: "id actor act subject before after", integer: "at" }),
+  table("persona_versions", "id", { text: "id persona version content source", integer: "created_at used_at" }),
+  table("persona_labels", "persona label", { text: "persona label version", integer: "moved_at" }),
   table("alert_causes", "cause", { text: "cause", integer: "since" }),
   table("alert_messages", "id destination", { text: "id destination body", integer: "at attempts due" }),
   table("ledger_kinds", "kind", { text: kindColumns.join(" "), integer: "kind day" }),

@@ -1,6 +1,12 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
 import { ledgerGroups } from "../../src/store/ledger-columns.ts";
+import {
+  maxPersonaVersions,
+  type PersonaLabel,
+  type PersonaVersionRepository,
+  type PersonaVersionRow,
+} from "../../src/store/persona-versions.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import {
   type AuditPage,
@@ -108,6 +114,19 @@ const acts = (changes: Partial<AuditPage> = {}): AuditPage => ({
   act: null,
   subject: null,
   ...changes,
+});
+
+const versionRow = (persona: string, number: number, after = 0): PersonaVersionRow => {
+  const version = String(number).padStart(12, "0");
+  const at = start + after;
+  const texts = { content: `{"description":"Zoë ${number}"}`, source: null };
+  return { id: `${persona}@${version}`, persona, version, createdAt: at, usedAt: at, ...texts };
+};
+const labelRow = (label: string, version: number): PersonaLabel => ({
+  persona: "a/b",
+  label,
+  version: String(version).padStart(12, "0"),
+  movedAt: start,
 });
 
 /** @param prepare makes an empty database */
@@ -547,6 +566,90 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await ids({ actor: "key_9" })).toEqual(["d"]);
       expect(await ids({ act: "key.create", before: "c" })).toEqual(["b", "a"]);
       expect(await ids({ subject: "key_4" })).toEqual([]);
+    });
+  });
+
+  describe(`${name}: versions of personas`, () => {
+    on("a version is kept as it first was, and found by its id", async (database, store) => {
+      const other = await database.open();
+      await store.personaVersions.keep(versionRow("a/b", 1));
+      await other.personaVersions.keep({ ...versionRow("a/b", 1, 5), content: "{}", source: "other" });
+      await other.personaVersions.keep({ ...versionRow("a/b", 2, 1), source: "nul \0 here" });
+      await store.personaVersions.keep(versionRow("a/c", 1, 2));
+      for (const { personaVersions } of [store, other]) {
+        expect(await personaVersions.get("a/b@000000000001")).toEqual(versionRow("a/b", 1));
+        expect((await personaVersions.get("a/b@000000000002"))!.source).toBe("nul \ufffd here");
+        expect(await personaVersions.get("a/b@000000000003")).toBeUndefined();
+        expect(await personaVersions.known(["a/b@000000000003", "a/c@000000000001", "a/b@000000000001"])).toEqual([
+          "a/b@000000000001",
+          "a/c@000000000001",
+        ]);
+        expect(await personaVersions.known([])).toEqual([]);
+        const { content: _, source: __, ...info } = versionRow("a/b", 2, 1);
+        expect((await personaVersions.list("a/b")).map(({ version }) => version)).toEqual([
+          "000000000002",
+          "000000000001",
+        ]);
+        expect((await personaVersions.list("a/b"))[0]).toEqual(info);
+        expect(await personaVersions.list("a/none")).toEqual([]);
+      }
+      await other.close();
+    });
+
+    on(
+      "uses move forward, and what nothing used and no label names is removed",
+      async (_, { personaVersions, ...store }) => {
+        for (let at = 1; at <= 4; at += 1) await personaVersions.keep(versionRow("a/b", at, at));
+        await personaVersions.touch(["a/b@000000000002", "a/b@000000000009"], start + hourMs);
+        await personaVersions.touch(["a/b@000000000002"], start);
+        expect((await personaVersions.get("a/b@000000000002"))!.usedAt).toBe(start + hourMs);
+        expect(await personaVersions.moveLabel(labelRow("stable", 1), null, act("m1"))).toBe(true);
+        const { removeUnusedVersions } = store.maintenance;
+        expect(await removeUnusedVersions(start + 4, 10)).toBe(1);
+        expect(await removeUnusedVersions(start + 4, 10)).toBe(0);
+        expect(await removeUnusedVersions(start + dayMs, 1)).toBe(1);
+        expect(await removeUnusedVersions(start + dayMs, 10)).toBe(1);
+        expect((await personaVersions.list("a/b")).map(({ version }) => version)).toEqual(["000000000001"]);
+      },
+    );
+
+    on("a persona has so many versions and no more, those of the day and labelled ones aside", async (_, store) => {
+      const { personaVersions } = store;
+      await personaVersions.moveLabel(labelRow("stable", 1), null, act("m1"));
+      for (let at = 1; at <= maxPersonaVersions; at += 1) await personaVersions.keep(versionRow("a/b", at, at));
+      await personaVersions.keep(versionRow("a/b", 5_000, dayMs));
+      expect(await personaVersions.list("a/b")).toHaveLength(maxPersonaVersions + 1);
+      await personaVersions.keep(versionRow("a/b", 6_000, 2 * dayMs));
+      const left = await personaVersions.list("a/b");
+      expect(left).toHaveLength(maxPersonaVersions + 1);
+      expect(left.map(({ version }) => Number(version))).not.toContain(2);
+      expect(left.at(-1)!.version).toBe("000000000001");
+      await personaVersions.keep(versionRow("a/b", 6_000, 3 * dayMs));
+      expect(await personaVersions.list("a/b")).toHaveLength(maxPersonaVersions + 1);
+    });
+
+    on("of processes that see a label move one records it", async (database, store) => {
+      const other = await database.open();
+      const move = (from: Store, version: number, before: number | null, line: string) =>
+        from.personaVersions.moveLabel(
+          labelRow("stable", version),
+          before === null ? null : String(before).padStart(12, "0"),
+          act(line, { act: "persona.label", subject: "a/b@stable" }),
+        );
+      expect(await Promise.all([move(store, 1, null, "m1"), move(other, 1, null, "m2")])).toContain(false);
+      expect(await move(store, 2, 1, "m3")).toBe(true);
+      expect(await move(other, 2, 1, "m4")).toBe(false);
+      expect(await move(other, 3, 1, "m5")).toBe(false);
+      expect(await other.personaVersions.labels()).toEqual([labelRow("stable", 2)]);
+      const remove = (version: number, line: string) =>
+        other.personaVersions.removeLabel(labelRow("stable", version), act(line, { subject: "a/b@stable" }));
+      expect(await remove(1, "r1")).toBe(false);
+      expect(await remove(2, "r2")).toBe(true);
+      expect(await store.personaVersions.labels()).toEqual([]);
+      const lines = await store.audit.list(acts({ subject: "a/b@stable" }));
+      expect(lines).toHaveLength(3);
+      expect(lines.map(({ id }) => id).slice(0, 2)).toEqual(["r2", "m3"]);
+      await other.close();
     });
   });
 
@@ -1108,6 +1211,7 @@ type AnyMethod =
   | `budgets.${keyof Store["budgets"]}`
   | `audit.${keyof Store["audit"]}`
   | `alerts.${keyof Store["alerts"]}`
+  | `personaVersions.${keyof PersonaVersionRepository}`
   | `ledger.${keyof Store["ledger"]}`
   | Exclude<keyof Store["maintenance"], "refusal">;
 
@@ -1119,6 +1223,7 @@ function everyMethod({
   budgets,
   audit,
   alerts,
+  personaVersions,
   ledger,
   maintenance,
 }: Store): Record<AnyMethod, () => Promise<unknown>> {
@@ -1166,6 +1271,14 @@ function everyMethod({
     "budgets.forgetSpending": () => budgets.forgetSpending("2026-11-22"),
     "audit.insert": () => audit.insert(act("a")),
     "audit.list": () => audit.list(acts()),
+    "personaVersions.keep": () => personaVersions.keep(versionRow("a/b", 1)),
+    "personaVersions.known": () => personaVersions.known(["a/b@1"]),
+    "personaVersions.touch": () => personaVersions.touch(["a/b@1"], start),
+    "personaVersions.get": () => personaVersions.get("a/b@1"),
+    "personaVersions.list": () => personaVersions.list("a/b"),
+    "personaVersions.labels": () => personaVersions.labels(),
+    "personaVersions.moveLabel": () => personaVersions.moveLabel(labelRow("stable", 1), null, act("m")),
+    "personaVersions.removeLabel": () => personaVersions.removeLabel(labelRow("stable", 1), act("r")),
     "alerts.causes": () => alerts.causes(),
     "alerts.begin": () => alerts.begin("c", { id: "a", body: "{}", at: start }, ["d"]),
     "alerts.end": () => alerts.end("c", { id: "b", body: "{}", at: start }, ["d"]),
@@ -1186,6 +1299,7 @@ function everyMethod({
     removeExpiredRuns: () => maintenance.removeExpiredRuns(start, 1),
     removeExpiredTurns: () => maintenance.removeExpiredTurns(start, 1),
     removeDeletedTurns: () => maintenance.removeDeletedTurns(start, 1),
+    removeUnusedVersions: () => maintenance.removeUnusedVersions(start, 1),
     runTotals: () => maintenance.runTotals(),
     conversationTotals: () => maintenance.conversationTotals(),
     otherServers: () => maintenance.otherServers(),

@@ -26,6 +26,27 @@ export async function fill(store: Store, lines: number): Promise<void> {
       before: null,
       after: "{}",
     });
+    const version = String(at).padStart(12, "0");
+    await store.personaVersions.keep({
+      id: `troupe/guide@${version}`,
+      persona: "troupe/guide",
+      version,
+      createdAt: start,
+      usedAt: start + at,
+      content: '{"description":"Zoë"}',
+      source: at % 2 === 0 ? null : "# Zoë",
+    });
+    const label = { persona: "troupe/guide", label: `l${at}`, version, movedAt: start };
+    const line = {
+      id: `moved_${at}`,
+      at: start,
+      actor: id,
+      act: "persona.label",
+      subject: id,
+      before: null,
+      after: "{}",
+    };
+    await store.personaVersions.moveLabel(label, null, line);
     await store.alerts.begin(`cause_${at}`, { id: `alert_${at}`, body: "{}", at: start }, ["d"]);
     await store.budgets.set({ scope: `key:${id}`, period: "day", limit: 2 ** 40 + at, updatedAt: start });
   }

@@ -151,6 +151,26 @@ create table troupe.audit (
   after text
 );
 
+-- Versions of personas, each with the content that it is the hash of, and the labels that name some.
+create table troupe.persona_versions (
+  id text collate "C" primary key,
+  persona text collate "C" not null,
+  version text not null,
+  created_at bigint not null,
+  used_at bigint not null,
+  content text not null,
+  source text
+);
+create index persona_versions_used on troupe.persona_versions (persona, used_at);
+create index persona_versions_unused on troupe.persona_versions (used_at);
+create table troupe.persona_labels (
+  persona text collate "C" not null,
+  label text collate "C" not null,
+  version text not null,
+  moved_at bigint not null,
+  primary key (persona, label)
+);
+
 -- What operators were alerted of and has not ended, and messages of it that are not delivered yet.
 create table troupe.alert_causes (cause text collate "C" primary key, since bigint not null);
 create table troupe.alert_messages (

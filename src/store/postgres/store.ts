@@ -10,6 +10,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
+import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
@@ -114,6 +115,7 @@ export async function openPostgresStore(
     conversations: postgresConversations(path),
     budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
     audit: auditRepository(background),
+    personaVersions: personaVersionRepository(background),
     alerts: alertRepository(background),
     ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),
@@ -365,6 +367,7 @@ function maintenanceOf(
     removeExpiredRuns: runs.removeExpired,
     removeExpiredTurns: conversations.removeExpired,
     removeDeletedTurns: conversations.removeDeleted,
+    removeUnusedVersions: personaVersionRepository(pool).removeUnused,
     removeLedgerDays: (before) => removeLedgerDays(pool, before),
     runTotals: runs.totals,
     conversationTotals: conversations.totals,

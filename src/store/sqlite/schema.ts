@@ -153,6 +153,26 @@ create table audit (
   after text
 ) strict, without rowid;
 
+-- Versions of personas, each with the content that it is the hash of, and the labels that name some.
+create table persona_versions (
+  id text primary key,
+  persona text not null,
+  version text not null,
+  created_at integer not null,
+  used_at integer not null,
+  content text not null,
+  source text
+) strict;
+create index persona_versions_used on persona_versions (persona, used_at);
+create index persona_versions_unused on persona_versions (used_at);
+create table persona_labels (
+  persona text not null,
+  label text not null,
+  version text not null,
+  moved_at integer not null,
+  primary key (persona, label)
+) strict, without rowid;
+
 -- What operators were alerted of and has not ended, and messages of it that are not delivered yet.
 create table alert_causes (cause text primary key, since integer not null) strict, without rowid;
 create table alert_messages (

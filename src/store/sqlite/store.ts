@@ -13,6 +13,7 @@ import { auditRepository } from "../shared/audit-repository.ts";
 import { budgetRows } from "../shared/budget-rows.ts";
 import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
+import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
@@ -99,6 +100,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const sql = sqliteSql(database, path, stillThere);
       const { removeExpired: removeExpiredRuns, totals: runTotals, ...records } = sqliteRecords(sql, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = sqliteConversations(sql);
+      const { removeUnused: removeUnusedVersions, ...personaVersions } = personaVersionRepository(sql);
       const changed = () => generation.raise();
       return {
         path,
@@ -123,6 +125,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere, "spending"),
         },
         audit: auditRepository(sql),
+        personaVersions,
         alerts: alertRepository(sql),
         ledger: asynchronous<LedgerRepository>(
           path,
@@ -144,6 +147,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           removeDeletedTurns: removeDeleted,
           conversationTotals: totals,
           removeExpiredRuns,
+          removeUnusedVersions,
           runTotals,
           ...asynchronous<Omit<Maintenance, keyof FileMaintenance | SharedMaintenance>>(
             path,
@@ -180,6 +184,7 @@ type SharedMaintenance =
   | "removeDeletedTurns"
   | "conversationTotals"
   | "removeExpiredRuns"
+  | "removeUnusedVersions"
   | "runTotals";
 type FileMaintenance = Pick<Maintenance, "size" | "damage" | "copyTo" | "shrink">;
 

@@ -194,6 +194,7 @@ describe("prune", () => {
       answers: 0,
       turns: 0,
       ledger: 0,
+      versions: 0,
       pages: 0,
       bytes: 0,
     });
