@@ -37,6 +37,8 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     // A start reads only the parts it needs, and reads less. Names stay, for logs and for Elysia, which looks at functions.
     ...["--splitting", "--minify-syntax", "--minify-whitespace"],
     "--sourcemap",
+    // Most of what a start runs, runs once: it is not worth compiling (`runServer` ends this).
+    "--compile-jit-policy=8",
     // What the current folder holds must not run inside a server.
     "--no-compile-autoload-dotenv",
     "--no-compile-autoload-bunfig",

@@ -59,6 +59,8 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
     });
     // Ready means all of it; the gateway answers before.
     await server.services.loading;
+    // The executable begins with code that is compiled later: `build.ts`. What runs from here on runs again and again.
+    Bun.unsafe.setJITPolicy(1);
     logStartup(server, log, io);
     return new ServerProcess(server, log, clock, options).run();
   });
