@@ -11,7 +11,7 @@ const floors: readonly (readonly string[])[] = [
   ["store"],
   ["providers"],
   ["personas"],
-  ["upstream"],
+  ["upstream", "mcp"],
   ["auth", "limits", "idempotency", "conversations", "usage", "observability"],
   ["http"],
   ["admin"],

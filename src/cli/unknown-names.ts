@@ -1,4 +1,4 @@
-/** Names of providers that no provider has, in personas, aliases and keys: most likely misspelt. */
+/** Names of providers and MCP servers that there are not, in personas, aliases and keys: most likely misspelt. */
 import type { LoadedConfig } from "../config/load.ts";
 import { globMatches } from "../lib/glob.ts";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
@@ -22,7 +22,7 @@ function explained(name: string, known: Iterable<string>): string {
   return `'${name}' is no provider${guess === undefined ? ", neither built in nor in the configuration" : `; did you mean '${guess}'?`}`;
 }
 
-/** @returns an error at each model whose provider there is not */
+/** @returns an error at each model whose provider there is not, and at each MCP server that is not configured */
 export function unknownInPersonas({ io }: Context, { personas, paths }: Files, loaded: LoadedConfig): Diagnostic[] {
   const known = knownProviders(loaded);
   const lostOf = ({ targets }: Persona) =>
@@ -30,22 +30,34 @@ export function unknownInPersonas({ io }: Context, { personas, paths }: Files, l
       const name = parseModelId(target)?.namespace;
       return name === undefined || known.has(name) ? [] : [{ name, at }];
     });
+  const lostServersOf = ({ mcp = [] }: Persona) =>
+    mcp.flatMap(({ server: name }, at) => (Object.hasOwn(loaded.config.mcpServers, name) ? [] : [{ name, at }]));
   return personas.flatMap((persona) => {
     const { id, variants = [] } = persona;
-    const places = [
-      { within: [], lost: lostOf(persona) },
-      ...variants.map((variant, at) => ({ within: ["variants", at], lost: lostOf(variant.persona) })),
-    ];
+    const placeOf = (within: readonly PathPart[], one: Persona) => ({
+      within,
+      lost: lostOf(one),
+      servers: lostServersOf(one),
+    });
+    const places = [placeOf([], persona), ...variants.map((variant, at) => placeOf(["variants", at], variant.persona))];
     const path = paths.get(id);
-    if (places.every(({ lost }) => lost.length === 0) || path === undefined) return [];
+    if (places.every(({ lost, servers }) => lost.length + servers.length === 0) || path === undefined) return [];
     const source = new YamlSource(io.readFile(path) ?? "", path);
-    return places.flatMap(({ within, lost }) => {
+    const ofServers = places.flatMap(({ within, servers }) =>
+      servers.flatMap(({ name, at }) => {
+        const place = [...within, "mcp", at, "server"];
+        if (valueAt(source.value, place) === undefined) return [];
+        return [source.diagnosticAt(place, `'${name}' is not among the configuration's mcp_servers`)];
+      }),
+    );
+    const ofModels = places.flatMap(({ within, lost }) => {
       const model = valueAt(source.value, [...within, "model"]);
       // A variant without models of its own has the persona's.
       if (model === undefined) return [];
       const pathOf = (at: number) => [...within, "model", ...(Array.isArray(model) ? [at] : [])];
       return lost.map(({ name, at }) => source.diagnosticAt(pathOf(at), explained(name, known)));
     });
+    return [...ofModels, ...ofServers];
   });
 }
 

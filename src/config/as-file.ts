@@ -2,11 +2,12 @@
 import { snakeKeys } from "../lib/snake-case.ts";
 import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
+import type { McpServerConfig } from "./mcp.ts";
 
 const hidden = "***";
 
 export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, store, coordination, personas, budgets, aliases, alerts, ...rest } = config;
+  const { listen, providers, mcpServers, store, coordination, personas, budgets, aliases, alerts, ...rest } = config;
   return {
     listen: listen.map(listenerFrom),
     ...(store !== undefined && { store: storeFrom(store) }),
@@ -16,9 +17,24 @@ export function fileFrom(config: Config): Record<string, unknown> {
     ...(snakeKeys(rest) as object),
     budgets: budgetsFrom(budgets),
     providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
+    mcp_servers: Object.fromEntries(Object.entries(mcpServers).map(([name, server]) => [name, mcpServerFrom(server)])),
     aliases,
   };
 }
+
+/** Arguments, variables, headers and what follows an address's host may be secrets. */
+function mcpServerFrom({ args, env, url, headers, ...rest }: McpServerConfig) {
+  return {
+    ...(snakeKeys(rest) as object),
+    ...(url !== undefined && { url: originOf(url) }),
+    ...(args.length > 0 && { args: args.map(() => hidden) }),
+    ...(env !== undefined && { env: hiddenValues(env) }),
+    ...(headers !== undefined && { headers: hiddenValues(headers) }),
+  };
+}
+
+const hiddenValues = (values: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.keys(values).map((name) => [name, hidden]));
 
 const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
 
@@ -50,7 +66,7 @@ function providerFrom({
     ...(apiKey !== undefined && { api_key: hidden }),
     models,
     options,
-    headers: Object.fromEntries(Object.keys(headers).map((header) => [header, hidden])),
+    headers: hiddenValues(headers),
     model_rules: modelRules,
     ...(snakeKeys(rest) as object),
   };

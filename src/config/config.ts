@@ -1,6 +1,7 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { Static } from "@sinclair/typebox";
 import type { Filled, Frozen } from "./filled.ts";
+import type { McpServerConfig } from "./mcp.ts";
 import type { PriceFile, PriceRatesFile, UnknownPriceFile } from "./price-schema.ts";
 import type { BudgetFile, ConfigFile, StoreFile } from "./schema.ts";
 import type { modelSurfaces, surfaceNames } from "./surfaces.ts";
@@ -65,7 +66,10 @@ type Settings = Filled<typeof ConfigFile>;
 export type Timeouts = Settings["timeouts"];
 
 /** The settings of the file, of which the schema says what they mean, and those that are more than what the file says. */
-export type Config = Omit<Settings, "listen" | "data" | "store" | "personas" | "providers" | "timeouts" | "alerts"> & {
+export type Config = Omit<
+  Settings,
+  "listen" | "data" | "store" | "personas" | "providers" | "mcpServers" | "timeouts" | "alerts"
+> & {
   readonly listen: readonly ListenerConfig[];
   /** The data folder. */
   readonly data: string;
@@ -75,6 +79,8 @@ export type Config = Omit<Settings, "listen" | "data" | "store" | "personas" | "
   readonly personas: { readonly folder: string; readonly isNamed: boolean };
   /** Providers that are set up, each name once. */
   readonly providers: readonly ProviderConfig[];
+  /** By name. */
+  readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
   /** Absent: nobody is alerted. */
   readonly alerts?: AlertsConfig;
 };

@@ -14,6 +14,7 @@ import type { AlertsConfig, Config, StoreConfig } from "./config.ts";
 import { filled } from "./filled.ts";
 import { findFile } from "./find-file.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
+import { hostedToolsFrom, mcpServersFrom } from "./mcp.ts";
 import { providersFrom } from "./providers.ts";
 import { fromText, resolveReferences } from "./references.ts";
 import type { Origin } from "./report.ts";
@@ -193,6 +194,8 @@ class ConfigLoader {
         hint: (path, message) => this.#hints.push(this.#source.diagnosticAt(path, message)),
       }),
       aliases: this.#aliases(file.aliases),
+      mcpServers: mcpServersFrom(file.mcpServers, this.#report),
+      hostedTools: hostedToolsFrom(file.hostedTools, file.mcpServers, this.#report),
       tiers: this.#tiers(file.tiers),
       budgets: { ...budgets, ...(budgets.tagHeader !== undefined && { tagHeader: budgets.tagHeader.toLowerCase() }) },
       usage: { ...usage, metadata: usage.metadata.toSorted() },

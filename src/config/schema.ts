@@ -7,6 +7,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
 import { Closed, Open, Words } from "../lib/schemas.ts";
 import type { Filled, Frozen } from "./filled.ts";
+import { hostedTools, mcpSection, mcpServers } from "./mcp.ts";
 import { PriceFile, UnknownPriceFile } from "./price-schema.ts";
 import { defaulted, flag, oneOf, optional, section, text, texts, timeout, timeouts, whole } from "./schema-fields.ts";
 import { surfaceNames } from "./surfaces.ts";
@@ -192,6 +193,9 @@ export const ConfigFile = Closed(
       ),
       {},
     ),
+    mcp_servers: mcpServers,
+    hosted_tools: hostedTools,
+    mcp: mcpSection,
     timeouts: section("Timeouts of calls to upstreams.", {
       connect_seconds: defaulted(timeouts.connect_seconds, 10),
       first_byte_seconds: defaulted(timeouts.first_byte_seconds, 300),

@@ -28,6 +28,9 @@ export const orchestrator: Surface = {
       targets: targetsOf(services, persona, composed, source),
       store: store === true,
       upstreamMayHold: false,
+      ...(persona.mcp !== undefined && {
+        mcp: { grants: persona.mcp, bounds: { ...services.live.config.mcp, ...persona.mcpLimits } },
+      }),
       change: () => changeOf(persona, request, composed),
       ...(chosen && { variant: { name: chosen.name, persona: found.id } }),
     };

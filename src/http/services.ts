@@ -13,6 +13,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
 import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
 import type { StoredLimiter } from "../limits/stored.ts";
+import type { McpServers } from "../mcp/servers.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Personas } from "../personas/registry.ts";
@@ -74,6 +75,7 @@ export type Services = {
   /** Reads their folder again now. */
   rereadPersonas(): Promise<void>;
   readonly upstream: Upstream;
+  readonly mcp: McpServers;
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;
   readonly ledger: LedgerWriter;

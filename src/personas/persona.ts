@@ -20,6 +20,7 @@ import {
   positionInYaml,
 } from "./includes.ts";
 import { type Knowledge, type Lorebook, toKnowledge, toLorebook } from "./knowledge/schema.ts";
+import { type ToolGrant, type ToolLimits, toolLimitsOf } from "./mcp.ts";
 import { type Presentation, toPresentation } from "./presentation.ts";
 import type { RuleError } from "./rule-error.ts";
 import { validationErrors } from "./rules.ts";
@@ -55,6 +56,9 @@ export type Persona = Presentation & {
   readonly metadata?: Metadata;
   readonly knowledge?: Knowledge;
   readonly lorebook?: Lorebook;
+  /** Tools that are called here while it answers. Absent: none. */
+  readonly mcp?: readonly ToolGrant[];
+  readonly mcpLimits?: ToolLimits;
   /** Absent: there are none. */
   readonly variants?: readonly Variant[];
 };
@@ -271,6 +275,8 @@ function toPersona(file: PersonaContent, id: string, namespace: string): Persona
     ...(metadata != null && { metadata }),
     ...(file.knowledge !== undefined && { knowledge: toKnowledge(file.knowledge) }),
     ...(lorebook !== undefined && { lorebook }),
+    ...(file.mcp !== undefined && { mcp: file.mcp }),
+    ...(file.mcp_limits !== undefined && { mcpLimits: toolLimitsOf(file.mcp_limits) }),
     ...toPresentation(file),
     ...(variants !== undefined && {
       variants: variants.map((variant, at) => ({

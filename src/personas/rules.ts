@@ -39,6 +39,8 @@ function* requestErrors(file: File): RuleErrors {
     if (message !== undefined) yield { path: ["options", key], at: "key", message };
   }
   yield* repeated(["tools"], toolNames(file), ["function", "name"]);
+  if (file.mcp_limits !== undefined && file.mcp === undefined)
+    yield { path: ["mcp_limits"], at: "key", message: "belongs beside mcp" };
   if (file.response_format?.type === "json_object" && !/json/i.test(file.system)) {
     // https://platform.openai.com/docs/guides/structured-outputs#json-mode
     yield {

@@ -14,6 +14,7 @@ import {
 } from "../protocols/chat/schema.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { KnowledgeField, LorebookField } from "./knowledge/schema.ts";
+import { McpField, McpLimitsField } from "./mcp.ts";
 import { presentationFields } from "./presentation.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -161,6 +162,8 @@ const own = {
   metadata: Type.Optional(strict(ChatRequestBody.properties.metadata)),
   knowledge: Type.Optional(KnowledgeField),
   lorebook: Type.Optional(LorebookField),
+  mcp: Type.Optional(McpField),
+  mcp_limits: Type.Optional(McpLimitsField),
   ...presentationFields,
 };
 

@@ -50,6 +50,7 @@ export class RunningServer {
           }),
         );
       }
+      services.mcp.start();
       return new RunningServer(services, listeners, telemetry);
     } catch (error) {
       await Promise.all(listeners.map((listener) => listener.abort()));
@@ -83,6 +84,7 @@ export class RunningServer {
       return isNew ? [{ listener, certificate }] : [];
     });
     this.services.live = liveFrom(config, this.services.log);
+    this.services.mcp.configure(config.mcpServers);
     for (const { listener, certificate } of renewals) listener.renewCertificate(certificate);
     return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.url}`)];
   }

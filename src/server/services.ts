@@ -20,6 +20,7 @@ import { Sampler } from "../lib/sampler.ts";
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { openMachineLimits } from "../limits/machine/limiter.ts";
 import { StoredLimiter } from "../limits/stored.ts";
+import { McpServers } from "../mcp/servers.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { NodeComparison } from "../observability/node-versions.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
@@ -144,6 +145,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const alerts = own(openAlerts({ store, config: current, budgets, keys, ledger, metrics }, options));
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const upstream = own(new Upstream(clock, transport));
+  const mcp = own(new McpServers({ clock, log, version: build.version }));
+  mcp.configure(config.mcpServers);
   const conversations = new Conversations(store, clock, () => current().conversations.retentionDays);
   // Closed in reverse: what the records' end cancels is written by the answers' own.
   const closingBackground = () => background.close();
@@ -188,6 +191,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     personaErrors: () => folder.lastErrors.length,
     rereadPersonas: async () => void (await folder.rescan()),
     upstream,
+    mcp,
     usage,
     ledger,
     clients: new ClientNames(() => clock.now()),

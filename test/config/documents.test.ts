@@ -57,7 +57,7 @@ describe("deploy/troupe.example.yaml", () => {
       const depth = lines[at]!.indexOf("#");
       const isPart = /^ *# {2,}/.test(lines[at]!);
       const hasParts = new RegExp(`^ {${depth}}# {2,}`).test(lines[at + 1] ?? "");
-      if (!isPart && !hasParts && !/coordination|mycorp/.test(lines[at]!)) load(without([at]), env);
+      if (!isPart && !hasParts && !/coordination|mycorp|web_search/.test(lines[at]!)) load(without([at]), env);
     }
   });
 

@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import type { TObject, TSchema } from "@sinclair/typebox";
+import { McpServerFile } from "../../src/config/mcp.ts";
 import { ConfigFile, ListenerFile, ProviderFile, StoreFile } from "../../src/config/schema.ts";
 import { settings } from "../../src/config/settings.ts";
 
@@ -12,11 +13,14 @@ export const page = join(import.meta.dir, "../../docs/settings.md");
 export function tables(): Record<string, string> {
   const own = settings.map(({ path, schema }) => [code(path.join(".")), byDefault(schema), meaning(schema)]);
   const providers = ["`providers`", "none", meaning(ConfigFile.properties.providers)];
+  const mcpServers = ["`mcp_servers`", "none", meaning(ConfigFile.properties.mcp_servers)];
+  const hostedTools = ["`hosted_tools`", "none", meaning(ConfigFile.properties.hosted_tools)];
   return {
-    settings: table(["key", "default", ""], [...joined(own), providers]),
+    settings: table(["key", "default", ""], [...joined(own), providers, mcpServers, hostedTools]),
     listener: table(["key of a listener", "default", ""], rows(ListenerFile)),
     store: table(["key of `store`", "default", ""], rows(StoreFile)),
     provider: table(["key of a provider", "default", ""], rows(ProviderFile)),
+    mcp_server: table(["key of an MCP server", "default", ""], rows(McpServerFile)),
   };
 }
 

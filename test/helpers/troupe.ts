@@ -130,6 +130,17 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
     ),
     workers: 1,
     aliases: {},
+    mcpServers: {},
+    hostedTools: {},
+    mcp: {
+      turns: 10,
+      parallel: 4,
+      calls: 50,
+      seconds: 300,
+      resultBytes: 65_536,
+      totalBytes: 524_288,
+      findAbove: 40,
+    },
     tiers: { free: 10, pro: 100 },
     budgets: {
       all: {},

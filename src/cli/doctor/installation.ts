@@ -17,6 +17,7 @@ import { loadPersonas, noProvider, unreachable } from "../personas.ts";
 import { lostAliases, unknownInPersonas } from "../unknown-names.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { examineDatabase } from "./database.ts";
+import { examineMcpServers } from "./mcp.ts";
 import { examineUpstreams } from "./upstreams.ts";
 
 const mebibyte = 1024 ** 2;
@@ -41,6 +42,7 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
     ...money(config),
     ...(await personas(context, loaded)),
     ...(await examineUpstreams(config, call)),
+    ...(await examineMcpServers(config, call)),
   ];
 }
 
@@ -180,7 +182,7 @@ async function personas(context: Context, configured: LoadedConfig): Promise<Che
   return [
     ok("personas", `${loaded.personas.length} in ${loaded.from}`),
     ...loaded.errors.map((one) => failure("personas", formatDiagnostic(one), "See docs/personas.md for every field.")),
-    ...misspelt.map((one) => failure("personas", formatDiagnostic(one), "Correct the provider's name, or set it up.")),
+    ...misspelt.map((one) => failure("personas", formatDiagnostic(one), "Correct the name, or set it up.")),
     ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
     ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
     ...unreached.map((id) =>

@@ -3,6 +3,7 @@ import type { Caller } from "../../auth/keys.ts";
 import { withEndCallback } from "../../lib/flow.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
+import { type GrantedTool, grantedTools } from "../../mcp/grants.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol, StoredForm } from "../../protocols/protocol.ts";
 import { parsedBytes } from "../../protocols/source.ts";
@@ -23,6 +24,7 @@ import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts"
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import type { CallScope } from "./scope.ts";
 import type { Plan, Surface } from "./surface.ts";
+import { answerWithTools, type Turn } from "./tools/loop.ts";
 import { noteVariant, variantHeaders } from "./variant.ts";
 
 /** Runs the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
@@ -103,7 +105,7 @@ async function answerOf(
 /** @throws ApiError before anything is called */
 function callUpstream(
   scope: CallScope,
-  { plan, conversation, namedBytes }: Planned,
+  { plan, conversation, namedBytes, tools }: Planned,
   signal: AbortSignal,
 ): Promise<Answer<EventSource>> {
   const { services, context, surface, caller, call: asked, source, writer } = scope;
@@ -119,35 +121,40 @@ function callUpstream(
     targets.push(restoreThinkingState(services, caller, held));
   }
   // A fallback target, or storing the exchange, needs the request for longer.
-  const isSentOnce = targets.length === 1 && !plan.store;
+  const isSentOnce = targets.length === 1 && !plan.store && tools === undefined;
   // Bound, as a closure from here would hold the request until the answer is there.
   const onSent = isSentOnce ? context.forgetBody.bind(context) : undefined;
   const inputBytes = parsedBytes(source);
   const isHeld = isHeldToBudgets(services, context, caller);
-  const optionsFor = (target: Target): CallOptions => {
+  const optionsFor = (target: Target, turn?: Turn): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
     const showsCost = request.usage?.include === true;
     const form = { thinkingRequested, choices: call.request.n ?? 1, showsCost };
-    const native = nativeCall(scope, plan, conversation, target);
+    const native = turn === undefined ? nativeCall(scope, plan, conversation, target) : undefined;
     if (native === undefined) refuseNativeOnly(asked, target);
     const passing = native && { isHeld: plan.upstreamMayHold };
     // Thinking state matters only where tools may be called.
     const memories: Remember[] = call.request.tools === undefined ? [] : [thinkingMemory(services, caller, target)];
-    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
+    if (plan.store && turn === undefined) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const bounds = isHeld
       ? chatBounds(source, request, whollySaid(call, conversation), native !== undefined, namedBytes)
       : undefined;
     const attempt = attemptAt(context, caller, request.model, target, bounds);
     const input = requestMeter(call.request, inputBytes);
-    const observer = new CallRecorder(services, context, attempt, { input }, memories);
+    if (turn !== undefined)
+      memories.push((answer) => {
+        const cost = answer.usage && observer.costOf(answer.usage, answer.service_tier);
+        turn.onAnswer(answer, target, cost);
+      });
+    const observer: CallRecorder = new CallRecorder(services, context, attempt, { input }, memories);
     return {
       form,
       native,
       answerId: writer.envelope.id,
-      encoder: writer.encoder,
-      completion: writer.completion,
+      encoder: turn?.encoder ?? writer.encoder,
+      completion: turn?.completion ?? writer.completion,
       signal,
       observer,
       onSent,
@@ -165,11 +172,29 @@ function callUpstream(
     });
   };
   const call = () => {
+    if (tools !== undefined) {
+      const [first] = targets;
+      const form = { thinkingRequested: false, choices: 1 };
+      return answerWithTools({
+        scope,
+        targets,
+        tools,
+        bounds: plan.mcp!.bounds,
+        signal,
+        call: (turn) =>
+          inOwnPlaces(
+            ownPlace,
+            callWithFallback(services, turn.targets, (target) => optionsFor(target, turn), report),
+          ),
+        remember: plan.store ? conversation.remember(first!, form, writer.envelope) : undefined,
+        onFirstCall: undefined,
+      });
+    }
     const calling = inOwnPlaces(ownPlace, callWithFallback(services, targets, optionsFor, report));
     return isSentOnce || plan.store ? calling : calling.finally(() => context.release());
   };
   const { large } = source;
-  if (large === undefined || !plan.store) return call();
+  if (large === undefined || (!plan.store && tools === undefined)) return call();
   return large.restore([source.parsed, conversation.whole]).then(call);
 }
 
@@ -188,6 +213,8 @@ type Planned = {
   readonly conversation: Conversation;
   /** The size of what the call names in a provider's own store. */
   readonly namedBytes: number;
+  /** Called here while the model answers; absent: none are. */
+  readonly tools: readonly GrantedTool[] | undefined;
 };
 
 /** @throws ApiError before anything is called */
@@ -202,7 +229,16 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
   const namedBytes = typeof naming === "number" ? naming : await naming;
   if (plan.store) await conversation.checkStorage();
-  return { plan, conversation, namedBytes };
+  const tools = plan.mcp === undefined ? undefined : await toolsOf(services, caller, plan);
+  return { plan, conversation, namedBytes, tools };
+}
+
+/** @returns undefined where none are granted @throws ApiError upstream_unavailable */
+async function toolsOf({ mcp }: Services, caller: Caller, plan: Plan): Promise<readonly GrantedTool[] | undefined> {
+  const others = plan.targets[0]?.call.request.tools ?? [];
+  const names = others.flatMap((tool) => (tool.type === "function" ? tool.function.name : []));
+  const tools = await grantedTools(mcp, plan.mcp!.grants, caller, names);
+  return tools.length === 0 ? undefined : tools;
 }
 
 /** Writes the exchange as it is kept where the client's format has stored answers of its own. */

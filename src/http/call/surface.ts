@@ -1,6 +1,7 @@
 /** The differences between the two surfaces, as a call needs them. */
 import type { Caller } from "../../auth/keys.ts";
 import type { SurfaceName } from "../../config/config.ts";
+import type { Grants } from "../../mcp/grants.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { ApiError, UpstreamFault } from "../../protocols/errors.ts";
 import type { ErrorFields, NativeChange, Protocol } from "../../protocols/protocol.ts";
@@ -19,6 +20,8 @@ export type Plan = {
   readonly upstreamMayHold: boolean;
   /** The variant of a persona that answers. Absent: it has none. */
   readonly variant?: AttemptVariant;
+  /** The tools that are called here while the model answers, and their bounds. Absent: none. */
+  readonly mcp?: Grants;
   /** Returns a persona's changes of the request, for upstreams that get the client's own body. Absent: nothing. */
   readonly change?: () => PersonaChange;
 };

@@ -1,0 +1,219 @@
+/** One configured MCP server: started, watched, and started again when it dies; never by a call that waits for it. */
+import type { McpServerConfig } from "../config/mcp.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { JsonObject } from "../lib/json/json.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Session, SessionOptions } from "./session.ts";
+import { type CallResult, McpCallError, type McpTool, usableTools } from "./tool.ts";
+
+export type OpenSession = (options: SessionOptions) => Promise<Session>;
+
+export type ServerTools = {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly version: string;
+  readonly open: OpenSession;
+};
+
+/** Pauses before a server that died is started again: doubled each time, until it has run for the longest. */
+const minPauseMs = 500;
+const maxPauseMs = 60_000;
+/** A server that says that its tools changed is asked for them so often at most. */
+const minRefreshMs = 1_000;
+/** Lines of stderr that are logged in a minute; others are counted. */
+const maxLines = 100;
+const minuteMs = 60_000;
+
+export type ServerState = "starting" | "ready" | "down" | "closed";
+
+export class McpServer {
+  readonly name: string;
+  readonly config: McpServerConfig;
+  readonly #tools: ServerTools;
+  #session: Session | undefined;
+  #listed: readonly McpTool[] | undefined;
+  /** The first start, which calls wait for; undefined once it has ended, however. */
+  #starting: Promise<void> | undefined;
+  #isConnecting = false;
+  #isClosed = false;
+  #failures = 0;
+  #readyAt = 0;
+  #reason = "it was not started";
+  #cancelRestart: (() => void) | undefined;
+  #cancelRefresh: (() => void) | undefined;
+  #refreshing: Promise<void> | undefined;
+  #refreshedAt = Number.NEGATIVE_INFINITY;
+  #lines = { since: Number.NEGATIVE_INFINITY, logged: 0, dropped: 0 };
+  /** Number of starts after the first one. */
+  restarts = 0;
+
+  constructor(name: string, config: McpServerConfig, tools: ServerTools) {
+    this.name = name;
+    this.config = config;
+    this.#tools = tools;
+  }
+
+  get state(): ServerState {
+    if (this.#isClosed) return "closed";
+    if (this.#session !== undefined) return "ready";
+    return this.#starting === undefined ? "down" : "starting";
+  }
+
+  /** The reason why it is down. */
+  get reason(): string {
+    return this.#reason;
+  }
+
+  /** The tools that it listed last; undefined where it never did. */
+  get listed(): readonly McpTool[] | undefined {
+    return this.#listed;
+  }
+
+  /** The revision that is spoken; undefined while it is down. */
+  get revision(): string | undefined {
+    return this.#session?.revision;
+  }
+
+  /** Starts it, if nobody has. */
+  start(): void {
+    const isUnderWay = this.#session !== undefined || this.#isConnecting || this.#cancelRestart !== undefined;
+    if (this.#isClosed || isUnderWay) return;
+    this.#starting = this.#connect().finally(() => {
+      this.#starting = undefined;
+    });
+  }
+
+  /** Waits for a first start that is under way, and for nothing else. @returns undefined where it never listed its tools */
+  async tools(): Promise<readonly McpTool[] | undefined> {
+    if (this.#listed === undefined) await this.#starting;
+    return this.#listed;
+  }
+
+  /** @throws McpCallError */
+  async call(tool: string, args: JsonObject, signal: AbortSignal): Promise<CallResult> {
+    const session = this.#session;
+    if (session === undefined) throw new McpCallError("down", `the server '${this.name}' is not available`);
+    try {
+      return await session.call(tool, args, signal);
+    } catch (error) {
+      if (error instanceof McpCallError && error.kind === "lost") this.#lost(session, error.message);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRestart?.();
+    this.#cancelRefresh?.();
+    const session = this.#session;
+    this.#session = undefined;
+    await session?.close().catch(() => {});
+    await this.#starting;
+  }
+
+  async #connect(): Promise<void> {
+    const { clock, log, version, open } = this.#tools;
+    let opened: Session | undefined;
+    this.#isConnecting = true;
+    try {
+      const session: Session = await open({
+        name: this.name,
+        version,
+        config: this.config,
+        onStderr: (line) => this.#logLine(line),
+        onToolsChanged: () => this.#changed(),
+        onClosed: (reason) => this.#lost(opened, reason),
+      });
+      opened = session;
+      const listed = await session.tools();
+      if (this.#isClosed) return await session.close().catch(() => {});
+      this.#take(listed);
+      this.#session = session;
+      this.#readyAt = clock.monotonic();
+      this.#refreshedAt = this.#readyAt;
+      log.info("mcp server ready", { server: this.name, revision: session.revision, tools: this.#listed!.length });
+    } catch (error) {
+      await opened?.close().catch(() => {});
+      this.#failed(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#isConnecting = false;
+    }
+  }
+
+  #take(listed: readonly McpTool[]): void {
+    const { tools, dropped } = usableTools(listed);
+    this.#listed = tools;
+    if (dropped > 0) {
+      const reason = "too many, too large, too deep, or of a name that is taken";
+      this.#tools.log.warn("an mcp server's tools were left out", { server: this.name, dropped, reason });
+    }
+  }
+
+  /** @param session absent: it was lost before it was ready, which its start finds */
+  #lost(session: Session | undefined, reason: string): void {
+    if (session === undefined || this.#session !== session) return;
+    this.#session = undefined;
+    this.#cancelRefresh?.();
+    this.#cancelRefresh = undefined;
+    void session.close().catch(() => {});
+    if (this.#tools.clock.monotonic() - this.#readyAt > maxPauseMs) this.#failures = 0;
+    this.#failed(reason);
+  }
+
+  #failed(reason: string): void {
+    if (this.#isClosed) return;
+    const { clock, log } = this.#tools;
+    this.#reason = reason;
+    const pauseMs = Math.min(maxPauseMs, minPauseMs * 2 ** this.#failures);
+    this.#failures += 1;
+    log.error("mcp server down", { server: this.name, reason, restart_in_ms: pauseMs });
+    this.#cancelRestart = clock.setTimer(pauseMs, () => {
+      this.#cancelRestart = undefined;
+      this.restarts += 1;
+      // Nobody waits for it, so it is no first start.
+      void this.#connect();
+    });
+  }
+
+  /** Asks for the tools anew, a moment later where that was just done, so that a server that says it all the time is asked seldom. */
+  #changed(): void {
+    const { clock } = this.#tools;
+    if (this.#cancelRefresh !== undefined || this.#isClosed) return;
+    const waitMs = Math.max(0, this.#refreshedAt + minRefreshMs - clock.monotonic());
+    this.#cancelRefresh = clock.setTimer(waitMs, () => {
+      this.#refreshing = (this.#refreshing ?? Promise.resolve()).then(() => this.#refresh());
+    });
+  }
+
+  async #refresh(): Promise<void> {
+    const { clock, log } = this.#tools;
+    const session = this.#session;
+    this.#refreshedAt = clock.monotonic();
+    this.#cancelRefresh = undefined;
+    if (session === undefined) return;
+    try {
+      const listed = await session.tools();
+      if (this.#session !== session) return;
+      this.#take(listed);
+      log.info("mcp tools changed", { server: this.name, tools: this.#listed!.length });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log.warn("an mcp server's tools could not be listed anew; the last list stays", { server: this.name, reason });
+    }
+  }
+
+  #logLine(line: string): void {
+    const { clock, log } = this.#tools;
+    const now = clock.monotonic();
+    if (now - this.#lines.since > minuteMs) {
+      const { dropped } = this.#lines;
+      if (dropped > 0) log.warn("an mcp server writes too much to stderr", { server: this.name, dropped });
+      this.#lines = { since: now, logged: 0, dropped: 0 };
+    }
+    if (this.#lines.logged === maxLines) this.#lines.dropped += 1;
+    else {
+      this.#lines.logged += 1;
+      log.info("mcp stderr", { server: this.name, line });
+    }
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * One connection to an MCP server, by the official client library, in revision 2026-07-28 or, with servers that have no such thing,
+ * 2025-11-25 and before. This file is loaded when the first server is connected to: an import of the library takes 50 ms.
+ */
+import {
+  Client,
+  type JsonSchemaValidatorResult,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import type { McpServerConfig } from "../config/mcp.ts";
+import { isObject, type JsonObject } from "../lib/json/json.ts";
+import { type CallResult, McpCallError, type McpTool } from "./tool.ts";
+
+/** A list of more pages is refused as endless. */
+const maxPages = 64;
+/** Of one message of a server that is spoken to by stdio, and of one response by HTTP. */
+const maxMessageBytes = 16 * 1024 ** 2;
+
+export type SessionOptions = {
+  readonly name: string;
+  readonly version: string;
+  readonly config: McpServerConfig;
+  /** Called with a line of its stderr. */
+  readonly onStderr: (line: string) => void;
+  /** Called when the server says that its tools changed. */
+  readonly onToolsChanged: () => void;
+  /** Called once, when the connection is lost; not by `close`. */
+  readonly onClosed: (reason: string) => void;
+};
+
+export interface Session {
+  /** The revision that both speak. */
+  readonly revision: string;
+  /** @throws Error with the reason */
+  tools(): Promise<readonly McpTool[]>;
+  /** @throws McpCallError */
+  call(tool: string, args: JsonObject, signal: AbortSignal): Promise<CallResult>;
+  close(): Promise<void>;
+}
+
+/** Starts or reaches the server. @throws Error with the reason */
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { name, version, config } = options;
+  const startMs = config.startSeconds * 1000;
+  const client = new Client(
+    { name: "troupe", version },
+    {
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: Math.min(startMs, 5_000) } },
+      listMaxPages: maxPages,
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: options.onToolsChanged } },
+      // The schemas are the server's own: compiling one may take a processor for minutes.
+      jsonSchemaValidator: trusting,
+    },
+  );
+  let lastError = "";
+  let isOpen = false;
+  let isClosing = false;
+  client.onerror = (error) => {
+    lastError = error.message;
+  };
+  client.onclose = () => {
+    if (isOpen && !isClosing) options.onClosed(lastError || "it closed the connection");
+    isOpen = false;
+  };
+  const transport = transportOf(config, options.onStderr);
+  try {
+    await client.connect(transport, { timeout: startMs });
+  } catch (error) {
+    isClosing = true;
+    await client.close().catch(() => {});
+    throw new Error(`'${name}' could not be ${config.command === undefined ? "reached" : "started"}: ${textOf(error)}`);
+  }
+  isOpen = true;
+  return {
+    revision: client.getNegotiatedProtocolVersion() ?? "",
+    async tools() {
+      const { tools } = await client.listTools({}, { timeout: startMs, cacheMode: "refresh" });
+      return tools as readonly McpTool[];
+    },
+    async call(tool, args, signal) {
+      const timeout = config.callSeconds * 1000;
+      try {
+        const options = { signal, timeout, maxTotalTimeout: timeout };
+        return (await client.callTool({ name: tool, arguments: args }, options)) as CallResult;
+      } catch (error) {
+        throw callError(error, config, signal);
+      }
+    },
+    async close() {
+      isClosing = true;
+      await client.close();
+    },
+  };
+}
+
+/** Takes every result as it is. */
+const trusting = {
+  getValidator<T>() {
+    return (data: unknown): JsonSchemaValidatorResult<T> => ({ valid: true, data: data as T, errorMessage: undefined });
+  },
+};
+
+function transportOf({ command, args, env, cwd, url, headers }: McpServerConfig, onStderr: SessionOptions["onStderr"]) {
+  if (command === undefined) {
+    const init = headers === undefined ? {} : { requestInit: { headers: { ...headers } } };
+    return new StreamableHTTPClientTransport(new URL(url!), { ...init, fetch: boundedFetch }) as Transport;
+  }
+  const transport = new StdioClientTransport({
+    command,
+    args: [...args],
+    stderr: "pipe",
+    maxBufferSize: maxMessageBytes,
+    ...(env !== undefined && { env: { ...env } }),
+    ...(cwd !== undefined && { cwd }),
+  });
+  void readLines(transport.stderr as unknown as AsyncIterable<Uint8Array>, onStderr);
+  return transport as Transport;
+}
+
+/** So much of a line is read; what follows is dropped until it ends. */
+const maxLine = 500;
+
+async function readLines(stderr: AsyncIterable<Uint8Array>, onLine: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  let begun = "";
+  try {
+    for await (const bytes of stderr) {
+      const lines = (begun + decoder.decode(bytes, { stream: true })).split("\n");
+      begun = lines.pop()!.slice(0, maxLine);
+      for (const line of lines) if (line.trim() !== "") onLine(line.trimEnd().slice(0, maxLine));
+    }
+  } catch {
+    // The process is gone.
+  }
+}
+
+/** A response is cut off where it passes the bound, which the library reads as a broken connection. */
+async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
+  const response = await fetch(url, init);
+  if (response.body === null) return response;
+  let bytes = 0;
+  const bounded = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(piece, controller) {
+        bytes += piece.byteLength;
+        if (bytes > maxMessageBytes) controller.error(new Error(`a response of more than ${maxMessageBytes} bytes`));
+        else controller.enqueue(piece);
+      },
+    }),
+  );
+  const { status, statusText, headers } = response;
+  return new Response(bounded, { status, statusText, headers });
+}
+
+function callError(error: unknown, { callSeconds, command }: McpServerConfig, signal: AbortSignal): McpCallError {
+  if (signal.aborted) return new McpCallError("cancelled", "the call was cancelled");
+  if (error instanceof ProtocolError) return new McpCallError("refused", textOf(error));
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)
+    return new McpCallError("timeout", `no result within ${callSeconds} s`);
+  if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult)
+    return new McpCallError("refused", "a result that is none by the protocol");
+  // The connection of a program is lost when it ends; of an address, when a request fails.
+  return new McpCallError(command === undefined ? "lost" : "broken", textOf(error));
+}
+
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error).slice(0, maxLine);
+  const cause = isObject(error.cause) ? error.cause["message"] : undefined;
+  return (typeof cause === "string" ? `${error.message}: ${cause}` : error.message).slice(0, maxLine);
+}
