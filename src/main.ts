@@ -70,6 +70,7 @@ const program = Bun.main.startsWith("/$bunfs/") ? [executable] : [executable, ..
 
 function processIo(stdout: Output, stderr: Output): Io {
   return {
+    stdin: { isTerminal: isTerminal(0), text: () => Bun.stdin.text() },
     stdout,
     stderr,
     env: process.env,

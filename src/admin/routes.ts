@@ -6,11 +6,12 @@ import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { callRoutes } from "./calls.ts";
 import { keyRoutes } from "./keys.ts";
+import { personaRoutes } from "./personas.ts";
 import { usageRoutes } from "./usage.ts";
 
 /** @param prefix of all its paths */
 export function adminRoutes(host: Host, prefix: string): AnyElysia {
   const plugin = adminPlugin(host, prefix);
-  for (const add of [keyRoutes, budgetRoutes, usageRoutes, callRoutes, auditRoutes]) add(plugin);
+  for (const add of [keyRoutes, budgetRoutes, usageRoutes, callRoutes, personaRoutes, auditRoutes]) add(plugin);
   return plugin;
 }

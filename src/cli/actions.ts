@@ -11,6 +11,7 @@ export { checkHealth } from "./health.ts";
 export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";
 export { migrate } from "./migrate.ts";
 export { moveData } from "./move.ts";
+export { renderPersona } from "./personas/render.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 export { showPrice, updatePrices } from "./prices.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";

@@ -3,6 +3,7 @@ import { InvalidArgumentError } from "commander";
 import { maxGraceMs } from "../auth/grace.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { systemClock } from "../lib/clock.ts";
+import type { JsonObject } from "../lib/json/json.ts";
 import { parseDuration, parseExpiry } from "./expiry.ts";
 
 export function filled(text: string): string {
@@ -68,3 +69,29 @@ export function parseSurfaces(text: string): string[] {
 }
 
 export const collected = (value: string, before: readonly string[] = []): string[] => [...before, value];
+
+const parted = (text: string): readonly [name: string, value: string] => {
+  const at = text.indexOf("=");
+  if (at < 1) throw new InvalidArgumentError("It must be <name>=<value>.");
+  return [text.slice(0, at), text.slice(at + 1)];
+};
+
+/** `language=French`: a text. For options that are given several times, or with several values. */
+export const collectedTexts = (text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> => {
+  const [name, value] = parted(text);
+  return { ...before, [name]: value };
+};
+
+/** `temperature=0.2`: JSON, or a text where it is none. */
+export const collectedFields = (text: string, before: JsonObject = {}): JsonObject => {
+  const [name, value] = parted(text);
+  return { ...before, [name]: jsonOrText(value) };
+};
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,7 +1,7 @@
 /** The common parts of all commands. */
 import type { Command } from "commander";
 import type { Flags } from "../config/load.ts";
-import { collected } from "./arguments.ts";
+import { collected, collectedFields, collectedTexts } from "./arguments.ts";
 import type { Context, ExitCode } from "./context.ts";
 
 export const allFlags = ["config", "host", "port", "data", "personas", "workers"] as const satisfies (keyof Flags)[];
@@ -22,11 +22,14 @@ export const late =
   async (...given) =>
     ((await actions())[name] as Action)(...given);
 
+/** Parsers of flags that may be given again. */
+const repeated: ReadonlySet<unknown> = new Set([collected, collectedFields, collectedTexts]);
+
 /** Lets commands refuse a flag that has a second value: the library takes the last one, which may not be what was meant. */
 export function refuseRepeated(command: Command): void {
   for (const inner of command.commands) refuseRepeated(inner);
   for (const option of command.options) {
-    if (option.isBoolean() || option.variadic || option.parseArg === (collected as unknown)) continue;
+    if (option.isBoolean() || option.variadic || repeated.has(option.parseArg)) continue;
     let isGiven = false;
     command.on(`option:${option.name()}`, () => {
       if (isGiven) command.error(`error: option '${option.flags}' is given twice; it takes one value`);

@@ -8,6 +8,8 @@ import { groupWords } from "../usage/report.ts";
 import { periods } from "../usage/spans.ts";
 import {
   collected,
+  collectedFields,
+  collectedTexts,
   filled,
   graceOf,
   orNone,
@@ -84,6 +86,12 @@ export function addCommands(program: Command, act: Act): void {
   about("version", "Print what this executable is", "printVersion", json);
 }
 
+const variables = option("--variables <name=value...>", "Values of the persona's variables", collectedTexts);
+const setFields = option(
+  "--set <field=value>",
+  "A field of the request, as JSON or text, such as temperature=0.2; again for more",
+  collectedFields,
+);
 const json = option("--json", "Answer in JSON");
 const key = argument("<key>", "Its id, name, the whole key, or a prefix of id or key that only one key has", filled);
 const yes = option("--yes", "Do not ask for confirmation where the given prefix is short");
@@ -231,6 +239,24 @@ function addPersonaCommands(personas: Declare): void {
     argument("<id>", "<namespace>/<name>"),
     option("--json", "Answer in JSON, with the model it would use"),
     examples("troupe personas show troupe/guide > personas/mine/guide.yaml"),
+  );
+  personas(
+    "render",
+    "Show what a call would send to each of a persona's models, and where each part came from; nothing is sent",
+    "renderPersona",
+    argument("<id>", "<namespace>/<name>"),
+    option("--input <text>", "What the user says; '-' reads the standard input, '@file' a file (default: Hello!)"),
+    option("--messages <file>", "JSON: a list of messages, or a whole request, before the input", filled),
+    variables,
+    setFields,
+    option("--model <model>", "<provider>/<model>, in place of the persona's list", filled),
+    option("--user <id>", "The request's user", filled),
+    option("--stream", "As a stream is asked for"),
+    option("--json", "Answer in JSON, with all of each value"),
+    examples(
+      "troupe personas render troupe/translator --input 'Good morning' --variables language=French",
+      "troupe personas render troupe/guide --set temperature=1.5 --set max_tokens=99999 --json",
+    ),
   );
   const folder = argument("[folder]", "Default: the configured one");
   personas("check", "Check every file in a folder", "checkPersonas", folder, json);

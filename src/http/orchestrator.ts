@@ -6,6 +6,7 @@ import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
+import type { Accounts } from "../upstream/accounts.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
@@ -62,8 +63,12 @@ function targetsOf(services: Services, persona: Persona, composed: ComposedReque
     services.log.error("none of a persona's models has a provider that is set up", { persona: persona.id });
     throw unavailable(false);
   }
-  return models.map((id) => resolveTarget(accounts, id, { ...composed, model: id }, source));
+  return models.map((id) => targetOf(accounts, id, composed, source));
 }
+
+/** The call to one of a persona's models. @param composed without `store` @throws ApiError as `resolveTarget` does */
+export const targetOf = (accounts: Accounts, id: string, composed: ComposedRequest, source?: Source): Target =>
+  resolveTarget(accounts, id, { ...composed, model: id }, source);
 
 const inputMessages = {
   context_length_exceeded: "The conversation is too long for this model. Shorten it and try again.",

@@ -52,7 +52,15 @@ export type Machine = {
   readonly sharesPorts: boolean;
 };
 
+/** The standard input. */
+export type Input = {
+  readonly isTerminal: boolean;
+  /** All of it. */
+  text(): Promise<string>;
+};
+
 export type Io = {
+  readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;

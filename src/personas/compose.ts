@@ -107,7 +107,7 @@ const governed = ["variables", "stop", "tools", "response_format", "store", "met
  * where the rules hold; a field that is there already wins.
  * @throws ApiError invalid_value for a field of wrong type, which nobody has checked yet
  */
-function lifted(request: ChatRequest): Asked {
+export function lifted(request: ChatRequest): Asked {
   const body: Body = request;
   const literal = body["extra_body"];
   if (!isObject(literal)) return request;

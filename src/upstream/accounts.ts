@@ -1,5 +1,6 @@
 /** The configured upstream accounts, each bound to the provider adapter for its format. */
 import type { ProviderConfig, Timeouts } from "../config/config.ts";
+import { withDefaults } from "../config/filled.ts";
 import type { ExtrasCatalog } from "../protocols/chat/extras.ts";
 import type { Account, Provider } from "../providers/provider.ts";
 import { Credentials } from "./credentials.ts";
@@ -72,5 +73,22 @@ function bindLocal(provider: Provider): BoundAccount {
     models: new Set(provider.models),
     account: { name: provider.name, baseUrl: "", models: provider.models, options: {}, modelRules: [] },
     credentials: new Credentials({ headers: {}, options: {} }, {}),
+  };
+}
+
+/** A provider's settings by its key alone, which is hidden: for who shows requests. @returns undefined where it has no usual address */
+export function usualConfig(provider: Provider): ProviderConfig | undefined {
+  if (provider.kind === "local" || provider.baseUrl === "") return undefined;
+  const { name, baseUrl, options } = provider;
+  return {
+    name,
+    dialect: name,
+    baseUrl,
+    apiKey: "***",
+    headers: {},
+    models: [],
+    options: options === undefined ? {} : (withDefaults(options, {}) as Record<string, unknown>),
+    modelRules: [],
+    timeouts: { connectSeconds: 1, firstByteSeconds: 1, idleSeconds: 1 },
   };
 }

@@ -59,7 +59,7 @@ export type NativeCall = {
   readonly encode: (call: Call) => UpstreamRequest;
 };
 
-export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetcher };
+export type CallTools = { readonly upstream: Upstream; readonly media: Pick<MediaFetcher, "fetch"> };
 
 /**
  * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.

@@ -9,6 +9,20 @@ import type { KeyPlace } from "../providers/provider.ts";
 /** Headers that are lists in each format that has them: what is said of one is added to the others'. */
 const listHeaders: ReadonlySet<string> = new Set(["anthropic-beta", "openai-beta"]);
 
+type Secrets = Pick<ProviderConfig, "headers" | "options"> & { readonly apiKey?: string | undefined };
+
+/** An operator's headers may hold keys too, but for those that list features. The beginning that makes a key a token stays, as it decides where the key stands. */
+function maskedSecrets({ apiKey, headers, options }: Secrets, { tokens }: KeyPlace): Secrets {
+  const begin = tokens !== undefined && apiKey?.startsWith(tokens.begin) === true ? tokens.begin : "";
+  return {
+    apiKey: apiKey && `${begin}***`,
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, listHeaders.has(name) ? value : "***"]),
+    ),
+    options,
+  };
+}
+
 /** Signs the requests of one account. Shows nothing of itself where it is logged or written as JSON. */
 export class Credentials {
   readonly #key: string | undefined;
@@ -17,7 +31,13 @@ export class Credentials {
   /** The key's name in the query, where it stands there. */
   readonly #parameter: string | undefined;
 
-  constructor({ apiKey, headers, options }: Pick<ProviderConfig, "apiKey" | "headers" | "options">, place: KeyPlace) {
+  readonly #secrets: Secrets;
+  readonly #place: KeyPlace;
+
+  constructor(secrets: Secrets, place: KeyPlace) {
+    const { apiKey, headers, options } = secrets;
+    this.#secrets = secrets;
+    this.#place = place;
     this.#key = apiKey || undefined;
     const { header, query, tokens } = place;
     const isToken = tokens !== undefined && apiKey?.startsWith(tokens.begin) === true;
@@ -37,6 +57,11 @@ export class Credentials {
         ? request.url
         : `${request.url}${request.url.includes("?") ? "&" : "?"}${this.#parameter}=${encodeURIComponent(this.#key)}`;
     return { ...request, url, headers: joined(request.headers, this.#headers) };
+  }
+
+  /** Signs the same, with `***` for each secret: for who shows requests. */
+  masked(): Credentials {
+    return new Credentials(maskedSecrets(this.#secrets, this.#place), this.#place);
   }
 
   /** True if a text holds the key, so that nobody else may see it. */

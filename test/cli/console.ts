@@ -12,6 +12,8 @@ export class Console {
   readonly #isTerminal: boolean;
   out = "";
   err = "";
+  /** What its standard input holds. */
+  input = "";
   /** What whoever sits there answers, one after the other; absent: nobody does. */
   answers: boolean[] | undefined;
   /** The command line of this program. */
@@ -54,6 +56,7 @@ export class Console {
   #io(): Io {
     const output = (write: (text: string) => void) => ({ write, flush: () => {}, isTerminal: this.#isTerminal });
     return {
+      stdin: { isTerminal: this.#isTerminal, text: async () => this.input },
       stdout: output((text) => {
         this.out += text;
       }),

@@ -293,6 +293,14 @@ const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Maximum characters of a body that is sent in one piece with its head. */
 const maxJoined = 64 * 1024;
 
+/** The bytes of a request as they go out: its head and its body. @throws TypeError as `send` does */
+export function wireBytes(request: HttpRequest): Buffer {
+  const { host, origin } = new URL(request.url);
+  const path = request.url.slice(origin.length) || "/";
+  const pieces = messageOf(request, host, isSendable(path) ? path : normalised(request.url));
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece as string)));
+}
+
 /** The headers that were sent last, of which the names are tokens and the values may be sent. */
 let checked = { names: "", values: "", areAscii: true };
 

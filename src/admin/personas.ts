@@ -1,0 +1,213 @@
+/** The admin API's routes of personas: what is served, and what a call of one would send. */
+import { type Static, Type } from "@sinclair/typebox";
+import { queryOf, writing } from "../http/openapi/describe.ts";
+import { renderCall } from "../http/render.ts";
+import type { Services } from "../http/services.ts";
+import { Closed, Open } from "../lib/schemas.ts";
+import type { Persona } from "../personas/persona.ts";
+import { placesOf, textOf } from "../personas/source.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import { providers } from "../providers/registry.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
+
+const summary = {
+  object: Type.Literal("persona"),
+  id: Type.String(),
+  version: Type.String({ description: "The beginning of the hash of its content." }),
+  description: Type.String(),
+  tier: Type.String(),
+  owned_by: Type.String(),
+  created: Type.Integer(),
+  tags: Type.Array(Type.String()),
+  model: OrNull(Type.String(), { description: "The model it uses: the first whose provider is set up." }),
+  models: Type.Array(Type.String()),
+};
+const Summary = Type.Object(summary);
+const Details = Type.Object({
+  ...summary,
+  greeting: OrNull(Type.String()),
+  variables: Type.Record(Type.String(), Type.Object({})),
+  defaults: Type.Object({}),
+  limits: Type.Object({}),
+  options: Type.Object({}),
+  stop: Type.Array(Type.String()),
+  tools: Type.Array(Type.Object({})),
+  examples: Type.Array(Type.Object({})),
+  source: OrNull(Type.Object({ file: Type.String(), text: Type.String() }), {
+    description: "The file that it was made of, as it was then.",
+  }),
+});
+
+const Render = Closed({
+  persona: Type.String({ description: "Its id." }),
+  request: Open(
+    { messages: Type.Array(Type.Object({})) },
+    { description: "A chat completion without model: messages, variables, stream and whatever a caller may send." },
+  ),
+  model: Type.Optional(Type.String({ description: "<provider>/<model>, in place of the persona's list." })),
+});
+
+const Origin = Type.Object({
+  kind: Type.String({ description: "persona, model, variable, caller, default, limit, option or provider." }),
+  field: Type.Optional(Type.String({ description: "The path in the persona's file or in the request." })),
+  source: Type.Optional(Type.String({ description: "Of a variable's value: caller or default." })),
+  capped: Type.Optional(Type.Unknown({ description: "What was asked, and the limit lowered." })),
+  file: Type.Optional(Type.String()),
+  line: Type.Optional(Type.Integer()),
+  column: Type.Optional(Type.Integer()),
+});
+const Segments = Type.Optional(Type.Array(Type.Object({ text: Type.String(), origin: Origin })));
+const Rendered = Type.Object({
+  object: Type.Literal("persona.render"),
+  persona: Type.String(),
+  composed: Type.Object({}, { description: "The request before a provider encodes it." }),
+  parts: Type.Array(
+    Type.Object({
+      path: Type.Array(Type.Union([Type.String(), Type.Integer()])),
+      origin: Origin,
+      segments: Segments,
+    }),
+  ),
+  models: Type.Array(
+    Type.Object({
+      model: Type.String(),
+      use: Type.String({
+        description:
+          "first: the call goes there. fallback: where those before fail. unavailable: its provider is not set up.",
+      }),
+      origin: Origin,
+      request: OrNull(
+        Type.Object({
+          method: Type.String(),
+          url: Type.String(),
+          headers: Type.Record(Type.String(), Type.String(), { description: "With asterisks for each secret." }),
+          body: Type.String({ description: "The very text." }),
+        }),
+        { description: "Null where this program answers itself, and where an error keeps it from being sent." },
+      ),
+      parts: Type.Array(
+        Type.Object({
+          path: Type.String(),
+          value: Type.Unknown(),
+          origins: Type.Array(Origin),
+          segments: Segments,
+        }),
+      ),
+      error: Type.Optional(Type.Object({ code: Type.String(), param: Type.String(), message: Type.String() })),
+    }),
+  ),
+});
+
+/** @throws ApiError not_found */
+function find({ personas }: Services, id: string): Persona {
+  const persona = personas.find(id);
+  if (persona === undefined) throw ApiError.notFound("There is no such persona.", "id");
+  return persona;
+}
+
+function summaryJson({ live }: Services, persona: Persona): Static<typeof Summary> {
+  const { id, version, description, tier, ownedBy, created, targets, tags = [] } = persona;
+  const model = targets.find((target) => live.accounts.find(parseModelId(target)?.namespace ?? "") !== undefined);
+  const models = [...targets];
+  return {
+    object: "persona",
+    id,
+    version,
+    description,
+    tier,
+    owned_by: ownedBy,
+    created,
+    tags: [...tags],
+    model: model ?? null,
+    models,
+  };
+}
+
+async function detailsJson(services: Services, persona: Persona) {
+  const { greeting = null, variables, defaults, limits, options, stop, tools, examples } = persona;
+  const source = (await textOf(persona, services.live.config.personas.folder)) ?? null;
+  return {
+    ...summaryJson(services, persona),
+    greeting,
+    variables: Object.fromEntries(variables),
+    defaults,
+    limits,
+    options,
+    stop,
+    tools,
+    examples,
+    source,
+  };
+}
+
+async function renderJson(
+  services: Services,
+  { persona: id, ...question }: Static<typeof Render>,
+  signal: AbortSignal,
+) {
+  const { live, clock, media, personas } = services;
+  const persona = personas.find(id);
+  if (persona === undefined) throw ApiError.invalidValue("persona", "persona: there is no such persona.");
+  const { folder } = live.config.personas;
+  const source = await textOf(persona, folder);
+  const tools = { clock, media, providers, configured: live.config.providers };
+  const places = source && (await placesOf(persona, source, folder));
+  return { object: "persona.render", ...(await renderCall(tools, { ...question, persona, places }, signal)) };
+}
+
+export const personaRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/personas",
+      ({ services, query: { tag, name, after, limit } }) => {
+        const found = services.personas
+          .list()
+          .filter(
+            ({ id, tags = [] }) =>
+              (tag === undefined || tags.includes(tag)) && (name === undefined || id.includes(name)),
+          );
+        return pageOf(
+          found.map((persona) => summaryJson(services, persona)),
+          after,
+          limit,
+        );
+      },
+      adminOperation({
+        operationId: "adminListPersonas",
+        summary: "Personas that are served, by their ids, a page at a time",
+        query: queryOf({ tag: text(), name: text("A part of the id."), ...pageParameters(1000, 100) }),
+        response: pageSchema(Summary),
+        errors: [400, 404],
+      }),
+    )
+    .get(
+      "/v1/personas/:namespace/:name",
+      ({ services, params: { namespace, name } }) => detailsJson(services, find(services, `${namespace}/${name}`)),
+      adminOperation({
+        operationId: "adminGetPersona",
+        summary: "One persona, with the text of its file",
+        params: Type.Object({ namespace: Type.String(), name: Type.String() }),
+        response: Details,
+        errors: [404],
+      }),
+    )
+    .post(
+      "/v1/personas/render",
+      ({ services, request, body }) => renderJson(services, body, request.signal),
+      adminOperation({
+        operationId: "adminRenderPersona",
+        summary: "What a call of a persona would send to each of its models, and where each part came from",
+        description: "Nothing is sent, but for media that a provider takes no URLs of, which are fetched as in a call.",
+        body: Render,
+        examples: {
+          question: {
+            summary: "A question",
+            value: { persona: "troupe/guide", request: { messages: [{ role: "user", content: "Hello!" }] } },
+          },
+        },
+        response: Rendered,
+        errors: writing,
+      }),
+    );

@@ -1,0 +1,140 @@
+/** `troupe personas render`: what a call of a persona would send to each of its models, and where each part came from. */
+import { type RenderedCall, type RenderedModel, renderCall } from "../../http/render.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { wireBytes } from "../../lib/http/client.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { printable } from "../../lib/printable.ts";
+import { suggest } from "../../lib/suggest.ts";
+import type { Origin } from "../../personas/origins.ts";
+import { placesOf, textOf } from "../../personas/source.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import { providers } from "../../providers/registry.ts";
+import type { BodyPart } from "../../upstream/body-origins.ts";
+import { MediaFetcher } from "../../upstream/media.ts";
+import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "../context.ts";
+import { loadPersonas } from "../personas.ts";
+import { printJson } from "../print-json.ts";
+import { readInput, readMessages } from "../request-fields.ts";
+import { formatTable } from "../table.ts";
+
+type RenderOptions = {
+  readonly input?: string;
+  readonly messages?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly set?: JsonObject;
+  readonly model?: string;
+  readonly user?: string;
+  readonly stream?: boolean;
+  readonly json?: boolean;
+};
+
+export function renderPersona(context: Context, id: string, options: RenderOptions): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { personas, errors, from } = await loadPersonas(context, config.personas);
+    const persona = personas.find((one) => one.id === id);
+    if (persona === undefined) {
+      printDiagnostics(context.io, errors);
+      const guess = suggest(
+        id,
+        personas.map((one) => one.id),
+      );
+      throw new CommandError(
+        `There is no persona '${id}' in ${from}.${guess === undefined ? "" : ` Did you mean '${guess}'?`}`,
+      );
+    }
+    const { folder } = config.personas;
+    const source = await textOf(persona, folder);
+    const question = {
+      persona,
+      request: await requestOf(context, options),
+      model: options.model,
+      places: source && (await placesOf(persona, source, folder)),
+    };
+    const tools = { clock: systemClock, media: new MediaFetcher(), configured: config.providers, providers };
+    let rendered: RenderedCall;
+    try {
+      rendered = await renderCall(tools, question, new AbortController().signal);
+    } catch (error) {
+      if (error instanceof ApiError) throw new CommandError(`The call would be refused: ${error.message}`);
+      throw error;
+    }
+    if (options.json) printJson(context.io, rendered);
+    else
+      context.io.stdout.write(
+        printable(rendered.models.map((model) => formatModel(model, context.io.cwd)).join("\n\n")),
+      );
+    return rendered.models.some(({ error }) => error !== undefined) ? 1 : 0;
+  });
+}
+
+async function requestOf({ io }: Context, options: RenderOptions): Promise<JsonObject> {
+  const { input, messages, variables, user, stream, set } = options;
+  const given = messages === undefined ? {} : readMessages(io, messages);
+  const said = input === undefined ? (messages === undefined ? "Hello!" : undefined) : await readInput(io, input);
+  const earlier = (given["messages"] ?? []) as unknown[];
+  return {
+    ...given,
+    ...set,
+    messages: said === undefined ? earlier : [...earlier, { role: "user", content: said }],
+    ...(variables && { variables: { ...(given["variables"] as object | undefined), ...variables } }),
+    ...(user !== undefined && { user }),
+    ...(stream && { stream }),
+  };
+}
+
+const uses = {
+  first: "the call goes here",
+  fallback: "where those before it fail",
+  unavailable: "its provider is not set up",
+};
+
+function formatModel({ model, use, request, parts, error }: RenderedModel, cwd: string): string {
+  const isUnavailable = use === "unavailable";
+  const more =
+    request && isUnavailable
+      ? "; it would be sent"
+      : request || error || isUnavailable
+        ? ""
+        : "; this program answers itself";
+  const title = `# ${model}: ${uses[use]}${more}\n`;
+  if (error !== undefined) return `${title}\nerror: ${error.message}\n`;
+  if (request === null) return title;
+  const [head] = wireBytes(request).toString().split("\r\n\r\n", 1);
+  const lines = head!.replaceAll("\r\n", "\n").replace(/^(\S+) \S+/, `$1 ${request.url}`);
+  return `${title}\n${lines}\n\n${request.body}\n\n${formatTable(
+    ["part", "value", "from"],
+    parts.flatMap((part) => rowsOf(part, cwd)),
+  )}`;
+}
+
+function rowsOf({ path, value, origins, segments }: BodyPart, cwd: string): string[][] {
+  const from = (origin: Origin) => formatOrigin(origin, cwd);
+  if (segments === undefined) return [[path, shown(value), origins.map(from).join(" + ")]];
+  return segments.map(({ text, origin }, at) => [at === 0 ? path : "", shown(text), from(origin)]);
+}
+
+const maxShown = 48;
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length <= maxShown ? text : `${text.slice(0, maxShown - 1)}…`;
+}
+
+/** Files of the current folder are named from there. */
+function formatOrigin({ kind, field, file, line, column, capped }: Origin, cwd: string): string {
+  const name = file?.startsWith(`${cwd}/`) ? file.slice(cwd.length + 1) : file;
+  const place = name === undefined ? "" : `${name}:${line}:${column} `;
+  const what = capped === undefined ? "" : `, which lowers ${JSON.stringify(capped)}`;
+  switch (kind) {
+    case "provider":
+      return "the provider's rule";
+    case "caller":
+      return `the request's ${field}`;
+    case "variable":
+      return file === undefined ? `the request's ${field}` : `${place}${field}`;
+    case "model":
+      return field === undefined ? "--model" : `${place}${field}`;
+    default:
+      return `${place}${field ?? kind}${what}`;
+  }
+}

@@ -1,0 +1,150 @@
+/** Renders a persona's call: the request that each of its models would be sent, and where each part of it came from. */
+import type { ProviderConfig } from "../config/config.ts";
+import type { Clock } from "../lib/clock.ts";
+import { type JsonObject, parseJson } from "../lib/json/json.ts";
+import { type ComposedRequest, compose } from "../personas/compose.ts";
+import { type Origin, originsOf, type Part, type PersonaPlaces } from "../personas/origins.ts";
+import type { Persona } from "../personas/persona.ts";
+import { chat } from "../protocols/chat/chat.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import type { Source } from "../protocols/source.ts";
+import type { Provider } from "../providers/provider.ts";
+import { Accounts, usualConfig } from "../upstream/accounts.ts";
+import { type BodyPart, bodyOrigins } from "../upstream/body-origins.ts";
+import type { CallTools } from "../upstream/call.ts";
+import { renderRequest } from "../upstream/render.ts";
+import { targetOf } from "./orchestrator.ts";
+
+export type RenderTools = Pick<CallTools, "media"> & {
+  readonly clock: Clock;
+  readonly configured: readonly ProviderConfig[];
+  readonly providers: readonly Provider[];
+};
+
+export type RenderQuestion = {
+  readonly persona: Persona;
+  /** A chat completion without `model`. */
+  readonly request: JsonObject;
+  /** `<provider>/<model>` in place of the persona's list. */
+  readonly model?: string | undefined;
+  /** Absent where the persona's files are not at hand. */
+  readonly places?: PersonaPlaces | undefined;
+};
+
+export type RenderedModel = {
+  /** `<provider>/<model>` */
+  readonly model: string;
+  /** `first`: the call goes there; `fallback`: where those before it fail; `unavailable`: its provider is not set up, so that it is passed over. */
+  readonly use: "first" | "fallback" | "unavailable";
+  readonly origin: Origin;
+  /** Null where this program answers itself, where an error keeps it from being sent, and for an unavailable provider that has no usual address. */
+  readonly request: {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: string;
+  } | null;
+  readonly parts: readonly BodyPart[];
+  readonly error?: { readonly code: string; readonly param: string; readonly message: string };
+};
+
+export type RenderedCall = {
+  readonly persona: string;
+  /** The request in the inner form, before a provider encodes it. */
+  readonly composed: ComposedRequest;
+  readonly parts: readonly Part[];
+  readonly models: readonly RenderedModel[];
+};
+
+/** @throws ApiError for what the call would be refused for */
+export async function renderCall(
+  tools: RenderTools,
+  { persona, request, model, places }: RenderQuestion,
+  signal: AbortSignal,
+): Promise<RenderedCall> {
+  const parsed = { ...request, model: persona.id };
+  const source: Source = { body: JSON.stringify(parsed), parsed };
+  const call = chat.parse(source, { request: { headers: new Headers() }, path: "", query: new URLSearchParams() });
+  if (call.request.previous_response_id != null)
+    throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not rendered.");
+  const { store: _, ...composed } = compose(persona, call.request);
+  const parts = originsOf(persona, call.request, composed, places);
+  const accounts = new Accounts(tools.configured, tools.providers);
+  const media = once(tools.media);
+  const models: RenderedModel[] = [];
+  for (const [at, id] of (model === undefined ? persona.targets : [model]).entries()) {
+    const isSetUp = accounts.find(parseModelId(id)?.namespace ?? "") !== undefined;
+    const origin: Origin = {
+      kind: "model",
+      ...(model === undefined && { field: `model[${at}]`, ...places?.locate(["model", at]) }),
+    };
+    const isFirst = !models.some(({ use }) => use !== "unavailable");
+    const use = !isSetUp ? "unavailable" : isFirst ? "first" : "fallback";
+    const known = isSetUp ? accounts : withUsual(tools, id);
+    const rendered = { model: id, use, origin } as const;
+    if (known === undefined) {
+      models.push({ ...rendered, request: null, parts: [] });
+      continue;
+    }
+    try {
+      models.push({
+        ...rendered,
+        ...(await renderModel({ ...tools, media }, known, rendered, composed, parts, source, signal)),
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const { code, param, message } = error;
+      models.push({ ...rendered, request: null, parts: [], error: { code, param, message } });
+    }
+  }
+  return { persona: persona.id, composed, parts, models };
+}
+
+async function renderModel(
+  tools: Pick<CallTools, "media"> & { readonly clock: Clock },
+  accounts: Accounts,
+  { model, origin }: Pick<RenderedModel, "model" | "origin">,
+  composed: ComposedRequest,
+  parts: readonly Part[],
+  source: Source,
+  signal: AbortSignal,
+): Promise<Pick<RenderedModel, "request" | "parts">> {
+  const target = targetOf(accounts, model, composed, source);
+  const rendered = await renderRequest(tools, target, signal);
+  if (rendered === undefined) return { request: null, parts: [] };
+  const body = new TextDecoder().decode(rendered.body);
+  const encode = async (changed: ComposedRequest) => {
+    try {
+      // Without the source: a changed part must not be copied from there.
+      const other = await renderRequest(tools, targetOf(accounts, model, changed), signal);
+      return parseJson(new TextDecoder().decode(other!.body));
+    } catch (error) {
+      if (error instanceof ApiError) return undefined;
+      throw error;
+    }
+  };
+  const named = { name: target.call.model, origin };
+  return { request: { ...rendered, body }, parts: await bodyOrigins(parseJson(body), composed, parts, named, encode) };
+}
+
+/** Fetches nothing twice. */
+function once(media: CallTools["media"]): CallTools["media"] {
+  const fetched = new Map<string, ReturnType<typeof media.fetch>>();
+  return {
+    fetch(wanted, signal) {
+      const urls = JSON.stringify(wanted.map(({ url }) => url));
+      const found = fetched.get(urls) ?? media.fetch(wanted, signal);
+      fetched.set(urls, found);
+      return found;
+    },
+  };
+}
+
+/** With a provider that is not set up as it would be by its key alone; undefined where it has no usual address. */
+function withUsual({ configured, providers }: RenderTools, model: string): Accounts | undefined {
+  const name = parseModelId(model)?.namespace;
+  const provider = providers.find((one) => one.name === name);
+  const usual = provider && usualConfig(provider);
+  return usual && new Accounts([...configured, usual], providers);
+}

@@ -1,0 +1,77 @@
+/** The text of a persona that is served, and the places of its parts in its files. */
+import { join } from "node:path";
+import { YamlSource } from "../lib/yaml/yaml.ts";
+import { builtinFiles } from "./builtin.ts";
+import { type Expanded, expandIncludes, originOf, positionIn, positionInYaml } from "./includes.ts";
+import type { FilePlace, PersonaPlaces } from "./origins.ts";
+import { PartialReader } from "./partial-reader.ts";
+import { draftPersona, type Persona, sourceOf } from "./persona.ts";
+import type { PersonaFileValue } from "./schema.ts";
+import { findMarks } from "./template.ts";
+
+export type PersonaText = { readonly file: string; readonly text: string };
+
+/** @returns the text that a persona was made of; undefined where nothing was read */
+export async function textOf(persona: Persona, folder: string): Promise<PersonaText | undefined> {
+  const { id } = persona;
+  const text = sourceOf(persona);
+  const compiled = Object.hasOwn(builtinFiles, id) ? builtinFiles[id] : undefined;
+  if (compiled !== undefined && (text ?? compiled) === compiled) {
+    const parsed = draftPersona(compiled, "", id);
+    const made = "errors" in parsed ? parsed : parsed.resolve(new PartialReader(folder));
+    if ("persona" in made && made.persona.version === persona.version)
+      return { file: `personas/${id}.yaml`, text: compiled };
+  }
+  if (text === undefined) return undefined;
+  const short = join(folder, `${id}.yml`);
+  return { file: (await Bun.file(short).exists()) ? short : join(folder, `${id}.yaml`), text };
+}
+
+/**
+ * Finds the parts of a persona in its files.
+ * @returns undefined where a file that it includes has changed since
+ */
+export async function placesOf(
+  persona: Persona,
+  { file, text }: PersonaText,
+  folder: string,
+): Promise<PersonaPlaces | undefined> {
+  const draft = draftPersona(text, file, persona.id);
+  if ("errors" in draft) return undefined;
+  const partials = new PartialReader(folder);
+  let made = draft.resolve(partials);
+  while ("missing" in made) {
+    await partials.load(made.missing);
+    made = draft.resolve(partials);
+  }
+  if (!("persona" in made) || made.persona.version !== persona.version) return undefined;
+  const source = new YamlSource(text, file);
+  const { system, system_file: systemFile = "" } = source.value as PersonaFileValue;
+  const own = system === undefined ? { systemFile } : { text: system };
+  const expanded = expandIncludes(`${persona.id}.yaml`, own, partials);
+  const inOwn = (index: number) => placeBehindMark({ file, text }, source, system ?? "", index);
+  return {
+    locate(path) {
+      // A list of one may be written without one.
+      const [name] = path;
+      const isList = Array.isArray((source.value as Record<string, unknown>)[name!]);
+      return { file, ...source.locate(typeof path[1] === "number" && !isList ? [name!] : path) };
+    },
+    system: { text: expanded.text, starts: expanded.pieces.map(({ start }) => start), placeAt },
+  };
+
+  function placeAt(offset: number): FilePlace {
+    const { path, index } = originOf(expanded as Pick<Expanded, "pieces">, offset);
+    if (path === undefined) return inOwn(index);
+    const partial = partials.find(path)!;
+    return { file: partials.nameOf(path), ...positionIn("text" in partial ? partial.text : "", index) };
+  }
+}
+
+/** The place in a YAML file of what stands at the beginning of a text there, or right behind one of its marks. */
+function placeBehindMark({ file, text }: PersonaText, source: YamlSource, value: string, index: number): FilePlace {
+  const start = source.locate(["system"]);
+  const mark = findMarks(value.slice(0, index)).at(-1);
+  const place = mark && positionInYaml(text, start, value, mark.index);
+  return place ? { file, line: place.line, column: place.column + index - mark.index } : { file, ...start };
+}

@@ -1,0 +1,77 @@
+/** Shows what a call would send: the call is made as any other is, up to the transport, which keeps the request. */
+import type { Clock } from "../lib/clock.ts";
+import type { HttpRequest, Transport } from "../lib/http/client.ts";
+import { type CallOptions, type CallTools, callUpstream } from "./call.ts";
+import { Upstream } from "./client.ts";
+import type { CallObserver } from "./observer.ts";
+import type { Target } from "./target.ts";
+
+/** A request whose body is at hand. */
+export type RenderedRequest = Omit<HttpRequest, "body"> & { readonly body: Uint8Array };
+
+/**
+ * @param media fetches what this upstream takes no URLs of, as in a call
+ * @returns the request as it would go out, with `***` for each secret; undefined where this program answers itself
+ * @throws ApiError for what the provider can't do
+ */
+export async function renderRequest(
+  tools: Pick<CallTools, "media"> & { readonly clock: Clock },
+  target: Target,
+  signal: AbortSignal,
+): Promise<RenderedRequest | undefined> {
+  if (target.provider.kind === "local") return undefined;
+  const transport = new KeepingTransport();
+  const masked = { ...target, credentials: target.credentials.masked() };
+  const kept = { upstream: new Upstream(tools.clock, transport), media: tools.media };
+  try {
+    await callUpstream(kept, masked, { ...withoutAnswer, signal });
+  } catch (error) {
+    if (transport.request === undefined) throw error;
+  }
+  const { body = "", ...head } = transport.request!;
+  const pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : (body as Iterable<string>);
+  return { ...head, body: Buffer.concat([...pieces].map((piece) => Buffer.from(piece as string))) };
+}
+
+/** Sends nothing. */
+class KeepingTransport implements Transport {
+  request: HttpRequest | undefined;
+
+  send(request: HttpRequest): never {
+    this.request = request;
+    throw new Error("this request is only shown");
+  }
+
+  close(): void {}
+}
+
+const nothing = () => {};
+
+const observer: CallObserver = {
+  begin: () => undefined,
+  sent: nothing,
+  answered: nothing,
+  firstFragment: nothing,
+  body: nothing,
+  costOf: () => undefined,
+  completed: () => undefined,
+  upstreamFailed: nothing,
+  wantsText: false,
+  passedText: nothing,
+  faulted: nothing,
+  abandoned: nothing,
+  failed: nothing,
+};
+
+const unanswered = (): never => {
+  throw new Error("nothing was answered");
+};
+
+const withoutAnswer: Omit<CallOptions, "signal"> = {
+  form: { thinkingRequested: false, choices: 1 },
+  answerId: "",
+  encoder: unanswered,
+  completion: unanswered,
+  renderFault: unanswered,
+  observer,
+};
