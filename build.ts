@@ -23,7 +23,10 @@ export type BuildOptions = {
 const folder = import.meta.dir;
 
 /** What the executable begins with, and the threads that it starts. */
-const entryPoints = ["src/main.ts", "src/usage/token-worker.ts", "src/store/sqlite/checkpoint-worker.ts"];
+const entryPoints = [
+  ...["src/main.ts", "src/usage/token-worker.ts", "src/store/sqlite/checkpoint-worker.ts"],
+  "src/store/sqlite/knowledge/worker.ts",
+];
 
 /** @throws when the compiler finds fault */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
@@ -50,6 +53,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     // Entry points lie as they do in `src`, and what they share beside the first one.
     ...bake("TROUPE_TOKEN_WORKER", "./usage/token-worker.js"),
     ...bake("TROUPE_CHECKPOINT_WORKER", "./store/sqlite/checkpoint-worker.js"),
+    ...bake("TROUPE_KNOWLEDGE_WORKER", "./store/sqlite/knowledge/worker.js"),
     ...bake("TROUPE_PERSONAS", builtinValues()),
   ];
   const path = resolve(folder, outfile);

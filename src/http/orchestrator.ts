@@ -1,6 +1,7 @@
 /** The orchestrator surface: personas called as models. Errors never name the provider behind a persona. */
 
 import { type ComposedRequest, changedFields, compose } from "../personas/compose.ts";
+import type { Additions } from "../personas/knowledge/additions.ts";
 import type { Persona } from "../personas/persona.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -10,8 +11,9 @@ import type { Accounts } from "../upstream/accounts.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
-import type { Surface } from "./call/surface.ts";
+import type { Plan, Surface } from "./call/surface.ts";
 import { variantFor } from "./call/variant.ts";
+import { findAdditions } from "./knowledge.ts";
 import { findPersona } from "./models.ts";
 import type { Services } from "./services.ts";
 
@@ -23,18 +25,12 @@ export const orchestrator: Surface = {
     if (found === undefined) throw ApiError.modelNotFound(request.model);
     const chosen = found.variants && variantFor(found, found.variants, caller, request);
     const persona = chosen?.persona ?? found;
-    // A persona's conversations are stored here only, never upstream.
-    const { store, ...composed } = compose(persona, request);
-    return {
-      targets: targetsOf(services, persona, composed, source),
-      store: store === true,
-      upstreamMayHold: false,
-      ...(persona.mcp !== undefined && {
-        mcp: { grants: persona.mcp, bounds: { ...services.live.config.mcp, ...persona.mcpLimits } },
-      }),
-      change: () => changeOf(persona, request, composed),
-      ...(chosen && { variant: { name: chosen.name, persona: found.id } }),
-    };
+    const variant = chosen && { name: chosen.name, persona: found.id };
+    if (persona.knowledge === undefined && persona.lorebook === undefined)
+      return planFor(services, persona, request, source, variant);
+    const adding = findAdditions(services.knowledge, persona, request, source);
+    if (!(adding instanceof Promise)) return planFor(services, persona, request, source, variant, adding);
+    return adding.then((additions) => planFor(services, persona, request, source, variant, additions));
   },
   upstreamErrorAnswer(error) {
     throw mapUpstreamError(error);
@@ -46,10 +42,34 @@ export const orchestrator: Surface = {
   },
 };
 
-function changeOf(persona: Persona, request: ChatRequest, composed: ComposedRequest) {
+function planFor(
+  services: Services,
+  persona: Persona,
+  request: ChatRequest,
+  source: Source,
+  variant: Plan["variant"] | undefined,
+  additions?: Additions,
+): Plan {
+  // A persona's conversations are stored here only, never upstream.
+  const { store, ...composed } = compose(persona, request, additions);
+  return {
+    targets: targetsOf(services, persona, composed, source),
+    store: store === true,
+    upstreamMayHold: false,
+    ...(persona.mcp !== undefined && {
+      mcp: { grants: persona.mcp, bounds: { ...services.live.config.mcp, ...persona.mcpLimits } },
+    }),
+    ...(additions !== undefined && { additions }),
+    change: () => changeOf(persona, request, composed, additions),
+    ...(variant !== undefined && { variant }),
+  };
+}
+
+function changeOf(persona: Persona, request: ChatRequest, composed: ComposedRequest, additions?: Additions) {
   const [system] = composed.messages;
   const fields = { ...changedFields(request, composed), store: false };
-  return { before: [...(system === undefined ? [] : [system]), ...persona.examples], fields };
+  const before = [...(system === undefined ? [] : [system]), ...persona.examples];
+  return { before, fields, ...(additions !== undefined && { within: additions.within }) };
 }
 
 /** The persona's models whose provider is set up, in its order of preference. */

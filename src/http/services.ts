@@ -29,6 +29,7 @@ import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
+import type { PersonaKnowledge } from "./knowledge.ts";
 import type { HttpMetrics } from "./metrics.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
@@ -74,6 +75,7 @@ export type Services = {
   personaErrors(): number;
   /** Reads their folder again now. */
   rereadPersonas(): Promise<void>;
+  readonly knowledge: PersonaKnowledge;
   readonly upstream: Upstream;
   readonly mcp: McpServers;
   /** Accounts for what calls use. */

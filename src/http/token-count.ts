@@ -52,7 +52,7 @@ export async function countTokens(
   const { request } = parsed;
   context.logFields["model"] = truncate(request.model);
   const conversation = await openConversation(services, context, caller, surface.name, request);
-  const plan = surface.plan(services, caller, conversation.whole, source);
+  const plan = await surface.plan(services, caller, conversation.whole, source);
   const [target] = plan.targets;
   if (target === undefined) throw ApiError.modelNotFound(request.model);
   checkNamedModels(caller, target.account.name, "gateway", source, isCounted);

@@ -5,6 +5,7 @@ import { isSameList } from "../lib/same-list.ts";
 import { truncate } from "../lib/truncate.ts";
 import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { type Additions, withInsertions } from "./knowledge/additions.ts";
 import type { Persona } from "./persona.ts";
 import { applySampling, samplingFields } from "./sampling.ts";
 import { fillTemplate } from "./template.ts";
@@ -24,11 +25,14 @@ const maxMetadata = 16;
  * The caller's fields win over the persona's, but for three things: the system text stands first on every turn, limits
  * hold, and the persona's stops and tools stay.
  * @param request as it was parsed; values for the persona's variables are in `variables` or `extra_body.variables`
+ * @param additions of its knowledge and lorebook, for this request
  * @throws ApiError invalid_value or missing_field, naming the variable, tool or field
  */
-export function compose(persona: Persona, request: ChatRequest): ComposedRequest {
+export function compose(persona: Persona, request: ChatRequest, additions?: Additions): ComposedRequest {
   const { model: _, variables, ...asked } = lifted(request);
-  const system = fillTemplate(persona.system, fillIn(persona.variables, variables));
+  const own = fillTemplate(persona.system, fillIn(persona.variables, variables));
+  const system = additions === undefined ? own : [...additions.before, own, ...additions.after].join("\n\n");
+  const messages = additions === undefined ? asked.messages : withInsertions(asked.messages, additions.within);
   const stop = [...new Set([persona.stop, asked.stop ?? []].flat())].slice(0, maxStops);
   const tools = joinTools(persona, asked);
   const metadata = joinMetadata(persona.metadata, asked.metadata);
@@ -38,7 +42,7 @@ export function compose(persona: Persona, request: ChatRequest): ComposedRequest
     ...unsaid(persona.options, asked),
     ...asked,
     ...applySampling(asked, persona.defaults, persona.limits),
-    messages: arrange({ role: "system", content: system }, persona.examples, asked.messages),
+    messages: arrange({ role: "system", content: system }, persona.examples, messages),
     ...(stop.length > 0 && { stop }),
     ...(tools.length > 0 && { tools }),
     ...(metadata !== undefined && { metadata }),
@@ -46,6 +50,10 @@ export function compose(persona: Persona, request: ChatRequest): ComposedRequest
     ...(responseFormat !== undefined && { response_format: responseFormat }),
   };
 }
+
+/** The values of a persona's variables in a request. @throws ApiError as `compose` does */
+export const valuesIn = (persona: Persona, request: ChatRequest): Map<string, string> =>
+  fillIn(persona.variables, lifted(request).variables);
 
 /**
  * @param composed of that request

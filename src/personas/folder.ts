@@ -69,6 +69,8 @@ type FolderOptions = {
   readonly clock?: Clock;
   /** Called when something changed, errors included; for the log. */
   readonly onReload?: (result: ReloadResult) => void;
+  /** Called after every reading, also where no persona changed: files beside them may have. */
+  readonly onRead?: (personas: readonly Persona[]) => void;
 };
 
 /**
@@ -153,6 +155,7 @@ export class PersonaFolder {
     this.#errors = errors;
     if (moved) this.#options.personas.replace(result.personas);
     if (news) this.#options.onReload?.(result);
+    this.#options.onRead?.(result.personas);
     return result;
   }
 }
@@ -206,13 +209,19 @@ class Reader {
     const problem = nameProblem(namespace);
     if (problem !== undefined) return this.#report(folder, `This can't name a namespace, which ${problem}`);
     for (const { name, path, kind } of await this.#list(folder, `${namespace}/`)) {
-      if (kind === "folder" && !name.startsWith("_"))
+      if (kind === "folder" && !name.startsWith("_") && (await this.#holdsPersonas(path)))
         this.#report(path, "This is not read: a namespace holds files only");
       if (kind === "folder" || !extension.test(name)) continue;
       const id = `${namespace}/${name.replace(extension, "")}`;
       if (kind === "file") paths.set(id, [...(paths.get(id) ?? []), path]);
       else this.#report(path, kind === "missing" ? "This is a link to nothing" : "This is no regular file", id);
     }
+  }
+
+  /** False for a folder of what personas know. */
+  async #holdsPersonas(folder: string): Promise<boolean> {
+    const names = await readdir(folder).catch(() => []);
+    return names.some((name) => extension.test(name) && !ignored.test(name));
   }
 
   /** @param below what the ids of its personas begin with */

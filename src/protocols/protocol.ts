@@ -6,6 +6,7 @@ import type { JsonObject } from "../lib/json/json.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message } from "./chat/schema.ts";
 import type { ApiError } from "./errors.ts";
+import type { Insertion } from "./insertion.ts";
 import type { Source } from "./source.ts";
 
 /** An error as clients see it. An upstream's own may hold more than this. */
@@ -51,6 +52,8 @@ export type NativeChange = {
   readonly model: string;
   /** A persona's system text and examples, in the inner form: they go before the caller's turns, the system text first of all. */
   readonly before: readonly Message[];
+  /** Texts that stand first in messages of the user. Absent: none. */
+  readonly within?: readonly Insertion[];
   /**
    * Turns that the request continues and the upstream does not hold, in the format's own form: they go between these and the
    * caller's, and in place of what names them. Absent: there are none.

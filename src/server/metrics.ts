@@ -1,4 +1,5 @@
 /** Registers the metrics of a server's parts that are read when somebody scrapes: the table of each, and what it is read from. */
+import { knowledgeSizes } from "../http/knowledge.ts";
 import { servicesMetrics } from "../http/metrics.ts";
 import type { Services } from "../http/services.ts";
 import { idempotencyMetrics, liveMetrics } from "../idempotency/metrics.ts";
@@ -18,6 +19,7 @@ export type SampledParts = {
 export async function sampleServices(services: Services, { sweeper, coordination }: SampledParts): Promise<void> {
   const { metrics, store, budgets, ledger, idempotency, storedLimits, comparison } = services;
   metrics.sample(servicesMetrics, services);
+  metrics.sample(knowledgeSizes, services.knowledge);
   metrics.sample(budgetMetrics, budgets);
   metrics.sample(ledgerMetrics, ledger);
   metrics.sample(idempotencyMetrics, idempotency);

@@ -9,6 +9,7 @@ import { Conversations, type UpstreamState } from "../conversations/conversation
 import { ReplayMemory } from "../conversations/thinking-state.ts";
 import { BackgroundAnswers } from "../http/background.ts";
 import { BodyMemory, defaultBodyMemory } from "../http/body-memory.ts";
+import { PersonaKnowledge } from "../http/knowledge.ts";
 import { declareHttpMetrics } from "../http/metrics.ts";
 import type { Live, Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
@@ -32,6 +33,7 @@ import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
 import { openRedisStreams } from "../store/redis/live-streams.ts";
 import { openRedisWindows } from "../store/redis/windows.ts";
+import { openKnowledgeIndex } from "../store/sqlite/knowledge/thread.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
@@ -112,7 +114,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await keys.load();
   const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
   const personas = new Personas();
-  const folder = openPersonas(config.personas, personas, options);
+  const index = own(openKnowledgeIndex(config.data));
+  const knowledge = new PersonaKnowledge({ index, folder: config.personas.folder, clock, log, metrics });
+  const folder = openPersonas(config.personas, personas, knowledge, options);
   opened.defer(() => folder.close());
   const ownBodyMemory = defaultBodyMemory(config.workers);
   const current = () => services.live.config;
@@ -190,6 +194,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     loading: undefined,
     personaErrors: () => folder.lastErrors.length,
     rereadPersonas: async () => void (await folder.rescan()),
+    knowledge,
     upstream,
     mcp,
     usage,
@@ -257,6 +262,7 @@ async function forgetUpstream({ live, upstream, log }: Services, { account: name
 function openPersonas(
   { folder, isNamed }: Config["personas"],
   personas: Personas,
+  knowledge: PersonaKnowledge,
   { clock, log }: ServiceOptions,
 ): PersonaFolder {
   let saysHidden = true;
@@ -266,6 +272,7 @@ function openPersonas(
     personas,
     clock,
     ...(!isNamed && { otherwise: builtinPersonas() }),
+    onRead: (all) => void knowledge.update(all),
     onReload: ({ added, changed, removed, errors, areOwn }) => {
       for (const diagnostic of errors)
         log.error("a persona is invalid; its last good version stays", { at: formatDiagnostic(diagnostic) });

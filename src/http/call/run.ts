@@ -17,6 +17,7 @@ import { chatBounds, isHeldToBudgets } from "../bounds.ts";
 import { attemptAt, CallRecorder, nextAttempt, type Remember } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
 import { type Conversation, openConversation, type Shown } from "../conversation.ts";
+import { loggedAdditions, sourcesOf } from "../knowledge.ts";
 import { checkNamedModels, namedUpstream } from "../named.ts";
 import type { Services } from "../services.ts";
 import { describeFailure, inOwnPlaces, ownPlaces } from "./errors.ts";
@@ -125,12 +126,13 @@ function callUpstream(
   // Bound, as a closure from here would hold the request until the answer is there.
   const onSent = isSentOnce ? context.forgetBody.bind(context) : undefined;
   const inputBytes = parsedBytes(source);
+  const metadata = plan.additions && sourcesOf(plan.additions);
   const isHeld = isHeldToBudgets(services, context, caller);
   const optionsFor = (target: Target, turn?: Turn): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
     const showsCost = request.usage?.include === true;
-    const form = { thinkingRequested, choices: call.request.n ?? 1, showsCost };
+    const form = { thinkingRequested, choices: call.request.n ?? 1, showsCost, metadata };
     const native = turn === undefined ? nativeCall(scope, plan, conversation, target) : undefined;
     if (native === undefined) refuseNativeOnly(asked, target);
     const passing = native && { isHeld: plan.upstreamMayHold };
@@ -223,7 +225,9 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const { stored } = writer.protocol;
   const shown = stored && shownBy(scope, stored);
   const conversation = await openConversation(services, context, caller, surface.name, call.request, shown);
-  const plan = surface.plan(services, caller, conversation.whole, source);
+  const planning = surface.plan(services, caller, conversation.whole, source);
+  const plan = planning instanceof Promise ? await planning : planning;
+  if (plan.additions !== undefined) Object.assign(context.logFields, loggedAdditions(plan.additions));
   if (plan.variant !== undefined) noteVariant(context, plan.variant);
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
   const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);

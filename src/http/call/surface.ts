@@ -2,6 +2,7 @@
 import type { Caller } from "../../auth/keys.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import type { Grants } from "../../mcp/grants.ts";
+import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { ApiError, UpstreamFault } from "../../protocols/errors.ts";
 import type { ErrorFields, NativeChange, Protocol } from "../../protocols/protocol.ts";
@@ -22,11 +23,13 @@ export type Plan = {
   readonly variant?: AttemptVariant;
   /** The tools that are called here while the model answers, and their bounds. Absent: none. */
   readonly mcp?: Grants;
+  /** What a persona's knowledge and lorebook add. Absent: nothing. */
+  readonly additions?: Additions;
   /** Returns a persona's changes of the request, for upstreams that get the client's own body. Absent: nothing. */
   readonly change?: () => PersonaChange;
 };
 
-export type PersonaChange = Pick<NativeChange, "before" | "fields">;
+export type PersonaChange = Pick<NativeChange, "before" | "fields" | "within">;
 
 /** The differences between the two surfaces. */
 export interface Surface {
@@ -38,7 +41,7 @@ export interface Surface {
    * @param source the request as it was sent
    * @throws ApiError
    */
-  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
+  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan | Promise<Plan>;
   /** Maps an upstream's error to the answer for this surface's callers. @throws ApiError in its place */
   upstreamErrorAnswer(error: UpstreamError, protocol: Protocol, requestId: string): WholeAnswer;
   /** Maps an error of the call itself, such as a timeout, for this surface's callers. */

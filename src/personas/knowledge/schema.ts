@@ -100,6 +100,7 @@ export type Knowledge = {
 
 export type LorebookEntry = {
   readonly name?: string;
+  /** In lower case, where case does not count. */
   readonly keys: readonly string[];
   readonly secondaryKeys: readonly string[];
   readonly content: Template;
@@ -145,10 +146,11 @@ export function toLorebook(field: Static<typeof LorebookField>): Lorebook | unde
 function toEntry(entry: Static<typeof LorebookEntry>): LorebookEntry {
   const { name, keys = [], secondary_keys = [], content, constant = false, case_sensitive = false } = entry;
   const { order = 100, priority = order, position, depth } = entry;
+  const asScanned = (key: string) => (case_sensitive ? key : key.toLowerCase());
   return {
     ...(name !== undefined && { name }),
-    keys,
-    secondaryKeys: secondary_keys,
+    keys: keys.map(asScanned),
+    secondaryKeys: secondary_keys.map(asScanned),
     content: parseTemplate(content.trim()),
     constant,
     caseSensitive: case_sensitive,

@@ -15,6 +15,7 @@ import {
 import { snakeCase } from "../../lib/snake-case.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { doneData } from "../chat/stream.ts";
+import { putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
@@ -26,7 +27,7 @@ import type { Framing } from "./stream.ts";
 
 /** @returns the body itself where nothing changes; undefined where the change has no words in this format */
 export function patchGenerateContent(body: JsonObject, change: NativeChange): JsonObject | undefined {
-  const { before, fields, members = {}, model } = change;
+  const { before, within = [], fields, members = {}, model } = change;
   const patch = new Patch(body);
   if ("variables" in body) patch.set("variables", undefined);
   if (body["model"] !== undefined) patch.set("model", `models/${model}`);
@@ -36,7 +37,9 @@ export function patchGenerateContent(body: JsonObject, change: NativeChange): Js
   if (said === undefined) return undefined;
   patch.instruct(said.system);
   const given = patch.get("contents");
-  const contents = withoutForeignSeals(given === undefined ? [] : listed(given), needsSignature(model));
+  const own = withoutForeignSeals(given === undefined ? [] : listed(given), needsSignature(model));
+  const contents = putInsertions(own, within, isOfUser, preceded);
+  if (contents === undefined) return undefined;
   const examples = said.examples.map(({ role, content }) => ({
     role: role === "user" ? "user" : "model",
     parts: [{ text: content }],
@@ -44,6 +47,20 @@ export function patchGenerateContent(body: JsonObject, change: NativeChange): Js
   if (examples.length > 0) patch.set("contents", derive(contents, [...examples, ...contents]));
   else if (contents !== given && !(contents.length === 1 && contents[0] === given)) patch.set("contents", contents);
   return patch.body;
+}
+
+const isResult = (part: unknown): boolean =>
+  isObject(part) && (part["functionResponse"] ?? part["function_response"]) != null;
+
+/** Results of functions alone are no message of the user. */
+function isOfUser({ role, parts }: JsonObject): boolean {
+  return (role ?? "user") === "user" && parts != null && listed(parts).some((part) => !isResult(part));
+}
+
+function preceded(content: JsonObject, text: string): JsonObject {
+  const parts = listed(content["parts"]);
+  const at = parts.findIndex((part) => !isResult(part));
+  return derive(content, { ...content, parts: [...parts.slice(0, at), { text }, ...parts.slice(at)] });
 }
 
 /** A prompt to be counted: contents alone, or a whole request. */

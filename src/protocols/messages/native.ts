@@ -15,6 +15,7 @@ import {
 import type { SseEvent } from "../../lib/sse.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { eventType } from "../event-type.ts";
+import { putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
@@ -25,7 +26,7 @@ import { sealedBlocks } from "./thinking.ts";
 /** @returns undefined where the change has no words in this format */
 export function patchMessages(
   body: JsonObject,
-  { model, before, fields, members }: NativeChange,
+  { model, before, within = [], fields, members }: NativeChange,
 ): JsonObject | undefined {
   // A thread is kept by the provider.
   if (fields["store"] === false && body["thread"] != null) return undefined;
@@ -35,10 +36,27 @@ export function patchMessages(
   if ("variables" in next) delete next["variables"];
   if (!patchMembers(next, fields, members)) return undefined;
   putSystem(next, said.system, fields["system_cache_control"]);
-  const turns = withoutForeignSeals(listOf(body["messages"]));
+  const turns = putInsertions(withoutForeignSeals(listOf(body["messages"])), within, isOfUser, preceded);
+  if (turns === undefined) return undefined;
   if (said.examples.length > 0) next["messages"] = derive(turns, [...said.examples, ...turns]);
   else if (turns !== body["messages"]) next["messages"] = turns;
   return next;
+}
+
+const isResult = (block: unknown): boolean => isObject(block) && block["type"] === "tool_result";
+
+/** Results of tools alone are no message of the user. */
+function isOfUser({ role, content }: JsonObject): boolean {
+  return role === "user" && (typeof content === "string" || listOf(content).some((block) => !isResult(block)));
+}
+
+/** Results of tools have to stand first: https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use */
+function preceded(turn: JsonObject, text: string): JsonObject {
+  const { content } = turn;
+  if (typeof content === "string") return derive(turn, { ...turn, content: `${text}\n\n${content}` });
+  const blocks = listOf(content);
+  const at = blocks.findIndex((block) => !isResult(block));
+  return derive(turn, { ...turn, content: [...blocks.slice(0, at), { type: "text", text }, ...blocks.slice(at)] });
 }
 
 /** A prompt to be counted, which takes nothing that shapes the answer alone. */

@@ -10,6 +10,7 @@ import { textIn } from "../chat/texts.ts";
 import { calledIn } from "../chat/tools.ts";
 import { InvalidAnswer } from "../errors.ts";
 import { eventType } from "../event-type.ts";
+import { type Insertion, putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
 import { errorMembers, inBothForms, responseError } from "./errors.ts";
@@ -82,14 +83,15 @@ function envelopeIn(data = "", envelope: Envelope): Envelope {
 /** @returns undefined where the change can't be said in this format */
 export function patchedBody(
   body: JsonObject,
-  { model, before, earlier, fields }: NativeChange,
+  { model, before, within = [], earlier, fields }: NativeChange,
 ): JsonObject | undefined {
   const changes = changesOf(body, fields);
   if (changes === undefined || isKeptHereAlone(body, changes)) return undefined;
   if (earlier !== undefined && listOf(body["tools"]).some(isRenamedTool)) return undefined;
   const patched: JsonObject = { ...body, ...changes, model };
   for (const name of Object.keys(changes)) if (changes[name] === undefined) delete patched[name];
-  const input = withoutForeignSeals(body["input"], changes["store"] === false);
+  const input = withInsertions(withoutForeignSeals(body["input"], changes["store"] === false), within);
+  if (input === undefined && within.length > 0) return undefined;
   if (input !== body["input"]) patched["input"] = input;
   if (earlier !== undefined) {
     delete patched["previous_response_id"];
@@ -147,6 +149,19 @@ function preceded(body: JsonObject, before: readonly Message[]): JsonObject {
   const examples = before.filter((message) => !isSystem(message)).flatMap(itemsOf);
   if (examples.length === 0) return { instructions };
   return { instructions, input: [...examples, ...inputItemsOf(body["input"])] };
+}
+
+function withInsertions(input: unknown, within: readonly Insertion[]): unknown {
+  if (within.length === 0) return input;
+  return putInsertions(inputItemsOf(input), within, isOfUser, precededItem);
+}
+
+const isOfUser = ({ type, role }: JsonObject): boolean => (type ?? "message") === "message" && role === "user";
+
+function precededItem(item: JsonObject, text: string): JsonObject {
+  const { content } = item;
+  if (typeof content === "string") return derive(item, { ...item, content: `${text}\n\n${content}` });
+  return derive(item, { ...item, content: [{ type: "input_text", text }, ...listOf(content)] });
 }
 
 const inputItemsOf = (input: unknown) =>

@@ -25,6 +25,8 @@ export type NormalForm = {
   readonly choices: number;
   /** The caller asked for `usage.cost`. */
   readonly showsCost?: boolean;
+  /** Joins the upstream's `metadata`. */
+  readonly metadata?: Metadata | undefined;
 };
 
 /** Counts in place of those that an upstream did not report: clients want the numbers all the same. */
@@ -53,7 +55,8 @@ export function normaliseCompletion(body: CompletionBody, form: NormalForm): Com
     message: messageOf(choice.message),
     logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
   }));
-  const allMetadata = form.thinkingRequested ? withThinking(metadata, thoughtsIn(choices)) : metadata;
+  const joined = form.metadata === undefined ? metadata : { ...metadata, ...form.metadata };
+  const allMetadata = form.thinkingRequested ? withThinking(joined, thoughtsIn(choices)) : joined;
   return {
     choices,
     usage: usage ?? noUsage,
@@ -101,6 +104,7 @@ export class Normaliser {
 
   constructor(form: NormalForm) {
     this.#form = form;
+    this.#metadata = form.metadata;
     this.#numbers = new ChoiceNumbers(form.choices);
   }
 

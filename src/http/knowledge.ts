@@ -1,0 +1,199 @@
+/** What personas know: keeps the index equal to their files, and looks up what belongs to a call's question. */
+import { join } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Declared, MetricTable, Registry, SampledTable } from "../lib/metrics.ts";
+import { OnceAMinute } from "../lib/once-a-minute.ts";
+import { isSameList } from "../lib/same-list.ts";
+import { valuesIn } from "../personas/compose.ts";
+import { type Additions, additionsOf } from "../personas/knowledge/additions.ts";
+import { candidatesOf, type Section } from "../personas/knowledge/sections.ts";
+import { questionIn } from "../personas/knowledge/texts.ts";
+import type { Persona } from "../personas/persona.ts";
+import type { ChatRequest, Metadata } from "../protocols/chat/schema.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import type { Source } from "../protocols/source.ts";
+import { type Collection, collectionOf, type KnowledgeIndex, type KnowledgeReport } from "../store/knowledge.ts";
+
+/** Waits of a call: for files that were never indexed, and for an answer. Then it goes without. */
+const firstIndexMs = 5_000;
+const searchMs = 2_000;
+/** Collections that are kept up to date though no persona in service has them. */
+const maxOthers = 100;
+
+export const knowledgeMetrics = {
+  lookups: {
+    name: "troupe_knowledge_lookups_total",
+    help: "Questions that personas' files were searched for, by result: found, nothing, failed.",
+    labels: ["result"],
+  },
+} satisfies MetricTable;
+
+export const knowledgeSizes: SampledTable<Pick<PersonaKnowledge, "report">> = {
+  troupe_knowledge_sections: {
+    help: "Sections in the index of personas' files, which the machine's processes share.",
+    aggregate: "max",
+    read: ({ report }) => report.sections,
+  },
+};
+
+type KnowledgeOptions = {
+  readonly index: KnowledgeIndex;
+  /** The folder of personas. */
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+};
+
+/** A persona never changes. */
+const collections = new WeakMap<Persona, Collection>();
+
+export class PersonaKnowledge {
+  readonly #options: KnowledgeOptions;
+  readonly #metrics: Declared<typeof knowledgeMetrics>;
+  readonly #warnings: OnceAMinute;
+  /** Of the personas in service. */
+  #served: readonly Collection[] = [];
+  /** The collections that are in the index. */
+  #indexed: ReadonlySet<string> = new Set();
+  #running: Promise<unknown> = Promise.resolve();
+  #queued: Promise<void> | undefined;
+  #problems: readonly string[] = [];
+  /** Collections of calls that no persona in service has, as a pinned version's. */
+  readonly #others = new Map<string, Collection>();
+  report: Pick<KnowledgeReport, "files" | "sections"> = { files: 0, sections: 0 };
+
+  constructor(options: KnowledgeOptions) {
+    this.#options = options;
+    this.#metrics = options.metrics.declare(knowledgeMetrics);
+    this.#warnings = new OnceAMinute(options.clock);
+  }
+
+  /** Brings the index up to date, if there is anything to know. Never rejects. @param personas in service */
+  update(personas: readonly Persona[]): Promise<void> {
+    const found = personas.flatMap((persona) => this.#collectionOf(persona) ?? []);
+    this.#served = [...new Map(found.map((collection) => [collection.id, collection])).values()];
+    if (this.#served.length === 0 && this.#indexed.size === 0) return Promise.resolve();
+    return this.#sync();
+  }
+
+  /** @returns the best sections for the latest question of the messages; none where they can't be looked up in time */
+  async find(persona: Persona, messages: ChatRequest["messages"]): Promise<readonly Section[]> {
+    const collection = this.#collectionOf(persona);
+    const question = questionIn(messages);
+    if (collection === undefined || question.trim() === "") return [];
+    try {
+      if (!this.#indexed.has(collection.id)) await this.#inTime(firstIndexMs, this.#add(collection));
+      const searching = this.#options.index.search(collection.id, question, candidatesOf(persona.knowledge!));
+      const found = await this.#inTime(searchMs, searching);
+      this.#metrics.lookups.series(found.length > 0 ? "found" : "nothing").add();
+      return found;
+    } catch (error) {
+      this.#metrics.lookups.series("failed").add();
+      if (this.#warnings.takes()) {
+        this.#options.log.warn("a persona's files can't be searched; it answers without them", {
+          persona: persona.id,
+          error,
+        });
+      }
+      return [];
+    }
+  }
+
+  #collectionOf(persona: Persona): Collection | undefined {
+    if (persona.knowledge === undefined) return undefined;
+    let found = collections.get(persona);
+    if (found === undefined) {
+      const { folder } = this.#options;
+      const namespace = parseModelId(persona.id)!.namespace;
+      found = collectionOf(folder, join(folder, namespace), persona.knowledge.files);
+      collections.set(persona, found);
+    }
+    return found;
+  }
+
+  async #add(collection: Collection): Promise<void> {
+    if (!this.#served.some(({ id }) => id === collection.id)) this.#others.set(collection.id, collection);
+    for (const id of [...this.#others.keys()].slice(0, -maxOthers)) this.#others.delete(id);
+    // The one under way may not know of it.
+    await this.#sync();
+    if (!this.#indexed.has(collection.id)) throw new Error("the index is not made");
+  }
+
+  /** One change runs at a time; calls during it share the next one. */
+  #sync(): Promise<void> {
+    this.#queued ??= this.#running.then(() => {
+      this.#queued = undefined;
+      const change = this.#change();
+      this.#running = change;
+      return change;
+    });
+    return this.#queued;
+  }
+
+  async #change(): Promise<void> {
+    const { index, log } = this.#options;
+    const wanted = [...new Map([...this.#others, ...this.#served.map((one) => [one.id, one] as const)]).values()];
+    try {
+      const { problems, ...report } = await index.sync(wanted);
+      this.#indexed = new Set(wanted.map(({ id }) => id));
+      this.report = report;
+      if (!isSameList(problems, this.#problems)) {
+        for (const reason of problems) log.error("a file of a persona's knowledge is left out", { reason });
+      }
+      this.#problems = problems;
+      if (report.indexed + report.removed > 0) log.info("knowledge", report);
+    } catch (error) {
+      if (this.#warnings.takes()) log.warn("the index of personas' files can't be brought up to date", { error });
+    }
+  }
+
+  #inTime<T>(ms: number, work: Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const cancel = this.#options.clock.setTimer(ms, () => reject(new Error(`no answer within ${ms} ms`)));
+    work.then(resolve, reject);
+    return promise.finally(cancel);
+  }
+}
+
+/**
+ * Finds what knowledge and lorebook add to a call.
+ * @param source the request as it was sent: its large texts are restored, as they are read here
+ * @returns at once where nothing has to be waited for
+ * @throws ApiError for values of variables that are refused
+ */
+export function findAdditions(
+  knowledge: PersonaKnowledge,
+  persona: Persona,
+  request: ChatRequest,
+  { large, parsed }: Pick<Source, "large" | "parsed">,
+): Additions | undefined | Promise<Additions | undefined> {
+  const values = valuesIn(persona, request);
+  const add = (found: readonly Section[]) => additionsOf(persona, request.messages, values, found);
+  const find = () => (persona.knowledge === undefined ? [] : knowledge.find(persona, request.messages));
+  if (large !== undefined) return large.restore([parsed, request]).then(find).then(add);
+  const finding = find();
+  return finding instanceof Promise ? finding.then(add) : add(finding);
+}
+
+/** The fields of a call's log line that say what was added. */
+export function loggedAdditions({ sections, entries, tokens }: Additions): Record<string, number> {
+  return {
+    ...(sections.length > 0 && { knowledge_sections: sections.length }),
+    ...(entries.length > 0 && { lorebook_entries: entries.length }),
+    knowledge_tokens: tokens,
+  };
+}
+
+/** The sections behind an answer, as its `metadata` shows them: a JSON list, as values there are strings. */
+export function sourcesOf({ sections }: Additions): Metadata | undefined {
+  if (sections.length === 0) return undefined;
+  const sources = sections.map(({ file, heading, firstLine, lastLine, score }) => ({
+    file,
+    ...(heading !== "" && { heading }),
+    lines: [firstLine, lastLine],
+    score: Math.round(score * 1000) / 1000,
+  }));
+  return { sources: JSON.stringify(sources) };
+}
