@@ -184,11 +184,7 @@ export class AnswerParser {
       this.#lasts = false;
       return "until-close";
     }
-    // A repeated field arrives as a list; the same number twice is still that number.
-    const [first, ...others] = length.split(",").map((part) => part.trim());
-    if (!/^\d{1,15}$/.test(first!) || others.some((other) => other !== first))
-      throw new HttpFault(`no content length: ${length.slice(0, 100)}`);
-    this.#left = Number(first);
+    this.#left = contentLength(length);
     return "length";
   }
 
@@ -318,12 +314,26 @@ function patternOf(name: string): RegExp {
   return pattern;
 }
 
+/** @throws HttpFault */
+function contentLength(value: string): number {
+  // A repeated field arrives as a list; the same number twice is still that number.
+  const first = value.includes(",") ? repeated(value.split(",").map((part) => part.trim())) : value;
+  if (first === undefined || !/^\d{1,15}$/.test(first))
+    throw new HttpFault(`no content length: ${value.slice(0, 100)}`);
+  return Number(first);
+}
+
+/** @returns the value of which all are */
+const repeated = ([first, ...others]: readonly string[]): string | undefined =>
+  others.every((other) => other === first) ? first : undefined;
+
 /** Offset of the body; -1 while the head is not whole. Lines may end without a carriage return. */
 function headEnd(bytes: Buffer): number {
-  const usual = bytes.indexOf("\n\r\n");
-  const bare = bytes.indexOf("\n\n");
-  if (bare >= 0 && (usual < 0 || bare < usual)) return bare + 2;
-  return usual < 0 ? -1 : usual + 3;
+  for (let feed = bytes.indexOf(lineFeed); feed >= 0; feed = bytes.indexOf(lineFeed, feed + 1)) {
+    if (bytes[feed + 1] === lineFeed) return feed + 2;
+    if (bytes[feed + 1] === carriageReturn && bytes[feed + 2] === lineFeed) return feed + 3;
+  }
+  return -1;
 }
 
 function lists(value: string | null, option: string): boolean {
