@@ -11,6 +11,7 @@ import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
+import { Effects } from "./effects.ts";
 import { InFlightRun, type RunEnd } from "./in-flight-run.ts";
 import { LiveRuns, streamOf } from "./live-runs.ts";
 import { PendingWrites } from "./pending-writes.ts";
@@ -200,6 +201,11 @@ export class Idempotency {
     const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
     if (found === undefined || this.#isFree(found)) return undefined;
     return this.#read(found, 0, signal);
+  }
+
+  /** What a call may record before it does what must not be done twice. */
+  effectsOf(id: CallName): Effects {
+    return new Effects(this.#rows, this.#clock, id, () => this.#rules().retentionHours * 3_600_000);
   }
 
   /** True if a call runs, in any process. @throws ApiError storage_unavailable */

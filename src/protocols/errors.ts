@@ -35,6 +35,7 @@ const kinds = {
   not_found: [404, "invalid_request_error"],
   method_not_allowed: [405, "invalid_request_error"],
   request_timeout: [408, "invalid_request_error"],
+  tools_called: [409, "invalid_request_error"],
   request_too_large: [413, "invalid_request_error"],
   unsupported_media_type: [415, "invalid_request_error"],
   idempotency_key_reused: [422, "invalid_request_error"],
@@ -183,6 +184,13 @@ export class ApiError extends Error {
     const message = "This service-request-id was already used with a different request.";
     const headers = { "x-should-retry": "false" };
     return ApiError.#of("idempotency_key_reused", message, { param: "service-request-id", headers });
+  }
+  /** An earlier call with the same service-request-id called tools, and has no answer to replay. */
+  static toolsCalled(): ApiError {
+    const message =
+      "An earlier call with this service-request-id called tools and came to no answer. It is not repeated, as they would be called twice: use a new id to call again.";
+    const headers = { "x-should-retry": "false" };
+    return ApiError.#of("tools_called", message, { param: "service-request-id", headers });
   }
   /** @param retryAfterSeconds whole seconds until the next request can be taken */
   static rateLimited(limitPerMinute: number, retryAfterSeconds: number): ApiError {

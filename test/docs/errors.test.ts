@@ -25,6 +25,7 @@ const made: ApiError[] = [
   ApiError.requestTooLarge(1),
   ApiError.unsupportedMediaType("text/plain"),
   ApiError.idempotencyKeyReused(),
+  ApiError.toolsCalled(),
   ApiError.rateLimited(10, 3),
   ApiError.tokensExceeded({ limit: 10, used: 8, asked: 4, waitMs: 1500 }),
   ApiError.insufficientQuota("x", 3),

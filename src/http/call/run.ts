@@ -30,11 +30,15 @@ import { noteVariant, variantHeaders } from "./variant.ts";
 
 /** Runs the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
 export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> {
-  const { context } = scope;
+  const { services, context, caller } = scope;
   const requestId = serviceRequestId(context);
   if (requestId === undefined) return planAndCall(scope, signal);
   const produce = async (until: AbortSignal) => {
-    const made = await whileRetained(context, until, () => planAndCall(scope, until));
+    const identified = {
+      ...scope,
+      effects: services.idempotency.effectsOf({ scope: `${caller.keyId} ${context.area}`, requestId }),
+    };
+    const made = await whileRetained(context, until, () => planAndCall(identified, until));
     return { ...made, headers: { ...made.headers, ...variantHeaders(context), [callHeader]: context.id } };
   };
   return idempotentAnswer(scope, requestId, signal, produce);
@@ -189,7 +193,7 @@ function callUpstream(
             callWithFallback(services, turn.targets, (target) => optionsFor(target, turn), report),
           ),
         remember: plan.store ? conversation.remember(first!, form, writer.envelope) : undefined,
-        onFirstCall: undefined,
+        onFirstCall: scope.effects && (() => scope.effects!.record()),
       });
     }
     const calling = inOwnPlaces(ownPlace, callWithFallback(services, targets, optionsFor, report));
@@ -233,16 +237,21 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
   const namedBytes = typeof naming === "number" ? naming : await naming;
   if (plan.store) await conversation.checkStorage();
-  const tools = plan.mcp === undefined ? undefined : await toolsOf(services, caller, plan);
+  const tools = plan.mcp === undefined ? undefined : await toolsOf(scope, plan);
   return { plan, conversation, namedBytes, tools };
 }
 
-/** @returns undefined where none are granted @throws ApiError upstream_unavailable */
-async function toolsOf({ mcp }: Services, caller: Caller, plan: Plan): Promise<readonly GrantedTool[] | undefined> {
+/** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called */
+async function toolsOf(
+  { services, caller, effects }: CallScope,
+  plan: Plan,
+): Promise<readonly GrantedTool[] | undefined> {
   const others = plan.targets[0]?.call.request.tools ?? [];
   const names = others.flatMap((tool) => (tool.type === "function" ? tool.function.name : []));
-  const tools = await grantedTools(mcp, plan.mcp!.grants, caller, names);
-  return tools.length === 0 ? undefined : tools;
+  const tools = await grantedTools(services.mcp, plan.mcp!.grants, caller, names);
+  if (tools.length === 0) return undefined;
+  await effects?.check();
+  return tools;
 }
 
 /** Writes the exchange as it is kept where the client's format has stored answers of its own. */

@@ -1,5 +1,6 @@
 /** The state of one completion call, from the parsed request on. */
 import type { Caller } from "../../auth/keys.ts";
+import type { Effects } from "../../idempotency/effects.ts";
 import type { ParsedCall } from "../../protocols/protocol.ts";
 import type { Source } from "../../protocols/source.ts";
 import type { RequestContext } from "../context.ts";
@@ -17,4 +18,6 @@ export type CallScope = {
   /** The request as it was sent. */
   readonly source: Source;
   readonly writer: Writer;
+  /** Of a call with a service-request-id. */
+  readonly effects?: Effects;
 };

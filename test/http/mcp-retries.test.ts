@@ -1,0 +1,154 @@
+/** Retries with a service-request-id call no tool twice, however the first call ended. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
+import { testServer } from "../helpers/mcp.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { TroupeProcess } from "../helpers/troupe-process.ts";
+import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const folder = new TempFolder();
+const calls = folder.file("calls");
+const persona = "description: Works.\nmodel: openrouter/gpt\nsystem: You work.\nmcp: [{ server: desk }]\n";
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: (request: RecordedRequest) => Response | Promise<Response>;
+
+beforeAll(async () => {
+  mkdirSync(folder.file("personas/house"), { recursive: true });
+  writeFileSync(folder.file("personas/house/clerk.yaml"), persona);
+  upstream = new UpstreamServer((request) => answer(request));
+  troupe = await Troupe.start({
+    personas: folder.file("personas"),
+    providers: { openrouter: { baseUrl: upstream.url } },
+    config: { mcpServers: { desk: testServer({ CALLS: calls }) } },
+  });
+  await troupe.server.services.mcp.find("desk")!.tools();
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+  folder[Symbol.dispose]();
+});
+beforeEach(() => writeFileSync(calls, ""));
+
+const made = () => readFileSync(calls, "utf8").split("\n").slice(0, -1);
+const call = (name: string, args: object) => ({
+  id: "call_0",
+  type: "function",
+  function: { name, arguments: JSON.stringify(args) },
+});
+const body = { model: "house/clerk", messages: [{ role: "user", content: "hi" }] };
+const ask = (id: string, more: object = {}, init: { signal?: AbortSignal } = {}) =>
+  troupe.post("/v1/chat/completions", { ...body, ...more }, { headers: { "service-request-id": id }, ...init });
+/** One turn that asks for a tool, then what the test says. */
+const afterTool =
+  (then: () => Response | Promise<Response>, name = "desk__add", args: object = { a: 1, b: 1 }) =>
+  (request: RecordedRequest) => {
+    const { messages, stream } = request.json as { messages: { role: string }[]; stream?: boolean };
+    if (messages.some(({ role }) => role === "tool")) return then();
+    if (stream === true) return streamed(callPiece(0, JSON.stringify(args), name), ...endingOf("tool_calls"))();
+    return jsonResponse(completionOf({ content: null, tool_calls: [call(name, args)] }, "tool_calls"));
+  };
+const codeOf = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code;
+
+describe("a retry", () => {
+  test("of a call that finished is a replay, plain and streamed", async () => {
+    for (const stream of [false, true]) {
+      writeFileSync(calls, "");
+      answer = afterTool(() =>
+        stream ? streamed(chunk({ content: "2" }), ...endingOf())() : jsonResponse(completionOf({ content: "2" })),
+      );
+      const withoutIds = (text: string) => text.replaceAll(/^id: .*\n/gm, "");
+      const first = await (await ask(`done-${stream}`, { stream })).text();
+      const second = await ask(`done-${stream}`, { stream });
+      expect(second.headers.get("idempotent-replayed")).toBe("true");
+      expect(withoutIds(await second.text())).toBe(withoutIds(first));
+      expect(made()).toHaveLength(1);
+    }
+  });
+
+  test("while it runs joins it", async () => {
+    const release = Promise.withResolvers<Response>();
+    answer = afterTool(() => release.promise);
+    const first = ask("joined");
+    while (made().length === 0) await Bun.sleep(5);
+    const second = ask("joined");
+    release.resolve(jsonResponse(completionOf({ content: "2" })));
+    expect(await (await first).json()).toEqual(await (await second).json());
+    expect(made()).toHaveLength(1);
+  });
+
+  test("of a call that failed after its tool is refused, and the tool is not called again", async () => {
+    answer = afterTool(() => jsonResponse({ error: { message: "x" } }, 500));
+    expect((await ask("failed")).status).toBe(503);
+    const retried = await ask("failed");
+    expect(retried.status).toBe(409);
+    expect(retried.headers.get("x-should-retry")).toBe("false");
+    expect(await codeOf(retried)).toBe("tools_called");
+    expect(made()).toHaveLength(1);
+  });
+
+  test("of a call that failed before its tool is made anew", async () => {
+    answer = () => jsonResponse({ error: { message: "x" } }, 500);
+    expect((await ask("early")).status).toBe(503);
+    answer = afterTool(() => jsonResponse(completionOf({ content: "2" })));
+    expect((await ask("early")).status).toBe(200);
+    expect(made()).toHaveLength(1);
+  });
+
+  test("of a call whose client left is answered by it: the loop goes on", async () => {
+    const release = Promise.withResolvers<Response>();
+    answer = afterTool(() => release.promise);
+    const leave = new AbortController();
+    const first = ask("left", {}, { signal: leave.signal });
+    while (made().length === 0) await Bun.sleep(5);
+    leave.abort();
+    await first.catch(() => {});
+    release.resolve(jsonResponse(completionOf({ content: "2" })));
+    expect((await ask("left")).status).toBe(200);
+    expect(made()).toHaveLength(1);
+  });
+});
+
+test("a process that is killed in the loop leaves a call that is not repeated, and its servers end", async () => {
+  using own = new TempFolder();
+  const data = own.path;
+  const file = join(data, "calls");
+  const { command, args } = testServer();
+  mkdirSync(own.file("personas/house"), { recursive: true });
+  writeFileSync(own.file("personas/house/clerk.yaml"), persona);
+  const config = {
+    personas: own.file("personas"),
+    providers: { openrouter: { base_url: upstream.url, api_key: "k" } },
+    mcp_servers: { desk: { command, args, env: { CALLS: file } } },
+  };
+  writeFileSync(own.file("troupe.yaml"), stringify(config));
+  const options = { env: { TROUPE_CONFIG: own.file("troupe.yaml") } };
+  let turns = 0;
+  answer = afterTool(() => {
+    turns += 1;
+    return new Promise<Response>(() => {});
+  });
+  const post = ({ url, key }: TroupeProcess, id: string) =>
+    fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "service-request-id": id },
+      body: JSON.stringify(body),
+    });
+  const first = await TroupeProcess.start(data, upstream.url, options);
+  void post(first, "killed").catch(() => {});
+  while (turns === 0) await Bun.sleep(10);
+  expect(existsSync(file)).toBe(true);
+  await first.kill();
+  await using second = await TroupeProcess.start(data, upstream.url, { ...options, key: first.key });
+  const retried = await post(second, "killed");
+  expect(retried.status).toBe(409);
+  expect(await codeOf(retried)).toBe("tools_called");
+  expect(readFileSync(file, "utf8")).toBe('add {"a":1,"b":1}\n');
+  answer = afterTool(() => jsonResponse(completionOf({ content: "2" })));
+  expect((await post(second, "another")).status).toBe(200);
+}, 60_000);
