@@ -36,16 +36,6 @@ export const noTokens: TokenCounts = {
 const noTools: Readonly<Record<string, number>> = {};
 const noSurcharges: readonly string[] = [];
 
-const countedText: Omit<Counted, "tokens" | "cost"> = {
-  audioCacheRead: 0,
-  imageInput: 0,
-  imageOutput: 0,
-  images: 0,
-  audioSeconds: 0,
-  tools: noTools,
-  surcharges: noSurcharges,
-};
-
 /** Upstreams may say anything: what is no count is none. */
 export function countedOf(usage: Usage): Counted {
   const { prompt_tokens_details: prompt, completion_tokens_details: completion } = usage;
@@ -54,7 +44,17 @@ export function countedOf(usage: Usage): Counted {
   const output = countOf(usage.completion_tokens);
   // Text alone has no other counts.
   if (prompt === undefined && completion === undefined && more === undefined)
-    return { ...countedText, tokens: { ...noTokens, input, output }, cost: upstreamCost(usage) };
+    return {
+      tokens: { ...noTokens, input, output },
+      audioCacheRead: 0,
+      imageInput: 0,
+      imageOutput: 0,
+      images: 0,
+      audioSeconds: 0,
+      tools: noTools,
+      surcharges: noSurcharges,
+      cost: upstreamCost(usage),
+    };
   const cacheRead = Math.min(input, countOf(prompt?.["cached_tokens"]));
   const written = Math.min(
     input - cacheRead,

@@ -18,7 +18,7 @@ const suffix = ".notes";
 /** In each area some 4,000 lines, or 13,000 calls under way. */
 const areaBytes = 1024 * 1024;
 /** Maximum number of lines in one write, as in the ledger's writer. */
-const batchSize = 200;
+const batchSize = 400;
 
 /** Source: flock(2). Unlike other locks it ends with the process and with nothing else. */
 const exclusively = 2;

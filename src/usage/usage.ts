@@ -180,8 +180,7 @@ class Entry implements UsageEntry {
     { isReckoned = false }: { readonly isReckoned?: boolean } = {},
   ): LedgerLine {
     const { usage, seen } = outcome;
-    const attempt = this.#attempt;
-    const { target: asked } = attempt;
+    const { target: asked } = this.#attempt;
     const target = asked?.model === "" && outcome.model !== undefined ? { ...asked, model: outcome.model } : asked;
     const tier = usage?.[billed]?.serviceTier ?? outcome.serviceTier;
     const isBilled = target !== undefined && (usage !== undefined || seen !== undefined);
@@ -199,7 +198,6 @@ class Entry implements UsageEntry {
       status: outcome.status ?? null,
       callOf: outcome.callOf ?? null,
       serviceTier: tier ?? null,
-      ...attempt.labels,
       counted: counted !== undefined ? source : isBilled ? "unknown" : "none",
       tokens: counted?.tokens ?? noTokens,
       cost: price.cost,
@@ -214,7 +212,8 @@ class Entry implements UsageEntry {
 }
 
 /** Line of an attempt that begins: one that asks nobody, or nothing that is billed, is known to cost nothing. */
-function begunLine({ target, bounds, ...attempt }: Attempt, at: number): LedgerLine {
+function begunLine(attempt: Attempt, at: number): LedgerLine {
+  const { target, bounds, labels } = attempt;
   const isFree = target === undefined || target.isLocal || bounds?.billed === "nothing";
   return {
     requestId: attempt.requestId,
@@ -234,7 +233,9 @@ function begunLine({ target, bounds, ...attempt }: Attempt, at: number): LedgerL
     status: null,
     callOf: null,
     serviceTier: null,
-    ...attempt.labels,
+    client: labels.client,
+    user: labels.user,
+    metadata: labels.metadata,
     counted: isFree ? "none" : "unknown",
     tokens: noTokens,
     cost: isFree ? 0 : null,

@@ -4,6 +4,9 @@ import { LedgerWriter } from "../../src/usage/ledger-writer.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
+/** Lines of a full batch. */
+const full = 400;
+
 let clock: ManualClock;
 let batches: number[];
 let written: string[];
@@ -48,42 +51,42 @@ test("a few lines wait a quarter of a second for others", async () => {
 });
 
 test("a full batch waits for no others, and is not written by whoever filled it", async () => {
-  push(200);
+  push(full);
   expect(batches).toEqual([]);
   clock.advance(0);
   await settled();
-  expect(batches).toEqual([200]);
+  expect(batches).toEqual([full]);
   push(1);
   clock.advance(250);
   await settled();
-  expect(batches).toEqual([200, 1]);
+  expect(batches).toEqual([full, 1]);
 });
 
 test("what comes while lines are written waits for others again", async () => {
-  whileWriting = () => push(writer.waiting < 450 ? 30 : 0);
-  push(450);
+  whileWriting = () => push(writer.waiting < 2 * full + 50 ? 30 : 0);
+  push(2 * full + 50);
   clock.advance(0);
   await settled();
-  // The 450 in three writes; the first two let thirty more come.
-  expect(batches).toEqual([200, 200, 50]);
+  // All of them in three writes; the first two let thirty more come.
+  expect(batches).toEqual([full, full, 50]);
   expect(writer.waiting).toBe(60);
   whileWriting = () => {};
   clock.advance(250);
   await settled();
-  expect(batches).toEqual([200, 200, 50, 60]);
+  expect(batches).toEqual([full, full, 50, 60]);
 });
 
 test("a batch that filled up during a write follows at once", async () => {
   whileWriting = () => {
     whileWriting = () => {};
-    push(250);
+    push(full + 50);
   };
   push(5);
   clock.advance(250);
   await settled();
   clock.advance(0);
   await settled();
-  expect(batches).toEqual([5, 200, 50]);
+  expect(batches).toEqual([5, full, 50]);
 });
 
 test("what the store refuses is written later, each line once and in order, and full batches do not press it", async () => {
@@ -92,10 +95,10 @@ test("what the store refuses is written later, each line once and in order, and 
     attempts += 1;
     throw new Error("disk full");
   };
-  push(200);
+  push(full);
   clock.advance(0);
   await settled();
-  push(400);
+  push(2 * full);
   clock.advance(249);
   await settled();
   expect(attempts).toBe(1);
@@ -105,8 +108,8 @@ test("what the store refuses is written later, each line once and in order, and 
   whileWriting = () => {};
   clock.advance(250);
   await settled();
-  expect(written).toEqual(Array.from({ length: 600 }, (_, at) => `req_${at}`));
-  expect(writer.counts).toEqual({ written: 600, lost: 0, failures: 2 });
+  expect(written).toEqual(Array.from({ length: 3 * full }, (_, at) => `req_${at}`));
+  expect(writer.counts).toEqual({ written: 3 * full, lost: 0, failures: 2 });
 });
 
 test("closed, it writes what came until then, while it was written too; what can't be written is lost and counted", async () => {

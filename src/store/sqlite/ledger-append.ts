@@ -71,10 +71,17 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
   };
   const appendAll = database.transaction((all: readonly LedgerLine[], known: readonly LedgerLine[]) => {
     const groups = groupsOf(all);
-    const lines = groups.flatMap(({ kind, lines: own }) => own.map((line) => ({ kind: kind.kind, line })));
-    const [common = [], rare = []] = [true, false].map((isCommon) =>
-      lines.filter(({ line }) => hasNothingRare(line) === isCommon),
-    );
+    const [common, rare]: [Rows, Rows] = [
+      { kinds: [], lines: [] },
+      { kinds: [], lines: [] },
+    ];
+    for (const { kind, lines } of groups) {
+      for (const line of lines) {
+        const rows = hasNothingRare(line) ? common : rare;
+        rows.kinds.push(kind.kind);
+        rows.lines.push(line);
+      }
+    }
     insertAll(inserts.common, common, pushGiven);
     insertAll(inserts.any, rare, pushAll);
     for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
@@ -95,10 +102,13 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
   };
 }
 
+/** Lines, and the kind of each. */
+type Rows = { readonly kinds: number[]; readonly lines: LedgerLine[] };
+
 /** @throws knownLine */
 function insertAll(
   inserts: readonly Insert[],
-  lines: readonly { readonly kind: number; readonly line: LedgerLine }[],
+  { kinds, lines }: Rows,
   push: (values: SQLQueryBindings[], line: LedgerLine) => void,
 ): void {
   let at = 0;
@@ -106,9 +116,8 @@ function insertAll(
     for (; lines.length - at >= size; at += size) {
       const values: SQLQueryBindings[] = [];
       for (let next = at; next < at + size; next++) {
-        const { kind, line } = lines[next]!;
-        values.push(kind);
-        push(values, line);
+        values.push(kinds[next]!);
+        push(values, lines[next]!);
       }
       if (insert.run(values).changes < size) throw knownLine;
     }
@@ -118,11 +127,23 @@ function insertAll(
 /** Lines of one kind. */
 type Group = { readonly kind: Kind & { readonly isNew: boolean }; readonly lines: readonly LedgerLine[] };
 
+/** Written out, as it runs for every call. */
 function hasNothingRare({ tokens, costs }: LedgerLine): boolean {
-  if (costs === null) return false;
-  for (const kind of tokenKinds) if (tokens[kind] !== 0 && kind !== "input" && kind !== "output") return false;
-  for (const kind of costKinds) if (costs[kind] !== 0 && kind !== "input" && kind !== "output") return false;
-  return true;
+  return (
+    costs !== null &&
+    tokens.cacheRead === 0 &&
+    tokens.cacheWrite5m === 0 &&
+    tokens.cacheWrite1h === 0 &&
+    tokens.reasoning === 0 &&
+    tokens.audioInput === 0 &&
+    tokens.audioOutput === 0 &&
+    costs.cacheRead === 0 &&
+    costs.cacheWrite === 0 &&
+    costs.reasoning === 0 &&
+    costs.audioInput === 0 &&
+    costs.audioOutput === 0 &&
+    costs.other === 0
+  );
 }
 
 /** In the order of `givenColumns`. Written out, as it runs for every call. */
@@ -167,12 +188,30 @@ function sumsOf(groups: readonly Group[]): Iterable<HourSum> {
   return found.values();
 }
 
+/** The places in `hourSums` of what most lines have. */
+const [inputAt, outputAt, costAt, inputCostAt, outputCostAt] = usual.map((name) => hourSums.indexOf(name)) as [
+  number,
+  number,
+  number,
+  number,
+  number,
+];
+
 /** In the order of `hourSums`. */
-function addTo(sums: number[], { cost, costs, tokens }: LedgerLine): void {
-  let at = 0;
-  sums[at++]! += 1;
-  sums[at++]! += cost === null ? 1 : 0;
+function addTo(sums: number[], line: LedgerLine): void {
+  const { cost, costs, tokens } = line;
+  sums[0]! += 1;
+  sums[1]! += cost === null ? 1 : 0;
+  sums[costAt]! += cost ?? 0;
+  if (hasNothingRare(line)) {
+    sums[inputAt]! += tokens.input;
+    sums[outputAt]! += tokens.output;
+    sums[inputCostAt]! += costs!.input;
+    sums[outputCostAt]! += costs!.output;
+    return;
+  }
+  let at = 2;
   for (const kind of tokenKinds) sums[at++]! += tokens[kind];
-  sums[at++]! += cost ?? 0;
+  at = costAt + 1;
   if (costs !== null) for (const kind of costKinds) sums[at++]! += costs[kind];
 }

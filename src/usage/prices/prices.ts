@@ -32,6 +32,8 @@ export class Prices {
   readonly list: PriceList;
   /** By account and model; null: none. */
   readonly #known = new Map<string, ModelPrice | null>();
+  /** The one that was asked for last, which is most often asked for again. */
+  #last: { readonly provider: string; readonly model: string; readonly price: ModelPrice | null } | undefined;
 
   constructor(rows: readonly (PriceConfig | UnknownPriceConfig)[], list: PriceList = compiledList) {
     this.list = list;
@@ -45,6 +47,9 @@ export class Prices {
 
   /** @returns undefined where nothing is known of the model's price */
   find(target: AttemptTarget): ModelPrice | undefined {
+    const last = this.#last;
+    if (last !== undefined && last.model === target.model && last.provider === target.provider)
+      return last.price ?? undefined;
     const id = `${target.provider}/${target.model}`;
     let known = this.#known.get(id);
     if (known === undefined) {
@@ -52,6 +57,7 @@ export class Prices {
       if (this.#known.size >= maxKnown) this.#known.clear();
       this.#known.set(id, known);
     }
+    this.#last = { provider: target.provider, model: target.model, price: known };
     return known ?? undefined;
   }
 
