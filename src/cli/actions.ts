@@ -11,6 +11,8 @@ export { checkHealth } from "./health.ts";
 export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";
 export { migrate } from "./migrate.ts";
 export { moveData } from "./move.ts";
+export { exportPersona } from "./personas/export.ts";
+export { importPersona } from "./personas/import.ts";
 export { renderPersona } from "./personas/render.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 export { showPrice, updatePrices } from "./prices.ts";

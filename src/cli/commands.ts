@@ -1,6 +1,7 @@
 /** All commands but `serve`: their arguments, flags and help. */
 import { Argument, type Command, Option } from "commander";
 import { keySurfaces } from "../config/surfaces.ts";
+import { exportFormats, importFormats } from "../personas/formats.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
 import { callEnds } from "../store/usage.ts";
@@ -230,6 +231,12 @@ function addPriceCommands(prices: Declare): void {
   prices("show", "What a model costs, and where its price comes from", "showPrice", model, json, example);
 }
 
+const namespace = option("--namespace <namespace>", "The folder within the folder of personas", filled).default(
+  "imported",
+);
+const out = option("--out <folder>", "The folder of personas (default: the configured one)", filled);
+const force = option("--force", "Replace files that exist");
+
 function addPersonaCommands(personas: Declare): void {
   personas("list", "List them, with the model each would use", "listPersonas", json);
   personas(
@@ -260,6 +267,31 @@ function addPersonaCommands(personas: Declare): void {
   );
   const folder = argument("[folder]", "Default: the configured one");
   personas("check", "Check every file in a folder", "checkPersonas", folder, json);
+  personas(
+    "import",
+    "Make a persona of another program's file: a character card, a Modelfile, a prompt",
+    "importPersona",
+    argument("<file>", "Its format is found by its content", filled),
+    new Option("--format <format>", "The format, where the content leaves it open").choices(importFormats),
+    namespace,
+    option("--name <name>", "Its name (default: as the file says)", filled),
+    option("--model <models>", "<provider>/<model>, or several (default: as the file says)", parseList),
+    out,
+    option("--dry-run", "Show what would be written, and write nothing"),
+    force,
+    json,
+    examples("troupe personas import zelda.png", "troupe personas import Modelfile --namespace acme --name helper"),
+  );
+  personas(
+    "export",
+    "Write a persona in the form of another program",
+    "exportPersona",
+    argument("<id>", "<namespace>/<name>"),
+    new Option("--format <format>", "The form").choices(exportFormats).makeOptionMandatory(),
+    option("--out <file>", "The file to write (default: the output, where it is text)", filled),
+    force,
+    examples("troupe personas export acme/zelda --format card-v3-png --out zelda.png"),
+  );
   reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema"), []);
 }
 

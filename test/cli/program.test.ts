@@ -122,7 +122,7 @@ describe("help", () => {
     };
     // These print what is a file, or serve.
     expect((await without("")).toSorted()).toEqual([
-      ...["completion", "config schema", "openapi", "personas schema", "serve", "service print"],
+      ...["completion", "config schema", "openapi", "personas export", "personas schema", "serve", "service print"],
     ]);
   });
 

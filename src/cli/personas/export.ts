@@ -1,0 +1,68 @@
+/** `troupe personas export`: a persona in the form of another program. */
+import { readFileSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { suggest } from "../../lib/suggest.ts";
+import { exporters } from "../../personas/exporters/all.ts";
+import type { Omission } from "../../personas/importers/draft.ts";
+import { contentOf } from "../../personas/persona.ts";
+import type { PersonaContent } from "../../personas/schema.ts";
+import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
+import { loadPersonas } from "../personas.ts";
+import { placeFiles } from "./place-files.ts";
+import { printable } from "./printable.ts";
+
+type Options = { readonly format: string; readonly out?: string; readonly force?: boolean };
+
+const maxAvatarBytes = 32 * 1024 * 1024;
+
+export function exportPersona(context: Context, id: string, options: Options): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { io } = context;
+    const { personas, paths, from } = await loadPersonas(context, config.personas);
+    const persona = personas.find((one) => one.id === id);
+    if (persona === undefined) {
+      const guess = suggest(
+        id,
+        personas.map((one) => one.id),
+      );
+      throw new CommandError(
+        `There is no persona '${id}' in ${from}.${guess === undefined ? "" : ` Did you mean '${guess}'?`}`,
+      );
+    }
+    const exporter = exporters.find((one) => one.format === options.format)!;
+    const content = JSON.parse(contentOf(persona)) as PersonaContent;
+    const avatar = readAvatar(content.avatar, paths.get(id));
+    const exported = exporter.write({ id, content, ...(avatar !== undefined && { avatar }) });
+    if (options.out === undefined && typeof exported.content !== "string") {
+      throw new UsageError(`--out names the file: ${options.format} is no text.`);
+    }
+    if (options.out === undefined) io.stdout.write(exported.content as string);
+    else {
+      placeFiles([{ path: resolve(io.cwd, options.out), content: exported.content }], options.force === true);
+      io.stdout.write(`${id}: ${options.out}\n`);
+    }
+    io.stderr.write(omissionsText(exported.omitted));
+    return 0;
+  });
+}
+
+/** What is left out, a line each; "" where nothing is. */
+export function omissionsText(omitted: readonly Omission[]): string {
+  if (omitted.length === 0) return "";
+  const lines = omitted.map(({ place, message }) => `  ${place}: ${message}\n`);
+  return printable(`Not carried over, or not as it was:\n${lines.join("")}`);
+}
+
+/** @param path of the persona's file: those in the executable have none, and no avatars @throws CommandError */
+function readAvatar(avatar: string | undefined, path: string | undefined): Uint8Array | undefined {
+  if (avatar === undefined || avatar.startsWith("https://") || path === undefined) return undefined;
+  const file = join(dirname(path), avatar);
+  try {
+    if (statSync(file).size > maxAvatarBytes)
+      throw new CommandError(`${file} is larger than ${maxAvatarBytes / 1024 / 1024} MiB.`);
+    return readFileSync(file);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`The avatar ${file} can't be read: ${(error as Error).message}`);
+  }
+}

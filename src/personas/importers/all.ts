@@ -1,0 +1,27 @@
+/** All formats that are imported, and which one a file is of. */
+
+import { characterCard } from "./character-card/importer.ts";
+import type { Imported } from "./draft.ts";
+import type { Importer } from "./importer.ts";
+import { ImportError, type SourceFile } from "./source.ts";
+
+/** In the order in which they are tried: a form that others look like stands behind them. */
+export const importers: readonly Importer[] = [characterCard];
+
+/**
+ * @param format one of the importers'; absent: the content decides
+ * @throws ImportError
+ */
+export function importFile(
+  source: SourceFile,
+  format?: string,
+): { readonly format: string; readonly personas: Imported[] } {
+  if (source.bytes.length === 0) throw new ImportError("", "is empty");
+  const importer = importers.find((one) => (format === undefined ? one.detects(source) : one.format === format));
+  if (importer === undefined) {
+    if (source.looksLikeJson) void source.json; // What is no JSON is reported as that.
+    const names = importers.map((one) => one.format).join(", ");
+    throw new ImportError("", `is of no format that is known here; --format says which it is (${names})`);
+  }
+  return { format: importer.format, personas: importer.read(source) };
+}

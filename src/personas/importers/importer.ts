@@ -1,0 +1,14 @@
+import type { Imported } from "./draft.ts";
+import type { SourceFile } from "./source.ts";
+
+/** A format of personas or prompts that others use. Pure: bytes in, drafts out. */
+export type Importer = {
+  /** What `--format` calls it. */
+  readonly format: string;
+  /** For people. */
+  readonly title: string;
+  /** True if the file's content is of this format. It never throws for what is readable as text. */
+  detects(source: SourceFile): boolean;
+  /** @throws ImportError naming the place that keeps the file from being a persona */
+  read(source: SourceFile): Imported[];
+};

@@ -1,0 +1,137 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { TempFolder } from "../../helpers/temp-folder.ts";
+import { cardImage, image, v2, v3 } from "../../personas/importers/card-examples.ts";
+import { Console } from "../console.ts";
+
+function withFile(name: string, content: string | Uint8Array): { folder: TempFolder; shell: Console } & Disposable {
+  const folder = new TempFolder();
+  writeFileSync(folder.file(name), content);
+  return { folder, shell: new Console(folder.path), [Symbol.dispose]: () => folder[Symbol.dispose]() };
+}
+
+describe("personas import", () => {
+  test("writes a persona that is served, its picture and the schema, and says what is not carried over", async () => {
+    using at = withFile("marla.png", cardImage(v2));
+    const { code, out, err } = await at.shell.run("personas import marla.png");
+    expect(out).toBe("imported/marla: personas/imported/marla.png, personas/imported/marla.yaml\n");
+    expect(err).toStartWith("Not carried over, or not as it was:\n");
+    expect(err).toContain("  data.alternate_greetings: is kept under card only\n");
+    expect(code).toBe(0);
+    expect(readdirSync(at.folder.file("personas/imported")).sort()).toEqual(["marla.png", "marla.yaml"]);
+    expect(new Uint8Array(readFileSync(at.folder.file("personas/imported/marla.png")))).toEqual(
+      new Uint8Array(image()),
+    );
+    const text = readFileSync(at.folder.file("personas/imported/marla.yaml"), "utf8");
+    expect(text).toStartWith("# yaml-language-server: $schema=../persona.schema.json\ndescription: ");
+    expect(text).toContain("avatar: marla.png\n");
+    const schema = JSON.parse(readFileSync(at.folder.file("personas/persona.schema.json"), "utf8"));
+    expect(schema).toEqual(JSON.parse(readFileSync("docs/persona.schema.json", "utf8")));
+    expect(await at.shell.run("personas check")).toMatchObject({ code: 0, out: expect.stringContaining("no errors") });
+    expect((await at.shell.run("personas list")).out).toContain("imported/marla");
+  });
+
+  test("takes names, models and a folder from the command line", async () => {
+    using at = withFile("marla.json", JSON.stringify(v2));
+    const line = "personas import marla.json --namespace acme --name keeper --model openai/gpt-5.4 --out elsewhere";
+    expect((await at.shell.run(line)).out).toBe("acme/keeper: elsewhere/acme/keeper.yaml\n");
+    expect(readFileSync(at.folder.file("elsewhere/acme/keeper.yaml"), "utf8")).toContain("\nmodel: openai/gpt-5.4\n");
+  });
+
+  test("replaces nothing without --force, and leaves nothing half written", async () => {
+    using at = withFile("marla.png", cardImage(v2));
+    mkdirSync(at.folder.file("personas/imported"), { recursive: true });
+    writeFileSync(at.folder.file("personas/imported/marla.yaml"), "mine");
+    const { code, err } = await at.shell.run("personas import marla.png");
+    expect(err).toBe(
+      `error: ${at.folder.file("personas/imported/marla.yaml")} exists; nothing was written. --force replaces.\n`,
+    );
+    expect(code).toBe(1);
+    expect(readdirSync(at.folder.file("personas/imported"))).toEqual(["marla.yaml"]);
+    expect((await at.shell.run("personas import marla.png --force")).code).toBe(0);
+    expect(readFileSync(at.folder.file("personas/imported/marla.yaml"), "utf8")).toContain("Marla");
+  });
+
+  test("--dry-run shows the files, and writes none", async () => {
+    using at = withFile("marla.png", cardImage(v2));
+    const { out } = await at.shell.run("personas import marla.png --dry-run");
+    expect(out).toContain("description: A lighthouse keeper for quiet evenings.\n");
+    expect(out).toContain(`marla.png: ${image().length} bytes\n`);
+    expect(existsSync(at.folder.file("personas"))).toBe(false);
+  });
+
+  test("answers in JSON", async () => {
+    using at = withFile("marla.json", JSON.stringify(v3));
+    const { out, err } = await at.shell.run("personas import marla.json --json");
+    const { format, written, personas } = JSON.parse(out);
+    expect({ format, written }).toEqual({ format: "card", written: true });
+    expect(personas[0].id).toBe("imported/marla");
+    expect(personas[0].not_carried_over).toContainEqual({ place: "data.source", message: "is kept under card only" });
+    expect(err).toBe("");
+  });
+
+  test("refuses what it can't read, with the place, and shows no control characters", async () => {
+    using at = withFile("bad.json", '{"spec":"chara_card_v2","data":{"name":"a","description":1}}');
+    expect(await at.shell.run("personas import bad.json")).toMatchObject({
+      code: 1,
+      err: "error: bad.json: data.description: must be text\n",
+    });
+    writeFileSync(at.folder.file("escape.json"), JSON.stringify({ ...v2, data: { ...v2.data, "\u001b[2Jx": 1 } }));
+    const { err } = await at.shell.run("personas import escape.json");
+    expect(err).not.toContain("\u001b");
+    writeFileSync(at.folder.file("note.txt"), "Hello.");
+    expect((await at.shell.run("personas import note.txt")).err).toContain(
+      "note.txt: is of no format that is known here",
+    );
+    expect((await at.shell.run("personas import none.json")).err).toContain("none.json can't be read");
+    expect((await at.shell.run("personas import bad.json --name ../x")).code).toBe(2);
+    expect((await at.shell.run("personas import bad.json --namespace A")).code).toBe(2);
+  });
+
+  test("refuses a file of 100 MB without reading it, and a card beyond a persona's size", async () => {
+    using at = withFile("large.json", "{");
+    truncateSync(at.folder.file("large.json"), 100_000_000);
+    expect((await at.shell.run("personas import large.json")).err).toBe("error: large.json is larger than 64 MiB.\n");
+    writeFileSync(
+      at.folder.file("long.json"),
+      JSON.stringify({ ...v2, data: { ...v2.data, description: "long ".repeat(60_000) } }),
+    );
+    expect((await at.shell.run("personas import long.json")).err).toContain("imported/marla would have ");
+  });
+});
+
+describe("personas export", () => {
+  test("gives an imported card back, as JSON and as the image it was", async () => {
+    using at = withFile("marla.png", cardImage(v3, "ccv3"));
+    await at.shell.run("personas import marla.png");
+    const { code, out, err } = await at.shell.run("personas export imported/marla --format card-v3");
+    expect(JSON.parse(out)).toEqual(v3);
+    expect(err).toBe("Not carried over, or not as it was:\n  model: has no place in a card\n");
+    expect(code).toBe(0);
+    expect((await at.shell.run("personas export imported/marla --format card-v3-png --out back.png")).out).toBe(
+      "imported/marla: back.png\n",
+    );
+    expect(statSync(at.folder.file("back.png")).size).toBeGreaterThan(cardImage(v3).length);
+    await at.shell.run("personas import back.png --name again");
+    expect(readFileSync(at.folder.file("personas/imported/again.yaml"), "utf8")).toBe(
+      readFileSync(at.folder.file("personas/imported/marla.yaml"), "utf8").replace(
+        "avatar: marla.png",
+        "avatar: again.png",
+      ),
+    );
+  });
+
+  test("writes one of the executable, and refuses what can't be", async () => {
+    using at = withFile("x", "");
+    const card = JSON.parse((await at.shell.run("personas export troupe/guide --format card-v2")).out);
+    expect(card).toMatchObject({ spec: "chara_card_v2", data: { name: "Guide", creator: "troupe" } });
+    expect((await at.shell.run("personas export troupe/guid --format card-v2")).err).toContain(
+      "Did you mean 'troupe/guide'?",
+    );
+    expect((await at.shell.run("personas export troupe/guide --format card-v2-png")).code).toBe(2);
+    expect((await at.shell.run("personas export troupe/guide --format card-v2 --out x")).err).toContain(
+      "exists; nothing was written",
+    );
+    expect((await at.shell.run("personas export troupe/guide --format yaml")).code).toBe(2);
+  });
+});
