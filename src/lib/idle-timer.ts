@@ -6,7 +6,7 @@ export class IdleTimer {
   readonly #clock: Clock;
   readonly #ms: number;
   readonly #onIdle: () => void;
-  #lastEventAt: number;
+  #lastEventAt = 0;
   #cancelTimer: (() => void) | undefined;
 
   /** @param ms the timeout; 0: none */
@@ -14,11 +14,12 @@ export class IdleTimer {
     this.#clock = clock;
     this.#ms = ms;
     this.#onIdle = onIdle;
-    this.#lastEventAt = clock.monotonic();
   }
 
   start(): void {
-    if (this.#ms > 0 && this.#cancelTimer === undefined) this.#setTimer(this.#ms);
+    if (this.#ms === 0 || this.#cancelTimer !== undefined) return;
+    this.#lastEventAt = this.#clock.monotonic();
+    this.#setTimer(this.#ms);
   }
 
   stop(): void {
@@ -28,7 +29,7 @@ export class IdleTimer {
 
   /** Restarts the timeout. */
   touch(): void {
-    this.#lastEventAt = this.#clock.monotonic();
+    if (this.#cancelTimer !== undefined) this.#lastEventAt = this.#clock.monotonic();
   }
 
   #setTimer(ms: number): void {

@@ -48,10 +48,11 @@ const thoughtsIn = (choices: readonly Choice[]): ReadonlyMap<number, string> =>
 /** Normalises a plain answer. */
 export function normaliseCompletion(body: CompletionBody, form: NormalForm): CompletionBody {
   const { choices: given, usage, metadata, ...rest } = body;
-  const numbers = new ChoiceNumbers(form.choices);
+  const isOne = given.length === 1 && given[0]!.index === 0;
+  const numbers = isOne ? undefined : new ChoiceNumbers(form.choices);
   const choices = given.map((choice) => ({
     ...choice,
-    index: numbers.of(choice.index),
+    index: numbers === undefined ? 0 : numbers.of(choice.index),
     message: messageOf(choice.message),
     logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
   }));
