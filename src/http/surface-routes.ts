@@ -11,6 +11,7 @@ import type { Surface } from "./call/surface.ts";
 import type { Host } from "./context.ts";
 import { gateway } from "./gateway.ts";
 import { generateContentRoutes } from "./generate-content.ts";
+import { mcpRoutes } from "./mcp.ts";
 import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/chat.ts";
 import { describeTextCompletion } from "./openapi/completions.ts";
@@ -63,7 +64,7 @@ function routesOf(surface: Surface): Route[] {
       describeCountTokens(area),
     ),
     ...generateContentRoutes(surface),
-    ...(area === "gateway" ? rawRoutes : []),
+    ...(area === "gateway" ? rawRoutes : mcpRoutes),
   ];
 }
 

@@ -135,10 +135,19 @@ export class ToolNames {
   }
 
   of(server: string, tool: string): string {
-    const plain = `${server}__${tool.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`;
-    const isPlain = plain.length <= maxName && plain.endsWith(`__${tool}`);
+    return this.#free(`${server}__${tool}`, false);
+  }
+
+  /** @param wanted whose other characters become `_` @returns the same where that is free */
+  plain(wanted: string): string {
+    return this.#free(wanted, true);
+  }
+
+  #free(wanted: string, mayChange: boolean): string {
+    const plain = wanted.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+    const isPlain = plain.length <= maxName && (mayChange || plain === wanted);
     for (let attempt = isPlain ? 0 : 1; ; attempt += 1) {
-      const name = attempt === 0 ? plain : hashed(plain, `${server}\n${tool}\n${attempt}`);
+      const name = attempt === 0 ? plain : hashed(plain, `${wanted}\n${attempt}`);
       if (this.#taken.has(name)) continue;
       this.#taken.add(name);
       return name;

@@ -158,6 +158,10 @@ export class ApiError extends Error {
     const message = `This server is not called '${truncate(host)}' here. Call it as localhost or 127.0.0.1, or add the name to allowed_hosts in its configuration.`;
     return ApiError.#of("host_not_allowed", message, { param: "host" });
   }
+  static originNotAllowed(origin: string): ApiError {
+    const message = `Pages of '${truncate(origin)}' may not call this. Add it to cors.origins in the configuration.`;
+    return ApiError.#of("host_not_allowed", message, { param: "origin" });
+  }
   static modelNotFound(model: string): ApiError {
     return ApiError.#of("model_not_found", `The model '${truncate(model)}' does not exist.`, { param: "model", model });
   }

@@ -159,6 +159,38 @@ describeProgram("claude", () => {
   );
 });
 
+describeProgram("claude", () => {
+  test(
+    "asks a persona as a tool of /mcp",
+    async () => {
+      const name = "mcp__troupe__ask_troupe_tutor";
+      stage.native = "anthropic";
+      stage.troupe.setTargets(persona, [models.chat]);
+      stage.script = ({ tools, results }) => {
+        if (tools.length === 0) return { text: "cobalt-4711" };
+        if (results.length > 0) return { text: `It says: ${results.map(({ text }) => text).join(" ")}` };
+        if (!tools.some((tool) => tool.name === name)) return { text: "There is no such tool." };
+        return { calls: [{ id: "toolu_w1", name, args: { message: "What is it?" } }] };
+      };
+      const server = { type: "http", url: `${stage.troupe.url}/mcp`, headers: { Authorization: `Bearer ${key()}` } };
+      const output = await runClient({
+        command: [
+          ...["claude", "-p", "Ask the tutor.", "--model", models.anthropic],
+          ...["--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", name],
+        ],
+        env: {
+          ...exported(blocksFor("gateway", models.anthropic)("Claude Code", "sh"), key()),
+          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+          TROUPE_KEY: key(),
+        },
+        files: { "mcp.json": JSON.stringify({ mcpServers: { troupe: server } }) },
+      });
+      expect(output).toContain("cobalt-4711");
+    },
+    clientSeconds * 1000,
+  );
+});
+
 /** Clients whose tools are none of a shell's. */
 const others = [
   ["gateway", models.chat] as const,

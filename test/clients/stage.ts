@@ -1,6 +1,6 @@
 /** A Troupe between a real client and a model that calls its tools, in the true format of any family of upstreams. */
 
-import { Troupe } from "../helpers/troupe.ts";
+import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 import {
   jsonResponse,
   type RecordedRequest,
@@ -54,7 +54,7 @@ export class Stage implements AsyncDisposable {
   readonly #upstream = new UpstreamServer((request) => this.#answer(request));
   #troupe: Troupe | undefined;
 
-  static async start(): Promise<Stage> {
+  static async start(more: Pick<TroupeOptions, "personas" | "config"> = {}): Promise<Stage> {
     const stage = new Stage();
     const { url } = stage.#upstream;
     stage.#troupe = await Troupe.start({
@@ -64,7 +64,8 @@ export class Stage implements AsyncDisposable {
         google: { baseUrl: url, apiKey: googleKey },
         openai: { baseUrl: `${url}/v1`, apiKey: openaiKey },
       },
-      config: { aliases: { "claude-*": "anthropic/claude-*" } },
+      ...more,
+      config: { aliases: { "claude-*": "anthropic/claude-*" }, ...more.config },
     });
     return stage;
   }

@@ -18,6 +18,7 @@ const made: ApiError[] = [
   ApiError.websocketsUnsupported(426),
   ApiError.backgroundFull(1),
   ApiError.hostNotAllowed("x"),
+  ApiError.originNotAllowed("x"),
   ApiError.modelNotFound("m"),
   ApiError.notFound("x"),
   ApiError.methodNotAllowed("PUT", ["GET"]),
