@@ -33,7 +33,7 @@ export function compose(persona: Persona, request: ChatRequest, additions?: Addi
   const own = fillTemplate(persona.system, fillIn(persona.variables, variables));
   const system = additions === undefined ? own : [...additions.before, own, ...additions.after].join("\n\n");
   const messages = additions === undefined ? asked.messages : withInsertions(asked.messages, additions.within);
-  const stop = [...new Set([persona.stop, asked.stop ?? []].flat())].slice(0, maxStops);
+  const stop = joinStops(persona.stop, asked.stop);
   const tools = joinTools(persona, asked);
   const metadata = joinMetadata(persona.metadata, asked.metadata);
   const store = asked.store ?? persona.store;
@@ -82,7 +82,13 @@ function arrange(system: Message, examples: readonly Message[], messages: readon
   return [system, ...messages.slice(0, opening), ...examples, ...messages.slice(opening)];
 }
 
+function joinStops(own: readonly string[], asked: ChatRequest["stop"]): string[] {
+  if (own.length === 0 && asked == null) return [];
+  return [...new Set([own, asked ?? []].flat())].slice(0, maxStops);
+}
+
 function joinTools(persona: Persona, { tools = [], functions = [] }: Pick<ChatRequest, "tools" | "functions">): Tool[] {
+  if (persona.tools.length === 0) return tools;
   const taken = new Set(persona.tools.map((tool) => tool.function.name));
   const refuse = (param: string, name: string) => {
     if (taken.has(name))
@@ -136,6 +142,7 @@ export function lifted(request: ChatRequest): Asked {
 
 /** Those of the persona's options that the caller gave nowhere: at the top level, in `extra_body`, or under a namespace. */
 function unsaid(options: Body, asked: Body): Body {
+  if (Object.keys(options).length === 0) return options;
   const literal = asked["extra_body"];
   const bodies = isObject(literal) ? [asked, literal] : [asked];
   const places = [

@@ -49,11 +49,12 @@ export function entriesOf(sampling: Sampling): [SamplingField, Value][] {
 /**
  * A default stands in for a field the caller left out, under either name; a limit lowers what is above it. A limit is sent
  * by itself too, where what an upstream would do without the field lies above it.
- * @returns the sampling fields to send
+ * @returns the sampling fields to send in place of those that the caller gave
  */
 export function applySampling(asked: Sampling, defaults: Sampling, limits: Sampling): Sampling {
-  const result: Partial<Record<SamplingField, Value>> = Object.fromEntries(entriesOf(asked));
-  const given = (field: SamplingField) => spellingsOf(field).filter((name) => result[name] !== undefined);
+  const result: Partial<Record<SamplingField, Value>> = {};
+  const sentValue = (field: SamplingField) => (result[field] === undefined ? asked[field] : result[field]);
+  const given = (field: SamplingField) => spellingsOf(field).filter((name) => sentValue(name) !== undefined);
   for (const [field, value] of entriesOf(defaults)) {
     if (given(field).length === 0) result[field] = value;
   }
@@ -63,7 +64,7 @@ export function applySampling(asked: Sampling, defaults: Sampling, limits: Sampl
       result[field] = limit;
     }
     for (const name of names) {
-      if (exceeds(name, result[name]!, limit)) result[name] = limit;
+      if (exceeds(name, sentValue(name)!, limit)) result[name] = limit;
     }
   }
   return result as Sampling;
