@@ -13,6 +13,7 @@ export { migrate } from "./migrate.ts";
 export { moveData } from "./move.ts";
 export { exportPersona } from "./personas/export.ts";
 export { importPersona } from "./personas/import.ts";
+export { showKnowledge } from "./personas/knowledge.ts";
 export { renderPersona } from "./personas/render.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 export { showPrice, updatePrices } from "./prices.ts";

@@ -265,6 +265,15 @@ function addPersonaCommands(personas: Declare): void {
       "troupe personas render troupe/guide --set temperature=1.5 --set max_tokens=99999 --json",
     ),
   );
+  personas(
+    "knowledge",
+    "List the files that a persona knows, or show what a question would put before itself",
+    "showKnowledge",
+    argument("<id>", "<namespace>/<name>"),
+    argument("[question]", "Default: the files are listed"),
+    json,
+    examples("troupe personas knowledge acme/clerk", "troupe personas knowledge acme/clerk 'When do I get my refund?'"),
+  );
   const folder = argument("[folder]", "Default: the configured one");
   personas("check", "Check every file in a folder", "checkPersonas", folder, json);
   personas(

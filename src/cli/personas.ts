@@ -72,21 +72,35 @@ export function showPersona(context: Context, id: string, { json }: Json): Promi
     const { personas, errors, from, paths } = await loadPersonas(context, config.personas);
     const served = personas.find((one) => one.id === id);
     const persona = served ?? builtinPersonas().find((one) => one.id === id);
-    if (persona === undefined) {
-      printDiagnostics(context.io, errors);
-      const guess = suggest(
-        id,
-        personas.map((one) => one.id),
-      );
-      const advice = guess === undefined ? "" : ` Did you mean '${guess}'?`;
-      throw new CommandError(`There is no persona '${id}' in ${from}.${advice}`);
-    }
+    if (persona === undefined) throw unknownPersona(context, id, { personas, errors, from });
     if (json) printJson(context.io, detailsOf(persona, config));
     else context.io.stdout.write(textOf(context, id, paths.get(id)));
     if (served === undefined)
       context.io.stderr.write(`It is in the executable, and not served: ${from} takes its place.\n`);
     return 0;
   });
+}
+
+/** @throws CommandError where no such persona is served */
+export async function findServed(context: Context, config: Config, id: string): Promise<Persona> {
+  const loaded = await loadPersonas(context, config.personas);
+  const persona = loaded.personas.find((one) => one.id === id);
+  if (persona === undefined) throw unknownPersona(context, id, loaded);
+  return persona;
+}
+
+function unknownPersona(
+  { io }: Context,
+  id: string,
+  { personas, errors, from }: Pick<LoadedPersonas, "personas" | "errors" | "from">,
+): CommandError {
+  printDiagnostics(io, errors);
+  const guess = suggest(
+    id,
+    personas.map((one) => one.id),
+  );
+  const advice = guess === undefined ? "" : ` Did you mean '${guess}'?`;
+  return new CommandError(`There is no persona '${id}' in ${from}.${advice}`);
 }
 
 export function checkPersonas(context: Context, folder: string | undefined, { json }: Json): Promise<ExitCode> {

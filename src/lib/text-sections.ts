@@ -168,8 +168,9 @@ function bounded(
 function piecesOf(line: string): string[] {
   const pieces: string[] = [];
   let rest = line;
-  while (Buffer.byteLength(rest) > maxSectionBytes) {
+  for (;;) {
     let end = beginningOf(rest, maxSectionBytes).length;
+    if (end === rest.length) break;
     const space = rest.lastIndexOf(" ", end - 1);
     if (space > end / 2) end = space + 1;
     pieces.push(rest.slice(0, end));

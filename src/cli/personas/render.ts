@@ -4,15 +4,14 @@ import { systemClock } from "../../lib/clock.ts";
 import { wireBytes } from "../../lib/http/client.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { printable } from "../../lib/printable.ts";
-import { suggest } from "../../lib/suggest.ts";
 import type { Origin } from "../../personas/origins.ts";
 import { placesOf, textOf } from "../../personas/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { providers } from "../../providers/registry.ts";
 import type { BodyPart } from "../../upstream/body-origins.ts";
 import { MediaFetcher } from "../../upstream/media.ts";
-import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "../context.ts";
-import { loadPersonas } from "../personas.ts";
+import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
+import { findServed } from "../personas.ts";
 import { printJson } from "../print-json.ts";
 import { readInput, readMessages } from "../request-fields.ts";
 import { formatTable } from "../table.ts";
@@ -30,18 +29,7 @@ type RenderOptions = {
 
 export function renderPersona(context: Context, id: string, options: RenderOptions): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { personas, errors, from } = await loadPersonas(context, config.personas);
-    const persona = personas.find((one) => one.id === id);
-    if (persona === undefined) {
-      printDiagnostics(context.io, errors);
-      const guess = suggest(
-        id,
-        personas.map((one) => one.id),
-      );
-      throw new CommandError(
-        `There is no persona '${id}' in ${from}.${guess === undefined ? "" : ` Did you mean '${guess}'?`}`,
-      );
-    }
+    const persona = await findServed(context, config, id);
     const { folder } = config.personas;
     const source = await textOf(persona, folder);
     const question = {

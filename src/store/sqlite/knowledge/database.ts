@@ -355,6 +355,8 @@ function putFile(database: Database, { path, hash, stamp, bytes, text }: ReadFil
     const heading = section.headings.join(" > ").slice(0, maxHeading);
     const row = add.get(id, heading, section.firstLine, section.lastLine, section.text.trim())!;
     index.run(row.id, indexable(heading), indexable(section.text));
+    // BM25 of FTS5 gives words of more than half of all rows no weight, as few sections' are: an empty row for each makes that none.
+    index.run(-row.id, "", "");
   }
   return true;
 }
@@ -366,7 +368,9 @@ function isBare({ headings, text }: TextSection): boolean {
 }
 
 function removeSections(database: Database, file: number): void {
-  database.query("delete from words where rowid in (select id from sections where file = ?)").run(file);
+  for (const sign of ["", "-"]) {
+    database.query(`delete from words where rowid in (select ${sign}id from sections where file = ?)`).run(file);
+  }
   database.query("delete from sections where file = ?").run(file);
 }
 

@@ -7,7 +7,7 @@ const words = /[\p{L}\p{N}\p{M}]+/gu;
 /** Bounds of a question: what it says first and last, and its longest words. */
 const maxQuestion = 4_000;
 const maxTerms = 32;
-/** Words of at least so many letters also find longer ones that begin with them. */
+/** Words of at least so many letters, without digits, also find longer ones that begin with them. */
 const prefixFrom = 6;
 
 /** @returns the text with runs of Chinese, Japanese and Korean as pairs of neighbouring characters, each a word of the index */
@@ -42,18 +42,19 @@ function termsOf(question: string): string[] {
   const terms = [...found].sort((one, other) => other.length - one.length).slice(0, maxTerms);
   const quoted = terms.map((term) => {
     const word = `"${term.slice(0, 64)}"`;
-    return term.length >= prefixFrom ? `${word} *` : word;
+    return term.length >= prefixFrom && !/\p{N}/u.test(term) ? `${word} *` : word;
   });
   return [...quoted, ...[...single].slice(0, maxTerms - quoted.length).map((letter) => `"${letter}" *`)];
 }
 
 /** English words that say nothing of a question's subject, and those of contractions. */
 const stopWords: ReadonlySet<string> = new Set(
-  `a about all also am an and any are as at be been being but by can could did do does doing don for from get got had has have
-  having he her here hers him his how i if in into is it its just ll me more most my no nor not of on one only or other our
-  ours out over own please re same she should so some such than thank thanks that the their theirs them then there these
-  they this those through to too under until up us ve very was we were what when where which while who whom why will with
-  would yes you your yours`
+  `a about above after again against all also am an and any are as at be because been before being below between both but by
+  can could did do does doing don during each few for from further get got had has have having he hello her here hers hey hi
+  him his how i if in into is it its just let ll me more most must my no nor not now of off on once one only or other our ours
+  out over own per please re same shall she should so some such than thank thanks that the their theirs them then there these
+  they this those through to too under until up upon us ve very via was we were what when where whether which while who whom
+  whose why will with within without would yes you your yours`
     .split(/\s+/)
     .filter((word) => word !== ""),
 );
