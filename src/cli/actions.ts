@@ -15,6 +15,7 @@ export { exportPersona } from "./personas/export.ts";
 export { importPersona } from "./personas/import.ts";
 export { showKnowledge } from "./personas/knowledge.ts";
 export { renderPersona } from "./personas/render.ts";
+export { testPersonas } from "./personas/test.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 export { showPrice, updatePrices } from "./prices.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";

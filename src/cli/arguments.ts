@@ -16,6 +16,20 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
+/** A number of times, or of things at once. */
+export function parsePositive(text: string): number {
+  const number = parseCount(text);
+  if (number === 0) throw new InvalidArgumentError("It must be at least 1.");
+  return number;
+}
+
+/** A share of a whole. */
+export function parseShare(text: string): number {
+  const share = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(share <= 1)) throw new InvalidArgumentError("It must be a share from 0 to 1, such as 0.8.");
+  return share;
+}
+
 export function graceOf(text: string): number {
   const duration = parseDuration(text);
   if (duration === undefined || duration > maxGraceMs)

@@ -8,6 +8,7 @@ import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom } from "./context.ts";
+import { loadSuites } from "./personas/suites.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
 import { printJson } from "./print-json.ts";
 import { formatFields } from "./table.ts";
@@ -42,7 +43,8 @@ async function runChecks(context: Context): Promise<CheckReport> {
   const [storage, coordination] = await Promise.all([storageOf(config), coordinationOf(config)]);
   const aliases = lostAliases(personas.personas, loaded);
   const misspelt = unknownInPersonas(context, personas, loaded);
-  const errors = [...format([...personas.errors, ...misspelt]), ...aliases.errors, ...storage.errors];
+  const tests = await loadSuites(personas);
+  const errors = [...format([...personas.errors, ...misspelt, ...tests.errors]), ...aliases.errors, ...storage.errors];
   return {
     summary: {
       configuration: file,

@@ -19,6 +19,8 @@ import {
   parseHash,
   parseList,
   parseNames,
+  parsePositive,
+  parseShare,
   parseSurfaces,
   parseTime,
 } from "./arguments.ts";
@@ -69,7 +71,9 @@ export function addCommands(program: Command, act: Act): void {
   const alerts = group("alerts", "Messages to an operator", ["config"]);
   alerts("test", "Send one to each address of the configuration", "testAlerts", json);
   addPriceCommands(group("prices", "Prices of models", stored));
-  addPersonaCommands(group("personas", "Personas: list, show and check them", ["config", "personas"]));
+  const personas = group("personas", "Personas: list, show, check and test them", ["config", "personas"]);
+  addPersonaCommands(personas);
+  addPersonaTestCommand(personas);
   addServiceCommands(group("service", "The systemd service that runs this program", []));
   addDataCommands(group("data", "The data folder: keys, stored answers, conversations", stored));
   const config = group("config", "The configuration in force", allFlags);
@@ -275,7 +279,7 @@ function addPersonaCommands(personas: Declare): void {
     examples("troupe personas knowledge acme/clerk", "troupe personas knowledge acme/clerk 'When do I get my refund?'"),
   );
   const folder = argument("[folder]", "Default: the configured one");
-  personas("check", "Check every file in a folder", "checkPersonas", folder, json);
+  personas("check", "Check every file in a folder, test files too", "checkPersonas", folder, json);
   personas(
     "import",
     "Make a persona of another program's file: a character card, a Modelfile, a prompt",
@@ -301,7 +305,47 @@ function addPersonaCommands(personas: Declare): void {
     force,
     examples("troupe personas export acme/zelda --format card-v3-png --out zelda.png"),
   );
-  reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema"), []);
+  const ofTests = option("--tests", "That of a test file");
+  reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema", ofTests), []);
+}
+
+function addPersonaTestCommand(personas: Declare): void {
+  const command = personas(
+    "test",
+    "Ask personas what their test files (<name>.test.yaml) say, and judge the answers",
+    "testPersonas",
+    argument("[ids...]", "Ids of personas, or globs such as 'acme/*' (default: all that have tests)"),
+    option("--record", "Write the answers beside the tests, for --replay").conflicts("replay"),
+    option("--replay", "Answer from what was recorded, without a key or any network"),
+    option("--model <model>", "Let <provider>/<model> answer in place of the personas' own models", filled),
+    option("--variant <name>", "Ask that variant of the personas (default: personas without their variants)", filled),
+    option(
+      "--against <other>",
+      "Ask another version (<persona>@<version>, or @<label>) or <provider>/<model> too, and compare",
+      filled,
+    ),
+    option("--grader <model>", "The model that grades each llm-rubric, in place of those of the files", filled),
+    option("--repeat <times>", "Ask each test so often (default: as its file says, else once)", parsePositive),
+    option("--threshold <share>", "The share of a test's repetitions that has to pass (default: 1)", parseShare),
+    option("--concurrency <number>", "How many are asked at once (default: 4)", parsePositive),
+    option("--filter <pattern>", "Only tests whose names this regular expression fits"),
+    option(
+      "--url <url>",
+      "Ask a running server, with the key in TROUPE_KEY (default: the program asks by itself)",
+      filled,
+    ),
+    option("--junit <file>", "Write the results as JUnit's XML", filled),
+    option("--json [file]", "Write the results as JSON, to stdout where no file is named"),
+    option("--yes", "Do not ask before tests that may cost more than $1"),
+    "\nIt ends with 1 where a test failed, and with 2 where none failed and some could not be judged.",
+    examples(
+      "troupe personas test acme/support --record",
+      "troupe personas test --replay --junit results.xml",
+      "troupe personas test acme/support --against openai/gpt-5.5 --repeat 5 --threshold 0.8",
+    ),
+  );
+  // The price list that 'troupe prices update' stored is in the data folder.
+  reading(command, [...stored, "personas"]);
 }
 
 function addServiceCommands(service: Declare): void {

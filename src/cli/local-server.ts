@@ -11,6 +11,8 @@ import { systemClock } from "../lib/clock.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
 import type { Io, Signal } from "../lib/io.ts";
 import type { LogFields, Logger } from "../lib/log.ts";
+import type { Persona } from "../personas/persona.ts";
+import type { Personas } from "../personas/registry.ts";
 import { storedListPath } from "../usage/prices/stored-list.ts";
 import type { ExitCode } from "./context.ts";
 
@@ -32,6 +34,8 @@ export type LocalServer = {
 export type LocalServerOptions = {
   /** True where `use` handles SIGINT itself, as a chat does whose answer it ends. */
   readonly keepsInterrupt?: boolean;
+  /** Changes each persona before it is served, also after its file has changed. */
+  readonly personas?: (persona: Persona) => Persona;
 };
 
 const surfaces = ["orchestrator", "gateway", "admin"] as const;
@@ -49,7 +53,7 @@ export async function withLocalServer(
   { io }: LocalContext,
   config: Config,
   use: (server: LocalServer) => Promise<ExitCode>,
-  { keepsInterrupt = false }: LocalServerOptions = {},
+  { keepsInterrupt = false, personas }: LocalServerOptions = {},
 ): Promise<ExitCode> {
   // The server is not loaded for the other commands.
   const { RunningServer } = await import("../server/server.ts");
@@ -67,6 +71,7 @@ export async function withLocalServer(
     async (one) => void (await one.stop(0)),
   );
   await server.services.loading;
+  if (personas !== undefined) changePersonas(server.services.personas, personas);
   log.isOver = true;
   const { secret } = await server.services.keys.create({
     name: "local",
@@ -80,6 +85,12 @@ export async function withLocalServer(
   }
   const fetchOptions = socket === undefined ? {} : { unix: socket };
   return await Promise.race([use({ url: server.urls[0]!, key: secret, fetchOptions }), stopped.promise]);
+}
+
+function changePersonas(registry: Personas, change: (persona: Persona) => Persona): void {
+  const replace = registry.replace.bind(registry);
+  registry.replace = (all) => replace(all.map(change));
+  registry.replace(registry.list());
 }
 
 /** The same providers, personas and prices; nothing that reaches other machines' state or holds up a call. */

@@ -7,10 +7,12 @@ import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import type { Persona } from "../personas/persona.ts";
 import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
+import { testJsonSchema } from "../personas/tests/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
+import { loadSuites } from "./personas/suites.ts";
 import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
 import { unknownInPersonas } from "./unknown-names.ts";
@@ -110,10 +112,13 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
       folder === undefined ? config.personas : { folder: resolve(context.io.cwd, folder), isNamed: true },
     );
     const { personas, from } = loaded;
-    const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured)];
+    const tests = await loadSuites(loaded);
+    const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured), ...tests.errors];
+    const testCount = tests.suites.reduce((sum, { suite }) => sum + suite.tests.length, 0);
     if (json)
       printJson(context.io, {
         personas: personas.length,
+        tests: testCount,
         errors: errors.map(formatDiagnostic),
         unreachable: unreachable(personas, config),
       });
@@ -122,17 +127,19 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
       for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
       if (errors.length === 0)
         context.io.stdout.write(
-          `${personas.length} ${personas.length === 1 ? "persona" : "personas"} in ${from}: no errors\n`,
+          `${counted(personas.length, "persona")}${testCount === 0 ? "" : ` and ${counted(testCount, "test")}`} in ${from}: no errors\n`,
         );
     }
     return errors.length === 0 ? 0 : 1;
   });
 }
 
-export function printPersonaSchema({ io }: Context): ExitCode {
-  printJson(io, personaJsonSchema(optionSchemas(providers)));
+export function printPersonaSchema({ io }: Context, { tests }: { readonly tests?: boolean }): ExitCode {
+  printJson(io, tests ? testJsonSchema() : personaJsonSchema(optionSchemas(providers)));
   return 0;
 }
+
+const counted = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 export const noProvider = "none of its models has a provider that is set up";
 

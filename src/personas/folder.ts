@@ -12,6 +12,7 @@ import { draftPersona, nameProblem, type ParsedPersona, type Persona } from "./p
 import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
 import type { Personas } from "./registry.ts";
 import { PersonaFile } from "./schema.ts";
+import { isTestName } from "./tests/find.ts";
 
 const maxFiles = 2000;
 /** Files read at once, and then taken without a pause: few, so that what the process answers meanwhile waits for few. */
@@ -211,7 +212,7 @@ class Reader {
     for (const { name, path, kind } of await this.#list(folder, `${namespace}/`)) {
       if (kind === "folder" && !name.startsWith("_") && (await this.#holdsPersonas(path)))
         this.#report(path, "This is not read: a namespace holds files only");
-      if (kind === "folder" || !extension.test(name)) continue;
+      if (kind === "folder" || !extension.test(name) || isTestName(name)) continue;
       const id = `${namespace}/${name.replace(extension, "")}`;
       if (kind === "file") paths.set(id, [...(paths.get(id) ?? []), path]);
       else this.#report(path, kind === "missing" ? "This is a link to nothing" : "This is no regular file", id);

@@ -1,0 +1,202 @@
+/** Where the answers of tests come from: a server, or recordings. */
+import { isObject, listOf, numberOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { compose } from "../../personas/compose.ts";
+import type { Persona } from "../../personas/persona.ts";
+import type { Answer } from "../../personas/tests/answer.ts";
+import { NotJudged } from "../../personas/tests/evaluate.ts";
+import {
+  answerFrom,
+  changesBetween,
+  gradeIn,
+  type RecordedAnswer,
+  type Recording,
+  renderedRequest,
+} from "../../personas/tests/recording.ts";
+import { type Grade, gradingMessages, parseGrade } from "../../personas/tests/rubric.ts";
+import { type Assertion, requestOf, type TestCase } from "../../personas/tests/suite.ts";
+import type { ChatRequest, ToolCall } from "../../protocols/chat/schema.ts";
+import { ApiError } from "../../protocols/errors.ts";
+
+/** A test with its persona, and what that makes of it. */
+export type PreparedTest = {
+  readonly test: TestCase;
+  readonly persona: Persona;
+  readonly file: string;
+  /** Without a model. */
+  readonly request: ChatRequest;
+  /** What the persona makes of it, for its models. */
+  readonly rendered: Readonly<Record<string, unknown>>;
+};
+
+/** @throws ApiError for a request that the persona refuses */
+export function prepare(test: TestCase, persona: Persona, file: string): PreparedTest {
+  const request = { model: persona.id, ...requestOf(test, persona.variables.keys()) } as unknown as ChatRequest;
+  return { test, persona, file, request, rendered: renderedRequest(persona.targets, compose(persona, request)) };
+}
+
+export type Graded = Grade & { readonly cost?: number };
+
+export interface Answers {
+  /** @param repetition counted from 0 @throws NotJudged */
+  answer(prepared: PreparedTest, repetition: number): Promise<Answer>;
+  /** @param output of the answer of that repetition @throws NotJudged */
+  grade(prepared: PreparedTest, repetition: number, assertion: Assertion, output: string): Promise<Graded>;
+}
+
+export type Endpoint = {
+  /** Without a trailing slash. */
+  readonly url: string;
+  readonly key: string;
+  readonly fetchOptions: { readonly unix?: string };
+};
+
+/** Another try follows after these: the upstream, or the server, was busy. */
+const busyStatuses = new Set([429, 502, 503, 504, 529]);
+const maxTries = 3;
+const maxWaitSeconds = 30;
+
+export class LiveAnswers implements Answers {
+  readonly #endpoint: Endpoint;
+  readonly #modelOf: (persona: string) => string;
+  readonly #isPersona: (id: string) => boolean;
+
+  /** @param modelOf gives the model to be asked for a persona, such as one of its versions */
+  constructor(endpoint: Endpoint, modelOf: (persona: string) => string, isPersona: (id: string) => boolean) {
+    this.#endpoint = endpoint;
+    this.#modelOf = modelOf;
+    this.#isPersona = isPersona;
+  }
+
+  answer({ request, persona }: PreparedTest): Promise<Answer> {
+    return this.#complete("/v1", { ...request, model: this.#modelOf(persona.id) });
+  }
+
+  async grade(_prepared: PreparedTest, _repetition: number, assertion: Assertion, output: string): Promise<Graded> {
+    const { model, fields } = assertion.grader!;
+    const messages = gradingMessages(assertion.value as string, output);
+    const base = this.#isPersona(model) ? "/v1" : "/gateway/v1";
+    const answer = await this.#complete(base, { ...fields, model, messages }).catch((error: unknown) => {
+      if (error instanceof NotJudged) throw new NotJudged(`the grader ${model}: ${error.message}`);
+      throw error;
+    });
+    const grade = parseGrade(answer.content ?? "");
+    return answer.cost === undefined ? grade : { ...grade, cost: answer.cost };
+  }
+
+  async #complete(base: string, body: object): Promise<Answer> {
+    const text = JSON.stringify({ ...body, usage: { include: true } });
+    for (let tries = 1; ; tries += 1) {
+      const begun = performance.now();
+      const response = await this.#post(base, text);
+      const answered = await response.text().catch((error: Error) => {
+        throw new NotJudged(`the answer broke off: ${error.message}`);
+      });
+      const latencyMs = Math.round(performance.now() - begun);
+      if (response.ok) return answerOf(answered, latencyMs, response.headers);
+      if (!busyStatuses.has(response.status) || tries === maxTries)
+        throw new NotJudged(`${response.status}: ${messageIn(answered)}`);
+      await Bun.sleep(waitOf(response.headers, tries) * 1000);
+    }
+  }
+
+  async #post(base: string, body: string): Promise<Response> {
+    const { url, key, fetchOptions } = this.#endpoint;
+    try {
+      return await fetch(`${url}${base}/chat/completions`, {
+        ...fetchOptions,
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body,
+        redirect: "manual",
+        // The server bounds the time of its calls.
+        timeout: false,
+      } as RequestInit);
+    } catch (error) {
+      throw new NotJudged(`the server at ${url} can't be asked: ${(error as Error).message}`);
+    }
+  }
+}
+
+function waitOf(headers: Headers, tries: number): number {
+  const said = Number(headers.get("retry-after") ?? Number.NaN);
+  return Math.min(maxWaitSeconds, Number.isFinite(said) && said >= 0 ? said : tries);
+}
+
+function messageIn(text: string): string {
+  const error = objectOf(objectOf(parseJson(text))?.["error"]);
+  return (textOf(error?.["message"]) ?? text).slice(0, 500);
+}
+
+function answerOf(text: string, latencyMs: number, headers: Headers): Answer {
+  const body = objectOf(parseJson(text));
+  const choice = objectOf(listOf(body?.["choices"])[0]);
+  const message = objectOf(choice?.["message"]);
+  if (message === undefined) throw new NotJudged(`the answer is no chat completion: ${text.slice(0, 200)}`);
+  const calls = listOf(message["tool_calls"]).filter(
+    (call): call is ToolCall => isObject(call) && isObject(call["function"]),
+  );
+  const usage = objectOf(body?.["usage"]);
+  const refusal = textOf(message["refusal"]);
+  const finishReason = textOf(choice?.["finish_reason"]);
+  const cost = numberOf(usage?.["cost"]);
+  const version = headers.get("x-troupe-persona-version");
+  return {
+    ...(version !== null && { version }),
+    content: textOf(message["content"]) ?? null,
+    ...(refusal !== undefined && { refusal }),
+    ...(calls.length > 0 && { toolCalls: calls }),
+    ...(finishReason !== undefined && { finishReason }),
+    ...(usage !== undefined && {
+      usage: { prompt: numberOf(usage["prompt_tokens"]) ?? 0, completion: numberOf(usage["completion_tokens"]) ?? 0 },
+    }),
+    ...(cost !== undefined && { cost }),
+    latencyMs,
+  };
+}
+
+/** Recordings by the path of their test file, and within it by the test's name. */
+export type Recordings = ReadonlyMap<string, ReadonlyMap<string, Recording>>;
+
+const again = "'troupe personas test --record' makes one";
+
+/** Answers from recordings, without any network. */
+export class ReplayedAnswers implements Answers {
+  readonly #recordings: Recordings;
+
+  constructor(recordings: Recordings) {
+    this.#recordings = recordings;
+  }
+
+  async answer(prepared: PreparedTest, repetition: number): Promise<Answer> {
+    return answerFrom(this.#recorded(prepared, repetition));
+  }
+
+  async grade(prepared: PreparedTest, repetition: number, assertion: Assertion): Promise<Graded> {
+    const { model } = assertion.grader!;
+    const grade = gradeIn(this.#recorded(prepared, repetition), model, assertion.value as string);
+    if (grade === undefined) throw new NotJudged(`there is no recorded grade by ${model} for this rubric; ${again}`);
+    return grade;
+  }
+
+  #recorded({ file, test, rendered }: PreparedTest, repetition: number): RecordedAnswer {
+    const recording = this.#recordings.get(file)?.get(test.name);
+    if (recording === undefined) throw new NotJudged(`there is no recording of this test; ${again}`);
+    const changes = changesBetween(recording.request, rendered);
+    if (changes.length > 0)
+      throw new NotJudged(
+        `the request has changed since it was recorded: ${changes.join("; ")}; 'troupe personas test --record' records it anew`,
+      );
+    const answer = recording.answers[repetition];
+    if (answer === undefined)
+      throw new NotJudged(
+        `${recording.answers.length} ${recording.answers.length === 1 ? "answer is" : "answers are"} recorded, and ${repetition + 1} are needed; 'troupe personas test --record' records them`,
+      );
+    return answer;
+  }
+}
+
+/** @returns what a persona finds wrong with a request; anything else is thrown */
+export function refusalOf(error: unknown): string {
+  if (error instanceof ApiError) return error.message;
+  throw error;
+}

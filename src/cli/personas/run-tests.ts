@@ -1,0 +1,159 @@
+/** Runs tests: asks, judges, and adds up repetitions. */
+import { type Answer, outputOf, textOfOutput } from "../../personas/tests/answer.ts";
+import { evaluate, NotJudged } from "../../personas/tests/evaluate.ts";
+import type { RecordedGrade } from "../../personas/tests/recording.ts";
+import { judgeByGrade } from "../../personas/tests/rubric.ts";
+import { type AssertionResult, resultOf, scoreOf, type Verdict, verdictOf } from "../../personas/tests/score.ts";
+import type { Assertion, AssertionSet, TestCase } from "../../personas/tests/suite.ts";
+import type { Tool } from "../../protocols/chat/schema.ts";
+import type { Answers, PreparedTest } from "./answers.ts";
+
+/** One time that a test was asked. */
+export type TestRun = {
+  readonly verdict: Verdict;
+  readonly score: number;
+  readonly parts: readonly AssertionResult[];
+  /** Absent: there was none. */
+  readonly answer?: Answer;
+  readonly grades: readonly RecordedGrade[];
+  /** Dollars of the answer and its grades; undefined: unknown. */
+  readonly cost: number | undefined;
+  /** Why there is no verdict on the answer as a whole. */
+  readonly problem?: string;
+};
+
+export type TestResult = {
+  readonly prepared: PreparedTest;
+  readonly runs: readonly TestRun[];
+  readonly verdict: Verdict;
+};
+
+/** Those who are asked: the personas as they are, or another version or model of them. */
+export type Side = { readonly label: string; readonly answers: Answers };
+
+/** A test that can't be asked, as its persona refuses it, has a problem in place of a request. */
+export type Planned = { readonly test: TestCase; readonly prepared: PreparedTest; readonly problem?: string };
+
+export type RunOptions = {
+  readonly concurrency: number;
+  /** How often each is asked; absent: as its file says. */
+  readonly repeat?: number | undefined;
+  /** The share of repetitions that has to pass. */
+  readonly threshold: number;
+  /** Called after each time that a test was asked. */
+  readonly onRun: (planned: Planned, side: Side, run: TestRun) => void;
+};
+
+export const repetitionsOf = ({ test }: Planned, repeat: number | undefined): number => repeat ?? test.repeat;
+
+/** @returns for each side the results, in the order of the tests */
+export async function runTests(
+  tests: readonly Planned[],
+  sides: readonly Side[],
+  { concurrency, repeat, threshold, onRun }: RunOptions,
+): Promise<TestResult[][]> {
+  const runs = sides.map(() => tests.map((planned) => new Array<TestRun>(repetitionsOf(planned, repeat))));
+  const jobs = tests.flatMap((planned, at) =>
+    sides.flatMap((side, sideAt) =>
+      Array.from({ length: repetitionsOf(planned, repeat) }, (_, repetition) => async () => {
+        const run = await runOnce(planned, side.answers, repetition);
+        runs[sideAt]![at]![repetition] = run;
+        onRun(planned, side, run);
+      }),
+    ),
+  );
+  let next = 0;
+  const work = async () => {
+    while (next < jobs.length) {
+      next += 1;
+      await jobs[next - 1]!();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, jobs.length) }, work));
+  return runs.map((ofSide) =>
+    ofSide.map((ofTest, at) => {
+      const verdicts = ofTest.map(({ verdict }) => verdict);
+      return { prepared: tests[at]!.prepared, runs: ofTest, verdict: verdictOf(verdicts, threshold) };
+    }),
+  );
+}
+
+const failed = (problem: string): TestRun => ({ verdict: "error", score: 0, parts: [], grades: [], cost: 0, problem });
+
+async function runOnce({ prepared, problem }: Planned, answers: Answers, repetition: number): Promise<TestRun> {
+  if (problem !== undefined) return failed(problem);
+  let answer: Answer;
+  try {
+    answer = await answers.answer(prepared, repetition);
+  } catch (error) {
+    if (error instanceof NotJudged) return failed(error.message);
+    throw error;
+  }
+  return new Judge(prepared, answers, repetition, answer).judge();
+}
+
+class Judge {
+  readonly #prepared: PreparedTest;
+  readonly #answers: Answers;
+  readonly #repetition: number;
+  readonly #answer: Answer;
+  readonly #tools: readonly Tool[];
+  readonly #grades: RecordedGrade[] = [];
+  #cost: number | undefined;
+
+  constructor(prepared: PreparedTest, answers: Answers, repetition: number, answer: Answer) {
+    this.#prepared = prepared;
+    this.#answers = answers;
+    this.#repetition = repetition;
+    this.#answer = answer;
+    this.#tools = (prepared.rendered["tools"] ?? []) as Tool[];
+    this.#cost = answer.cost;
+  }
+
+  async judge(): Promise<TestRun> {
+    const { assertions, threshold } = this.#prepared.test;
+    const parts: AssertionResult[] = [];
+    for (const assertion of assertions) parts.push(await this.#judgeOne(assertion));
+    const { verdict, score } = scoreOf(parts, threshold);
+    return { verdict, score, parts, answer: this.#answer, grades: this.#grades, cost: this.#cost };
+  }
+
+  async #judgeOne(one: Assertion | AssertionSet): Promise<AssertionResult> {
+    if (!("assertions" in one)) return this.#judgeSingle(one);
+    const parts: AssertionResult[] = [];
+    for (const inner of one.assertions) parts.push(await this.#judgeSingle(inner));
+    const { verdict, score } = scoreOf(parts, one.threshold);
+    const { type, weight, metric, line } = one;
+    const reason = verdict === "fail" ? `the set's score is ${score.toFixed(2)}` : "";
+    return { type, verdict, score, reason, weight, ...(metric !== undefined && { metric }), line, parts };
+  }
+
+  async #judgeSingle(assertion: Assertion): Promise<AssertionResult> {
+    try {
+      const isGraded = assertion.base === "llm-rubric";
+      return resultOf(
+        assertion,
+        isGraded ? await this.#grade(assertion) : evaluate(assertion, this.#answer, this.#tools),
+      );
+    } catch (error) {
+      if (!(error instanceof NotJudged)) throw error;
+      const { type, weight, metric, line } = assertion;
+      const verdict = weight === 0 ? "pass" : "error";
+      return { type, verdict, score: 0, reason: error.message, weight, ...(metric !== undefined && { metric }), line };
+    }
+  }
+
+  async #grade(assertion: Assertion) {
+    const output = textOfOutput(outputOf(this.#answer));
+    const { cost, ...grade } = await this.#answers.grade(this.#prepared, this.#repetition, assertion, output);
+    this.#cost = this.#cost === undefined || cost === undefined ? undefined : this.#cost + cost;
+    const { pass, score, reason } = grade;
+    this.#grades.push({
+      grader: assertion.grader!.model,
+      rubric: assertion.value as string,
+      ...{ pass, score, reason },
+      ...(cost !== undefined && { cost }),
+    });
+    return judgeByGrade(assertion, grade);
+  }
+}

@@ -1,0 +1,362 @@
+/** `troupe personas test`: asks personas what their test files say, and judges the answers. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import type { Config } from "../../config/config.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { globMatches } from "../../lib/glob.ts";
+import { printable } from "../../lib/printable.ts";
+import type { Persona } from "../../personas/persona.ts";
+import { recordingPath } from "../../personas/tests/find.ts";
+import { formatRecordings, parseRecordings, type Recording, recordedFrom } from "../../personas/tests/recording.ts";
+import { parseModelId } from "../../protocols/model-id.ts";
+import { CommandError, type Context, type ExitCode, printDiagnostics, UsageError, withConfig } from "../context.ts";
+import { withLocalServer } from "../local-server.ts";
+import { loadPersonas } from "../personas.ts";
+import { printJson } from "../print-json.ts";
+import { type Endpoint, LiveAnswers, prepare, ReplayedAnswers, refusalOf } from "./answers.ts";
+import { junitXml } from "./junit.ts";
+import { Progress } from "./progress.ts";
+import { type Planned, repetitionsOf, runTests, type Side } from "./run-tests.ts";
+import { type LoadedSuite, loadSuites } from "./suites.ts";
+import { estimateCost, estimateWords } from "./test-cost.ts";
+import {
+  comparisonText,
+  reasonOf,
+  reportJson,
+  resultsText,
+  type SideResult,
+  summaryOf,
+  summaryText,
+} from "./test-report.ts";
+
+export type TestOptions = {
+  readonly record?: boolean;
+  readonly replay?: boolean;
+  /** The model that answers in place of the personas' own. */
+  readonly model?: string;
+  /** The variant that is asked; absent: the persona without its variants. */
+  readonly variant?: string;
+  /** A version of the persona, or a model, to be asked beside it. */
+  readonly against?: string;
+  readonly grader?: string;
+  readonly repeat?: number;
+  readonly threshold?: number;
+  readonly concurrency?: number;
+  readonly junit?: string;
+  /** True: on stdout. */
+  readonly json?: string | true;
+  readonly yes?: boolean;
+  readonly filter?: string;
+  readonly url?: string;
+};
+
+/** Above so many dollars a person at the terminal is asked before anything is sent. */
+export const askAboveDollars = 1;
+const defaultConcurrency = 4;
+/** The variable that holds the key for `--url`. */
+const keyVariable = "TROUPE_KEY";
+const errorCode: ExitCode = 2;
+
+/** @param patterns ids of personas, or globs over them; none: all that have tests @returns 1 where a test failed, 2 where one could not be judged */
+export function testPersonas(context: Context, patterns: readonly string[], options: TestOptions): Promise<ExitCode> {
+  assertConsistent(options);
+  return withConfig(context, async (config) => {
+    const loaded = await loadPersonas(context, config.personas);
+    const wants = (id: string) => patterns.length === 0 || patterns.some((pattern) => globMatches(pattern, id));
+    const { suites, errors } = await loadSuites(loaded, { wants, grader: options.grader });
+    printDiagnostics(context.io, [
+      ...loaded.errors.filter(({ file }) => isWanted(file, loaded.paths, wants)),
+      ...errors,
+    ]);
+    if (errors.length > 0) return errorCode;
+    assertFound(patterns, suites, loaded.from);
+    return new TestCommand(context, config, options, suites, loaded.personas).run();
+  });
+}
+
+/** Faults of the personas that are tested. */
+function isWanted(file: string, paths: ReadonlyMap<string, string>, wants: (id: string) => boolean): boolean {
+  const found = [...paths].find(([, path]) => path === file);
+  return found === undefined || wants(found[0]);
+}
+
+function assertConsistent({ record, replay, model, variant, against, url }: TestOptions): void {
+  if (record && replay) throw new UsageError("--record and --replay exclude each other.");
+  const live = record ? "--record" : replay ? "--replay" : undefined;
+  if (live !== undefined && against !== undefined) throw new UsageError(`${live} and --against exclude each other.`);
+  if (live !== undefined && model !== undefined)
+    throw new UsageError(`${live} is for the personas' own models: leave --model out.`);
+  if (live !== undefined && url !== undefined)
+    throw new UsageError(`${live} is for the files of this folder: leave --url out.`);
+  if (live !== undefined && variant !== undefined)
+    throw new UsageError(`${live} is for personas without their variants: leave --variant out.`);
+  if ((model !== undefined || variant !== undefined) && url !== undefined)
+    throw new UsageError(
+      `--${model === undefined ? "variant" : "model"} needs the server of this process: leave --url out.`,
+    );
+}
+
+function assertFound(patterns: readonly string[], suites: readonly LoadedSuite[], from: string): void {
+  const lost = patterns.find((pattern) => !suites.some(({ persona }) => globMatches(pattern, persona.id)));
+  if (lost !== undefined) throw new CommandError(`There are no tests of '${printable(lost)}' in ${from}.`);
+  if (suites.length === 0)
+    throw new CommandError(
+      `There are no tests in ${from}: <name>.test.yaml beside a persona, see docs/persona-tests.md.`,
+    );
+}
+
+class TestCommand {
+  readonly #context: Context;
+  readonly #config: Config;
+  readonly #options: TestOptions;
+  readonly #suites: readonly LoadedSuite[];
+  readonly #ids: ReadonlySet<string>;
+  readonly #planned: readonly Planned[];
+  readonly #startedAt = systemClock.now();
+
+  constructor(
+    context: Context,
+    config: Config,
+    options: TestOptions,
+    suites: readonly LoadedSuite[],
+    personas: readonly Persona[],
+  ) {
+    this.#context = context;
+    this.#config = config;
+    this.#options = options;
+    this.#suites = suites;
+    this.#ids = new Set(personas.map(({ id }) => id));
+    const pattern = options.filter === undefined ? undefined : patternFrom(options.filter);
+    this.#planned = suites.flatMap(({ suite, persona }) =>
+      suite.tests
+        .filter(({ name }) => pattern === undefined || pattern.test(name))
+        .map((test) => planFrom(test, this.#asked(persona, options.model), suite.file)),
+    );
+    if (this.#planned.length === 0) throw new CommandError("No test has a name that --filter fits.");
+  }
+
+  async run(): Promise<ExitCode> {
+    const { replay, url, against } = this.#options;
+    if (replay) return this.#finish([{ label: "recorded", answers: new ReplayedAnswers(this.#readRecordings()) }]);
+    const version = against === undefined ? undefined : this.#versionIn(against);
+    if (url !== undefined) {
+      if (against !== undefined && version === undefined)
+        throw new UsageError("--against with a model needs the server of this process: leave --url out.");
+      const endpoint = this.#remote(url);
+      return this.#ask([this.#side(endpoint), ...(version === undefined ? [] : [this.#side(endpoint, version)])]);
+    }
+    const { model } = this.#options;
+    return this.#withServer(model, (server) => {
+      if (against === undefined) return this.#ask([this.#side(server)]);
+      if (version !== undefined) return this.#ask([this.#side(server), this.#side(server, version)]);
+      return this.#withServer(against, (other) =>
+        this.#ask([this.#side(server), { ...this.#side(other), label: against }]),
+      );
+    });
+  }
+
+  /** @param model that answers for every persona */
+  #withServer(model: string | undefined, use: (server: Endpoint) => Promise<ExitCode>): Promise<ExitCode> {
+    return withLocalServer(this.#context, this.#config, use, { personas: (persona) => this.#asked(persona, model) });
+  }
+
+  /** The persona as tests ask it: callers are shared out among variants, tests are not. @throws UsageError */
+  #asked({ variants = [], ...persona }: Persona, model: string | undefined): Persona {
+    const { variant: name } = this.#options;
+    const found = name === undefined ? persona : variants.find((variant) => variant.name === name)?.persona;
+    if (found === undefined && this.#suites.some((one) => one.persona.id === persona.id))
+      throw new UsageError(`${persona.id} has no variant '${printable(name!)}'.`);
+    const one = found ?? persona;
+    return model === undefined ? one : { ...one, targets: [model] };
+  }
+
+  /** @param version of the persona; absent: the one that is served */
+  #side(endpoint: Endpoint, version?: string): Side {
+    const modelOf = (id: string) => (version === undefined ? id : `${id}@${version}`);
+    const { model, variant } = this.#options;
+    return {
+      label: version === undefined ? (model ?? variant ?? "current") : `@${version}`,
+      answers: new LiveAnswers(endpoint, modelOf, (id) => this.#ids.has(id)),
+    };
+  }
+
+  /** @returns the version or label in `<persona>@<version>` or `@<version>`; undefined for a model */
+  #versionIn(against: string): string | undefined {
+    const at = against.lastIndexOf("@");
+    const id = against.slice(0, Math.max(0, at));
+    if (at === 0) return against.slice(1);
+    if (!this.#ids.has(id)) {
+      if (parseModelId(against) === undefined)
+        throw new UsageError("--against takes <persona>@<version or label>, @<label>, or <provider>/<model>.");
+      return undefined;
+    }
+    const other = this.#suites.find(({ persona }) => persona.id !== id);
+    if (other !== undefined)
+      throw new UsageError(
+        `--against ${against} is of one persona: name it alone, or give '@${against.slice(at + 1)}' for each.`,
+      );
+    return against.slice(at + 1);
+  }
+
+  #remote(url: string): Endpoint {
+    const key = this.#context.io.env[keyVariable];
+    if (!key) throw new UsageError(`--url needs an API key in the variable ${keyVariable}.`);
+    if (!/^https?:\/\//.test(url))
+      throw new UsageError("--url takes the address of a server, such as http://127.0.0.1:8080.");
+    return { url: url.replace(/\/+$/, ""), key, fetchOptions: {} };
+  }
+
+  async #ask(sides: readonly Side[]): Promise<ExitCode> {
+    const { io } = this.#context;
+    const { repeat, model, against, yes } = this.#options;
+    const askable = this.#planned.filter(({ problem }) => problem === undefined);
+    const modelsOf = ({ prepared }: Planned, side: number) => {
+      const other = side === 0 ? model : against;
+      return other === undefined || this.#isVersion(other) ? prepared.persona.targets : [other];
+    };
+    const estimate = estimateCost(
+      sides.flatMap((_, side) =>
+        askable.map((planned) => ({
+          prepared: planned.prepared,
+          models: modelsOf(planned, side),
+          times: repetitionsOf(planned, repeat),
+        })),
+      ),
+      this.#config,
+    );
+    io.stderr.write(`${estimateWords(estimate)}\n`);
+    if (!yes && io.confirm !== undefined && estimate.most > askAboveDollars) {
+      if (!(await io.confirm("Go on?"))) throw new CommandError("Nothing was asked.");
+    }
+    return this.#finish(sides);
+  }
+
+  #isVersion = (against: string) =>
+    against.startsWith("@") || this.#ids.has(against.slice(0, against.lastIndexOf("@")));
+
+  async #finish(sides: readonly Side[]): Promise<ExitCode> {
+    const results = await this.#run(sides);
+    if (this.#options.record) await this.#writeRecordings(results[0]!);
+    this.#report(results);
+    const { failed, errors } = summaryOf(results[0]!.results);
+    if (failed > 0) return 1;
+    return errors > 0 ? errorCode : 0;
+  }
+
+  async #run(sides: readonly Side[]): Promise<SideResult[]> {
+    const { io } = this.#context;
+    const { repeat, threshold = 1, concurrency } = this.#options;
+    const bounds = this.#suites.flatMap(({ suite }) => suite.maxConcurrency ?? []);
+    const total = this.#planned.reduce((sum, planned) => sum + repetitionsOf(planned, repeat), 0) * sides.length;
+    const progress = new Progress(io.stderr, total);
+    try {
+      const results = await runTests(this.#planned, sides, {
+        concurrency: concurrency ?? Math.min(...bounds, ...(bounds.length === 0 ? [defaultConcurrency] : [])),
+        repeat,
+        threshold,
+        onRun: ({ prepared }, { label }, { verdict, answer }) => {
+          const side = sides.length > 1 ? ` (${label})` : "";
+          const time = answer === undefined ? "" : `, ${answer.latencyMs} ms`;
+          progress.add(verdict, `${verdict} ${prepared.persona.id}: ${printable(prepared.test.name)}${side}${time}`);
+        },
+      });
+      return results.map((ofSide, at) => ({ label: sides[at]!.label, results: ofSide }));
+    } finally {
+      progress.end();
+    }
+  }
+
+  #report(sides: readonly SideResult[]): void {
+    const { io } = this.#context;
+    const { json, junit } = this.#options;
+    const [main, other] = sides;
+    if (junit !== undefined) this.#write(junit, junitXml([main!], this.#startedAt));
+    if (typeof json === "string") this.#write(json, `${JSON.stringify(reportJson(sides), null, 2)}\n`);
+    if (json === true) {
+      printJson(io, reportJson(sides));
+      return;
+    }
+    io.stdout.write(resultsText(main!.results));
+    if (other !== undefined) io.stdout.write(`\n${comparisonText([main!, other])}`);
+    io.stdout.write(`\n${summaryText(summaryOf(main!.results))}\n`);
+  }
+
+  /** @throws CommandError */
+  #write(file: string, text: string): void {
+    try {
+      writeFileSync(resolve(this.#context.io.cwd, file), text);
+    } catch (error) {
+      throw new CommandError(`${printable(file)} can't be written: ${(error as Error).message}`);
+    }
+  }
+
+  /** @throws CommandError for a file that is damaged */
+  #readRecordings(): ReadonlyMap<string, ReadonlyMap<string, Recording>> {
+    return new Map(this.#suites.map(({ suite }) => [suite.file, readRecording(recordingPath(suite.file))]));
+  }
+
+  /** Replaces what was recorded of the tests that ran, and drops what is of none. */
+  async #writeRecordings({ results }: SideResult): Promise<void> {
+    const { stderr } = this.#context.io;
+    for (const { suite } of this.#suites) {
+      const path = recordingPath(suite.file);
+      const before = readRecording(path);
+      const ofFile = results.filter(({ prepared }) => prepared.file === suite.file);
+      const recordings = suite.tests.flatMap(({ name }): Recording[] => {
+        const result = ofFile.find(({ prepared }) => prepared.test.name === name);
+        const kept = before.get(name);
+        if (result === undefined) return kept === undefined ? [] : [kept];
+        const answers = result.runs.flatMap(({ answer, grades }) =>
+          answer === undefined ? [] : [recordedFrom(answer, grades)],
+        );
+        if (answers.length === result.runs.length) return [{ test: name, request: result.prepared.rendered, answers }];
+        stderr.write(`warning: ${basename(path)}: ${printable(name)} was not recorded: ${reasonOf(result)}\n`);
+        return kept === undefined ? [] : [kept];
+      });
+      if (recordings.length === 0) continue;
+      const text = await formatRecordings(recordings);
+      this.#assertNoSecret(text, path);
+      writeFileSync(path, text);
+      stderr.write(`Recorded ${recordings.length} ${recordings.length === 1 ? "test" : "tests"} in ${path}.\n`);
+    }
+  }
+
+  /** A recording is committed: no provider's key may be in it, whatever an upstream answers. */
+  #assertNoSecret(text: string, path: string): void {
+    const leaked = this.#config.providers.find(({ apiKey }) => apiKey && apiKey.length >= 8 && text.includes(apiKey));
+    if (leaked !== undefined)
+      throw new CommandError(`${path} was not written: an answer holds the key of ${leaked.name}.`);
+  }
+}
+
+function planFrom(test: Planned["test"], persona: Persona, file: string): Planned {
+  try {
+    return { test, prepared: prepare(test, persona, file) };
+  } catch (error) {
+    const request = { model: persona.id, messages: [...test.messages] };
+    return { test, prepared: { test, persona, file, request, rendered: {} }, problem: refusalOf(error) };
+  }
+}
+
+function patternFrom(filter: string): RegExp {
+  try {
+    return new RegExp(filter, "i");
+  } catch (error) {
+    throw new UsageError(`--filter is no regular expression: ${(error as Error).message}`);
+  }
+}
+
+/** @throws CommandError for a file that is damaged */
+function readRecording(path: string): ReadonlyMap<string, Recording> {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return new Map();
+    throw new CommandError(`${path} can't be read: ${(error as Error).message}`);
+  }
+  const parsed = parseRecordings(text, path);
+  if ("recordings" in parsed) return parsed.recordings;
+  const [first] = parsed.errors;
+  throw new CommandError(`${path}:${first!.line}:${first!.column}: ${first!.path} ${first!.message}; record it anew.`);
+}

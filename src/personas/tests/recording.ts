@@ -1,0 +1,164 @@
+/**
+ * Recordings of tests, `<name>.test.recorded.yaml` beside the test file: for each test the request that the persona made of it and the
+ * answers that came. `--replay` answers from them. A file is the same for the same answers, so that a review shows what changed.
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { isObject } from "../../lib/json/json.ts";
+import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { Closed, Open } from "../../lib/schemas.ts";
+import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
+import type { ToolCall } from "../../protocols/chat/schema.ts";
+import type { Answer } from "./answer.ts";
+import type { Grade } from "./rubric.ts";
+
+const RecordedGrade = Closed({
+  grader: Type.String(),
+  rubric: Type.String(),
+  pass: Type.Boolean(),
+  score: Type.Number(),
+  reason: Type.String(),
+  cost: Type.Optional(Type.Number()),
+});
+
+const RecordedAnswer = Closed({
+  content: Type.Optional(Type.String()),
+  refusal: Type.Optional(Type.String()),
+  tool_calls: Type.Optional(
+    Type.Array(
+      Closed({
+        id: Type.String(),
+        type: Type.Literal("function"),
+        function: Closed({ name: Type.String(), arguments: Type.String() }),
+      }),
+    ),
+  ),
+  finish_reason: Type.Optional(Type.String()),
+  usage: Type.Optional(Closed({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer() })),
+  cost: Type.Optional(Type.Number({ description: "Dollars." })),
+  latency_ms: Type.Number(),
+  grades: Type.Optional(Type.Array(RecordedGrade)),
+});
+
+const RecordingFile = Closed({
+  recordings: Type.Array(
+    Closed({
+      test: Type.String({ minLength: 1 }),
+      request: Open({}),
+      answers: Type.Array(RecordedAnswer, { minItems: 1 }),
+    }),
+  ),
+});
+
+export type RecordedGrade = Static<typeof RecordedGrade>;
+export type RecordedAnswer = Static<typeof RecordedAnswer>;
+export type Recording = Static<typeof RecordingFile>["recordings"][number];
+
+/** Recordings hold long answers. */
+const maxLength = 16 * 1024 * 1024;
+
+/** @returns by the tests' names */
+export function parseRecordings(
+  text: string,
+  file: string,
+): { readonly recordings: ReadonlyMap<string, Recording> } | { readonly errors: readonly Diagnostic[] } {
+  const source = new YamlSource(text, file, { maxLength });
+  const errors = source.errors.length > 0 ? source.errors : source.check(RecordingFile, source.value ?? {});
+  if (errors.length > 0) return { errors };
+  const { recordings } = source.value as Static<typeof RecordingFile>;
+  return { recordings: new Map(recordings.map((one) => [one.test, one])) };
+}
+
+const head = "# Written by 'troupe personas test --record'; --replay answers from it.\n";
+
+export async function formatRecordings(recordings: readonly Recording[]): Promise<string> {
+  const { stringify } = await import("yaml");
+  return head + stringify({ recordings }, { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+export function recordedFrom(answer: Answer, grades: readonly RecordedGrade[]): RecordedAnswer {
+  const { content, refusal, toolCalls, finishReason, usage, cost, latencyMs } = answer;
+  return {
+    ...(content !== null && { content }),
+    ...(refusal !== undefined && { refusal }),
+    ...(toolCalls !== undefined && { tool_calls: toolCalls.map(plainCall) }),
+    ...(finishReason !== undefined && { finish_reason: finishReason }),
+    ...(usage && { usage: { prompt_tokens: usage.prompt, completion_tokens: usage.completion } }),
+    ...(cost !== undefined && { cost }),
+    latency_ms: latencyMs,
+    ...(grades.length > 0 && { grades: [...grades] }),
+  };
+}
+
+const plainCall = ({ id, function: { name, arguments: given } }: ToolCall) => ({
+  id,
+  type: "function" as const,
+  function: { name, arguments: given },
+});
+
+export function answerFrom(recorded: RecordedAnswer): Answer {
+  const { content, refusal, tool_calls: toolCalls, finish_reason: finishReason, usage, cost } = recorded;
+  return {
+    content: content ?? null,
+    ...(refusal !== undefined && { refusal }),
+    ...(toolCalls !== undefined && { toolCalls }),
+    ...(finishReason !== undefined && { finishReason }),
+    ...(usage && { usage: { prompt: usage.prompt_tokens, completion: usage.completion_tokens } }),
+    ...(cost !== undefined && { cost }),
+    latencyMs: recorded.latency_ms,
+  };
+}
+
+/** @returns undefined where the answer was not graded by that model and rubric */
+export function gradeIn(
+  { grades = [] }: RecordedAnswer,
+  grader: string,
+  rubric: string,
+): (Grade & { readonly cost?: number }) | undefined {
+  return grades.find((one) => one.grader === grader && one.rubric === rubric);
+}
+
+/** A request as a recording holds it: what the persona made of the test, and the models that it asks. */
+export const renderedRequest = (models: readonly string[], composed: object): Record<string, unknown> =>
+  JSON.parse(JSON.stringify({ models, ...composed })) as Record<string, unknown>;
+
+const maxChanges = 4;
+const maxShown = 80;
+
+/** @returns each difference as a phrase with its path, some at most */
+export function changesBetween(before: unknown, after: unknown): string[] {
+  const changes = [...differences(before, after, [])];
+  const more = changes.length - maxChanges;
+  return more > 0 ? [...changes.slice(0, maxChanges), `${more} more`] : changes;
+}
+
+function* differences(before: unknown, after: unknown, path: readonly PathPart[]): Generator<string> {
+  if (Bun.deepEquals(before, after, true)) return;
+  if (Array.isArray(before) && Array.isArray(after)) {
+    for (let at = 0; at < Math.max(before.length, after.length); at += 1) {
+      yield* differences(before[at], after[at], [...path, at]);
+    }
+    return;
+  }
+  if (isObject(before) && isObject(after)) {
+    for (const key of Object.keys({ ...before, ...after })) yield* differences(before[key], after[key], [...path, key]);
+    return;
+  }
+  const place = formatPath(path);
+  if (before === undefined) yield `${place} is new: ${shown(after)}`;
+  else if (after === undefined) yield `${place} is gone: ${shown(before)}`;
+  else if (typeof before === "string" && typeof after === "string") yield `${place}${changedLine(before, after)}`;
+  else yield `${place}: ${shown(before)} → ${shown(after)}`;
+}
+
+function changedLine(before: string, after: string): string {
+  const [old, now] = [before.split("\n"), after.split("\n")];
+  const at = old.findIndex((line, number) => line !== now[number]);
+  const line = at < 0 ? old.length : at;
+  const place = old.length > 1 || now.length > 1 ? ` line ${line + 1}` : "";
+  return `${place}: ${shown(old[line] ?? "nothing")} → ${shown(now[line] ?? "nothing")}`;
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text;
+}
