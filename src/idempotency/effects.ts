@@ -5,8 +5,9 @@
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { IdempotencyRecord, RunRepository } from "../store/store.ts";
-import type { CallName } from "./idempotency.ts";
+import type { IdempotencyRecord, NewCall, RunRepository } from "../store/store.ts";
+
+type CallName = Pick<NewCall, "scope" | "requestId">;
 
 /** Records of their own, beside those of the calls, which are released when a call fails. */
 const scopeOf = ({ scope }: CallName) => `${scope} effects`;

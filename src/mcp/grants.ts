@@ -14,6 +14,10 @@ export type Grant = {
   readonly server: string;
   /** Globs over their names; absent: all. */
   readonly allow?: readonly string[] | undefined;
+  /** Their names, which a caller gave: no globs. Absent: all that `allow` has. */
+  readonly exactly?: readonly string[] | undefined;
+  /** The name that the model is given for it. Absent: the server's and its own. */
+  readonly as?: string | undefined;
   /** Arguments that every call gets, and that the model neither sees nor sets. */
   readonly arguments?: Readonly<Record<string, unknown>> | undefined;
   /** True where the call is answered without them while the server has never answered. */
@@ -101,14 +105,16 @@ export async function grantedTools(
       const key = `${server.name}\n${tool.name}`;
       if (seen.has(key) || !isGranted(grant, tool)) continue;
       seen.add(key);
-      granted.push(new GrantedTool(names.of(server.name, tool.name), server, grant, tool));
+      const name = grant.as === undefined ? names.of(server.name, tool.name) : names.plain(grant.as);
+      granted.push(new GrantedTool(name, server, grant, tool));
     }
   }
   return granted;
 }
 
 /** A tool that does not take every fixed argument is not granted: what they confine would not be confined. */
-export function isGranted({ allow, arguments: fixed }: Grant, { name, inputSchema }: McpTool): boolean {
+export function isGranted({ allow, exactly, arguments: fixed }: Grant, { name, inputSchema }: McpTool): boolean {
+  if (exactly !== undefined && !exactly.includes(name)) return false;
   if (allow !== undefined && !allow.some((glob) => globMatches(glob, name))) return false;
   if (fixed === undefined) return true;
   const properties = objectOf(inputSchema["properties"]) ?? {};

@@ -7,6 +7,7 @@ import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message } from "./chat/schema.ts";
 import type { ApiError } from "./errors.ts";
 import type { Insertion } from "./insertion.ts";
+import type { HostedTool } from "./native-only.ts";
 import type { Source } from "./source.ts";
 
 /** An error as clients see it. An upstream's own may hold more than this. */
@@ -44,6 +45,8 @@ export type ParsedCall<Options> = {
   readonly nativeOnly?: ApiError | undefined;
   /** The same of tools, which the inner form does not hold: upstreams may be set up to have them left out. */
   readonly nativeTools?: ApiError | undefined;
+  /** Of these, those that something else may stand in for, where the upstream has none. Absent: there are none. */
+  readonly hosted?: readonly HostedTool[] | undefined;
 };
 
 /** Changes to the client's body in a call to an upstream of its own format. */

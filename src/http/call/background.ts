@@ -42,9 +42,10 @@ async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Pro
   if (!planned.plan.store)
     throw ApiError.invalidValue("store", "background needs store: true, as its answer is read later.");
   const { envelope, protocol } = writer;
-  const { conversation, plan } = planned;
+  const { conversation, plan, tools } = planned;
   for (const target of plan.targets) {
-    if (nativeCall(streamed, plan, conversation, target) === undefined) refuseNativeOnly(call, target);
+    if (nativeCall(streamed, plan, conversation, target) === undefined)
+      refuseNativeOnly(tools === undefined ? call : { ...call, nativeTools: tools.nativeTools }, target);
   }
   await source.large?.restore([source.parsed, conversation.whole]);
   context.logFields["background"] = true;

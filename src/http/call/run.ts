@@ -1,5 +1,6 @@
 /** Plans and runs a call: once for a service-request-id, on its targets in turn, with what is recorded of each attempt. */
 import type { Caller } from "../../auth/keys.ts";
+import type { McpBounds } from "../../config/mcp.ts";
 import { withEndCallback } from "../../lib/flow.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
@@ -25,6 +26,7 @@ import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts"
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import type { CallScope } from "./scope.ts";
 import type { Plan, Surface } from "./surface.ts";
+import { standInsFor } from "./tools/hosted.ts";
 import { answerWithTools, type Turn } from "./tools/loop.ts";
 import { noteVariant, variantHeaders } from "./variant.ts";
 
@@ -138,7 +140,8 @@ function callUpstream(
     const showsCost = request.usage?.include === true;
     const form = { thinkingRequested, choices: call.request.n ?? 1, showsCost, metadata };
     const native = turn === undefined ? nativeCall(scope, plan, conversation, target) : undefined;
-    if (native === undefined) refuseNativeOnly(asked, target);
+    if (native === undefined)
+      refuseNativeOnly(tools === undefined ? asked : { ...asked, nativeTools: tools.nativeTools }, target);
     const passing = native && { isHeld: plan.upstreamMayHold };
     // Thinking state matters only where tools may be called.
     const memories: Remember[] = call.request.tools === undefined ? [] : [thinkingMemory(services, caller, target)];
@@ -184,8 +187,8 @@ function callUpstream(
       return answerWithTools({
         scope,
         targets,
-        tools,
-        bounds: plan.mcp!.bounds,
+        tools: tools.granted,
+        bounds: tools.bounds,
         signal,
         call: (turn) =>
           inOwnPlaces(
@@ -219,8 +222,16 @@ type Planned = {
   readonly conversation: Conversation;
   /** The size of what the call names in a provider's own store. */
   readonly namedBytes: number;
-  /** Called here while the model answers; absent: none are. */
-  readonly tools: readonly GrantedTool[] | undefined;
+  /** Absent: none are called here. */
+  readonly tools: CallTools | undefined;
+};
+
+/** Tools that are called here while the model answers. */
+type CallTools = {
+  readonly granted: readonly GrantedTool[];
+  readonly bounds: McpBounds;
+  /** The error for a tool of the request that none of them stands in for. */
+  readonly nativeTools: ApiError | undefined;
 };
 
 /** @throws ApiError before anything is called */
@@ -237,21 +248,33 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
   const namedBytes = typeof naming === "number" ? naming : await naming;
   if (plan.store) await conversation.checkStorage();
-  const tools = plan.mcp === undefined ? undefined : await toolsOf(scope, plan);
+  const isPlain = plan.mcp === undefined && call.hosted === undefined;
+  const tools = isPlain ? undefined : await toolsOf(scope, plan, conversation);
   return { plan, conversation, namedBytes, tools };
 }
 
-/** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called */
-async function toolsOf(
-  { services, caller, effects }: CallScope,
-  plan: Plan,
-): Promise<readonly GrantedTool[] | undefined> {
-  const others = plan.targets[0]?.call.request.tools ?? [];
+/** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called; for a server that the caller names */
+async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation): Promise<CallTools | undefined> {
+  const { services, caller, call, effects } = scope;
+  const [first] = plan.targets;
+  const standIns =
+    call.hosted &&
+    standInsFor(services, caller, call.hosted, {
+      isNative: plan.mcp === undefined && nativeCall(scope, plan, conversation, first!) !== undefined,
+      drops: first!.account.unsupportedTools === "drop",
+    });
+  const grants = [...(plan.mcp?.grants ?? []), ...(standIns?.grants ?? [])];
+  if (grants.length === 0) return undefined;
+  const others = first?.call.request.tools ?? [];
   const names = others.flatMap((tool) => (tool.type === "function" ? tool.function.name : []));
-  const tools = await grantedTools(services.mcp, plan.mcp!.grants, caller, names);
-  if (tools.length === 0) return undefined;
+  const granted = await grantedTools(services.mcp, grants, caller, names);
+  if (granted.length === 0) return undefined;
   await effects?.check();
-  return tools;
+  return {
+    granted,
+    bounds: plan.mcp?.bounds ?? services.live.config.mcp,
+    nativeTools: standIns === undefined ? call.nativeTools : standIns.refusal,
+  };
 }
 
 /** Writes the exchange as it is kept where the client's format has stored answers of its own. */

@@ -40,6 +40,7 @@ function parsed(
     options: { thoughts, names, places, list },
     nativeOnly: nativeOnly.refusal,
     nativeTools: nativeOnly.toolRefusal,
+    hosted: nativeOnly.hosted,
   };
 }
 

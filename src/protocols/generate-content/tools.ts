@@ -14,6 +14,16 @@ export type Tools = {
   readonly places: readonly string[];
 };
 
+/** What other formats call these tools. https://ai.google.dev/gemini-api/docs/tools */
+const hostedTypes: Readonly<Record<string, string>> = {
+  googlesearch: "web_search",
+  googlesearchretrieval: "web_search",
+  urlcontext: "url_context",
+  codeexecution: "code_execution",
+  filesearch: "file_search",
+  googlemaps: "google_maps",
+};
+
 /** A choice without a function to choose is left out: most upstreams refuse it. */
 export function toolsOf({ tools, toolConfig }: GenerateContentBody, { nativeOnly, names }: Translation): Tools {
   const functions: FunctionTool[] = [];
@@ -27,7 +37,8 @@ export function toolsOf({ tools, toolConfig }: GenerateContentBody, { nativeOnly
     for (const [name, value] of Object.entries(hosted)) {
       if (value == null) continue;
       const path = `tools[${at}].${truncate(name)}`;
-      nativeOnly.tool(path, "the tool is known to Google alone.");
+      const type = ownMember(hostedTypes, name.replaceAll("_", "").toLowerCase()) ?? name;
+      nativeOnly.tool(path, "the tool is known to Google alone.", { type, declared: tool as JsonObject, path });
     }
   }
   if (functions.length === 0) return { fields: {}, places };

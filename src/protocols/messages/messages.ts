@@ -15,7 +15,8 @@ import { thinkingShown } from "./thinking.ts";
 const parsed = (body: MessagesBody, identity: unknown): ParsedCall<AnswerOptions> => {
   const { request, nativeOnly } = innerRequest(body);
   const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
-  return { request, identity, options, nativeOnly: nativeOnly.refusal, nativeTools: nativeOnly.toolRefusal };
+  const { refusal, toolRefusal, hosted } = nativeOnly;
+  return { request, identity, options, nativeOnly: refusal, nativeTools: toolRefusal, hosted };
 };
 
 /** A source that is no base64 holds none, or text. */

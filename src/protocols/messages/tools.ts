@@ -31,7 +31,8 @@ function isCustom(tool: MessagesTool): tool is CustomTool {
 
 function functionTool(tool: MessagesTool, path: string, nativeOnly: NativeOnly): FunctionTool[] {
   if (!isCustom(tool)) {
-    nativeOnly.tool(`${path}.type`, `the tool '${truncate(tool.type)}' is known to Anthropic alone.`);
+    const message = `the tool '${truncate(tool.type)}' is known to Anthropic alone.`;
+    nativeOnly.tool(`${path}.type`, message, { type: tool.type, declared: tool as JsonObject, path });
     return [];
   }
   const { name, description, input_schema, strict } = tool;

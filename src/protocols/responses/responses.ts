@@ -34,8 +34,8 @@ export const responses: Protocol<ResponsesOptions> = {
   upstreamItems: namedItems,
   parse({ parsed }, _client, earlier) {
     const { request, options, nativeOnly } = parseResponsesRequest(parsed, earlier);
-    const { refusal, toolRefusal } = nativeOnly;
-    return { request, options, nativeOnly: refusal, nativeTools: toolRefusal, identity: ["responses", parsed] };
+    const { refusal, toolRefusal, hosted } = nativeOnly;
+    return { request, options, nativeOnly: refusal, nativeTools: toolRefusal, hosted, identity: ["responses", parsed] };
   },
   native,
   passedRequestHeaders: ["openai-beta"],

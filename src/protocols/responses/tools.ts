@@ -80,7 +80,11 @@ export function innerTools(tools: RequestFields["tools"], names: ToolNames, nati
     const path = ["tools", at];
     if (!Object.hasOwn(toolSchemas, tool.type)) {
       const what = `'${truncate(tool.type)}' is a tool that only providers with this API of their own have.`;
-      nativeOnly.tool(formatPath([...path, "type"]), what);
+      nativeOnly.tool(formatPath([...path, "type"]), what, {
+        type: tool.type,
+        declared: tool as JsonObject,
+        path: formatPath(path),
+      });
       return [];
     }
     if (tool.type !== "namespace") return [{ tool: innerTool(tool, path, names), path }];
