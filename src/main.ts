@@ -78,6 +78,7 @@ function processIo(stdout: Output, stderr: Output): Io {
     readFile,
     isFolder,
     ...(stderr.isTerminal && isTerminal(0) && { confirm }),
+    ...(stdout.isTerminal && { terminal }),
     onSignal(signal, run) {
       process.on(signal, run);
       return () => void process.off(signal, run);
@@ -112,6 +113,14 @@ function processIo(stdout: Output, stderr: Output): Io {
     machine: { cores: availableParallelism(), sharesPorts: process.platform === "linux" },
   };
 }
+
+/** Bun loads the streams when they are first asked for. */
+const terminal = () => ({
+  get input() {
+    return process.stdin;
+  },
+  output: process.stdout,
+});
 
 /** Writes to stderr, as stdout may be a script's. No answer, as at the end of the input, is a no. */
 async function confirm(question: string): Promise<boolean> {

@@ -2,6 +2,7 @@
 export { printOpenApi, printVersion } from "./about.ts";
 export { testAlerts } from "./alerts.ts";
 export { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";
+export { chat } from "./chat/chat.ts";
 export { check } from "./check.ts";
 export { printCompletion } from "./completion.ts";
 export { printConfig, printConfigSchema } from "./config.ts";

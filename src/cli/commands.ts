@@ -63,6 +63,25 @@ export function addCommands(program: Command, act: Act): void {
   top("check", "Check the configuration, personas and data folder without starting", "check", json);
   const call = option("--call", "Send each provider one small request, which costs a few tokens");
   top("doctor", "Diagnose the machine and the installation, and say what to do", "doctor", call, json);
+  top(
+    "chat",
+    "Talk with a persona or a model: at the terminal, once, or through pipes",
+    "chat",
+    argument("<model>", "A persona, or <provider>/<model>", filled),
+    argument("[prompt...]", "A question; with text on the standard input, what to do with that"),
+    option("--url <url>", "The server (default: the configuration's where it runs, else one of this process)", filled),
+    option("--key <key>", "Its API key (default: TROUPE_KEY, TROUPE_API_KEY, or the first key's file)", filled),
+    option("--system <text>", "A system text, behind the persona's; '@file' reads one", filled),
+    variables,
+    setFields,
+    option("--no-stream", "Wait for the whole answer"),
+    option("--json", "Answer in JSON: the whole completion"),
+    examples(
+      "troupe chat troupe/guide",
+      "troupe chat openai/gpt-5.4-mini 'What is a gateway?' --set temperature=0",
+      "cat notes.txt | troupe chat troupe/minutes 'Only the decisions'",
+    ),
+  );
   const health = commandsOf(program, ["config", "host", "port"]);
   health("health", "Ask the running server for its health", "checkHealth", json);
   addKeyCommands(group("keys", "API keys", stored));

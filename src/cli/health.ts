@@ -84,7 +84,7 @@ function unreachable(at: string, { name, code, message }: Error & { readonly cod
 }
 
 /** The host at which a server that listens everywhere is found. */
-function reachable(host: string): string {
+export function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   const inner = host === "::" ? "::1" : host;
   return inner.includes(":") ? `[${inner}]` : inner;

@@ -59,6 +59,12 @@ export type Input = {
   text(): Promise<string>;
 };
 
+/** Where a person sits. */
+export type Terminal = {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream & { readonly columns: number; readonly rows: number };
+};
+
 export type Io = {
   readonly stdin: Input;
   readonly stdout: Output;
@@ -69,6 +75,8 @@ export type Io = {
   /** @returns undefined when there is no such file. @throws when there is one that can't be read */
   readFile(path: string): string | undefined;
   isFolder(path: string): boolean;
+  /** Opens the terminal; absent where the output is none. */
+  terminal?(): Terminal;
   /** Asks the person at the terminal a question of yes and no; absent where there is no terminal. */
   confirm?(question: string): Promise<boolean>;
   /** @returns a function that stops listening */

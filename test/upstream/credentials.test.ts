@@ -88,7 +88,9 @@ test("no other file reads a key, but the configuration that it comes from", () =
   const reading = files.filter((path) =>
     /\.apiKey\b|\bapiKey[,:}\s]|`Bearer /.test(readFileSync(join(src, path), "utf8")),
   );
-  const others = reading.filter((path) => !path.startsWith("config/") && !path.startsWith("http/openapi/"));
+  // Commands call this program's own API with a key of it.
+  const elsewhere = ["config/", "http/openapi/", "cli/"];
+  const others = reading.filter((path) => !elsewhere.some((folder) => path.startsWith(folder)));
   // An account is bound without it.
   expect(others.toSorted()).toEqual(["upstream/accounts.ts", "upstream/credentials.ts"]);
 });
