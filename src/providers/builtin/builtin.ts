@@ -1,19 +1,20 @@
 /**
  * The models of a first run: compiled in, offline, the same answer for the same conversation.
- * `echo` repeats the caller's last text, `eliza` is a small chat partner.
+ * `echo` repeats the caller's last text, `eliza` is a small chat partner, which answers in JSON where that is asked for.
  */
 import { Type } from "@sinclair/typebox";
 import type { ChatRequest, ChunkBody, CompletionBody, FinishReason, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Call, LocalProvider } from "../provider.ts";
 import { replyAsEliza } from "./eliza.ts";
+import { inResponseFormat } from "./json-answer.ts";
 
-/** Takes all the caller's texts, oldest first, and the number of the choice; returns what to say. */
-type Speaker = (userTexts: readonly string[], choice: number) => string;
+/** Takes all the caller's texts, oldest first, the number of the choice, and the request; returns what to say. */
+type Speaker = (userTexts: readonly string[], choice: number, request: ChatRequest) => string;
 
 const speakers: Readonly<Record<string, Speaker>> = {
   echo: (userTexts) => userTexts.at(-1) ?? "",
-  eliza: replyAsEliza,
+  eliza: (userTexts, choice, request) => inResponseFormat(replyAsEliza(userTexts, choice), request),
 };
 
 /** A token of these models: a word or one other sign, with the white space before it. They share one count. */
@@ -55,7 +56,7 @@ function repliesTo({ model, request }: Call): Reply[] {
   const speak = Object.hasOwn(speakers, model) ? speakers[model] : undefined;
   if (speak === undefined) throw ApiError.modelNotFound(`builtin/${model}`);
   const userTexts = request.messages.filter(({ role }) => role === "user").map(({ content }) => textOf(content));
-  return Array.from({ length: request.n ?? 1 }, (_, choice) => limited(speak(userTexts, choice), request));
+  return Array.from({ length: request.n ?? 1 }, (_, choice) => limited(speak(userTexts, choice, request), request));
 }
 
 function limited(text: string, request: ChatRequest): Reply {
