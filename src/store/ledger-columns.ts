@@ -20,6 +20,7 @@ type KindName = Exclude<
   | "firstTokenMs"
   | "totalMs"
   | "tier"
+  | "variantCall"
 >;
 
 /** `as`: the name by which reports group and filter; absent: they do not. */

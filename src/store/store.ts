@@ -9,6 +9,7 @@ import type { DatabaseState } from "./metrics.ts";
 import type { PersonaVersionRepository } from "./persona-versions.ts";
 import type { StorageError } from "./storage-error.ts";
 import type { BudgetRepository, LedgerRepository } from "./usage.ts";
+import type { VariantRepository } from "./variants.ts";
 
 export interface Store {
   readonly keys: KeyRepository;
@@ -19,6 +20,7 @@ export interface Store {
   readonly personaVersions: PersonaVersionRepository;
   readonly alerts: AlertRepository;
   readonly ledger: LedgerRepository;
+  readonly variants: VariantRepository;
   readonly maintenance: Maintenance;
   /** Present where several nodes share the store. */
   readonly nodes?: NodeRepository;

@@ -35,6 +35,11 @@ export const movedTables: readonly MovedTable[] = [
   }),
   table("budgets", "scope period", { text: "scope period", integer: "amount updated_at" }),
   table("spending", "scope span", { text: "scope span", integer: "spent" }),
+  table("variants", "persona version variant", {
+    text: "persona version variant reason",
+    integer:
+      "calls errors refusals slow cost other_calls other_errors other_refusals other_slow other_cost windows updated_at stopped_at",
+  }),
   table("audit", "id", { text: "id actor act subject before after", integer: "at" }),
   table("persona_versions", "id", { text: "id persona version content source", integer: "created_at used_at" }),
   table("persona_labels", "persona label", { text: "persona label version", integer: "moved_at" }),

@@ -1,5 +1,7 @@
 /** The repositories of what calls use and cost: budgets and the ledger. What `store.ts` says of all repositories holds here too. */
 
+import type { VariantCall } from "./variants.ts";
+
 /** A day or a month in UTC, or a sum that is paid in advance and stays until it is spent. */
 export type BudgetPeriod = "day" | "month" | "prepaid";
 
@@ -169,6 +171,8 @@ export type LedgerLine = {
   readonly totalMs: number;
   /** Tier of the key. Only a line that is to be written has it; budgets need it. */
   readonly tier?: string;
+  /** Of a variant that is judged by it, or that others are compared with. Only a line that is to be written has it. */
+  readonly variantCall?: VariantCall;
 };
 
 export type LedgerFilter = {
@@ -222,7 +226,12 @@ export type SumsPage = {
 };
 
 /** Number of lines that were new, and what is spent since of each budget that they were spent of. */
-export type Appended = { readonly added: number; readonly spending: readonly Spending[] };
+export type Appended = {
+  readonly added: number;
+  readonly spending: readonly Spending[];
+  /** True if a persona's variant was stopped by them. */
+  readonly stopped?: boolean;
+};
 
 /** `owner`: the process, where the store names it by its data folder's lock. */
 export type InterruptedCall = { readonly owner: string; readonly line: LedgerLine };
@@ -230,7 +239,8 @@ export type InterruptedCall = { readonly owner: string; readonly line: LedgerLin
 /** The ledger: what calls used and cost. */
 export interface LedgerRepository {
   /**
-   * Adds lines, also to what is spent of budgets, and ends the calls' reservations; those that are there already stay as they are.
+   * Adds lines, also to what is spent of budgets and counted of variants, and ends the calls' reservations; those that are there already
+   * stay as they are.
    * @param begun calls that are under way in this process and have no reservation, which `interrupted` gives once it has ended
    */
   append(lines: readonly LedgerLine[], begun?: readonly LedgerLine[]): Promise<Appended>;

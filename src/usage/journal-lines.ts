@@ -215,4 +215,5 @@ function sumOf(words: Uint32Array, from: number, size: number): number {
 }
 
 /** True if two lines share what is noted once. */
-const isSameKind = (a: LedgerLine, b: LedgerLine) => isAlike(a, b) && a.callOf === b.callOf && a.tier === b.tier;
+const isSameKind = (a: LedgerLine, b: LedgerLine) =>
+  isAlike(a, b) && a.callOf === b.callOf && a.tier === b.tier && a.variantCall === b.variantCall;

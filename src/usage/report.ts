@@ -269,7 +269,20 @@ export async function* usageCsv(ledger: LedgerRepository, query: UsageQuery, nam
 
 /** A line as JSON has it. */
 export function lineJson(line: LedgerLine, names: KeyNames): Record<string, unknown> {
-  const { requestId, attempt, at, keyId, tags, tokens, cost, costs, metadata, tier: _, ...rest } = line;
+  const {
+    requestId,
+    attempt,
+    at,
+    keyId,
+    tags,
+    tokens,
+    cost,
+    costs,
+    metadata,
+    tier: _,
+    variantCall: __,
+    ...rest
+  } = line;
   return {
     request_id: requestId,
     attempt,

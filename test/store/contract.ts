@@ -28,6 +28,15 @@ import {
   type Reservation,
   tokenKinds,
 } from "../../src/store/usage.ts";
+import {
+  countCall,
+  newState,
+  type StopReason,
+  type VariantCall,
+  type VariantOutcome,
+  type VariantRule,
+  type VariantState,
+} from "../../src/store/variants.ts";
 import { begunLine, reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
@@ -650,6 +659,146 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(lines).toHaveLength(3);
       expect(lines.map(({ id }) => id).slice(0, 2)).toEqual(["r2", "m3"]);
       await other.close();
+    });
+  });
+
+  describe(`${name}: variants`, () => {
+    const rule: VariantRule = {
+      ...{ variant: "next", calls: 50, errors: 9, refusals: 9, slow: 9, slowMs: 800, cost: 40_000 },
+    };
+    /** Never stops, and counts all of the others' calls. */
+    const patient: VariantRule = { ...rule, variant: "third", errors: null, refusals: null, slow: null, cost: null };
+    const callOf = (variant: string, outcome: VariantOutcome = "answered", rules = [rule]): VariantCall => ({
+      ...{ persona: "acme/x", version: "3f2a91c07b1e", variant, outcome, rules },
+    });
+    let lines = 0;
+    const lineOf = (call: VariantCall, changes: Partial<LedgerLine> = {}) => {
+      lines += 1;
+      const id = `req_${String(lines).padStart(8, "0")}`;
+      return ledgerLine(id, { at: start + lines, variant: call.variant, ...changes, variantCall: call });
+    };
+    const failed = (count: number, variant = "next") =>
+      Array.from({ length: count }, () => lineOf(callOf(variant, "failed"), { ended: "broken", status: 500 }));
+    const fine = (count: number, variant = "now") => Array.from({ length: count }, () => lineOf(callOf(variant)));
+
+    on("are counted and judged in the order of their lines, as `countCall` does it", async (_, store) => {
+      const random = new Random(23);
+      const states = new Map<string, VariantState>();
+      let stops = 0;
+      for (let batch = 0; batch < 40; batch += 1) {
+        const rules = [rule, patient];
+        // Each round of batches has other shares, and a version of its own.
+        const round = Math.floor(batch / 10);
+        const [failing, refusing, slow] = [round === 1 ? 60 : 4, round === 2 ? 60 : 4, round === 3 ? 60 : 4];
+        const batchOf = Array.from({ length: 1 + random.below(40) }, () => {
+          const variant = random.pick(["now", "next", "next", "third"]);
+          const isBad = variant === "next" ? 1 : 0.1;
+          const outcome =
+            random.below(100) < failing * isBad
+              ? ("failed" as const)
+              : random.below(100) < refusing * isBad
+                ? ("refused" as const)
+                : ("answered" as const);
+          const call = { ...callOf(variant, outcome, rules), version: `v${round}` };
+          const cost = random.below(10) === 0 ? null : random.below(1_500);
+          return lineOf(call, { totalMs: random.below(100) < slow * isBad ? 900 : 100, cost });
+        });
+        const known = new Map(states);
+        for (const line of batchOf)
+          for (const one of rules) {
+            const call = line.variantCall!;
+            const id = `${call.version} ${one.variant}`;
+            const state = states.get(id) ?? newState(call, one);
+            states.set(id, state.stoppedAt === null ? countCall(state, one, call, line) : state);
+          }
+        const { stopped } = await store.ledger.append(batchOf);
+        const isStop = [...states].some(
+          ([id, { stoppedAt }]) => stoppedAt !== null && known.get(id)?.stoppedAt == null,
+        );
+        expect(stopped).toBe(isStop);
+        if (isStop) stops += 1;
+      }
+      const byId = ({ version, variant }: VariantState) => `${version} ${variant}`;
+      const found = await store.variants.list("acme/x");
+      expect(new Map(found.map((state) => [byId(state), state]))).toEqual(states);
+      expect(stops).toBe(3);
+      const reasons = ["error_rate", "refusals", "p95_seconds"];
+      expect((await store.variants.stopped()).map(({ reason }) => reason!)).toEqual(reasons as StopReason[]);
+      expect(found.some(({ windows }) => windows > 0)).toBe(true);
+    });
+
+    on("stop at one count, however many processes count, and all learn of it", async (database, store) => {
+      const stores = [store, await database.open(), await database.open()];
+      const before = stores.map(({ keys }) => keys.version());
+      await Promise.all(stores.map(({ ledger }) => ledger.append(fine(20))));
+      const appended = await Promise.all(
+        Array.from({ length: 30 }, (_, at) => stores[at % 3]!.ledger.append(failed(1))),
+      );
+      expect(appended.filter(({ stopped }) => stopped)).toHaveLength(1);
+      const [found, ...others] = await stores[1]!.variants.stopped();
+      expect(others).toEqual([]);
+      expect(found).toMatchObject({
+        ...{ persona: "acme/x", variant: "next", reason: "error_rate" },
+        calls: 9,
+        errors: 9,
+      });
+      for (const [at, one] of stores.entries()) {
+        await database.refresh?.(one);
+        expect(one.keys.version()).toBeGreaterThan(before[at]!);
+      }
+      // What is added later changes nothing.
+      await store.ledger.append([...failed(20), ...fine(20)]);
+      expect(await store.variants.stopped()).toEqual([found!]);
+      await stores[1]!.close();
+      await stores[2]!.close();
+    });
+
+    on("count a line once, and go on when they are resumed", async (database, store) => {
+      const lost = failed(8);
+      for (let time = 0; time < 3; time += 1) await store.ledger.append(lost);
+      expect(await store.variants.stopped()).toEqual([]);
+      expect((await store.ledger.append(failed(1))).stopped).toBe(true);
+      const reopened = await database.open();
+      expect(await reopened.variants.stopped()).toHaveLength(1);
+      const version = store.keys.version();
+      expect(await reopened.variants.resume("acme/x", "now", start)).toBe(0);
+      expect(await reopened.variants.resume("acme/x", "next", start + 5_000)).toBe(1);
+      expect(await reopened.variants.resume("acme/x", "next", start + 5_000)).toBe(0);
+      await database.refresh?.(store);
+      expect(store.keys.version()).toBeGreaterThan(version);
+      expect(await store.variants.list("acme/x")).toMatchObject([
+        { ...{ variant: "next", calls: 0, errors: 0 }, stoppedAt: null },
+      ]);
+      await reopened.close();
+    });
+
+    on("compare with the others' calls, and stop alone where there are none", async (_, store) => {
+      // All fail alike: nobody is worse.
+      await store.ledger.append(Array.from({ length: 40 }, () => [...failed(1, "now"), ...failed(1)]).flat());
+      expect(await store.variants.list("acme/x")).toMatchObject([
+        { calls: 40, errors: 40, otherCalls: 40, stoppedAt: null },
+      ]);
+      const alone = (outcome: VariantOutcome) => lineOf({ ...callOf("next", outcome), version: "alone" });
+      await store.ledger.append(Array.from({ length: 9 }, () => alone("refused")));
+      expect(await store.variants.stopped()).toMatchObject([{ version: "alone", reason: "refusals", calls: 9 }]);
+    });
+
+    on("stop when their calls cost too much, and more than the others'", async (_, store) => {
+      const costing = (variant: string, cost: number, version: string) =>
+        Array.from({ length: 30 }, () => lineOf({ ...callOf(variant), version }, { cost }));
+      await store.ledger.append([...costing("now", 2_000, "a"), ...costing("next", 2_000, "a")]);
+      await store.ledger.append([...costing("now", 1_999, "b"), ...costing("next", 2_000, "b")]);
+      expect(await store.variants.stopped()).toMatchObject([
+        { version: "b", reason: "cost", calls: 21, cost: 42_000, otherCost: 59_970 },
+      ]);
+    });
+
+    on("are forgotten when nothing is added, but for those that are stopped", async (_, store) => {
+      await store.ledger.append([...fine(10), ...failed(9)]);
+      await store.ledger.append([lineOf({ ...callOf("now"), version: "other" })]);
+      expect(await store.variants.removeUnused(start)).toBe(0);
+      expect(await store.variants.removeUnused(start + dayMs)).toBe(1);
+      expect(await store.variants.list("acme/x")).toHaveLength(1);
     });
   });
 

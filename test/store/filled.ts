@@ -1,5 +1,6 @@
 /** A store with something of everything in it, for what carries or keeps all of it. */
 import type { Store, Turn } from "../../src/store/store.ts";
+import type { VariantCall } from "../../src/store/variants.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
@@ -7,6 +8,14 @@ import { Random } from "../helpers/random.ts";
 
 export const start = 1_700_000_000_000;
 const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** Of a variant that one failure stops. */
+const failedCall = (at: number): VariantCall => ({
+  ...{ persona: "troupe/guide", version: `v${at % 3}`, variant: "next", outcome: "failed" },
+  rules: [
+    { ...{ variant: "next", calls: 100, errors: 1 }, ...{ refusals: null, slow: null, slowMs: null, cost: null } },
+  ],
+});
 
 /** Of every age. @param lines of the ledger */
 export async function fill(store: Store, lines: number): Promise<void> {
@@ -65,6 +74,7 @@ export async function fill(store: Store, lines: number): Promise<void> {
       persona: at % 5 === 0 ? "troupe/guide" : null,
       cost: at % 7 === 0 ? null : at,
       costs: null,
+      ...(at % 5 === 0 && { variant: "next", variantCall: failedCall(at) }),
     }),
   );
   for (let at = 0; at < lines; at += 500) await store.ledger.append(all.slice(at, at + 500));

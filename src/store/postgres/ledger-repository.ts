@@ -23,13 +23,13 @@ import {
   sumQuery,
 } from "../ledger-queries.ts";
 import {
+  type Appended,
   costKinds,
   type LedgerFilter,
   type LedgerGroup,
   type LedgerLine,
   type LedgerPage,
   type LedgerRepository,
-  type Spending,
   type SumsPage,
   tokenKinds,
 } from "../usage.ts";
@@ -64,8 +64,9 @@ const append = `with kinds as (
     group by hour, kind order by hour, kind
     on conflict (hour, kind) do update set ${hourSums.map((name) => `${name} = h.${name} + excluded.${name}`).join(", ")})
   select count(*)::float8 as added, (
-    select troupe.settle_calls($2::text::jsonb, (
-      select coalesce(jsonb_agg(jsonb_build_object('request_id', request_id, 'attempt', attempt)), '[]') from fresh)))::text as spending
+    select troupe.end_calls($2::text::jsonb, (
+      select coalesce(jsonb_agg(jsonb_build_object('request_id', request_id, 'attempt', attempt)), '[]') from fresh),
+      $4::text::jsonb, $5::text::jsonb))::text as ended
     from fresh`;
 const note = "select troupe.note_calls($1::text, $2::text::jsonb)";
 
@@ -78,6 +79,21 @@ const endOf = (line: LedgerLine) => ({
   days: spansOf(line.at),
   scopes: scopesOf(line).map(keepable),
 });
+
+/** The calls by which variants are judged, and the rules of those that may stop, as JSON. */
+function variantTexts(lines: readonly LedgerLine[]): readonly [calls: string, rules: string] {
+  const counted: object[] = [];
+  const rules = new Map<string, object>();
+  for (const { requestId, attempt, at, totalMs: ms, cost, variantCall } of lines) {
+    if (variantCall === undefined) continue;
+    const { rules: all, ...call } = variantCall;
+    counted.push({ request_id: requestId, attempt, at, ms, cost, ...call });
+    const { persona, version } = call;
+    for (const { slowMs: slow_ms, ...rule } of all)
+      rules.set(JSON.stringify([persona, version, rule.variant]), { persona, version, slow_ms, ...rule });
+  }
+  return [JSON.stringify(counted), JSON.stringify([...rules.values()])];
+}
 
 const noteOf = (line: LedgerLine) => ({
   request_id: line.requestId,
@@ -146,11 +162,12 @@ export function ledgerRepository(
         JSON.stringify(rows),
         JSON.stringify(lines.map(endOf)),
         JSON.stringify(lastOf(sentKinds).map(kindRow)),
+        ...variantTexts(lines),
       ];
       try {
-        const [row] = await background.run<{ added: number; spending: string }>(append, text);
+        const [row] = await background.run<{ added: number; ended: string }>(append, text);
         for (const line of given) calls.ended(line);
-        return { added: row!.added, spending: JSON.parse(row!.spending) as Spending[] };
+        return { added: row!.added, ...(JSON.parse(row!.ended) as Omit<Appended, "added">) };
       } catch (error) {
         // Another process may have dropped a day.
         opened.clear();

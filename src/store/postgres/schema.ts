@@ -2,6 +2,7 @@
 import { budgetFunctions } from "./budget-functions.ts";
 import { ledgerFunctions } from "./ledger-functions.ts";
 import { nodeTable } from "./node-repository.ts";
+import { variantFunctions, variantTable } from "./variant-functions.ts";
 import { windowFunctions } from "./window-functions.ts";
 
 const tables = `
@@ -183,4 +184,7 @@ create table troupe.alert_messages (
   primary key (id, destination)
 );`;
 
-export const firstSchema: string = [tables, nodeTable, ledgerFunctions, windowFunctions, budgetFunctions].join("\n");
+export const firstSchema: string = [
+  ...[tables, variantTable, nodeTable],
+  ...[ledgerFunctions, windowFunctions, budgetFunctions, variantFunctions],
+].join("\n");

@@ -12,6 +12,7 @@ import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
+import { variantRepository } from "../shared/variant-repository.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
 import { goodForMs, type StoredWindows } from "../windows.ts";
@@ -114,6 +115,7 @@ export async function openPostgresStore(
     runs,
     conversations: postgresConversations(path),
     budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
+    variants: variantRepository(background),
     audit: auditRepository(background),
     personaVersions: personaVersionRepository(background),
     alerts: alertRepository(background),

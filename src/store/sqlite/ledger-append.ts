@@ -4,6 +4,7 @@ import { costColumns, hourMs, hourSums, kindColumns, ownColumns, tokenColumns } 
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
 import { type Appended, costKinds, type LedgerLine, tokenKinds } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
+import { countingVariants } from "./variant-counts.ts";
 
 /** Columns that lines usually fill. The others are rare: where all are 0, it is written into the statement, which takes half as long. */
 const usual = ["input_tokens", "output_tokens", "cost", "input_cost", "output_cost"];
@@ -50,6 +51,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
      on conflict (${key.join(", ")}) do update set ${hourSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
   );
   const settle = settling(database);
+  const countVariants = countingVariants(database);
   const groupsOf = (lines: readonly LedgerLine[]) =>
     groupedByKind(lines).map((own): Group => {
       // The latest, so that the database knows the kind for all of its days.
@@ -86,7 +88,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     insertAll(inserts.any, rare, pushAll);
     for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
     for (const { hour, kind, sums } of sumsOf(groups)) add.run(hour, kind, ...sums);
-    return { groups, appended: { added: all.length, spending: settle(all, known) } };
+    return { groups, appended: { added: all.length, spending: settle(all, known), stopped: countVariants(all) } };
   });
   return (lines) => {
     if (lines.length === 0) return { added: 0, spending: [] };

@@ -143,6 +143,33 @@ create table token_uses (
   tokens integer not null,
   primary key (key, at)
 ) strict, without rowid;
+-- Variants that may stop, with what is counted of their present window. A stop counts as a key's change, as both are read together.
+create table variants (
+  persona text not null,
+  version text not null,
+  variant text not null,
+  calls integer not null,
+  errors integer not null,
+  refusals integer not null,
+  slow integer not null,
+  cost integer not null,
+  other_calls integer not null,
+  other_errors integer not null,
+  other_refusals integer not null,
+  other_slow integer not null,
+  other_cost integer not null,
+  windows integer not null,
+  updated_at integer not null,
+  stopped_at integer,
+  reason text,
+  primary key (persona, version, variant)
+) strict, without rowid;
+create trigger variants_inserted after insert on variants when new.stopped_at is not null begin
+  update generations set value = value + 1 where name = 'keys';
+end;
+create trigger variants_updated after update on variants when new.stopped_at is not old.stopped_at begin
+  update generations set value = value + 1 where name = 'keys';
+end;
 create table audit (
   id text primary key,
   at integer not null,

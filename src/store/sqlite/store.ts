@@ -15,10 +15,11 @@ import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
+import { variantRepository } from "../shared/variant-repository.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
 import { movedTables } from "../tables.ts";
-import type { LedgerRepository } from "../usage.ts";
+import type { Appended, LedgerRepository } from "../usage.ts";
 import { asynchronous, type Synchronous } from "./asynchronous.ts";
 import { reservations } from "./budget-repository.ts";
 import { Checkpointer } from "./checkpointer.ts";
@@ -124,6 +125,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           ...afterChanges(budgetRows(sql), budgetChanges, changed),
           ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere, "spending"),
         },
+        variants: afterChanges(variantRepository(sql), ["resume"], changed),
         audit: auditRepository(sql),
         personaVersions,
         alerts: alertRepository(sql),
@@ -132,10 +134,11 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           {
             ...ledger,
             append(lines, begun) {
-              const added = append(lines, begun);
+              const appended = append(lines, begun) as Appended;
+              if (appended.stopped === true) changed();
               // Every call leaves a line, soon after whatever else it writes.
               checkpointer?.wrote();
-              return added;
+              return appended;
             },
           },
           stillThere,
