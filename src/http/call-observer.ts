@@ -4,6 +4,9 @@ import { truncate } from "../lib/truncate.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
+import type { VariantOutcome } from "../store/variants.ts";
+import type { UpstreamError } from "../upstream/answer.ts";
+import { classifyFailure } from "../upstream/fallback.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
@@ -30,6 +33,11 @@ export class CallRecorder implements CallObserver {
   readonly #attempt: Attempt & { readonly target: AttemptTarget };
   readonly #input: TextMeter | undefined;
   readonly #isFree: boolean;
+  /** True where a failure before the answer's beginning leaves the call to another target. */
+  readonly #mayFallBack: boolean;
+  /** True if a variant of the persona may stop by what becomes of it. */
+  readonly #isJudged: boolean;
+  #isRefusal = false;
   #entry: UsageEntry | undefined;
   readonly #output = new OutputMeter();
   #serviceTier: string | undefined;
@@ -38,19 +46,22 @@ export class CallRecorder implements CallObserver {
 
   /**
    * @param attempt that was made for a target; the target itself would hold the request in memory while a stream is open
-   * @param accounts what its request is estimated by, where it can be, and whether it is of a kind that nobody bills
+   * @param accounts what its request is estimated by, where it can be, and whether it is of a kind that nobody bills; `mayFallBack`:
+   * another target follows if this one fails
    * @param remember called with the whole answer; where empty, a stream is not folded
    */
   constructor(
     services: Services,
     context: RequestContext,
     attempt: Attempt & { readonly target: AttemptTarget },
-    accounts: { readonly input?: TextMeter | undefined; readonly isFree?: boolean },
+    accounts: { readonly input?: TextMeter | undefined; readonly isFree?: boolean; readonly mayFallBack?: boolean },
     remember: readonly Remember[],
   ) {
     this.#attempt = attempt;
     this.#input = accounts.input;
     this.#isFree = accounts.isFree === true;
+    this.#mayFallBack = accounts.mayFallBack === true;
+    this.#isJudged = attempt.variant?.calls !== undefined;
     this.#services = services;
     this.#context = context;
     this.#remember = remember;
@@ -96,6 +107,7 @@ export class CallRecorder implements CallObserver {
     this.#fold?.push([body]);
     this.#serviceTier ??= body.service_tier;
     for (const { delta } of body.choices) this.#output.addDelta(delta);
+    if (this.#isJudged) this.#isRefusal ||= body.choices.some((choice) => isRefusal(choice, choice.delta));
   }
 
   get wantsText(): boolean {
@@ -122,16 +134,20 @@ export class CallRecorder implements CallObserver {
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
     const { usage, model } = result;
-    this.#settle({ ended: "finished", status: 200, usage, model, serviceTier: result.completion?.service_tier });
+    const variantOutcome = this.#isJudged ? this.#answerOutcome(result.completion) : undefined;
+    const serviceTier = result.completion?.service_tier;
+    this.#settle({ ended: "finished", status: 200, usage, model, serviceTier, variantOutcome });
     if (answer === undefined || this.#remember.length === 0) return undefined;
     return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId, result.passed)));
   }
 
-  upstreamFailed(provider: string, status: number): void {
+  upstreamFailed(provider: string, status: number, error?: UpstreamError): void {
     this.#context.logFields["upstream_status"] = status;
     this.#services.httpMetrics.upstreamErrors.series(provider, String(status)).add();
     // An answer that can't be read, or none at all, is settled by `failed`.
-    if (status >= 400) this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status });
+    if (status < 400) return;
+    const variantOutcome = this.#isJudged ? this.#failureOutcome(error) : undefined;
+    this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, variantOutcome });
   }
 
   abandoned(counted?: Usage): void {
@@ -141,19 +157,32 @@ export class CallRecorder implements CallObserver {
 
   failed(error: unknown, counted?: Usage): void {
     const status = error instanceof ApiError ? error.status : 500;
+    const variantOutcome = this.#isJudged ? this.#failureOutcome() : undefined;
     if (this.#sentAt === 0) this.#entry?.settle({ ended: "refused", status });
-    else if (isUnreached(error)) this.#entry?.settle({ ended: "broken", status });
-    else this.#settle({ ended: "broken", status, usage: counted });
+    else if (isUnreached(error)) this.#entry?.settle({ ended: "broken", status, variantOutcome });
+    else this.#settle({ ended: "broken", status, usage: counted, variantOutcome });
   }
 
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {
-    this.#settle({ ended: "broken", status: fault.status, usage: counted });
+    this.#settle({ ended: "broken", status: fault.status, usage: counted, variantOutcome: "failed" });
     Object.assign(
       this.#context.logFields,
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
     if (fault.name === "UpstreamFault" || fault.status >= 500)
       this.upstreamFailed(this.#attempt.target.provider, streamStatusOf(fault));
+  }
+
+  #answerOutcome(answer: CompletionBody | undefined): VariantOutcome {
+    const isRefused = answer?.choices.some((choice) => isRefusal(choice, choice.message)) ?? false;
+    return isRefused || this.#isRefusal ? "refused" : "answered";
+  }
+
+  /** @param error that the upstream answered @returns undefined where it is not the variant's: a wrong request, or another target follows */
+  #failureOutcome(error?: UpstreamError): VariantOutcome | undefined {
+    const found = error && classifyFailure(error);
+    if (found?.kind === "input") return found.code === "content_filter" ? "refused" : undefined;
+    return this.#mayFallBack ? undefined : "failed";
   }
 
   /** Settles a call that the upstream may have billed. */
@@ -178,6 +207,12 @@ export class CallRecorder implements CallObserver {
     this.#context.series.overhead(own / 1000);
   }
 }
+
+/** True if the model, or its provider's filter, refused to answer. Source: https://platform.openai.com/docs/api-reference/chat/object */
+const isRefusal = (
+  choice: { readonly finish_reason?: string | null },
+  said: { readonly refusal?: string | null },
+): boolean => choice.finish_reason === "content_filter" || Boolean(said.refusal);
 
 /** Checks that the request can't have been answered by anybody. */
 function isUnreached(error: unknown): boolean {

@@ -11,6 +11,7 @@ import type { Accounts } from "../upstream/accounts.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
+import { attemptVariant } from "../usage/variant-stops.ts";
 import type { Plan, Surface } from "./call/surface.ts";
 import { variantFor } from "./call/variant.ts";
 import { findAdditions } from "./knowledge.ts";
@@ -23,9 +24,9 @@ export const orchestrator: Surface = {
   plan(services, caller, request, source) {
     const found = findPersona(services, caller, request.model);
     if (found === undefined) throw ApiError.modelNotFound(request.model);
-    const chosen = found.variants && variantFor(found, found.variants, caller, request);
+    const chosen = found.variants && variantFor(services, found, found.variants, caller, request);
     const persona = chosen?.persona ?? found;
-    const variant = chosen && { name: chosen.name, persona: found.id };
+    const variant = chosen && attemptVariant(found, chosen);
     if (persona.knowledge === undefined && persona.lorebook === undefined)
       return planFor(services, persona, request, source, variant);
     const adding = findAdditions(services.knowledge, persona, request, source);

@@ -27,6 +27,7 @@ import type { LedgerWriter } from "../usage/ledger-writer.ts";
 import type { Prices } from "../usage/prices/prices.ts";
 import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
+import type { VariantStops } from "../usage/variant-stops.ts";
 import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import type { PersonaKnowledge } from "./knowledge.ts";
@@ -83,6 +84,7 @@ export type Services = {
   readonly ledger: LedgerWriter;
   readonly tokenizer: TokenCounter;
   readonly budgets: Budgets;
+  readonly variantStops: VariantStops;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
   readonly idempotency: Idempotency;

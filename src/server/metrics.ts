@@ -9,6 +9,7 @@ import { type CoordinationState, coordinationMetrics, databaseMetrics, storeMetr
 import type { Store } from "../store/store.ts";
 import { type Sweeper, sweepMetrics } from "../store/sweeper.ts";
 import { budgetMetrics, ledgerMetrics } from "../usage/metrics.ts";
+import { variantStopMetrics } from "../usage/variant-stops.ts";
 
 export type SampledParts = {
   readonly sweeper: Sweeper;
@@ -21,6 +22,7 @@ export async function sampleServices(services: Services, { sweeper, coordination
   metrics.sample(servicesMetrics, services);
   metrics.sample(knowledgeSizes, services.knowledge);
   metrics.sample(budgetMetrics, budgets);
+  metrics.sample(variantStopMetrics, services.variantStops);
   metrics.sample(ledgerMetrics, ledger);
   metrics.sample(idempotencyMetrics, idempotency);
   metrics.sample(sweepMetrics, sweeper);

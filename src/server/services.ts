@@ -49,6 +49,7 @@ import { Prices } from "../usage/prices/prices.ts";
 import { listInUse } from "../usage/prices/stored-list.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { UsageRecorder } from "../usage/usage.ts";
+import { VariantStops } from "../usage/variant-stops.ts";
 import { openAlerts } from "./alerts.ts";
 import { sampleServices } from "./metrics.ts";
 import { openSharedState } from "./shared-state.ts";
@@ -110,7 +111,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       settleNow: () => ledger.settleNow(),
     }),
   );
-  keys.beside = () => budgets.load();
+  const variantStops = own(new VariantStops({ store: store.variants, clock, log }));
+  keys.beside = async () => void (await Promise.all([budgets.load(), variantStops.load()]));
   await keys.load();
   const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
   const personas = new Personas();
@@ -130,6 +132,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       openJournal: () => LedgerJournal.open(config.data, store.processName?.()),
       isShared: store.nodes !== undefined,
       onWritten: () => budgets.settled(),
+      // The other processes learn of it by the version of the keys; this one at once. What can't be read now is read then.
+      onStopped: () => void variantStops.load().catch(() => {}),
     }),
   );
   const tokenizer = own(new Tokenizer(clock, log));
@@ -202,6 +206,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     clients: new ClientNames(() => clock.now()),
     tokenizer,
     budgets,
+    variantStops,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),
     conversations,

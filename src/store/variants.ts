@@ -2,7 +2,6 @@
  * Counts by which a persona's variants stop themselves. They grow with the lines of the ledger, in one transaction with them, and what
  * counts decides: of all processes and nodes one finds that a variant is to stop.
  */
-import type { LedgerLine } from "./usage.ts";
 
 /** What became of a call. `refused`: by the model, or its provider's content filter. Others, as of a client that left, are not counted. */
 export type VariantOutcome = "answered" | "refused" | "failed";
@@ -84,8 +83,11 @@ export function isWorse(count: number, calls: number, otherCount: number, otherC
   return above > 0 && above ** 2 >= standardErrors ** 2 * pooled * (1 - pooled) * (1 / calls + 1 / otherCalls);
 }
 
+/** The part of a call's line that is counted: when it began, how long it took, and micro-dollars. */
+export type CountedLine = { readonly at: number; readonly totalMs: number; readonly cost: number | null };
+
 /** Adds a call to a variant's counts, and judges it. @param state of a variant that is not stopped */
-export function countCall(state: VariantState, rule: VariantRule, call: VariantCall, line: LedgerLine): VariantState {
+export function countCall(state: VariantState, rule: VariantRule, call: VariantCall, line: CountedLine): VariantState {
   const endedAt = line.at + line.totalMs;
   const updatedAt = Math.max(state.updatedAt, endedAt);
   const errors = call.outcome === "failed" ? 1 : 0;

@@ -199,8 +199,7 @@ async function answerOf(
       notifyFailed(observer, error);
       throw error;
     }
-    observer.upstreamFailed(account.name, error.status);
-    return {
+    const failure: UpstreamError = {
       kind: "whole",
       provider: account.name,
       format,
@@ -208,6 +207,8 @@ async function answerOf(
       headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": typeOf(error.payload) },
       body: new TextEncoder().encode(error.payload),
     };
+    observer.upstreamFailed(account.name, error.status, failure);
+    return failure;
   }
 }
 
@@ -281,10 +282,17 @@ export async function readUpstreamError(
   if (status < 400) {
     throw ApiError.unavailable("upstream_invalid_response", `${name} answered with status ${status}.`);
   }
-  observer.upstreamFailed(name, status);
-  const body = await answer.bytes();
+  let body: Uint8Array;
+  try {
+    body = await answer.bytes();
+  } catch (error) {
+    observer.upstreamFailed(name, status);
+    throw error;
+  }
   const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
-  return { kind: "whole", provider: name, format, status, headers, body };
+  const failure: UpstreamError = { kind: "whole", provider: name, format, status, headers, body };
+  observer.upstreamFailed(name, status, failure);
+  return failure;
 }
 
 /** Headers of an upstream's error that are passed on. Its request id becomes `x-upstream-request-id`, beside ours. */

@@ -1,6 +1,7 @@
 /** The observer of an upstream call. */
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { ApiError, UpstreamFault } from "../protocols/errors.ts";
+import type { UpstreamError } from "./answer.ts";
 
 /** A whole answer, decoded. */
 export type CompletedCall = {
@@ -35,8 +36,8 @@ export interface CallObserver {
   costOf(usage: Usage, serviceTier?: string): number | undefined;
   /** The whole answer was decoded. @returns a promise that the end of the answer waits for; it never rejects */
   completed(result: CompletedCall): Promise<unknown> | undefined;
-  /** The upstream answered an error or could not be reached; status 0 without an answer. */
-  upstreamFailed(provider: string, status: number): void;
+  /** The upstream answered an error or could not be reached; status 0 without an answer. @param error absent where it could not be read */
+  upstreamFailed(provider: string, status: number, error?: UpstreamError): void;
   /** True if the call can be estimated by the text of an answer that is passed on as bytes. */
   readonly wantsText: boolean;
   /** Text in such an answer. */

@@ -1,6 +1,7 @@
 /** One attempt to answer a request, as the accounts know it. */
 import type { Usage } from "../protocols/chat/schema.ts";
 import type { CallEnd } from "../store/usage.ts";
+import type { VariantCall, VariantOutcome } from "../store/variants.ts";
 import type { Labels } from "./labels.ts";
 
 /** Known before anything is sent. */
@@ -33,6 +34,8 @@ export type AttemptVariant = {
   readonly name: string;
   /** The persona's id; absent where the answer is another call's. */
   readonly persona?: string;
+  /** What is counted of its calls; absent where no variant of the persona may stop. */
+  readonly calls?: Readonly<Record<VariantOutcome, VariantCall>>;
 };
 
 export type AttemptTarget = {
@@ -99,6 +102,8 @@ export type Outcome = {
   readonly model?: string | undefined;
   /** Text seen of a request and its answer, to estimate from where there are no counts. Absent: nothing was billed. */
   readonly seen?: Seen | undefined;
+  /** What its persona's variant is judged by; absent: it is not counted. */
+  readonly variantOutcome?: VariantOutcome | undefined;
   /** For `replayed` and `joined`: the id of the request that made the call. */
   readonly callOf?: string | undefined;
 };

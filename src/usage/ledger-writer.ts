@@ -25,6 +25,8 @@ export type LedgerWriterOptions = {
   readonly isShared?: boolean;
   /** Given what is spent of each budget that lines were spent of. */
   readonly onWritten?: (spending: readonly Spending[]) => void;
+  /** Called when lines have stopped a persona's variant. */
+  readonly onStopped?: () => void;
 };
 
 export class LedgerWriter {
@@ -34,6 +36,7 @@ export class LedgerWriter {
   readonly #openJournal: (() => LedgerJournal | undefined) | undefined;
   readonly #isShared: boolean;
   readonly #onWritten: ((spending: readonly Spending[]) => void) | undefined;
+  readonly #onStopped: (() => void) | undefined;
   /** Null: not opened yet, as nothing was noted. */
   #journal: LedgerJournal | undefined | null = null;
   /** Calls under way. */
@@ -52,13 +55,14 @@ export class LedgerWriter {
   /** Totals since the start: lines written and lost, and writes that failed. */
   readonly counts = { written: 0, lost: 0, failures: 0 };
 
-  constructor({ ledger, clock, log, openJournal, isShared = false, onWritten }: LedgerWriterOptions) {
+  constructor({ ledger, clock, log, openJournal, isShared = false, onWritten, onStopped }: LedgerWriterOptions) {
     this.#ledger = ledger;
     this.#clock = clock;
     this.#log = log;
     this.#openJournal = openJournal;
     this.#isShared = isShared;
     this.#onWritten = onWritten;
+    this.#onStopped = onStopped;
   }
 
   /** Lines that are not written yet. */
@@ -96,8 +100,10 @@ export class LedgerWriter {
     if (this.#waiting.length === 0) this.#since = this.#clock.monotonic();
     this.#waiting.push(line);
     this.#note(line);
-    // Under load lines are written while they are young, and no burst of writes holds up the calls.
-    if (this.#waiting.length === batchSize && this.#writing === undefined && !this.#isFailing) this.#soon();
+    // Under load lines are written while they are young, and no burst of writes holds up the calls. A line by which a variant may stop is
+    // written at once, as others are called until then.
+    const isDue = this.#waiting.length === batchSize || line.variantCall !== undefined;
+    if (isDue && this.#writing === undefined && !this.#isFailing) this.#soon();
     else this.#later();
   }
 
@@ -181,13 +187,14 @@ export class LedgerWriter {
         const began = this.#clock.monotonic();
         const batch = this.#waiting.slice(0, Math.min(left, batchSize));
         const notes = begun.splice(0, batchSize);
-        const { spending } = await this.#ledger.append(batch, notes);
+        const { spending, stopped } = await this.#ledger.append(batch, notes);
         for (const line of notes) this.#unknown.delete(line);
         this.#waiting.splice(0, batch.length);
         left -= batch.length;
         this.counts.written += batch.length;
         this.#since = began;
         if (batch.length > 0) this.#onWritten?.(spending);
+        if (stopped === true) this.#onStopped?.();
         if (left > 0 || begun.length > 0) await nextSlice();
       } while (left > 0 || begun.length > 0);
       this.#isFailing = false;

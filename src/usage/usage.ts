@@ -190,7 +190,7 @@ class Entry implements UsageEntry {
       : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.begun.at);
     // The cost of a call whose counts are unknown is known only if it is nothing.
     const price = counted === undefined && priced.cost !== 0 ? unknown : priced;
-    return {
+    const line: LedgerLine = {
       ...this.begun,
       provider: target?.provider ?? null,
       upstreamModel: target?.model ?? null,
@@ -208,6 +208,8 @@ class Entry implements UsageEntry {
       firstTokenMs: this.#firstTokenMs,
       totalMs: this.#totalMs,
     };
+    const variantCall = outcome.variantOutcome && this.#attempt.variant?.calls?.[outcome.variantOutcome];
+    return variantCall === undefined ? line : { ...line, variantCall };
   }
 }
 

@@ -161,7 +161,7 @@ const withinChance = (calls: number, share: number) => 6 * Math.sqrt(calls * sha
 describe("callers", () => {
   const callers = Array.from({ length: 20_000 }, (_, at) => `user caller-${at}`);
   const chosenBy = (id: string, variants: readonly Variant[]) =>
-    callers.map((caller) => chooseVariant(id, variants, caller).name);
+    callers.map((caller) => chooseVariant(id, variants, caller)!.name);
 
   test("get their shares, in every persona others", () => {
     const random = new Random(5);
@@ -205,7 +205,7 @@ describe("callers", () => {
   test("of a variant that stopped go to the rest by their weights, and no other moves", () => {
     const variants = [variant("a", 60), variant("b", 10), variant("c", 30)];
     const before = chosenBy("acme/x", variants);
-    const now = callers.map((caller) => chooseVariant("acme/x", variants, caller, ({ name }) => name === "b").name);
+    const now = callers.map((caller) => chooseVariant("acme/x", variants, caller, ({ name }) => name === "b")!.name);
     const moved = now.filter((_, at) => before[at] === "b");
     expect(now.filter((_, at) => before[at] !== "b")).toEqual(before.filter((name) => name !== "b"));
     expect(moved).not.toContain("b");

@@ -157,7 +157,8 @@ function callUpstream(
         const cost = answer.usage && observer.costOf(answer.usage, answer.service_tier);
         turn.onAnswer(answer, target, cost);
       });
-    const observer: CallRecorder = new CallRecorder(services, context, attempt, { input }, memories);
+    const mayFallBack = target !== (turn?.targets ?? targets).at(-1);
+    const observer: CallRecorder = new CallRecorder(services, context, attempt, { input, mayFallBack }, memories);
     return {
       form,
       native,

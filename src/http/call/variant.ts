@@ -3,20 +3,30 @@ import type { Caller } from "../../auth/keys.ts";
 import type { Persona, Variant } from "../../personas/persona.ts";
 import { chooseVariant } from "../../personas/variant-choice.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
+import { parseModelId } from "../../protocols/model-id.ts";
 import type { AttemptVariant } from "../../usage/attempt.ts";
 import type { RequestContext } from "../context.ts";
+import type { Services } from "../services.ts";
 
 const header = "x-troupe-persona-variant";
 
-/** Chooses by the end user whom the request names, else by the caller's key. */
+/**
+ * Chooses by the end user whom the request names, else by the caller's key. Variants that have stopped themselves are left out, and those
+ * whose models have no provider that is set up.
+ * @returns undefined where none is left
+ */
 export function variantFor(
-  { id }: Persona,
+  { live, variantStops }: Pick<Services, "live" | "variantStops">,
+  persona: Persona,
   variants: readonly Variant[],
   { keyId }: Caller,
   { user, safety_identifier: identifier }: ChatRequest,
-): Variant {
+): Variant | undefined {
   const name = user || identifier;
-  return chooseVariant(id, variants, name ? `user ${name}` : `key ${keyId}`);
+  const isOut = (variant: Variant) =>
+    variantStops.isStopped(persona, variant) ||
+    !variant.persona.targets.some((id) => live.accounts.find(parseModelId(id)?.namespace ?? "") !== undefined);
+  return chooseVariant(persona.id, variants, name ? `user ${name}` : `key ${keyId}`, isOut);
 }
 
 export function noteVariant(context: RequestContext, variant: AttemptVariant): void {
