@@ -10,6 +10,7 @@ import { type Additions, additionsOf } from "../personas/knowledge/additions.ts"
 import { candidatesOf, type Section } from "../personas/knowledge/sections.ts";
 import { questionIn } from "../personas/knowledge/texts.ts";
 import type { Persona } from "../personas/persona.ts";
+import { sourcesMember } from "../protocols/added-metadata.ts";
 import type { ChatRequest, Metadata } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
@@ -195,5 +196,5 @@ export function sourcesOf({ sections }: Additions): Metadata | undefined {
     lines: [firstLine, lastLine],
     score: Math.round(score * 1000) / 1000,
   }));
-  return { sources: JSON.stringify(sources) };
+  return { [sourcesMember]: JSON.stringify(sources) };
 }

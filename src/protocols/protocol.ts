@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from "../lib/json/json.ts";
 import type { SseEvent } from "../lib/sse.ts";
-import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message } from "./chat/schema.ts";
+import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message, Metadata } from "./chat/schema.ts";
 import type { ApiError } from "./errors.ts";
 import type { Insertion } from "./insertion.ts";
 import type { HostedTool } from "./native-only.ts";
@@ -119,6 +119,7 @@ export interface NativeForm<Options> {
   /**
    * Its answers repeat the request: in those of a persona they say what the caller asked, and hold no text of the persona's.
    * @param asked the caller's body @param sent the same as it went out @param before the persona's messages
+   * @param added what joins their `metadata`, where they have one
    * @returns what rewrites a plain answer or the data of an event; it must not hold the request
    */
   ownEcho?(
@@ -126,6 +127,7 @@ export interface NativeForm<Options> {
     asked: JsonObject,
     sent: JsonObject,
     before: readonly Message[],
+    added?: Metadata,
   ): NonNullable<NativeRewriting["ownEcho"]>;
   /** The format has no terminal event: a stream is whole when its answer is, and its connection ends. */
   readonly endsWithStream?: boolean;

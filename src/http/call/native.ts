@@ -7,6 +7,7 @@ import type { Call, NativeBody, NativeRoute } from "../../providers/provider.ts"
 import type { NativeCall } from "../../upstream/call.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Conversation } from "../conversation.ts";
+import { sourcesOf } from "../knowledge.ts";
 import { inClientsPlace } from "./errors.ts";
 import type { CallScope } from "./scope.ts";
 import type { PersonaChange, Plan } from "./surface.ts";
@@ -43,6 +44,7 @@ export function nativeCall(
   const isBackground = protocol.stored?.isBackground(call.options) === true;
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
   const change: NativeChange = { ...planned, fields, earlier: said };
+  const added = plan.additions && sourcesOf(plan.additions);
   let patched = patchedBody(native, route, source, change, upstreamCall);
   if (patched === undefined) return undefined;
   return {
@@ -51,7 +53,7 @@ export function nativeCall(
       route,
       passesFaults: showsUpstream,
       endsWithStream: native.endsWithStream === true,
-      ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before),
+      ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before, added),
       encoder: writer.nativeEncoder!,
     },
     encode(encoded) {

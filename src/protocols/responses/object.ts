@@ -1,6 +1,6 @@
 /** The object of a response, in any state of its life. */
-import type { JsonObject } from "../../lib/json/json.ts";
-import type { Envelope, Usage } from "../chat/schema.ts";
+import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import type { Envelope, Metadata, Usage } from "../chat/schema.ts";
 import { type ResponseStatus, usageFields } from "./ending.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
 
@@ -15,17 +15,20 @@ export type ResponseState = {
   readonly error?: ResponseError | undefined;
   /** The one that the upstream served it with. */
   readonly serviceTier?: unknown;
+  /** Joins the caller's, which is repeated. */
+  readonly metadata?: Metadata | undefined;
 };
 
 export type ResponseError = { readonly code: string; readonly message: string };
 
 /** @returns the whole object: each member that the format requires is there */
 export function responseObject(
-  { output = [], usage, reason, error, serviceTier }: ResponseState,
+  { output = [], usage, reason, error, serviceTier, metadata }: ResponseState,
   { id, created, model, completed }: Envelope,
   options: ResponsesOptions,
   status: ResponseStatus,
 ): JsonObject {
+  const echo = echoOf(options);
   return {
     id,
     object: "response",
@@ -36,7 +39,8 @@ export function responseObject(
     incomplete_details: reason === undefined ? null : { reason },
     model,
     output,
-    ...echoOf(options),
+    ...echo,
+    ...(metadata !== undefined && { metadata: { ...objectOf(echo["metadata"]), ...metadata } }),
     ...(typeof serviceTier === "string" && { service_tier: serviceTier }),
     usage: usage == null ? null : usageFields(usage),
   };

@@ -3,7 +3,7 @@
  * and no word of the persona's. Answers repeat the request in the whole response object, which plain answers are and some events hold.
  */
 import { isObject, type JsonObject, keepSame, objectOf, parseJson } from "../../lib/json/json.ts";
-import type { Message } from "../chat/schema.ts";
+import type { Message, Metadata } from "../chat/schema.ts";
 import { textIn } from "../chat/texts.ts";
 import { type Pieces, patchBody } from "../patched-body.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
@@ -13,6 +13,7 @@ const minHidden = 16;
 
 /**
  * @param asked the caller's body @param sent the same as it went out @param before the persona's messages
+ * @param added what joins their `metadata`
  * @returns what rewrites a plain answer or the data of an event; it holds nothing of the request but what an answer repeats of it
  */
 export function ownEcho(
@@ -20,6 +21,7 @@ export function ownEcho(
   asked: JsonObject,
   sent: JsonObject,
   before: readonly Message[],
+  added?: Metadata,
 ): (data: string) => string {
   const echo = echoOf(options);
   const names = Object.keys({ ...asked, ...sent }).filter((name) => asked[name] !== sent[name] && name !== "model");
@@ -30,7 +32,9 @@ export function ownEcho(
       if (name === "output") return [name, value];
       return [name, repeated.has(name) ? (echo[name] ?? null) : without(value, hidden)];
     });
-    return keepSame(response, Object.fromEntries(entries) as JsonObject);
+    const own: JsonObject = Object.fromEntries(entries);
+    if (added !== undefined) own["metadata"] = { ...objectOf(own["metadata"]), ...added };
+    return keepSame(response, own);
   };
   const rewritten = (said: JsonObject): JsonObject => {
     if (said["object"] === "response") return asAsked(said);

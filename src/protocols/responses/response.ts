@@ -1,5 +1,6 @@
 /** A normalised plain answer as a response object. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { addedMetadata } from "../added-metadata.ts";
 import { deltaOf } from "../chat/response.ts";
 import type { CompletionBody, Envelope } from "../chat/schema.ts";
 import { endOf } from "./ending.ts";
@@ -9,7 +10,7 @@ import { Output } from "./output.ts";
 import { ToolNames } from "./tools.ts";
 
 export function responseOf(
-  { choices, usage, service_tier }: CompletionBody,
+  { choices, usage, service_tier, metadata }: CompletionBody,
   envelope: Envelope,
   options: ResponsesOptions,
 ): JsonObject {
@@ -20,6 +21,6 @@ export function responseOf(
     output.finish(choice.finish_reason);
   }
   const { status, reason } = endOf(choice?.finish_reason ?? "stop", output.hasRefused);
-  const state = { output: output.items, usage, reason, serviceTier: service_tier };
+  const state = { output: output.items, usage, reason, serviceTier: service_tier, metadata: addedMetadata(metadata) };
   return responseObject(state, envelope, options, status);
 }

@@ -1,8 +1,9 @@
 /** A normalised stream as events of this format, numbered from 0. */
 import type { JsonObject } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/sse.ts";
+import { addedMetadata } from "../added-metadata.ts";
 import { plainText } from "../chat/plain-text.ts";
-import type { ChunkBody, Envelope, FinishReason, Usage } from "../chat/schema.ts";
+import type { ChunkBody, Envelope, FinishReason, Metadata, Usage } from "../chat/schema.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { endOf, type ResponseStatus } from "./ending.ts";
 import { errorMembers, responseError } from "./errors.ts";
@@ -25,6 +26,7 @@ export class ResponsesEncoder implements EventEncoder {
   #finish: FinishReason | undefined;
   #usage: Usage | undefined;
   #serviceTier: unknown;
+  #metadata: Metadata | undefined;
   /** The text part that the latest fragment continued, and what stands between the number and the text of its events. */
   #part: { text: string } | undefined;
   #place = "";
@@ -46,6 +48,7 @@ export class ResponsesEncoder implements EventEncoder {
     this.#begin();
     if (chunk.service_tier !== undefined) this.#serviceTier = chunk.service_tier;
     if (chunk.usage != null) this.#usage = chunk.usage;
+    if (chunk.metadata !== undefined) this.#metadata = addedMetadata(chunk.metadata);
     if (chunk.ended_thought !== undefined) this.#output.endThought(chunk.ended_thought);
     // Other choices have no place here, and are not asked for.
     if (choice === undefined || choice.index !== 0) return;
@@ -94,7 +97,8 @@ export class ResponsesEncoder implements EventEncoder {
 
   #last(status: ResponseStatus, state: ResponseState): void {
     const { items: output } = this.#output;
-    const response = this.#response(status, { ...state, output, usage: this.#usage, serviceTier: this.#serviceTier });
+    const said = { usage: this.#usage, serviceTier: this.#serviceTier, metadata: this.#metadata };
+    const response = this.#response(status, { ...state, output, ...said });
     this.#event(`response.${status}`, { response });
   }
 

@@ -9,6 +9,7 @@
 import type { McpBounds } from "../../../config/mcp.ts";
 import { Buffered, type Sink } from "../../../lib/flow.ts";
 import type { GrantedTool } from "../../../mcp/grants.ts";
+import { callsMember } from "../../../protocols/added-metadata.ts";
 import { StreamFold } from "../../../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../../../protocols/chat/legacy-functions.ts";
 import type {
@@ -29,7 +30,7 @@ import type { Remember } from "../../call-observer.ts";
 import { asApiError } from "../../respond.ts";
 import { describeFailure } from "../errors.ts";
 import type { CallScope } from "../scope.ts";
-import { callsMember, finishOf, functionCalls, joinedAnswer, withoutCalls } from "./merge.ts";
+import { finishOf, functionCalls, joinedAnswer, withoutCalls } from "./merge.ts";
 import { ToolRun } from "./tool-run.ts";
 import { TurnEncoder } from "./turn-encoder.ts";
 

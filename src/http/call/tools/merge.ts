@@ -10,9 +10,6 @@ import type {
   Usage,
 } from "../../../protocols/chat/schema.ts";
 
-/** The member of the answer's metadata that has the calls, as JSON text. */
-export const callsMember = "mcp_calls";
-
 /** Between the texts of two turns. */
 export const turnBreak = "\n\n";
 
