@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 
@@ -114,4 +115,49 @@ no errors
     expect(err).toBe("warning: my/a: none of its models has a provider that is set up\n");
     expect(code).toBe(0);
   });
+});
+
+test("check and doctor name MCP servers that personas lack; config print shows none of their secrets", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("personas/team"), { recursive: true });
+  const persona = "description: x\nmodel: builtin/echo\nsystem: x\nmcp: [{ server: desk }, { server: dsek }]\n";
+  writeFileSync(folder.file("personas/team/a.yaml"), persona);
+  const server = `{command: ${process.execPath}, args: [${join(import.meta.dir, "../helpers/mcp-server.ts")}, secret-1]`;
+  const remote = "{url: 'https://mcp.example/secret-2', headers: {authorization: 'Bearer ${TOKEN}'}}";
+  writeFileSync(
+    folder.file("troupe.yaml"),
+    `mcp_servers: {desk: ${server}, env: {A: secret-4}}, far: ${remote}}\nhosted_tools: {web_search: desk.search}\n`,
+  );
+  const shell = new Console(folder.path, { TOKEN: "secret-3" });
+  const { code, err } = await shell.run("check");
+  expect(code).toBe(1);
+  expect(err).toContain("a.yaml:4:35: mcp[1].server: 'dsek' is not among the configuration's mcp_servers");
+  expect(err).not.toContain("'desk' is not");
+  const { out } = await shell.run("config print");
+  expect(out).not.toContain("secret");
+  expect(out).toContain("https://mcp.example/***");
+  expect((await shell.run("--port 0 doctor")).out).toContain("mcp server desk: ");
+  const called = await shell.run("--port 0 doctor --call");
+  expect(called.out).toMatch(/ok {4}mcp server desk: .*, revision 2025-11-25, 9 tools/);
+  expect(called.out).toMatch(/ERROR mcp server far: 'far' could not be reached/);
+}, 60_000);
+
+test.each([
+  ["{a: {}}", "mcp_servers.a: must have either command or url"],
+  ["{a: {command: x, url: 'http://x'}}", "must have either command or url"],
+  ["{a: {command: x, headers: {b: c}}}", "mcp_servers.a.headers: belongs beside url"],
+  ["{a: {url: 'ftp://x'}}", "mcp_servers.a.url: must begin with https:// or http://"],
+  ["{a: {url: 'http://x', env: {A: b}}}", "mcp_servers.a.env: belongs beside command"],
+  ["{a__b: {command: x}}", "without '__'"],
+  ["{A: {command: x}}", "lower-case letters"],
+  ["{a: {command: '${NOT_SET}'}}", "refers to NOT_SET"],
+  ["{a: {command: x}}\nhosted_tools: {web_search: a}", "hosted_tools.web_search: must be <server>.<tool>"],
+  ["{a: {command: x}}\nhosted_tools: {web_search: b.c}", "names b, which mcp_servers does not have"],
+])("mcp_servers: %s is an error at its place", async (text, message) => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), `mcp_servers: ${text}\n`);
+  const { code, err } = await new Console(folder.path).run("check");
+  expect(code).not.toBe(0);
+  expect(err).toContain(message);
+  expect(err).toMatch(/^troupe\.yaml:\d+:\d+: /m);
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { liveFrom } from "../../src/server/services.ts";
 import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { testServer } from "../helpers/mcp.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -14,6 +15,7 @@ const files = {
   brief: `${head}mcp: [{ server: desk }]\nmcp_limits: { total_bytes: 256 }\n`,
   own: `${head}mcp: [{ server: desk, allow: [add] }]\n`,
   json: `${head}mcp: [{ server: desk, allow: [add] }]\nresponse_format: { type: json_schema, json_schema: { name: a, schema: { type: object } } }\n`,
+  frugal: `${head}mcp: [{ server: desk, allow: [add] }]\nmcp_limits: { dollars: 2 }\n`,
   lost: `${head}mcp: [{ server: never }]\n`,
   spared: `${head}mcp: [{ server: never, optional: true }]\n`,
   closed: `${head}mcp: [{ server: vault }]\n`,
@@ -412,4 +414,77 @@ test("each turn and each call has its line in the ledger", async () => {
     ],
   );
   expect(lines[1]!.cost).toBe(0);
+});
+
+test("a budget holds for each turn: one that it has no room for ends the answer", async () => {
+  const limited = await troupe.createKey({ name: "limited", tier: "enterprise", perMinute: 1000 });
+  const { services } = troupe.server;
+  await services.keys.load();
+  const { keyId } = services.keys.find(limited)!;
+  await services.store.budgets.set({ scope: `key:${keyId}`, period: "prepaid", limit: 5_000_000, updatedAt: 1 });
+  await services.keys.load();
+  const price = services.usage.price;
+  services.usage.price = (_, counts) => counts.completion_tokens * 1_000_000;
+  try {
+    turns = [asks(null, ["desk__add", { a: 1, b: 1 }]), says("2")];
+    const refused = await ask("own", { max_tokens: 6 }, { key: limited });
+    expect(refused.status).toBe(429);
+    expect(upstream.requests).toHaveLength(0);
+    // The first turn's 4 of 5 dollars are taken, and its tool is called; the second has no room.
+    const ended = await ask("own", { max_tokens: 4 }, { key: limited });
+    expect([ended.status, upstream.requests.length, made()]).toEqual([429, 1, ['add {"a":1,"b":1}']]);
+  } finally {
+    services.usage.price = price;
+  }
+});
+
+test("what its turns cost is bounded too", async () => {
+  const { services } = troupe.server;
+  const { prices } = services.live;
+  const priced = [{ match: "openai/gpt", input: 100_000, output: 100_000 }];
+  services.live = liveFrom({ ...services.live.config, prices: priced }, services.log);
+  try {
+    turns = [
+      asks(null, ["desk__add", { a: 1, b: 1 }]),
+      asks(null, ["desk__add", { a: 2, b: 2 }]),
+      asks(null, ["desk__add", { a: 3, b: 3 }]),
+    ];
+    // One turn costs $1.50.
+    expect((await answerOf(await ask("frugal"))).choices[0]!.finish_reason).toBe("length");
+    expect(made()).toEqual(['add {"a":1,"b":1}']);
+    expect(sent(2).tool_choice).toBe("none");
+    expect(sent(2).messages.at(-1)!.content).toBe("Error: no more tools may be called. Answer with what you know.");
+  } finally {
+    services.live = { ...services.live, prices };
+  }
+});
+
+test("a stored exchange is continued by what its caller got", async () => {
+  turns = [asks("See.", ["desk__add", { a: 1, b: 1 }]), says("It is 2.")];
+  const { id } = (await answerOf(await ask("own", { store: true }))) as Answer & { id: string };
+  turns = [says("As I said.")];
+  await answerOf(await ask("own", { previous_response_id: id }));
+  expect(sent(-1).messages.slice(1)).toEqual([
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "See.\n\nIt is 2." },
+    { role: "user", content: "hi" },
+  ]);
+});
+
+test("a response in the background calls its tools, and is stored", async () => {
+  turns = [
+    streamed(chunk({ content: "See." }), callPiece(0, '{"a":1,"b":1}', "desk__add"), ...endingOf("tool_calls", usage)),
+    streamed(chunk({ content: "It is 2." }), ...endingOf("stop", usage)),
+  ];
+  const begun = await troupe.post("/v1/responses", { model: "house/own", input: "hi", background: true, store: true });
+  const { id } = (await begun.json()) as { id: string };
+  for (;;) {
+    const text = await (await troupe.fetch(`/v1/responses/${id}`)).text();
+    if (!/"status":"(?:queued|in_progress)"/.test(text)) {
+      expect(text).toContain("It is 2.");
+      break;
+    }
+    await Bun.sleep(10);
+  }
+  expect(made()).toEqual(['add {"a":1,"b":1}']);
 });

@@ -100,6 +100,8 @@ class ToolLoop {
   /** What the turns so far said, behind the request's messages. */
   #said: Message[] = [];
   #answer: CompletionBody | undefined;
+  /** The latest turn was to answer without more calls. */
+  #isLast = false;
 
   constructor(options: ToolLoopOptions, onProgress: (line: string) => void) {
     const { scope, tools, bounds, signal, onFirstCall } = options;
@@ -119,6 +121,7 @@ class ToolLoop {
   /** Calls the model with what was said so far. @throws ApiError; ClientDisconnected */
   turn(write: Pick<Turn, "encoder" | "completion">): Promise<Answer<EventSource>> {
     this.#answer = undefined;
+    this.#isLast = this.#said.length > 0 && this.run.isExhausted;
     return this.#options.call({
       ...write,
       targets: this.#targets.map((target) => this.#nextCall(target)),
@@ -140,7 +143,7 @@ class ToolLoop {
     if (message === undefined) return false;
     const calls = functionCalls(message);
     const own = calls.filter(({ function: { name } }) => this.run.owns(name));
-    if (own.length === 0 || own.length < (message.tool_calls ?? []).length || this.run.isExhausted) return false;
+    if (own.length === 0 || own.length < (message.tool_calls ?? []).length || this.#isLast) return false;
     const results = await this.run.run(own);
     if (this.#options.signal.aborted) throw new ClientDisconnected();
     this.#said = [...this.#said, saidBy(message), ...results];
@@ -161,7 +164,7 @@ class ToolLoop {
     const { request } = call;
     const isFirst = this.#said.length === 0;
     const tools = [...(request.tools ?? []), ...this.run.offered];
-    const choice = this.run.isExhausted && !isFirst ? "none" : isFirst ? request.tool_choice : laterChoice(request);
+    const choice = this.#isLast ? "none" : isFirst ? request.tool_choice : laterChoice(request);
     const { tool_choice: _, ...rest } = request;
     const next: ChatRequest = {
       ...rest,

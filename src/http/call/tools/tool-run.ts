@@ -79,9 +79,12 @@ export class ToolRun {
 
   /** True once the model has to answer without more calls. */
   get isExhausted(): boolean {
-    const { turns, calls, totalBytes, dollars } = this.#options.bounds;
+    return this.#turns >= this.#options.bounds.turns || this.#mayCallNoMore;
+  }
+
+  get #mayCallNoMore(): boolean {
+    const { calls, totalBytes, dollars } = this.#options.bounds;
     return (
-      this.#turns >= turns ||
       this.#calls >= calls ||
       this.#bytes >= totalBytes ||
       (dollars !== undefined && this.#cost >= dollars * 1e6) ||
@@ -141,8 +144,7 @@ export class ToolRun {
     if (args === undefined) return "Error: the arguments are no JSON object.";
     if (called.name === this.#search?.function.name) return this.#searched(args);
     const tool = this.#byName.get(called.name)!;
-    if (this.#calls >= this.#options.bounds.calls)
-      return "Error: no more tools may be called. Answer with what you know.";
+    if (this.#mayCallNoMore) return "Error: no more tools may be called. Answer with what you know.";
     this.#calls += 1;
     const text = await this.#call(tool, args, called.arguments, signal);
     const { resultBytes, totalBytes } = this.#options.bounds;
