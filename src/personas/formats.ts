@@ -1,3 +1,15 @@
 /** The names of the formats of other programs, for help: it is shown without loading what reads and writes them. */
-export const importFormats = ["card"];
+export const importFormats = [
+  ...[
+    "card",
+    "openai-prompt",
+    "open-webui",
+    "librechat",
+    "promptfoo",
+    "dotprompt",
+    "prompty",
+    "claude-subagent",
+    "modelfile",
+  ],
+];
 export const exportFormats = ["card-v2", "card-v3", "card-v2-png", "card-v3-png"];

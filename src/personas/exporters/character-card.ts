@@ -133,7 +133,7 @@ function applyChanges(
   before: Draft | undefined,
   omissions: Omissions,
 ): void {
-  const isChanged = (field: keyof Draft) => {
+  const isChanged = (field: keyof Draft & keyof PersonaContent) => {
     const was = before?.[field];
     return before === undefined ? content[field] !== undefined : !Bun.deepEquals(was ?? null, content[field] ?? null);
   };

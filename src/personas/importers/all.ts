@@ -1,12 +1,21 @@
 /** All formats that are imported, and which one a file is of. */
-
 import { characterCard } from "./character-card/importer.ts";
+import { claudeSubagent } from "./claude-subagent.ts";
+import { dotprompt } from "./dotprompt.ts";
 import type { Imported } from "./draft.ts";
 import type { Importer } from "./importer.ts";
+import { libreChat } from "./librechat.ts";
+import { modelfile } from "./modelfile.ts";
+import { openWebUi } from "./open-webui.ts";
+import { openAiPrompt } from "./openai-prompt.ts";
+import { promptfoo } from "./promptfoo.ts";
+import { prompty } from "./prompty.ts";
 import { ImportError, type SourceFile } from "./source.ts";
 
 /** In the order in which they are tried: a form that others look like stands behind them. */
-export const importers: readonly Importer[] = [characterCard];
+export const importers: readonly Importer[] = [
+  ...[characterCard, openAiPrompt, openWebUi, libreChat, promptfoo, dotprompt, prompty, claudeSubagent, modelfile],
+];
 
 /**
  * @param format one of the importers'; absent: the content decides

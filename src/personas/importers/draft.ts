@@ -9,6 +9,8 @@ import type { PersonaContent } from "../schema.ts";
 export type Draft = Omit<PersonaContent, "model" | "description"> & {
   readonly model?: readonly string[];
   readonly description?: string;
+  /** Prompts of OpenAI's Responses that it answers. */
+  readonly prompt_ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 };
 
 /** Something that a persona does not carry over, and where in the file it stands. */
@@ -69,7 +71,7 @@ export class Omissions {
   }
 }
 
-type SamplingName = keyof typeof SamplingFields;
+export type SamplingName = keyof typeof SamplingFields;
 
 /**
  * @param names what the format calls a field, and what it is called here

@@ -44,7 +44,8 @@ export class SourceFile {
 
   /** True if it begins as a JSON object or list does. */
   get looksLikeJson(): boolean {
-    return /^[\s\ufeff]*[[{]/.test(Buffer.from(this.bytes.subarray(0, 4096)).toString("latin1").replace(/^ï»¿/, ""));
+    const start = Buffer.from(this.bytes.subarray(0, 4096)).toString("latin1").replace(/^ï»¿/, "");
+    return /^\s*(?:\{\s*["}]|\[\s*["[{\]\dtfn-])/.test(start);
   }
 }
 

@@ -1,0 +1,43 @@
+/** Claude Code's subagents: Markdown below YAML. Source: https://code.claude.com/docs/en/sub-agents */
+import { textOf } from "../../lib/json/json.ts";
+import { type Draft, descriptionOf, literal, Omissions, withoutEmpty } from "./draft.ts";
+import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
+import type { Importer } from "./importer.ts";
+import { modelReference } from "./models.ts";
+import { ImportError } from "./source.ts";
+
+/** The words for models of which the newest is meant. */
+const families: Readonly<Record<string, string>> = {
+  haiku: "anthropic/claude-haiku-4-5",
+  sonnet: "anthropic/claude-sonnet-5",
+  opus: "anthropic/claude-opus-5",
+};
+
+const known = ["name", "description", "model"];
+
+export const claudeSubagent: Importer = {
+  format: "claude-subagent",
+  title: "Claude Code subagent (Markdown)",
+  detects(source) {
+    const found = frontmatterKeys(source);
+    return found?.keys.includes("name") === true && found.keys.includes("description");
+  },
+  read(source) {
+    const file = frontmatterOf(source);
+    if (file === undefined) throw new ImportError("line 1", "must begin with fields between two lines '---'");
+    const { fields, body } = file;
+    if (body.trim() === "") throw new ImportError(`line ${file.bodyLine}`, "has no text: a persona is its system text");
+    const omissions = new Omissions();
+    omissions.addRest(fields, known, [], "is for Claude Code: a persona has no place for it");
+    const asked = textOf(fields["model"]) ?? "inherit";
+    const model = Object.hasOwn(families, asked) ? families[asked] : modelReference(asked, "anthropic");
+    const isInherited = asked === "inherit";
+    if (isInherited && fields["model"] !== undefined) omissions.add("model", "is inherit: name a model by --model");
+    const draft: Draft = withoutEmpty({
+      description: descriptionOf(textOf(fields["description"])),
+      model: isInherited || model === undefined ? undefined : [model],
+      system: literal(body.trim()),
+    });
+    return [{ name: textOf(fields["name"]) ?? "", draft, omitted: omissions.list }];
+  },
+};
