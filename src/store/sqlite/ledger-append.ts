@@ -2,7 +2,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { costColumns, hourMs, hourSums, kindColumns, ownColumns, tokenColumns } from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
-import { type Appended, costKinds, type LedgerLine, tokenKinds } from "../usage.ts";
+import { type Appended, costKinds, type LedgerLine } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
 import { countingVariants } from "./variant-counts.ts";
 
@@ -155,13 +155,18 @@ function pushGiven(values: SQLQueryBindings[], line: LedgerLine): void {
   values.push(tokens.input, tokens.output, line.cost, costs!.input, costs!.output);
 }
 
-/** In the order of `ownColumns`. */
+/** In the order of `ownColumns`. Written out, as most calls of agents have cached tokens. */
 function pushAll(values: SQLQueryBindings[], line: LedgerLine): void {
   const { tokens, costs } = line;
   values.push(line.at, line.requestId, line.attempt, line.callOf, line.status, line.firstTokenMs, line.totalMs);
-  for (const kind of tokenKinds) values.push(tokens[kind]);
-  values.push(line.cost);
-  for (const kind of costKinds) values.push(costs === null ? null : costs[kind]);
+  values.push(tokens.input, tokens.cacheRead, tokens.cacheWrite5m, tokens.cacheWrite1h, tokens.output);
+  values.push(tokens.reasoning, tokens.audioInput, tokens.audioOutput, line.cost);
+  if (costs === null) {
+    for (let kind = 0; kind < costKinds.length; kind++) values.push(null);
+    return;
+  }
+  values.push(costs.input, costs.cacheRead, costs.cacheWrite, costs.output, costs.reasoning);
+  values.push(costs.audioInput, costs.audioOutput, costs.other);
 }
 
 /** `sums` are in the order of `hourSums`. */
@@ -190,30 +195,26 @@ function sumsOf(groups: readonly Group[]): Iterable<HourSum> {
   return found.values();
 }
 
-/** The places in `hourSums` of what most lines have. */
-const [inputAt, outputAt, costAt, inputCostAt, outputCostAt] = usual.map((name) => hourSums.indexOf(name)) as [
-  number,
-  number,
-  number,
-  number,
-  number,
-];
-
-/** In the order of `hourSums`. */
-function addTo(sums: number[], line: LedgerLine): void {
-  const { cost, costs, tokens } = line;
+/** In the order of `hourSums`. Written out, as it runs for every call. */
+function addTo(sums: number[], { cost, costs, tokens }: LedgerLine): void {
   sums[0]! += 1;
   sums[1]! += cost === null ? 1 : 0;
-  sums[costAt]! += cost ?? 0;
-  if (hasNothingRare(line)) {
-    sums[inputAt]! += tokens.input;
-    sums[outputAt]! += tokens.output;
-    sums[inputCostAt]! += costs!.input;
-    sums[outputCostAt]! += costs!.output;
-    return;
-  }
-  let at = 2;
-  for (const kind of tokenKinds) sums[at++]! += tokens[kind];
-  at = costAt + 1;
-  if (costs !== null) for (const kind of costKinds) sums[at++]! += costs[kind];
+  sums[2]! += tokens.input;
+  sums[3]! += tokens.cacheRead;
+  sums[4]! += tokens.cacheWrite5m;
+  sums[5]! += tokens.cacheWrite1h;
+  sums[6]! += tokens.output;
+  sums[7]! += tokens.reasoning;
+  sums[8]! += tokens.audioInput;
+  sums[9]! += tokens.audioOutput;
+  sums[10]! += cost ?? 0;
+  if (costs === null) return;
+  sums[11]! += costs.input;
+  sums[12]! += costs.cacheRead;
+  sums[13]! += costs.cacheWrite;
+  sums[14]! += costs.output;
+  sums[15]! += costs.reasoning;
+  sums[16]! += costs.audioInput;
+  sums[17]! += costs.audioOutput;
+  sums[18]! += costs.other;
 }

@@ -201,10 +201,10 @@ class Bill {
   /** Gives what rounding leaves to the parts that lost most by it, a micro-dollar to each. */
   #rounded(total: number, parts: readonly number[], lost: (number | bigint)[], left: number): Cost {
     const named = { ...noCosts };
-    for (const [at, kind] of costKinds.entries()) named[kind] = parts[at]!;
+    for (let at = 0; at < costKinds.length; at += 1) named[costKinds[at]!] = parts[at]!;
     for (let given = 0; given < left; given += 1) {
       let most = 0;
-      for (const [at, one] of lost.entries()) if (one >= lost[most]!) most = at;
+      for (let at = 1; at < lost.length; at += 1) if (lost[at]! >= lost[most]!) most = at;
       lost[most] = -1;
       named[costKinds[most]!] += 1;
     }
