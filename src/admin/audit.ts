@@ -2,8 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
 import { isoTime } from "../lib/clock.ts";
+import type { AuditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { AuditRow } from "../store/store.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, page, pageParameters, pageSchema, text } from "./pages.ts";
 
@@ -12,7 +12,8 @@ const Act = Type.Object({
   id: Type.String(),
   at: Type.String(),
   actor: Type.String({
-    description: "A key's id, user:<name> as a proxy names it, or cli:<name> of whoever ran a command.",
+    description:
+      "A key's id, user:<name> as a proxy names it, cli:<name> of whoever ran a command, or file:<name> for a change of a file.",
   }),
   act: Type.String({ description: "key.create and its like." }),
   subject: Type.String(),

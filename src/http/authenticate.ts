@@ -124,7 +124,7 @@ export function showAnonymousLimit(services: Services, context: RequestContext):
  * Counts one request in the bucket of the key, or of the client address where there is no valid key.
  * @returns undefined where that is done. @throws ApiError rate_limit_exceeded, or rejects with it
  */
-function count(
+export function count(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,

@@ -225,7 +225,7 @@ function streamStatusOf(fault: UpstreamFault | ApiError): number {
   return fault.code === "upstream_invalid_response" ? 200 : 0;
 }
 
-/** The next attempt of a request that asks no upstream. @param asked the model as the caller named it, and on the orchestrator so its persona */
+/** The next attempt of a request that asks no upstream. @param asked the model as the caller named it, and on the orchestrator so its persona while that is not known */
 export function nextAttempt(context: RequestContext, caller: Caller, asked: string): Attempt {
   context.attempts += 1;
   const model = truncate(asked);
@@ -239,7 +239,8 @@ export function nextAttempt(context: RequestContext, caller: Caller, asked: stri
     surface: context.area,
     format: context.protocol.name,
     model,
-    persona: context.area === "orchestrator" ? model : undefined,
+    persona: context.persona?.id ?? (context.area === "orchestrator" ? model : undefined),
+    personaVersion: context.persona?.version,
     variant: context.variant,
     target: undefined,
     bounds: undefined,

@@ -7,7 +7,7 @@ import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
-import type { AttemptVariant } from "../usage/attempt.ts";
+import type { AnsweringPersona, AttemptVariant } from "../usage/attempt.ts";
 import { type Labels, noLabels } from "../usage/labels.ts";
 import { RouteSeries } from "./metrics.ts";
 import type { BodyContext } from "./request-body.ts";
@@ -73,6 +73,8 @@ export class RequestContext {
   attempts = 0;
   /** Names that its use is accounted under, beside its key's id. */
   tags: readonly string[] = [];
+  /** The persona that answers it, once that is known. */
+  persona: AnsweringPersona | undefined;
   /** The variant of a persona that answers it, once that is chosen. */
   variant: AttemptVariant | undefined;
   /** Names that it gives of its user and client, once it is parsed. */

@@ -2,6 +2,7 @@
 import { type Caller, mayUseModel } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
+import { splitReference } from "../personas/references.ts";
 import { toModel } from "../personas/registry.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { addressOf } from "../protocols/generate-content/address.ts";
@@ -118,6 +119,7 @@ function routesAt(
       run: async (services, context) => {
         const caller = await admit(services, context, surface);
         const { model: id } = addressOf(context.path);
+        if (surface === "orchestrator") await preparePersona(services, id);
         const model = find(services, caller, id);
         if (model === undefined) throw ApiError.modelNotFound(id);
         return jsonAnswer(formOf(context).one(model));
@@ -126,11 +128,24 @@ function routesAt(
   ];
 }
 
-/** @returns undefined also for a persona that the key's tier or globs hide */
-export function findPersona(services: Services, caller: Caller, id: string): Persona | undefined {
-  const meant = standsFor(services, id);
-  return mayUseNamed(caller, id, meant) ? services.personas.visibleTo(caller.tier).find(meant) : undefined;
+/**
+ * @param name an id, or one with a version or label: who may use a persona may use its versions
+ * @returns undefined also for a persona that the key's tier or globs hide
+ */
+export function findPersona(services: Services, caller: Caller, name: string): Persona | undefined {
+  const meant = standsFor(services, name);
+  const isAllowed = mayUseNamed(caller, name, meant) || mayUseVersions(caller, meant);
+  return isAllowed ? services.personas.visibleTo(caller.tier).find(meant) : undefined;
 }
+
+function mayUseVersions(caller: Caller, name: string): boolean {
+  const id = splitReference(name)?.id;
+  return id !== undefined && mayUseModel(caller, id);
+}
+
+/** Reads the version that a name pins, where it is not in memory. @throws ApiError storage_unavailable, or rejects with it */
+export const preparePersona = (services: Services, name: string): Promise<void> | undefined =>
+  services.personaVersions.prepare(standsFor(services, name));
 
 const builtAt = ({ build }: Services): number => Math.floor(Date.parse(build.builtAt) / 1000) || 0;
 

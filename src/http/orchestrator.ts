@@ -1,5 +1,6 @@
 /** The orchestrator surface: personas called as models. Errors never name the provider behind a persona. */
 
+import type { Caller } from "../auth/keys.ts";
 import { type ComposedRequest, changedFields, compose } from "../personas/compose.ts";
 import type { Additions } from "../personas/knowledge/additions.ts";
 import type { Persona } from "../personas/persona.ts";
@@ -12,26 +13,21 @@ import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
 import { attemptVariant } from "../usage/variant-stops.ts";
+import { count } from "./authenticate.ts";
 import type { Plan, Surface } from "./call/surface.ts";
 import { variantFor } from "./call/variant.ts";
+import type { RequestContext } from "./context.ts";
 import { findAdditions } from "./knowledge.ts";
-import { findPersona } from "./models.ts";
+import { findPersona, preparePersona } from "./models.ts";
 import type { Services } from "./services.ts";
 
 export const orchestrator: Surface = {
   name: "orchestrator",
   showsUpstream: false,
   plan(services, caller, request, source) {
-    const found = findPersona(services, caller, request.model);
-    if (found === undefined) throw ApiError.modelNotFound(request.model);
-    const chosen = found.variants && variantFor(services, found, found.variants, caller, request);
-    const persona = chosen?.persona ?? found;
-    const variant = chosen && attemptVariant(found, chosen);
-    if (persona.knowledge === undefined && persona.lorebook === undefined)
-      return planFor(services, persona, request, source, variant);
-    const adding = findAdditions(services.knowledge, persona, request, source);
-    if (!(adding instanceof Promise)) return planFor(services, persona, request, source, variant, adding);
-    return adding.then((additions) => planFor(services, persona, request, source, variant, additions));
+    const preparing = preparePersona(services, request.model);
+    if (preparing === undefined) return planNamed(services, caller, request, source);
+    return preparing.then(() => planNamed(services, caller, request, source));
   },
   upstreamErrorAnswer(error) {
     throw mapUpstreamError(error);
@@ -42,6 +38,34 @@ export const orchestrator: Surface = {
     return ours.fields();
   },
 };
+
+/** The surface of a persona's call that came on the gateway, where a prompt named it: the key's hits on the orchestrator count it too. */
+const personaOnGateway: Surface = { ...orchestrator, name: "gateway" };
+
+/** @throws ApiError rate_limit_exceeded, or rejects with it */
+export async function personaSurface(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  surface: Surface,
+): Promise<Surface> {
+  if (surface.name === "orchestrator") return surface;
+  await count(services, context, "orchestrator", caller);
+  return personaOnGateway;
+}
+
+function planNamed(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan | Promise<Plan> {
+  const found = findPersona(services, caller, request.model);
+  if (found === undefined) throw ApiError.modelNotFound(request.model);
+  const chosen = found.variants && variantFor(services, found, found.variants, caller, request);
+  const persona = chosen?.persona ?? found;
+  const variant = chosen && attemptVariant(found, chosen);
+  if (persona.knowledge === undefined && persona.lorebook === undefined)
+    return planFor(services, persona, request, source, variant);
+  const adding = findAdditions(services.knowledge, persona, request, source);
+  if (!(adding instanceof Promise)) return planFor(services, persona, request, source, variant, adding);
+  return adding.then((additions) => planFor(services, persona, request, source, variant, additions));
+}
 
 function planFor(
   services: Services,
@@ -54,6 +78,7 @@ function planFor(
   // A persona's conversations are stored here only, never upstream.
   const { store, ...composed } = compose(persona, request, additions);
   return {
+    persona,
     targets: targetsOf(services, persona, composed, source),
     store: store === true,
     upstreamMayHold: false,

@@ -60,6 +60,7 @@ const exposed = [
   "service-request-id",
   "idempotent-replayed",
   "x-troupe-error-source",
+  "x-troupe-persona-version",
 ].join(", ");
 
 /** The requested headers are echoed up to this length, which browsers do not exceed. */

@@ -32,6 +32,7 @@ import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import type { PersonaKnowledge } from "./knowledge.ts";
 import type { HttpMetrics } from "./metrics.ts";
+import type { PersonaVersions } from "./persona-versions.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
@@ -70,6 +71,7 @@ export type Services = {
   /** Compares what is served, where several nodes should serve the same. */
   readonly comparison: NodeComparison | undefined;
   readonly personas: Personas;
+  readonly personaVersions: PersonaVersions;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;
   /** The number of errors that the latest reading of the personas' folder found. */

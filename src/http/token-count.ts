@@ -13,10 +13,12 @@ import { estimatePrompt } from "../usage/estimate.ts";
 import { admit } from "./authenticate.ts";
 import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "./call/native.ts";
 import { parseCall } from "./call/parse.ts";
+import { noteVersion } from "./call/persona-version.ts";
 import type { Plan, Surface } from "./call/surface.ts";
 import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
 import { checkNamedModels, namedUpstream } from "./named.ts";
+import { personaSurface } from "./orchestrator.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
@@ -41,18 +43,21 @@ export function tokenCountRoute(
 export async function countTokens(
   services: Services,
   context: RequestContext,
-  surface: Surface,
+  onSurface: Surface,
   protocol: Protocol,
   bodyOf: (tokens: number) => object,
 ): Promise<WholeAnswer> {
-  const caller = await admit(services, context, surface.name);
+  const caller = await admit(services, context, onSurface.name);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
-  const parsed = await parseCall(services, context, caller, surface, protocol, source);
+  const parsed = await parseCall(services, context, caller, onSurface, protocol, source);
+  const surface =
+    parsed.answeredBy === "persona" ? await personaSurface(services, context, caller, onSurface) : onSurface;
   const { request } = parsed;
   context.logFields["model"] = truncate(request.model);
   const conversation = await openConversation(services, context, caller, surface.name, request);
   const plan = await surface.plan(services, caller, conversation.whole, source);
+  if (plan.persona !== undefined) noteVersion(context, plan.persona);
   const [target] = plan.targets;
   if (target === undefined) throw ApiError.modelNotFound(request.model);
   checkNamedModels(caller, target.account.name, "gateway", source, isCounted);

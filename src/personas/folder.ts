@@ -6,10 +6,12 @@ import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Watch, watchFolder } from "../lib/file-watch.ts";
 import { isSameList } from "../lib/same-list.ts";
-import type { Diagnostic } from "../lib/yaml/yaml.ts";
+import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
+import { type Label, labelsFile, parseLabels } from "./labels.ts";
 import { PartialReader } from "./partial-reader.ts";
-import { draftPersona, nameProblem, type ParsedPersona, type Persona } from "./persona.ts";
+import { draftPersona, nameProblem, type ParsedPersona, type Persona, sourceOf } from "./persona.ts";
 import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
+import { type LoadVersions, noReferences, type References, resolveReferences } from "./references.ts";
 import type { Personas } from "./registry.ts";
 import { PersonaFile } from "./schema.ts";
 import { isTestName } from "./tests/find.ts";
@@ -57,6 +59,8 @@ export type ReloadResult = {
   readonly errors: readonly Diagnostic[];
   /** True where they are the folder's. */
   readonly areOwn: boolean;
+  /** Versions by label, `<id>@<label>`. */
+  readonly labels: ReadonlyMap<string, string>;
 };
 
 type FolderOptions = {
@@ -68,6 +72,8 @@ type FolderOptions = {
   /** The schema of the files; absent: providers' options are not checked. */
   readonly schema?: typeof PersonaFile;
   readonly clock?: Clock;
+  /** Loads versions that labels and prompts name and that are no longer in service; absent: there are none. */
+  readonly load?: LoadVersions;
   /** Called when something changed, errors included; for the log. */
   readonly onReload?: (result: ReloadResult) => void;
   /** Called after every reading, also where no persona changed: files beside them may have. */
@@ -85,6 +91,8 @@ export class PersonaFolder {
   #own: ReadonlyMap<string, Persona> = new Map();
   #inService: ReadonlyMap<string, Persona> = new Map();
   #errors: readonly Diagnostic[] = [];
+  #labels: readonly Label[] = [];
+  #references: References = noReferences;
   #watch: Watch | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #queued: Promise<ReloadResult> | undefined;
@@ -131,13 +139,26 @@ export class PersonaFolder {
     const { path, schema, otherwise } = this.#options;
     const mayBeMissing = otherwise !== undefined && this.#files.size === 0;
     const isMissing = mayBeMissing && (await stat(path).catch(() => undefined)) === undefined;
-    const { files, errors } = isMissing ? new Reader(path, this.#files) : await readFolder(path, this.#files, schema);
+    const read = isMissing ? new Reader(path, this.#files) : await readFolder(path, this.#files, schema);
+    const { files } = read;
+    const labels = read.labels ?? this.#labels;
     const before = this.#inService;
     const own = new Map<string, Persona>();
     for (const [id, { parsed }] of files) {
       const persona = "persona" in parsed ? parsed.persona : this.#own.get(id);
       if (persona !== undefined) own.set(id, persona);
     }
+    const { references, errors: unresolved } = await resolveReferences(
+      own,
+      labels,
+      this.#references,
+      this.#options.load ?? (async () => new Map()),
+      (persona, path, message) => {
+        const file = read.paths.get(persona.id) ?? persona.id;
+        return new YamlSource(sourceOf(persona) ?? "", file).diagnosticAt(path, message);
+      },
+    );
+    const errors = [...read.errors, ...unresolved];
     const after = own.size > 0 || otherwise === undefined ? own : new Map(otherwise.map((one) => [one.id, one]));
     const result: ReloadResult = {
       personas: [...after.values()],
@@ -146,20 +167,32 @@ export class PersonaFolder {
       removed: [...before.keys()].filter((id) => !after.has(id)).sort(),
       errors,
       areOwn: after === own,
+      labels: references.labels,
     };
-    const moved = result.added.length + result.changed.length + result.removed.length > 0;
+    const moved =
+      result.added.length + result.changed.length + result.removed.length > 0 ||
+      !isSameNaming(references, this.#references);
     const news = moved || !Bun.deepEquals(errors, this.#errors);
     if (this.#closed) return result;
     this.#files = files;
     this.#own = own;
     this.#inService = after;
     this.#errors = errors;
-    if (moved) this.#options.personas.replace(result.personas);
+    this.#labels = labels;
+    this.#references = references;
+    if (moved) this.#options.personas.replace(result.personas, result.areOwn ? references : undefined);
     if (news) this.#options.onReload?.(result);
     this.#options.onRead?.(result.personas);
     return result;
   }
 }
+
+/** True where labels and prompts name the same. */
+const isSameNaming = (one: References, other: References): boolean =>
+  Bun.deepEquals(
+    [one.labels, one.prompts, [...one.personas.keys()]],
+    [other.labels, other.prompts, [...other.personas.keys()]],
+  );
 
 /** Dot files (a config map's `..data` among them), editors' backups and lock files. */
 const ignored = /^[.~#]|[~#]$/;
@@ -170,6 +203,8 @@ class Reader {
   readonly files = new Map<string, Read>();
   readonly paths = new Map<string, string>();
   readonly errors: Diagnostic[] = [];
+  /** Of the folder's file; undefined where that could not be read, or is invalid. */
+  labels: readonly Label[] | undefined;
   readonly #known: ReadonlyMap<string, Read>;
   readonly #schema: typeof PersonaFile;
   readonly #root: string;
@@ -185,8 +220,10 @@ class Reader {
   async readFolder(): Promise<void> {
     const root = this.#root;
     const paths = new Map<string, string[]>();
-    for (const { name, path, kind } of await this.#list(root, "")) {
-      if (kind === "file" && extension.test(name))
+    const entries = await this.#list(root, "");
+    if (entries.length > 0) await this.#readLabels(entries);
+    for (const { name, path, kind } of entries) {
+      if (kind === "file" && name !== labelsFile && extension.test(name))
         this.#report(path, "A persona stands in a folder named for its namespace");
       if (kind === "missing") this.#report(path, "This is a link to nothing", `${name}/`);
       if (kind === "folder" && !name.startsWith("_")) await this.#listNamespace(name, path, paths);
@@ -195,14 +232,31 @@ class Reader {
       const message = `This holds ${paths.size} personas; at most ${maxFiles} are taken, so nothing was`;
       return this.#report(root, message, "");
     }
-    const entries = [...paths];
-    for (let from = 0; from < entries.length; from += batchSize) {
-      const batch = entries.slice(from, from + batchSize);
+    const files = [...paths];
+    for (let from = 0; from < files.length; from += batchSize) {
+      const batch = files.slice(from, from + batchSize);
       const contents = await Promise.allSettled(batch.map(([, [path]]) => readStart(path!)));
       for (const [at, [id, [path, another]]] of batch.entries()) {
         if (another === undefined) await this.#take(id, path!, contents[at]!);
         else this.#report(another, `This stands beside ${basename(path!)}: one of them has to go`, id);
       }
+    }
+  }
+
+  async #readLabels(entries: readonly Entry[]): Promise<void> {
+    const file = entries.find(({ name, kind }) => name === labelsFile && kind === "file");
+    if (file === undefined) {
+      this.labels = [];
+      return;
+    }
+    try {
+      const bytes = await readStart(file.path);
+      if (bytes.length > maxFileBytes) return this.#report(file.path, `This is larger than ${maxFileBytes / 1024} KiB`);
+      const parsed = parseLabels(utf8.decode(bytes), file.path);
+      if ("labels" in parsed) this.labels = parsed.labels;
+      else this.errors.push(...parsed.errors);
+    } catch (error) {
+      this.#report(file.path, `This can't be read: ${reasonOf(error)}`);
     }
   }
 

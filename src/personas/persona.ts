@@ -61,6 +61,8 @@ export type Persona = Presentation & {
   readonly mcpLimits?: ToolLimits;
   /** Absent: there are none. */
   readonly variants?: readonly Variant[];
+  /** The prompts of applications that it answers, by their ids: by version of the prompt, which version of the persona. */
+  readonly promptIds?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 };
 
 /**
@@ -204,13 +206,13 @@ function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials)
           return { file: source.file, ...placeOf(inFile, source, value, text), path: formatPath(inFile.path), message };
         });
   if (found.length > 0) return { errors: found.toSorted(byPlace), uses };
-  const persona = personaFrom(content, id);
+  const persona = personaFrom(content, id, value.prompt_ids);
   sources.set(persona, text);
   return { persona, uses };
 }
 
 function contentWith(value: PersonaFileValue, texts: readonly SystemText[]): PersonaContent {
-  const { system: _, system_file: __, variants, ...rest } = value;
+  const { system: _, system_file: __, prompt_ids: ___, variants, ...rest } = value;
   const textAt = (path: readonly PathPart[]) =>
     texts.find((one) => isSameList(one.path, path))?.expanded.text.trimEnd();
   return {
@@ -232,10 +234,14 @@ export const sourceOf = (persona: Persona): string | undefined => sources.get(pe
 /** The contents that personas were made of, as JSON. */
 const contents = new WeakMap<Persona, string>();
 export const contentOf = (persona: Persona): string => contents.get(persona)!;
+export const hasContent = (persona: Persona): boolean => contents.has(persona);
 
 /** @param content that has been checked, by `parsePersona` or when the executable was built */
-export function personaFrom(content: PersonaContent, id: string): Persona {
-  const persona = deepFreeze(toPersona(content, id, parseModelId(id)!.namespace));
+export function personaFrom(content: PersonaContent, id: string, promptIds?: Persona["promptIds"]): Persona {
+  const persona = deepFreeze({
+    ...toPersona(content, id, parseModelId(id)!.namespace),
+    ...(promptIds !== undefined && { promptIds }),
+  });
   contents.set(persona, JSON.stringify(content));
   return persona;
 }

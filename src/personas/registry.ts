@@ -4,24 +4,34 @@ import { parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { type Tier, tiers } from "../protocols/tiers.ts";
 import type { Persona } from "./persona.ts";
+import { nameOf, noReferences, type PromptEntry, type References } from "./references.ts";
 
 type PersonaView = {
-  find(id: string): Persona | undefined;
+  /** @param name an id, or one with a version or label: those in service, named by labels, or pinned lately */
+  find(name: string): Persona | undefined;
   /** All of them, in order of their ids. */
   list(): readonly Persona[];
 };
 
+/** The most pinned versions in memory that are neither in service nor named by a label. */
+const maxPinned = 1000;
+
 /** A call keeps the persona it found: what replaces it later is for the next call. */
 export class Personas implements PersonaView {
   #views: ReadonlyMap<Tier, PersonaView>;
+  #references: References | undefined;
   #version: string | undefined;
+  /** Loaded by calls, by their names; the one that was called last is the last. */
+  readonly #pinned = new Map<string, Persona>();
+  /** Those of them that were called since `inUse`. */
+  readonly #called = new Set<Persona>();
 
   constructor(all: readonly Persona[] = []) {
-    this.#views = viewsOf(all);
+    this.#views = this.#viewsOf(all, noReferences);
   }
 
-  find(id: string): Persona | undefined {
-    return this.visibleTo("enterprise").find(id);
+  find(name: string): Persona | undefined {
+    return this.visibleTo("enterprise").find(name);
   }
 
   list(): readonly Persona[] {
@@ -33,30 +43,68 @@ export class Personas implements PersonaView {
     return this.#views.get(tier)!;
   }
 
-  replace(all: readonly Persona[]): void {
-    this.#views = viewsOf(all);
+  /** @param references absent: there is no folder that could have any */
+  replace(all: readonly Persona[], references?: References): void {
+    this.#views = this.#viewsOf(all, references ?? noReferences);
+    this.#references = references;
     this.#version = undefined;
+  }
+
+  /** Adds a version that a call named, so that it is found. */
+  pin(persona: Persona): void {
+    const name = nameOf(persona);
+    this.#pinned.delete(name);
+    this.#pinned.set(name, persona);
+    if (this.#pinned.size > maxPinned) this.#pinned.delete(this.#pinned.keys().next().value!);
+  }
+
+  /** Versions by label, `<id>@<label>`; undefined where there is no folder that could have any. */
+  get labels(): ReadonlyMap<string, string> | undefined {
+    return this.#references?.labels;
+  }
+
+  /** The prompt of an application that personas answer in its place. */
+  prompt(id: string): PromptEntry | undefined {
+    return this.#references?.prompts.get(id);
+  }
+
+  /** All that are in service, that labels or prompts name, or that were called by their pins since this was asked last. */
+  inUse(): Persona[] {
+    const all = [...this.list(), ...(this.#references?.personas.values() ?? []), ...this.#called];
+    this.#called.clear();
+    return all;
   }
 
   /** The version of all of them together. */
   get version(): string {
-    this.#version ??= versionOf(
-      this.list()
-        .map(({ id, version }) => `${id}@${version}`)
-        .join(),
-    );
+    const { labels, prompts } = this.#references ?? noReferences;
+    const named = [...labels, ...[...prompts].map(([id, { versions }]) => [id, [...versions].sort()])].sort();
+    const rest = named.length === 0 ? "" : JSON.stringify(named);
+    this.#version ??= versionOf(`${this.list().map(nameOf).join()}${rest}`);
     return this.#version;
   }
-}
 
-function viewsOf(all: readonly Persona[]): ReadonlyMap<Tier, PersonaView> {
-  const sorted = all.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  return new Map(tiers.map((tier, rank) => [tier, viewOf(sorted.filter((one) => tiers.indexOf(one.tier) <= rank))]));
-}
+  #viewsOf(all: readonly Persona[], { personas: named }: References): ReadonlyMap<Tier, PersonaView> {
+    const sorted = all.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return new Map(
+      tiers.map((tier, rank) => {
+        const isVisible = (one: Persona) => tiers.indexOf(one.tier) <= rank;
+        const list = sorted.filter(isVisible);
+        const byName = new Map([
+          ...list.flatMap((one) => [[one.id, one] as const, [nameOf(one), one] as const]),
+          ...[...named].filter(([, one]) => isVisible(one)),
+        ]);
+        return [tier, { find: (name) => byName.get(name) ?? this.#findPinned(name, isVisible), list: () => list }];
+      }),
+    );
+  }
 
-function viewOf(personas: readonly Persona[]): PersonaView {
-  const byId = new Map(personas.map((persona) => [persona.id, persona]));
-  return { find: (id) => byId.get(id), list: () => personas };
+  #findPinned(name: string, isVisible: (one: Persona) => boolean): Persona | undefined {
+    const found = this.#pinned.get(name);
+    if (found === undefined || !isVisible(found)) return undefined;
+    this.#called.add(found);
+    return found;
+  }
 }
 
 export function toModel({ id, created, ownedBy, description, tier, greeting, tags }: Persona): Model {

@@ -112,6 +112,22 @@ const Until = Closed(
   { description: "When it stops itself: beyond a bound, and beyond what the other variants do." },
 );
 
+/** Which version answers a prompt of an application; a version that names itself would change by that, so this is no part of it. */
+const PromptIds = KeyedRecord(
+  { pattern: "^[A-Za-z0-9_-]{1,128}$", message: "must be a prompt's id, of letters, digits, '_' and '-'" },
+  KeyedRecord(
+    { pattern: "^[A-Za-z0-9._-]{1,64}$", message: "must be a version of the prompt, or default" },
+    patterned(
+      "^[a-z0-9][a-z0-9._-]{0,63}$",
+      "a version or a label of this persona, or current; quoted where it is all digits",
+    ),
+    {
+      description: "By version of the prompt, with default for calls that name none: a version or a label, or current.",
+    },
+  ),
+  { description: "Prompts of OpenAI's Responses that it answers, by their ids." },
+);
+
 /** The persona's own members, which are absent from `options`; beside them it has `variants`. */
 const own = {
   description: Type.String({ minLength: 1, maxLength: 1000, description: "The persona's role, in a sentence." }),
@@ -165,6 +181,7 @@ const own = {
   mcp: Type.Optional(McpField),
   mcp_limits: Type.Optional(McpLimitsField),
   ...presentationFields,
+  prompt_ids: Type.Optional(PromptIds),
 };
 
 /** What shapes a request: fields that a variant may have in place of the persona's. All but `options`, which providers know. */
@@ -271,7 +288,7 @@ export const PersonaFile = fileSchema({});
 /** A persona file's content. */
 export type PersonaFileValue = Static<typeof PersonaFile>;
 /** The same with its includes in place: JSON, of which a persona can be made anew. */
-export type PersonaContent = Omit<PersonaFileValue, "system" | "system_file" | "variants"> & {
+export type PersonaContent = Omit<PersonaFileValue, "system" | "system_file" | "variants" | "prompt_ids"> & {
   readonly system: string;
   readonly variants?: readonly VariantContent[];
 };

@@ -1,5 +1,7 @@
 /** The variables that a caller may fill into a persona's system text. */
+import { isObject } from "../lib/json/json.ts";
 import { formatPath } from "../lib/schema-errors.ts";
+import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 export type Variable = {
@@ -39,7 +41,10 @@ function checked(param: string, variable: Variable, value: unknown): string {
     if (variable.required) throw ApiError.missingField(param);
     return variable.default;
   }
-  if (typeof value !== "string") throw ApiError.invalidValue(param, `${param} must be a string.`);
+  if (typeof value !== "string") {
+    const type = isObject(value) && typeof value["type"] === "string" ? `, not ${truncate(value["type"])}` : "";
+    throw ApiError.invalidValue(param, `${param} must be a string${type}.`);
+  }
   const error = validationError(variable, value);
   if (error !== undefined) throw ApiError.invalidValue(param, `${param} ${error}.`);
   return value;

@@ -11,6 +11,7 @@ import { BackgroundAnswers } from "../http/background.ts";
 import { BodyMemory, defaultBodyMemory } from "../http/body-memory.ts";
 import { PersonaKnowledge } from "../http/knowledge.ts";
 import { declareHttpMetrics } from "../http/metrics.ts";
+import { PersonaVersions } from "../http/persona-versions.ts";
 import type { Live, Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
 import { AddressBlocks } from "../lib/addresses.ts";
@@ -118,7 +119,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const personas = new Personas();
   const index = own(openKnowledgeIndex(config.data));
   const knowledge = new PersonaKnowledge({ index, folder: config.personas.folder, clock, log, metrics });
-  const folder = openPersonas(config.personas, personas, knowledge, options);
+  const personaVersions = own(new PersonaVersions({ versions: store.personaVersions, personas, clock, log }));
+  const folder = openPersonas(config.personas, personas, { knowledge, versions: personaVersions }, options);
   opened.defer(() => folder.close());
   const ownBodyMemory = defaultBodyMemory(config.workers);
   const current = () => services.live.config;
@@ -195,6 +197,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     comparison,
     workers: workerChannel,
     personas,
+    personaVersions,
     loading: undefined,
     personaErrors: () => folder.lastErrors.length,
     rereadPersonas: async () => void (await folder.rescan()),
@@ -230,6 +233,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   });
   services.loading = folder.start().then(() => {
     services.loading = undefined;
+    void personaVersions.record();
   });
   if (comparison !== undefined) {
     // Its first word is of what was read.
@@ -267,7 +271,7 @@ async function forgetUpstream({ live, upstream, log }: Services, { account: name
 function openPersonas(
   { folder, isNamed }: Config["personas"],
   personas: Personas,
-  knowledge: PersonaKnowledge,
+  { knowledge, versions }: { readonly knowledge: PersonaKnowledge; readonly versions: PersonaVersions },
   { clock, log }: ServiceOptions,
 ): PersonaFolder {
   let saysHidden = true;
@@ -276,6 +280,7 @@ function openPersonas(
     path: folder,
     personas,
     clock,
+    load: (names) => versions.load(names),
     ...(!isNamed && { otherwise: builtinPersonas() }),
     onRead: (all) => void knowledge.update(all),
     onReload: ({ added, changed, removed, errors, areOwn }) => {
@@ -294,6 +299,7 @@ function openPersonas(
         areOwn && saysHidden ? Object.keys(builtinFiles).filter((id) => personas.find(id) === undefined) : [];
       if (hidden.length > 0) log.info("own personas take the place of those in the executable", { not_served: hidden });
       saysHidden = !areOwn;
+      void versions.record();
     },
   });
 }

@@ -1,6 +1,20 @@
-/** The line that records an act, whoever did it: by the admin API or the command line. */
+/** The line that records an act, whoever did it: by the admin API, the command line or a file. */
 import type { Clock } from "../lib/clock.ts";
-import type { AuditRow } from "./store.ts";
+
+/** One act of an operator. */
+export type AuditRow = {
+  readonly id: string;
+  readonly at: number;
+  /** Who: a key's id, the user whom a proxy names, who ran a command, or a file whose change did it. */
+  readonly actor: string;
+  /** `key.create` and its like. */
+  readonly act: string;
+  /** Subject of the act: the thing that it was done to. */
+  readonly subject: string;
+  /** JSON, without secrets; null where there was nothing. */
+  readonly before: string | null;
+  readonly after: string | null;
+};
 
 /** An act of an operator: what was done, to what, and how that was before and is now; nothing of it is a secret. */
 export type Act = {

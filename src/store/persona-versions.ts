@@ -1,5 +1,5 @@
 /** Versions of personas that were in service, and the labels that name some: what pins outlive their files by. */
-import type { AuditRow } from "./store.ts";
+import type { AuditRow } from "./audit.ts";
 
 /** @property id `<namespace>/<name>@<version>` */
 export type PersonaVersionInfo = {

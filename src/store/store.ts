@@ -5,6 +5,7 @@
  */
 
 import type { Tier } from "../protocols/tiers.ts";
+import type { AuditRow } from "./audit.ts";
 import type { DatabaseState } from "./metrics.ts";
 import type { PersonaVersionRepository } from "./persona-versions.ts";
 import type { StorageError } from "./storage-error.ts";
@@ -291,21 +292,6 @@ export interface ConversationRepository {
   /** @returns false when there is no such turn */
   markDeleted(holder: string, id: string, now: number): Promise<boolean>;
 }
-
-/** One act of an operator. */
-export type AuditRow = {
-  readonly id: string;
-  readonly at: number;
-  /** Who: a key's id, the user whom a proxy names, or who ran a command. */
-  readonly actor: string;
-  /** `key.create` and its like. */
-  readonly act: string;
-  /** Subject of the act: the thing that it was done to. */
-  readonly subject: string;
-  /** JSON, without secrets; null where there was nothing. */
-  readonly before: string | null;
-  readonly after: string | null;
-};
 
 export type AuditPage = {
   /** The act before which the page begins; null: the newest. */

@@ -38,6 +38,9 @@ export type AttemptVariant = {
   readonly calls?: Readonly<Record<VariantOutcome, VariantCall>>;
 };
 
+/** @property id without the version or label that the caller named */
+export type AnsweringPersona = { readonly id: string; readonly version: string };
+
 export type AttemptTarget = {
   /** The account's name: the namespace, left of the slash. */
   readonly provider: string;

@@ -1,5 +1,12 @@
 /** The metrics of what calls use and cost. Those with `dollars` in their names are shown to whoever may see money: src/http/ops.ts. */
-import type { BoundedLabels, Declared, Metric, MetricTable, Registry, SampledTable } from "../lib/metrics.ts";
+import {
+  BoundedLabels,
+  type Declared,
+  type Metric,
+  type MetricTable,
+  type Registry,
+  type SampledTable,
+} from "../lib/metrics.ts";
 import { type LedgerLine, tokenKinds } from "../store/usage.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Budgets } from "./budgets.ts";
@@ -25,6 +32,11 @@ const usageMetrics = {
     name: "troupe_attempts_total",
     help: "Attempts to answer a request by how they ended, as in the ledger.",
     labels: ["surface", "end"],
+  },
+  versions: {
+    name: "troupe_persona_attempts_total",
+    help: "Attempts of personas by version and by how they ended, as in the ledger; beyond 1000 versions since the start: other.",
+    labels: ["persona", "version", "end"],
   },
   variants: {
     name: "troupe_variant_attempts_total",
@@ -72,6 +84,9 @@ export const ledgerMetrics: SampledTable<LedgerWriter> = {
   },
 };
 
+/** The most versions of personas with series of their own. */
+const maxVersions = 1000;
+
 type Value = ReturnType<Metric["series"]>;
 /** The series of one provider's model: its costs by surface, and its tokens by kind. */
 type ModelSeries = {
@@ -83,6 +98,7 @@ type ModelSeries = {
 export class LineCounter {
   readonly metrics: UsageMetrics;
   readonly #models: BoundedLabels;
+  readonly #versions = new BoundedLabels(maxVersions);
   /** By provider and model. */
   readonly #series = new Map<string, Map<string, ModelSeries>>();
 
@@ -91,9 +107,14 @@ export class LineCounter {
     this.#models = models;
   }
 
-  count({ surface, ended, provider, upstreamModel, cost, tokens }: LedgerLine, { target, variant }: Attempt): void {
-    const { attempts, costs, unknownCosts, variants } = this.metrics;
+  count(line: LedgerLine, { target, variant }: Attempt): void {
+    const { surface, ended, provider, upstreamModel, cost, tokens, persona, personaVersion } = line;
+    const { attempts, costs, unknownCosts, variants, versions } = this.metrics;
     attempts.series(surface, ended).add();
+    if (persona !== null && personaVersion !== null) {
+      const isKnown = this.#versions.of(`${persona}@${personaVersion}`, false) !== "other";
+      versions.series(persona, isKnown ? personaVersion : "other", ended).add();
+    }
     if (variant?.persona !== undefined) variants.series(variant.persona, variant.name, ended).add();
     // Names of models that nobody has answered for add no labels.
     if (provider === null || (cost === 0 && tokens.input === 0 && tokens.output === 0)) return;

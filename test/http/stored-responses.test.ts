@@ -64,9 +64,10 @@ describe("prompt", () => {
 
   test.each([
     ["orchestrator", { prompt: { id: "troupe/nobody" } }, { status: 404, param: "model" }],
-    ["orchestrator", { prompt: { id: persona, version: "2" } }, { status: 400, param: "prompt.version" }],
+    ["orchestrator", { prompt: { id: persona, version: "2" } }, { status: 404, param: "prompt.version" }],
     ["orchestrator", { prompt: { id: persona }, model: "troupe/tutor" }, { status: 400, param: "prompt.id" }],
-    ["gateway", { prompt: { id: "pmpt_1" } }, { status: 400, param: "model" }],
+    ["orchestrator", { prompt: { id: "pmpt_1" } }, { status: 404, param: "prompt.id" }],
+    ["gateway", { prompt: { id: "pmpt_1" } }, { status: 404, param: "prompt.id" }],
     ["gateway", { prompt: { id: "pmpt_1" }, model: "groq/x" }, { status: 400, param: "prompt" }],
   ] as const)("a wrong one is named: %s %o", async (surface, body, fault) => {
     expect(await failure(ask(surface, body))).toMatchObject(fault);

@@ -154,7 +154,7 @@ test("the ledger, reports and metrics have its name", async () => {
   const day = { since: Date.now() - 86_400_000, until: Date.now() + 86_400_000 };
   const { ledger } = troupe.server.services.store;
   const [line] = await ledger.lines({ ...day, limit: 1 });
-  expect(line).toMatchObject({ variant: "next", persona: "helper", upstreamModel: "new", user });
+  expect(line).toMatchObject({ variant: "next", persona: "acme/helper", upstreamModel: "new", user });
   const sums = await ledger.sums({ ...day, where: { persona: "acme/helper" } }, ["variant", "ended"], { limit: 10 });
   expect(sums.map(({ group }) => group)).toEqual([
     ["next", "finished"],

@@ -66,7 +66,7 @@ describe("a folder that nobody has to make", () => {
     expect(await served()).toEqual(["x/other"]);
     write(root, "a/one.yaml", yaml("one"));
     expect(await served()).toEqual(["a/one"]);
-    expect(reloads.at(-1)).toMatchObject({ added: ["a/one"], removed: ["x/other"], areOwn: true });
+    expect(reloads.at(-1)).toMatchObject({ added: ["a/one"], removed: ["x/other"], areOwn: true, labels: new Map() });
     unlinkSync(join(root, "a/one.yaml"));
     expect(await served()).toEqual(["x/other"]);
     expect(reloads.at(-1)).toMatchObject({ added: ["x/other"], removed: ["a/one"], areOwn: false });
@@ -432,6 +432,7 @@ describe("while running", () => {
       removed: [],
       errors: [],
       areOwn: true,
+      labels: new Map(),
     });
     write(root, "a/bad.yaml", "[]");
     expect((await folder.rescan()).errors).toHaveLength(1);

@@ -1,5 +1,6 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
+import type { AuditRow } from "../../src/store/audit.ts";
 import { ledgerGroups } from "../../src/store/ledger-columns.ts";
 import {
   maxPersonaVersions,
@@ -10,7 +11,6 @@ import {
 import { StorageError } from "../../src/store/storage-error.ts";
 import {
   type AuditPage,
-  type AuditRow,
   type FinishedCall,
   type KeyRow,
   type Lease,

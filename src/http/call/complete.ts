@@ -1,8 +1,10 @@
 /** The path of a completion from request to response, for both surfaces and every client format. */
+
 import { truncate } from "../../lib/truncate.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
 import { admit } from "../authenticate.ts";
 import type { RequestContext } from "../context.ts";
+import { personaSurface } from "../orchestrator.ts";
 import { readJson } from "../request-body.ts";
 import { respondStream, respondWhole } from "../respond.ts";
 import type { Services } from "../services.ts";
@@ -23,14 +25,16 @@ import { newEnvelope, streamRules, writerFor } from "./writer.ts";
 export async function createCompletion(
   services: Services,
   context: RequestContext,
-  surface: Surface,
+  onSurface: Surface,
   protocol: Protocol,
 ): Promise<Response> {
-  const caller = await admit(services, context, surface.name);
+  const caller = await admit(services, context, onSurface.name);
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const call = await parseCall(services, context, caller, surface, protocol, source);
+  const call = await parseCall(services, context, caller, onSurface, protocol, source);
+  const surface =
+    call.answeredBy === "persona" ? await personaSurface(services, context, caller, onSurface) : onSurface;
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);

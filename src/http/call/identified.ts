@@ -1,5 +1,6 @@
 /** Calls with a service-request-id: made once, joined while they run, replayed afterwards. */
 import { fingerprint, fingerprintInSlices } from "../../idempotency/fingerprint.ts";
+import { splitReference } from "../../personas/references.ts";
 import { hugeBody } from "../../protocols/body.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -8,6 +9,7 @@ import { parsedBytes } from "../../protocols/source.ts";
 import type { Answer, Producer } from "../../upstream/answer.ts";
 import { nextAttempt } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
+import { noteAnsweredVersion } from "./persona-version.ts";
 import type { CallScope } from "./scope.ts";
 import { noteAnsweredVariant } from "./variant.ts";
 
@@ -40,6 +42,7 @@ export function idempotentAnswer(
       const { [callHeader]: callOf, ...headers } = recorded.headers;
       const shared = { ...recorded, headers };
       if (replayed || joined) {
+        noteAnsweredVersion(context, headers, splitReference(asked)?.id ?? asked);
         noteAnsweredVariant(context, headers);
         const attempt = nextAttempt(context, caller, asked);
         services.usage.record(attempt, { ended: replayed ? "replayed" : "joined", status: statusOf(shared), callOf });

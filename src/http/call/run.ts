@@ -24,6 +24,7 @@ import type { Services } from "../services.ts";
 import { describeFailure, inOwnPlaces, ownPlaces } from "./errors.ts";
 import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
+import { noteVersion, versionHeaders } from "./persona-version.ts";
 import type { CallScope } from "./scope.ts";
 import type { Plan, Surface } from "./surface.ts";
 import { standInsFor } from "./tools/hosted.ts";
@@ -41,7 +42,10 @@ export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> 
       effects: services.idempotency.effectsOf({ scope: `${caller.keyId} ${context.area}`, requestId }),
     };
     const made = await whileRetained(context, until, () => planAndCall(identified, until));
-    return { ...made, headers: { ...made.headers, ...variantHeaders(context), [callHeader]: context.id } };
+    return {
+      ...made,
+      headers: { ...made.headers, ...versionHeaders(context), ...variantHeaders(context), [callHeader]: context.id },
+    };
   };
   return idempotentAnswer(scope, requestId, signal, produce);
 }
@@ -244,6 +248,7 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const planning = surface.plan(services, caller, conversation.whole, source);
   const plan = planning instanceof Promise ? await planning : planning;
   if (plan.additions !== undefined) Object.assign(context.logFields, loggedAdditions(plan.additions));
+  if (plan.persona !== undefined) noteVersion(context, plan.persona);
   if (plan.variant !== undefined) noteVariant(context, plan.variant);
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
   const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);

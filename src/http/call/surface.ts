@@ -9,7 +9,7 @@ import type { ErrorFields, NativeChange, Protocol } from "../../protocols/protoc
 import type { Source } from "../../protocols/source.ts";
 import type { UpstreamError, WholeAnswer } from "../../upstream/answer.ts";
 import type { Target } from "../../upstream/target.ts";
-import type { AttemptVariant } from "../../usage/attempt.ts";
+import type { AnsweringPersona, AttemptVariant } from "../../usage/attempt.ts";
 import type { Services } from "../services.ts";
 
 export type Plan = {
@@ -19,6 +19,8 @@ export type Plan = {
   readonly store: boolean;
   /** True where the upstream may store the conversation too. */
   readonly upstreamMayHold: boolean;
+  /** The persona that answers. Absent: none does. */
+  readonly persona?: AnsweringPersona;
   /** The variant of a persona that answers. Absent: it has none. */
   readonly variant?: AttemptVariant;
   /** The tools that are called here while the model answers, and their bounds. Absent: none. */

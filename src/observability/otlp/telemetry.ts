@@ -192,6 +192,7 @@ function spansOf(request: FinishedRequest, { traceId, parentSpanId }: TraceConte
       "gen_ai.response.time_to_first_chunk": seconds(logFields["first_token_ms"]),
       "troupe.format": logFields["format"],
       "troupe.persona": surface === "orchestrator" ? logFields["model"] : undefined,
+      "troupe.persona_version": logFields["persona_version"],
       "troupe.stream_end": logFields["stream_end"],
       "error.type": fault ? String(logFields["upstream_status"] ?? status) : undefined,
     }),

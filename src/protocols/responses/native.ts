@@ -98,8 +98,8 @@ export function patchedBody(
     patched["input"] = [...earlier, ...inputItemsOf(patched["input"])];
   }
   if (before.length > 0) Object.assign(patched, preceded(patched, before));
-  // A persona's name, where the format's own field for it gave it.
-  if (body["model"] == null) delete patched["prompt"];
+  // A prompt that a persona answers, which its model does not know.
+  if (body["model"] == null || before.length > 0) delete patched["prompt"];
   return patched;
 }
 
@@ -147,6 +147,9 @@ function preceded(body: JsonObject, before: readonly Message[]): JsonObject {
   const own = textOf(body["instructions"]);
   const instructions = [...texts, ...(own === undefined ? [] : [own])].filter((text) => text !== "").join("\n\n");
   const examples = before.filter((message) => !isSystem(message)).flatMap(itemsOf);
+  // A prompt without input: an input there must be.
+  if (body["input"] == null && body["previous_response_id"] == null && examples.length === 0)
+    return { input: [{ role: "developer", content: texts.join("\n\n") }] };
   if (examples.length === 0) return { instructions };
   return { instructions, input: [...examples, ...inputItemsOf(body["input"])] };
 }

@@ -34,6 +34,8 @@ export function ownEcho(
     });
     const own: JsonObject = Object.fromEntries(entries);
     if (added !== undefined) own["metadata"] = { ...objectOf(own["metadata"]), ...added };
+    // An upstream that was sent none has no place for it.
+    if (echo["prompt"] !== undefined && !("prompt" in response)) own["prompt"] = echo["prompt"];
     return keepSame(response, own);
   };
   const rewritten = (said: JsonObject): JsonObject => {

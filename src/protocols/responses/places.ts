@@ -4,6 +4,8 @@ import type { MessagePlace } from "./input.ts";
 export type Places = {
   readonly messages: readonly MessagePlace[];
   readonly tools: readonly string[];
+  /** Where a persona's variables stand; absent: where they do in the inner form. */
+  readonly variables?: string;
 };
 
 /** Fields with another name here; what follows them in a path is within. */
@@ -40,6 +42,8 @@ export function placeHere(path: string, places: Places): string {
     const message = places.messages[Number(index)];
     return message === undefined ? "input" : placeInMessage(rest, message);
   }
+  if (places.variables !== undefined && /^variables(?![^.[])/.test(path))
+    return `${places.variables}${path.slice("variables".length)}`;
   const name = Object.keys(fields).find((one) => path === one || path.startsWith(`${one}.`));
   const renamed = name === undefined ? path : `${fields[name]}${path.slice(name.length)}`;
   return renamed.replace(/^tool_choice\.(?:function|custom)\./, "tool_choice.");

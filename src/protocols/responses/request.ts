@@ -1,5 +1,5 @@
 /** A parsed body of this format as a call of the inner form, or the one `ApiError` that names what is wrong and where. */
-import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
@@ -25,17 +25,20 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   if (parsed["conversation"] != null) {
     throw ApiError.unsupported("conversation", "conversation: continue an answer by previous_response_id instead.");
   }
-  const model = body.model ?? textOf(objectOf(parsed["prompt"])?.["id"]);
+  const prompt = objectOf(parsed["prompt"]);
+  const model = body.model ?? textOf(prompt?.["id"]);
   if (model === undefined) throw ApiError.missingField("model");
-  if (body.input == null) throw ApiError.missingField("input");
-  if (body.input.length === 0 && body.previous_response_id == null) {
+  // A prompt may say all there is to say.
+  const input = body.input ?? (prompt === undefined ? undefined : []);
+  if (input === undefined) throw ApiError.missingField("input");
+  if (input.length === 0 && body.previous_response_id == null && prompt === undefined) {
     throw ApiError.invalidValue("input", "input must not be empty.");
   }
   const names = new ToolNames(body.tools);
   const nativeOnly = new NativeOnly();
   const { tools, places } = innerTools(body.tools, names, nativeOnly);
   const continues = body.previous_response_id != null;
-  const conversation = conversationOf(body.instructions, body.input, { names, continues, earlier, nativeOnly });
+  const conversation = conversationOf(body.instructions, input, { names, continues, earlier, nativeOnly });
   const request = {
     model,
     messages: conversation.messages,
@@ -46,7 +49,14 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   } as ChatRequest;
   return {
     request,
-    options: { ...optionsOf(parsed), places: { messages: conversation.places, tools: places } },
+    options: {
+      ...optionsOf(parsed),
+      places: {
+        messages: conversation.places,
+        tools: places,
+        ...(parsed["variables"] == null && { variables: "prompt.variables" }),
+      },
+    },
     nativeOnly,
   };
 }
@@ -134,7 +144,17 @@ function labelsOf(body: RequestFields, parsed: JsonObject): JsonObject {
     use_responses_api: true,
     // Here an answer is kept unless its caller says otherwise.
     store: body.store !== false,
-    variables: parsed["variables"] ?? objectOf(parsed["prompt"])?.["variables"],
+    variables: parsed["variables"] ?? textsOf(objectOf(parsed["prompt"])?.["variables"]),
     extra_body: parsed["extra_body"],
   });
+}
+
+/** A prompt's variables may be texts in the form of input: https://platform.openai.com/docs/api-reference/responses/create */
+function textsOf(variables: unknown): unknown {
+  if (!isObject(variables)) return variables;
+  const entries = Object.entries(variables).map(([name, value]) => {
+    const isText = isObject(value) && value["type"] === "input_text" && typeof value["text"] === "string";
+    return [name, isText ? value["text"] : value] as const;
+  });
+  return Object.fromEntries(entries);
 }

@@ -1,5 +1,6 @@
 /** Record of what operators did. */
-import type { AuditRepository, AuditRow } from "../store.ts";
+import type { AuditRow } from "../audit.ts";
+import type { AuditRepository } from "../store.ts";
 import { insertion, selection, tableOf, valuesOf } from "../tables.ts";
 import type { Sql } from "./sql.ts";
 

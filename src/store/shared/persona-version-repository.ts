@@ -1,5 +1,6 @@
 /** Versions of personas and their labels. */
 import { keepable } from "../../lib/plain-text.ts";
+import type { AuditRow } from "../audit.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,
@@ -7,7 +8,6 @@ import {
   type PersonaVersionRepository,
   type PersonaVersionRow,
 } from "../persona-versions.ts";
-import type { AuditRow } from "../store.ts";
 import { insertion, selection, tableOf, valuesOf } from "../tables.ts";
 import type { Sql } from "./sql.ts";
 
