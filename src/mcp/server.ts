@@ -35,6 +35,9 @@ export class McpServer {
   /** The first start, which calls wait for; undefined once it has ended, however. */
   #starting: Promise<void> | undefined;
   #isConnecting = false;
+  readonly #closing = new AbortController();
+  /** A program that spoke an old revision: it need not be started twice to find that out. */
+  #isOld = false;
   #isClosed = false;
   #failures = 0;
   #readyAt = 0;
@@ -103,6 +106,7 @@ export class McpServer {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#closing.abort();
     this.#cancelRestart?.();
     this.#cancelRefresh?.();
     const session = this.#session;
@@ -120,6 +124,8 @@ export class McpServer {
         name: this.name,
         version,
         config: this.config,
+        isOld: this.#isOld,
+        signal: this.#closing.signal,
         onStderr: (line) => this.#logLine(line),
         onToolsChanged: () => this.#changed(),
         onClosed: (reason) => this.#lost(opened, reason),
@@ -129,6 +135,7 @@ export class McpServer {
       if (this.#isClosed) return await session.close().catch(() => {});
       this.#take(listed);
       this.#session = session;
+      this.#isOld = session.isOld && this.config.command !== undefined;
       this.#readyAt = clock.monotonic();
       this.#refreshedAt = this.#readyAt;
       log.info("mcp server ready", { server: this.name, revision: session.revision, tools: this.#listed!.length });

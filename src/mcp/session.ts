@@ -21,10 +21,17 @@ const maxPages = 64;
 /** Of one message of a server that is spoken to by stdio, and of one response by HTTP. */
 const maxMessageBytes = 16 * 1024 ** 2;
 
+/** The revision that began what `server/discover` finds out. */
+const firstNew = "2026-07-28";
+
 export type SessionOptions = {
   readonly name: string;
   readonly version: string;
   readonly config: McpServerConfig;
+  /** True where it spoke an old revision before: it is not asked for the newest one again. */
+  readonly isOld: boolean;
+  /** Gives a start up. */
+  readonly signal: AbortSignal;
   /** Called with a line of its stderr. */
   readonly onStderr: (line: string) => void;
   /** Called when the server says that its tools changed. */
@@ -36,6 +43,8 @@ export type SessionOptions = {
 export interface Session {
   /** The revision that both speak. */
   readonly revision: string;
+  /** True for a revision before 2026-07-28. */
+  readonly isOld: boolean;
   /** @throws Error with the reason */
   tools(): Promise<readonly McpTool[]>;
   /** @throws McpCallError */
@@ -69,15 +78,21 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
   const transport = transportOf(config, options.onStderr);
   try {
-    await client.connect(transport, { timeout: startMs });
+    await client.connect(transport, {
+      timeout: startMs,
+      signal: options.signal,
+      ...(options.isOld && { prior: { kind: "legacy" as const } }),
+    });
   } catch (error) {
     isClosing = true;
     await client.close().catch(() => {});
     throw new Error(`'${name}' could not be ${config.command === undefined ? "reached" : "started"}: ${textOf(error)}`);
   }
   isOpen = true;
+  const revision = client.getNegotiatedProtocolVersion() ?? "";
   return {
-    revision: client.getNegotiatedProtocolVersion() ?? "",
+    revision,
+    isOld: revision < firstNew,
     async tools() {
       const { tools } = await client.listTools({}, { timeout: startMs, cacheMode: "refresh" });
       return tools as readonly McpTool[];

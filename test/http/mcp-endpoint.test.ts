@@ -151,13 +151,14 @@ test("a client that leaves ends the call", async () => {
     { name: "ask_house_cook", arguments: { message: "x", variables: { guest: "y" } } },
     { signal: leave.signal },
   );
-  while (upstream.requests.length === before) await Bun.sleep(5);
+  await upstream.received(before + 1);
   leave.abort();
   await expect(calling).rejects.toThrow();
   await client.close();
-  while (!upstream.last.signal.aborted) await Bun.sleep(5);
+  const { signal } = upstream.last;
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   held.resolve(new Response());
-  while (troupe.server.services.running > 0) await Bun.sleep(5);
+  while (troupe.server.services.running > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
 describe("what is no request of this protocol", () => {

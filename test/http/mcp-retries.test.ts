@@ -74,8 +74,9 @@ describe("a retry", () => {
   test("while it runs joins it", async () => {
     const release = Promise.withResolvers<Response>();
     answer = afterTool(() => release.promise);
+    const before = upstream.requests.length;
     const first = ask("joined");
-    while (made().length === 0) await Bun.sleep(5);
+    await upstream.received(before + 2);
     const second = ask("joined");
     release.resolve(jsonResponse(completionOf({ content: "2" })));
     expect(await (await first).json()).toEqual(await (await second).json());
@@ -104,8 +105,9 @@ describe("a retry", () => {
     const release = Promise.withResolvers<Response>();
     answer = afterTool(() => release.promise);
     const leave = new AbortController();
+    const before = upstream.requests.length;
     const first = ask("left", {}, { signal: leave.signal });
-    while (made().length === 0) await Bun.sleep(5);
+    await upstream.received(before + 2);
     leave.abort();
     await first.catch(() => {});
     release.resolve(jsonResponse(completionOf({ content: "2" })));
@@ -128,11 +130,8 @@ test("a process that is killed in the loop leaves a call that is not repeated, a
   };
   writeFileSync(own.file("troupe.yaml"), stringify(config));
   const options = { env: { TROUPE_CONFIG: own.file("troupe.yaml") } };
-  let turns = 0;
-  answer = afterTool(() => {
-    turns += 1;
-    return new Promise<Response>(() => {});
-  });
+  answer = afterTool(() => new Promise<Response>(() => {}));
+  const before = upstream.requests.length;
   const post = ({ url, key }: TroupeProcess, id: string) =>
     fetch(`${url}/v1/chat/completions`, {
       method: "POST",
@@ -141,7 +140,7 @@ test("a process that is killed in the loop leaves a call that is not repeated, a
     });
   const first = await TroupeProcess.start(data, upstream.url, options);
   void post(first, "killed").catch(() => {});
-  while (turns === 0) await Bun.sleep(10);
+  await upstream.received(before + 2);
   expect(existsSync(file)).toBe(true);
   await first.kill();
   await using second = await TroupeProcess.start(data, upstream.url, { ...options, key: first.key });

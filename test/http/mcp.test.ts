@@ -6,6 +6,7 @@ import { testServer } from "../helpers/mcp.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { WatchedLog } from "../helpers/watched-log.ts";
 
 const head = "description: Works.\nmodel: openai/gpt\nsystem: You work.\n";
 const files = {
@@ -16,12 +17,14 @@ const files = {
   own: `${head}mcp: [{ server: desk, allow: [add] }]\n`,
   json: `${head}mcp: [{ server: desk, allow: [add] }]\nresponse_format: { type: json_schema, json_schema: { name: a, schema: { type: object } } }\n`,
   frugal: `${head}mcp: [{ server: desk, allow: [add] }]\nmcp_limits: { dollars: 2 }\n`,
+  hasty: `${head}mcp: [{ server: desk, allow: [hang] }]\nmcp_limits: { seconds: 0.2 }\n`,
   lost: `${head}mcp: [{ server: never }]\n`,
   spared: `${head}mcp: [{ server: never, optional: true }]\n`,
   closed: `${head}mcp: [{ server: vault }]\n`,
   many: `${head}mcp: [{ server: many }]\n`,
 };
 const folder = new TempFolder();
+const watched = new WatchedLog();
 let upstream: UpstreamServer;
 let troupe: Troupe;
 let calls: string;
@@ -35,6 +38,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer(() => (turns.length > 1 ? turns.shift()! : turns[0]!)());
   troupe = await Troupe.start({
     personas: folder.path,
+    log: watched.log,
     providers: { openai: { dialect: "openrouter", baseUrl: upstream.url } },
     config: {
       mcpServers: {
@@ -195,13 +199,14 @@ describe("a plain answer", () => {
   });
 
   test("a server that dies or hangs in a call is a result that says so", async () => {
+    const from = watched.lines.length;
     turns = [asks(null, ["desk__hang", {}]), asks(null, ["desk__die", {}]), says("Over.")];
     const { choices } = await answerOf(await ask("clerk"));
     expect(choices[0]!.message.content).toBe("Over.");
     const results = sent(2).messages.filter(({ role }) => role === "tool");
     expect(results[0]!.content).toBe("Error: no result within 2 s");
     expect(String(results[1]!.content)).toStartWith("Error: ");
-    while (troupe.server.services.mcp.find("desk")!.state !== "ready") await Bun.sleep(20);
+    await watched.logged(({ message }) => message === "mcp server ready", from);
   }, 20_000);
 
   test("is bounded: in rounds, calls, bytes of a result and of all", async () => {
@@ -228,6 +233,13 @@ describe("a plain answer", () => {
     await answerOf(await ask("brief"));
     const brief = sent(1).messages.filter(({ role }) => role === "tool");
     expect(brief[1]!.content).toBe("Error: there is no room for more results. Answer with what you know.");
+    expect(sent(1).tool_choice).toBe("none");
+  });
+
+  test("is bounded in time: a call that takes longer is given up, and the model has to answer", async () => {
+    turns = [asks(null, ["desk__hang", {}]), says("Enough.")];
+    expect((await answerOf(await ask("hasty"))).choices[0]!.message.content).toBe("Enough.");
+    expect(sent(1).messages.at(-1)!.content).toBe("Error: no result within the 0.2 s for tools");
     expect(sent(1).tool_choice).toBe("none");
   });
 
@@ -369,7 +381,7 @@ describe("a stream", () => {
     expect(new TextDecoder().decode((await reader.read()).value)).toContain("calling desk__hang");
     leave.abort();
     await reader.read().catch(() => {});
-    while (troupe.server.services.running > 0) await Bun.sleep(5);
+    while (troupe.server.services.running > 0) await new Promise((resolve) => setImmediate(resolve));
     expect(upstream.requests).toHaveLength(1);
   });
 
@@ -484,7 +496,6 @@ test("a response in the background calls its tools, and is stored", async () => 
       expect(text).toContain("It is 2.");
       break;
     }
-    await Bun.sleep(10);
   }
   expect(made()).toEqual(['add {"a":1,"b":1}']);
 });

@@ -8,8 +8,8 @@ import { McpServers } from "../../src/mcp/servers.ts";
 import { boundedText, resultText } from "../../src/mcp/tool.ts";
 import { freePort } from "../helpers/free-port.ts";
 import { mcpServer } from "../helpers/mcp.ts";
-import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
+import { WatchedLog } from "../helpers/watched-log.ts";
 
 const packages = `${import.meta.dir}/../../node_modules/@modelcontextprotocol`;
 const everything = `${packages}/server-everything/dist/index.js`;
@@ -23,13 +23,14 @@ afterEach(async () => {
 });
 
 async function start(config: McpServerConfig) {
-  servers = new McpServers({ clock: systemClock, log: silentLogger, version: "0" });
+  const watched = new WatchedLog();
+  servers = new McpServers({ clock: systemClock, log: watched.log, version: "0" });
   servers.configure({ it: config });
   servers.start();
   const it = servers.find("it")!;
   const tools = await it.tools();
   if (tools === undefined) throw new Error(it.reason);
-  return { it, names: tools.map(({ name }) => name) };
+  return { it, watched, names: tools.map(({ name }) => name) };
 }
 
 const program = (path: string, ...args: string[]) => mcpServer({ command: process.execPath, args: [path, ...args] });
@@ -46,36 +47,29 @@ describe.skipIf(!existsSync(everything))("server-everything", () => {
   }, 30_000);
 
   test("by streamable HTTP, with a session that is lost and made anew", async () => {
-    const port = await freePort();
-    const serve = () => {
+    const port = freePort();
+    /** Resolves once it listens. */
+    const serve = async () => {
       const child = Bun.spawn([process.execPath, everything, "streamableHttp"], {
         env: { ...process.env, PORT: String(port) },
         stdout: "ignore",
-        stderr: "ignore",
+        stderr: "pipe",
       });
+      const decoder = new TextDecoder();
+      for await (const part of child.stderr) if (decoder.decode(part).includes("listening")) break;
       return child;
     };
-    const listening = async () => {
-      while (
-        !(await fetch(`http://127.0.0.1:${port}/mcp`).then(
-          () => true,
-          () => false,
-        ))
-      )
-        await Bun.sleep(20);
-    };
-    let child = serve();
+    let child = await serve();
     try {
-      await listening();
-      const { it, names } = await start(mcpServer({ url: `http://127.0.0.1:${port}/mcp` }));
+      const { it, names, watched } = await start(mcpServer({ url: `http://127.0.0.1:${port}/mcp` }));
       expect(names).toContain("echo");
       expect(resultText(await it.call("echo", { message: "hello" }, signal))).toBe("Echo: hello");
+      const from = watched.lines.length;
       child.kill("SIGKILL");
       await child.exited;
       await expect(it.call("echo", { message: "x" }, signal)).rejects.toMatchObject({ name: "McpCallError" });
-      child = serve();
-      await listening();
-      while (it.state !== "ready") await Bun.sleep(20);
+      child = await serve();
+      await watched.logged(({ message }) => message === "mcp server ready", from);
       expect(resultText(await it.call("echo", { message: "again" }, signal))).toBe("Echo: again");
     } finally {
       child.kill("SIGKILL");
@@ -168,7 +162,7 @@ describe("a server by streamable HTTP, of the official library", () => {
   }, 30_000);
 
   test("that nobody answers for is down", async () => {
-    const port = await freePort();
+    const port = freePort();
     await expect(start(mcpServer({ url: `http://127.0.0.1:${port}/mcp` }))).rejects.toThrow(/could not be reached/);
   });
 });

@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { McpServerConfig } from "../../src/config/mcp.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import type { Logger } from "../../src/lib/log.ts";
 import { McpServers } from "../../src/mcp/servers.ts";
 import { resultText } from "../../src/mcp/tool.ts";
 import { mcpServer, testServer } from "../helpers/mcp.ts";
-import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
+import { WatchedLog } from "../helpers/watched-log.ts";
 
 let servers: McpServers | undefined;
 afterEach(async () => {
@@ -14,28 +13,12 @@ afterEach(async () => {
   servers = undefined;
 });
 
-type Line = { message: string; fields: Record<string, unknown> };
-
 function start(configured: Record<string, McpServerConfig>) {
-  const lines: Line[] = [];
-  const waiting = new Set<() => void>();
-  const write = (message: string, fields = {}) => {
-    lines.push({ message, fields });
-    for (const wake of waiting) wake();
-  };
-  const log: Logger = { ...silentLogger, info: write, warn: write, error: write };
-  servers = new McpServers({ clock: systemClock, log, version: "0" });
+  const watched = new WatchedLog();
+  servers = new McpServers({ clock: systemClock, log: watched.log, version: "0" });
   servers.configure(configured);
   servers.start();
-  /** Resolves with the first line that fits. */
-  const logged = async (fits: (line: Line) => boolean): Promise<Line> => {
-    for (;;) {
-      const found = lines.find(fits);
-      if (found !== undefined) return found;
-      await new Promise<void>((wake) => waiting.add(wake));
-    }
-  };
-  return { servers, lines, logged };
+  return { servers, lines: watched.lines, logged: watched.logged.bind(watched) };
 }
 
 const signal = new AbortController().signal;
@@ -58,7 +41,7 @@ describe("a server by stdio", () => {
   });
 
   test("that dies in a call is an error at once, and is started again", async () => {
-    const { servers, logged } = start({ it: testServer() });
+    const { servers, lines, logged } = start({ it: testServer() });
     const it = servers.find("it")!;
     await it.tools();
     await expect(it.call("die", {}, signal)).rejects.toMatchObject({ name: "McpCallError" });
@@ -66,7 +49,7 @@ describe("a server by stdio", () => {
     await expect(it.call("add", { a: 1, b: 1 }, signal)).rejects.toMatchObject({ kind: "down" });
     expect((await it.tools())!.length).toBeGreaterThan(5);
     await logged(({ message }) => message === "mcp server down");
-    while (it.state !== "ready") await logged(({ message }) => message === "mcp server ready" && it.state === "ready");
+    await logged(({ message }) => message === "mcp server ready", lines.length);
     expect(it.restarts).toBe(1);
     expect(resultText(await it.call("add", { a: 1, b: 1 }, signal))).toBe("2");
   }, 30_000);
@@ -154,6 +137,15 @@ describe("a server by stdio", () => {
     expect(written.length).toBe(100);
     expect(Math.max(...written.map(({ fields }) => String(fields["line"]).length))).toBeLessThanOrEqual(500);
   }, 30_000);
+});
+
+test("a server that is starting is given up at once when all are closed", async () => {
+  const { servers } = start({ it: testServer({ MODE: "silent" }) });
+  const it = servers.find("it")!;
+  const waiting = it.tools();
+  await servers.close();
+  expect(await waiting).toBeUndefined();
+  expect(it.state).toBe("closed");
 });
 
 test("a reload keeps servers that stay the same, and ends the others", async () => {

@@ -26,6 +26,8 @@ async function tryServer(name: string, config: McpServerConfig, place: string): 
       name,
       version: buildInfo.version,
       config,
+      isOld: false,
+      signal: new AbortController().signal,
       onStderr: () => {},
       onToolsChanged: () => {},
       onClosed: () => {},

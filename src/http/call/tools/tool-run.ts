@@ -174,6 +174,8 @@ export class ToolRun {
       result = await tool.call(args, signal);
     } catch (error) {
       failure = error instanceof McpCallError ? error : new McpCallError("refused", "the call failed");
+      if (failure.kind === "cancelled" && !this.#options.signal.aborted)
+        failure = new McpCallError("timeout", `no result within the ${this.#options.bounds.seconds} s for tools`);
     }
     const ms = Math.round(services.clock.monotonic() - startedAt);
     const isError = failure !== undefined || result?.isError === true;
