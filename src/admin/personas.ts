@@ -1,11 +1,13 @@
 /** The admin API's routes of personas: what is served, and what a call of one would send. */
 import { type Static, Type } from "@sinclair/typebox";
+import { findAdditions } from "../http/knowledge.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, Open } from "../lib/schemas.ts";
 import type { Persona } from "../personas/persona.ts";
 import { placesOf, textOf } from "../personas/source.ts";
+import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
@@ -50,7 +52,9 @@ const Render = Closed({
 });
 
 const Origin = Type.Object({
-  kind: Type.String({ description: "persona, model, variable, caller, default, limit, option or provider." }),
+  kind: Type.String({
+    description: "persona, model, variable, caller, default, limit, option, knowledge, lorebook or provider.",
+  }),
   field: Type.Optional(Type.String({ description: "The path in the persona's file or in the request." })),
   source: Type.Optional(Type.String({ description: "Of a variable's value: caller or default." })),
   capped: Type.Optional(Type.Unknown({ description: "What was asked, and the limit lowered." })),
@@ -152,7 +156,9 @@ async function renderJson(
   if (persona === undefined) throw ApiError.invalidValue("persona", "persona: there is no such persona.");
   const { folder } = live.config.personas;
   const source = await textOf(persona, folder);
-  const tools = { clock, media, providers, configured: live.config.providers };
+  const additions = (of: Persona, request: ChatRequest) =>
+    findAdditions(services.knowledge, of, request, { parsed: { ...request } });
+  const tools = { clock, media, providers, configured: live.config.providers, additions };
   const places = source && (await placesOf(persona, source, folder));
   return { object: "persona.render", ...(await renderCall(tools, { ...question, persona, places }, signal)) };
 }

@@ -38,6 +38,11 @@ export const knowledgeSizes: SampledTable<Pick<PersonaKnowledge, "report">> = {
   },
 };
 
+/** The files of a persona. @param folder of personas */
+export function knowledgeCollection(folder: string, { id, knowledge }: Persona): Collection {
+  return collectionOf(folder, join(folder, parseModelId(id)!.namespace), knowledge?.files ?? []);
+}
+
 type KnowledgeOptions = {
   readonly index: KnowledgeIndex;
   /** The folder of personas. */
@@ -106,9 +111,7 @@ export class PersonaKnowledge {
     if (persona.knowledge === undefined) return undefined;
     let found = collections.get(persona);
     if (found === undefined) {
-      const { folder } = this.#options;
-      const namespace = parseModelId(persona.id)!.namespace;
-      found = collectionOf(folder, join(folder, namespace), persona.knowledge.files);
+      found = knowledgeCollection(this.#options.folder, persona);
       collections.set(persona, found);
     }
     return found;

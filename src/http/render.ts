@@ -3,9 +3,11 @@ import type { ProviderConfig } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
 import { type ComposedRequest, compose } from "../personas/compose.ts";
+import type { Additions } from "../personas/knowledge/additions.ts";
 import { type Origin, originsOf, type Part, type PersonaPlaces } from "../personas/origins.ts";
 import type { Persona } from "../personas/persona.ts";
 import { chat } from "../protocols/chat/chat.ts";
+import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
@@ -20,7 +22,11 @@ export type RenderTools = Pick<CallTools, "media"> & {
   readonly clock: Clock;
   readonly configured: readonly ProviderConfig[];
   readonly providers: readonly Provider[];
+  /** What knowledge and lorebook add. */
+  readonly additions?: (persona: Persona, request: ChatRequest) => MaybePromise<Additions | undefined>;
 };
+
+type MaybePromise<T> = T | Promise<T>;
 
 export type RenderQuestion = {
   readonly persona: Persona;
@@ -68,8 +74,9 @@ export async function renderCall(
   const call = chat.parse(source, { request: { headers: new Headers() }, path: "", query: new URLSearchParams() });
   if (call.request.previous_response_id != null)
     throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not rendered.");
-  const { store: _, ...composed } = compose(persona, call.request);
-  const parts = originsOf(persona, call.request, composed, places);
+  const additions = await tools.additions?.(persona, call.request);
+  const { store: _, ...composed } = compose(persona, call.request, additions);
+  const parts = originsOf(persona, call.request, composed, places, additions);
   const accounts = new Accounts(tools.configured, tools.providers);
   const media = once(tools.media);
   const models: RenderedModel[] = [];

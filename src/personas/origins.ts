@@ -6,6 +6,8 @@ import { isObject } from "../lib/json/json.ts";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { type ComposedRequest, lifted } from "./compose.ts";
+import type { Additions } from "./knowledge/additions.ts";
+import { piecesOf } from "./knowledge/sections.ts";
 import type { Persona } from "./persona.ts";
 import { entriesOf, samplingFields, spellingsOf } from "./sampling.ts";
 import { findMarks } from "./template.ts";
@@ -30,10 +32,21 @@ export type PersonaPlaces = {
  * - `variable`: a variable's value, the caller's or its default (`source`)
  * - `caller`: a field of the request
  * - `default`, `limit`, `option`: the section of the persona that gave the value; a limit names what it lowered (`capped`)
+ * - `knowledge`: a section of one of the persona's files, whose place it names; `lorebook`: entries of it
  * - `provider`: a rule of the provider's own, or of this program
  */
 export type Origin = {
-  readonly kind: "persona" | "model" | "variable" | "caller" | "default" | "limit" | "option" | "provider";
+  readonly kind:
+    | "persona"
+    | "model"
+    | "variable"
+    | "caller"
+    | "default"
+    | "limit"
+    | "option"
+    | "knowledge"
+    | "lorebook"
+    | "provider";
   /** The path in the persona's file or in the request. */
   readonly field?: string;
   readonly source?: "caller" | "default";
@@ -58,13 +71,15 @@ type Body = Readonly<Record<string, unknown>>;
  * @param request as the caller sent it
  * @param composed of persona and request, by `compose`
  * @param places absent where the persona's files are not at hand
- * @returns parts that cover each value of `composed` once
+ * @param additions that it was composed with
+ * @returns parts that cover each value of `composed` once; a part inside of another stands before it
  */
 export function originsOf(
   persona: Persona,
   request: ChatRequest,
   composed: ComposedRequest,
   places?: PersonaPlaces,
+  additions?: Additions,
 ): Part[] {
   const asked = lifted(request) as Body;
   const literal = request as Body;
@@ -79,16 +94,27 @@ export function originsOf(
     return { kind: "caller", field: formatPath(isInside ? ["extra_body", ...path] : path) };
   };
 
-  const messages = composed.messages.map((message, at): Part => {
+  const lorebook = inPersona("lorebook", "lorebook");
+  const callers = composed.messages.filter((message, at) => at > 0 && !persona.examples.includes(message));
+  const messages = composed.messages.flatMap((message, at): Part[] => {
     const path = ["messages", at];
     const own = request.messages.indexOf(message);
-    if (own >= 0) return { path, origin: ofCaller("messages", own) };
+    if (own >= 0) return [{ path, origin: ofCaller("messages", own) }];
     const example = persona.examples.indexOf(message);
-    if (example >= 0) return { path, origin: inPersona("persona", "examples", example) };
+    if (example >= 0) return [{ path, origin: inPersona("persona", "examples", example) }];
+    if (at > 0) {
+      const preceded = callers.indexOf(message);
+      const added = addedSegments(preceded, additions, lorebook);
+      return precededParts(path, added, request.messages[preceded]!.content, ofCaller("messages", preceded));
+    }
     const origin = inPersona("persona", "system");
-    const segments = systemSegments(persona, asked["variables"], ofCaller, inPersona, places);
+    const segments = [
+      ...(additions?.before ?? []).map((text) => ({ text: `${text}\n\n`, origin: lorebook })),
+      ...systemSegments(persona, asked["variables"], ofCaller, inPersona, places),
+      ...(additions?.after ?? []).map((text) => ({ text: `\n\n${text}`, origin: lorebook })),
+    ];
     const isWhole = segments.map(({ text }) => text).join("") === message.content;
-    return isWhole ? { path, origin, segments } : { path, origin };
+    return [isWhole ? { path, origin, segments } : { path, origin }];
   });
 
   const fields = Object.entries(composed).flatMap(([name, value]): Part[] => {
@@ -121,6 +147,33 @@ export function originsOf(
     return [{ path: [name], origin: sampled ?? (isOption ? inPersona("option", "options", name) : ofCaller(name)) }];
   });
   return [...messages, ...fields];
+}
+
+/** The segments of the text that a message of the caller begins with. @param message its place among the caller's */
+function addedSegments(message: number, additions: Additions | undefined, lorebook: Origin): Segment[] {
+  const { sections = [], within = [] } = additions ?? {};
+  const { text = "" } = within.find((one) => one.message === message) ?? {};
+  const pieces = piecesOf(sections);
+  const whole = pieces.join("");
+  const holdsSections = whole !== "" && text.endsWith(whole);
+  const entries = holdsSections ? text.slice(0, -whole.length) : text;
+  return [
+    ...(entries === "" ? [] : [{ text: entries, origin: lorebook }]),
+    ...(holdsSections ? sections : []).map(({ file, firstLine: line }, at): Segment => {
+      const origin: Origin = { kind: "knowledge", field: "knowledge", file, line, column: 1 };
+      return { text: pieces[at]!, origin };
+    }),
+  ];
+}
+
+/** A message of the caller behind what was added: one text, or a part of its own before the caller's. */
+function precededParts(path: PathPart[], added: readonly Segment[], content: unknown, origin: Origin): Part[] {
+  if (typeof content === "string") {
+    const between = { text: `\n\n${content}`, origin };
+    return [{ path, origin, segments: [...added, between] }];
+  }
+  const first: Part = { path: [...path, "content", 0], origin: added[0]!.origin, segments: added };
+  return [first, { path, origin }];
 }
 
 type Named = (...path: PathPart[]) => Origin;

@@ -6,6 +6,11 @@ import { Console } from "./console.ts";
 const persona = "model: builtin/eliza\nsystem: You sell.\ndescription: Sells.\n";
 const files = {
   "clerk.yaml": `${persona}knowledge: { files: [docs/*.md], sections: 1 }\nlorebook: [{ keys: [kettle], content: "A {{word}}.", name: pots }]\nvariables: { word: { default: pot } }\n`,
+  "sage.yaml": `${persona.replace("builtin/eliza", "openai/gpt-5.4-mini")}knowledge: [docs/*.md]
+lorebook:
+  - { keys: [kettle], content: A pot. }
+  - { constant: true, content: Before., position: before_system }
+`,
   "empty.yaml": `${persona}knowledge: [none/*.md]\n`,
   "plain.yaml": persona,
   "docs/returns.md": "# Returns\n\nA kettle comes back in a parcel.\n\n## Parcels\n\nA parcel costs nothing.\n",
@@ -46,6 +51,27 @@ test("shows what a question would put before itself, with scores", async () => {
   expect(read.out).toContain(text);
   expect(read.out).toMatch(/^SCORE +FILE +LINES +HEADING +TOKENS +ADDED\n/);
   expect((await run("shop/clerk", "Hello!")).out).toBe("Nothing is found, so that nothing would be added.\n");
+});
+
+test("render shows each section with its place, and a lorebook's entries", async () => {
+  const words = ["personas", "render", "shop/sage", "--input", "Is a parcel free, and the kettle?", "--json"];
+  const { out } = await new Console(folder.path, { OPENAI_API_KEY: "sk-x" }).run(words);
+  const [{ request, parts }] = JSON.parse(out).models;
+  const { messages } = JSON.parse(request.body);
+  const made = parts.find(({ path }: { path: string }) => path === "messages[1].content");
+  expect(made.segments.map((one: { text: string }) => one.text).join("")).toBe(messages[1].content);
+  expect(made.segments.map(({ origin }: { origin: { kind: string; file: string } }) => origin)).toEqual([
+    expect.objectContaining({ kind: "lorebook", field: "lorebook", line: 6 }),
+    { kind: "knowledge", field: "knowledge", file: "docs/returns.md", line: 1, column: 1 },
+    { kind: "knowledge", field: "knowledge", file: "docs/returns.md", line: 5, column: 1 },
+    { kind: "caller", field: "messages[0]" },
+  ]);
+  expect(messages[0].content).toBe("Before.\n\nYou sell.");
+  const system = parts.find(({ path }: { path: string }) => path === "messages[0].content");
+  expect(system.segments.map(({ origin }: { origin: { kind: string } }) => origin.kind)).toEqual([
+    "lorebook",
+    "persona",
+  ]);
 });
 
 test("says who knows nothing, and who is not there", async () => {

@@ -1,12 +1,13 @@
 /** `troupe personas knowledge`: the files that a persona knows, and what a question would put before itself. */
-import { join } from "node:path";
+import { knowledgeCollection } from "../../http/knowledge.ts";
 import { printable } from "../../lib/printable.ts";
-import { additionsOf } from "../../personas/knowledge/additions.ts";
+import { valuesIn } from "../../personas/compose.ts";
+import { type Additions, additionsOf } from "../../personas/knowledge/additions.ts";
 import { candidatesOf, type Section, sectionTokens } from "../../personas/knowledge/sections.ts";
+import { questionIn } from "../../personas/knowledge/texts.ts";
 import type { Persona } from "../../personas/persona.ts";
-import type { Message } from "../../protocols/chat/schema.ts";
-import { parseModelId } from "../../protocols/model-id.ts";
-import { type Collection, collectionOf } from "../../store/knowledge.ts";
+import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
+import type { Collection } from "../../store/knowledge.ts";
 import { type LocalKnowledge, openKnowledgeInMemory } from "../../store/sqlite/knowledge/in-memory.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
 import { findServed } from "../personas.ts";
@@ -28,10 +29,8 @@ export function showKnowledge(
       throw new CommandError(`${id} has no knowledge.`);
     const index = openKnowledgeInMemory();
     try {
-      const { folder } = config.personas;
-      const files = persona.knowledge?.files ?? [];
-      const collection = collectionOf(folder, join(folder, parseModelId(id)!.namespace), files);
-      const { problems } = files.length === 0 ? { problems: [] } : await index.sync([collection]);
+      const collection = knowledgeCollection(config.personas.folder, persona);
+      const { problems } = await index.sync([collection]);
       const print = question === undefined ? printFiles : printFound;
       await print(context, index, collection, persona, question ?? "", json === true);
       for (const problem of problems) context.io.stderr.write(`${problem}\n`);
@@ -41,6 +40,25 @@ export function showKnowledge(
     }
   });
 }
+
+/** Finds what a persona's knowledge and lorebook add to a request, without a server. @param folder of personas */
+export const additionsFrom =
+  (folder: string) =>
+  async (persona: Persona, request: ChatRequest): Promise<Additions | undefined> => {
+    const { knowledge } = persona;
+    const { messages } = request;
+    const values = valuesIn(persona, request);
+    if (knowledge === undefined) return additionsOf(persona, messages, values, []);
+    const index = openKnowledgeInMemory();
+    try {
+      const collection = knowledgeCollection(folder, persona);
+      await index.sync([collection]);
+      const found = await index.search(collection.id, questionIn(messages), candidatesOf(knowledge));
+      return additionsOf(persona, messages, values, found);
+    } finally {
+      await index.close();
+    }
+  };
 
 type Print = (
   context: Context,

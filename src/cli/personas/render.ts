@@ -15,6 +15,7 @@ import { findServed } from "../personas.ts";
 import { printJson } from "../print-json.ts";
 import { readInput, readMessages } from "../request-fields.ts";
 import { formatTable } from "../table.ts";
+import { additionsFrom } from "./knowledge.ts";
 
 type RenderOptions = {
   readonly input?: string;
@@ -38,7 +39,13 @@ export function renderPersona(context: Context, id: string, options: RenderOptio
       model: options.model,
       places: source && (await placesOf(persona, source, folder)),
     };
-    const tools = { clock: systemClock, media: new MediaFetcher(), configured: config.providers, providers };
+    const tools = {
+      clock: systemClock,
+      media: new MediaFetcher(),
+      configured: config.providers,
+      providers,
+      additions: additionsFrom(folder),
+    };
     let rendered: RenderedCall;
     try {
       rendered = await renderCall(tools, question, new AbortController().signal);

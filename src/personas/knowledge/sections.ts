@@ -55,6 +55,10 @@ function beginning(section: Section, room: number): Section | undefined {
 export const writeSections = (sections: readonly Section[]): string =>
   sections.length === 0 ? "" : `${head}${sections.map(written).join("")}${tail}`;
 
+/** @returns the same text in pieces, one for each section */
+export const piecesOf = (sections: readonly Section[]): string[] =>
+  sections.map((section, at) => (at === 0 ? head : "") + written(section) + (at === sections.length - 1 ? tail : ""));
+
 export const sectionTokens = (sections: readonly Section[]): number => estimateTokens(writeSections(sections));
 
 function written({ file, heading, firstLine, lastLine, text }: Section): string {
