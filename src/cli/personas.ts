@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Config } from "../config/config.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
-import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
+import { builtinFiles, builtinPersonas, builtinText } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import type { Persona } from "../personas/persona.ts";
 import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
@@ -184,7 +184,7 @@ function detailsOf(persona: Persona, config: Config) {
 }
 
 function textOf({ io }: Context, id: string, path: string | undefined): string {
-  if (path === undefined) return builtinFiles[id]!;
+  if (path === undefined) return builtinText(id);
   const text = io.readFile(path);
   if (text === undefined) throw new CommandError(`${path} is gone.`);
   return text;

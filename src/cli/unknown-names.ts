@@ -22,7 +22,7 @@ function explained(name: string, known: Iterable<string>): string {
   return `'${name}' is no provider${guess === undefined ? ", neither built in nor in the configuration" : `; did you mean '${guess}'?`}`;
 }
 
-/** @returns an error at each model whose provider there is not, and at each MCP server that is not configured */
+/** @returns an error at each model whose provider there is not, and at each MCP server that is not configured, unless it is optional */
 export function unknownInPersonas({ io }: Context, { personas, paths }: Files, loaded: LoadedConfig): Diagnostic[] {
   const known = knownProviders(loaded);
   const lostOf = ({ targets }: Persona) =>
@@ -31,7 +31,9 @@ export function unknownInPersonas({ io }: Context, { personas, paths }: Files, l
       return name === undefined || known.has(name) ? [] : [{ name, at }];
     });
   const lostServersOf = ({ mcp = [] }: Persona) =>
-    mcp.flatMap(({ server: name }, at) => (Object.hasOwn(loaded.config.mcpServers, name) ? [] : [{ name, at }]));
+    mcp.flatMap(({ server: name, optional }, at) =>
+      optional === true || Object.hasOwn(loaded.config.mcpServers, name) ? [] : [{ name, at }],
+    );
   return personas.flatMap((persona) => {
     const { id, variants = [] } = persona;
     const placeOf = (within: readonly PathPart[], one: Persona) => ({

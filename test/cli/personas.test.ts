@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { builtinFiles } from "../../src/personas/builtin.ts";
+import { builtinFiles, builtinText } from "../../src/personas/builtin.ts";
 import { personaJsonSchema } from "../../src/personas/schema.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";
@@ -44,7 +44,7 @@ describe("personas list", () => {
     expect(code).toBe(0);
     expect(await shell.run("personas show studio/editor")).toMatchObject({
       code: 0,
-      out: builtinFiles["studio/editor"],
+      out: builtinText("studio/editor"),
       err: expect.stringContaining("not served"),
     });
   });

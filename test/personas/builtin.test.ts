@@ -1,9 +1,16 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { builtinFiles, builtinPersonas, builtinValues } from "../../src/personas/builtin.ts";
+import {
+  builtinFiles,
+  builtinPartials,
+  builtinPersonas,
+  builtinText,
+  builtinValues,
+} from "../../src/personas/builtin.ts";
+import { exporters } from "../../src/personas/exporters/all.ts";
 import { loadFolder } from "../../src/personas/folder.ts";
-import { personaFrom } from "../../src/personas/persona.ts";
+import { contentOf, type Persona, parsePersona, personaFrom } from "../../src/personas/persona.ts";
 import { type PersonaContent, personaFileWith } from "../../src/personas/schema.ts";
 import { tiers } from "../../src/protocols/tiers.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
@@ -12,19 +19,53 @@ import { providers } from "../../src/providers/registry.ts";
 const folder = join(import.meta.dir, "../../personas");
 const personas = builtinPersonas();
 
+/** What a persona knows is part of its version. */
+const withoutKnowledge = ({ knowledge, version, ...persona }: Persona) => ({
+  ...persona,
+  ...(knowledge === undefined && persona.id !== "studio/reviewer" && { version }),
+});
+
 test("what is compiled in are exactly the files of personas/", () => {
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.includes("/"));
-  expect(Object.keys(builtinFiles).map((id) => `${id}.yaml`)).toEqual(files.sort());
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const isPersona = (path: string) => /^[^/]+\/[^/]+\.yaml$/.test(path) && !/\.test(?:\.recorded)?\.yaml$/.test(path);
+  expect(Object.keys(builtinFiles).map((id) => `${id}.yaml`)).toEqual(files.filter(isPersona).sort());
+  expect(Object.keys(builtinPartials)).toEqual(files.filter((path) => /\/_.*\.md$/.test(path)).sort());
   for (const [id, text] of Object.entries(builtinFiles)) {
     expect(text).toBe(readFileSync(join(folder, `${id}.yaml`), "utf8"));
   }
+  for (const [path, text] of Object.entries(builtinPartials))
+    expect(text).toBe(readFileSync(join(folder, path), "utf8"));
 });
 
-test("the folder read as a folder gives the same personas", async () => {
-  expect(await loadFolder(folder, personaFileWith(optionSchemas(providers)))).toEqual({
-    personas,
-    errors: [],
-    paths: expect.any(Map),
+test("the folder read as a folder gives the same personas, with what they know", async () => {
+  const found = await loadFolder(folder, personaFileWith(optionSchemas(providers)));
+  expect(found.errors).toEqual([]);
+  expect(found.personas.filter(({ knowledge }) => knowledge !== undefined).map(({ id }) => id)).toEqual([
+    "studio/reviewer",
+  ]);
+  expect(found.personas.map(withoutKnowledge)).toEqual(personas.map(withoutKnowledge));
+});
+
+test.each(Object.keys(builtinFiles))("%s is printed so that it can be copied without the folder", (id) => {
+  const parsed = parsePersona(builtinText(id), "copy.yaml", id);
+  if ("errors" in parsed) throw new Error(JSON.stringify(parsed.errors));
+  expect(withoutKnowledge(parsed.persona)).toEqual(withoutKnowledge(personas.find((one) => one.id === id)!));
+});
+
+test("one is made of a character card, and gives the card back", () => {
+  const card = readFileSync(join(import.meta.dir, "../fixtures/cards/guide.json"), "utf8");
+  const guide = personas.find(({ id }) => id === "troupe/guide")!;
+  const { extensions, ...data } = JSON.parse(card).data;
+  expect(guide.card).toEqual(JSON.parse(card));
+  const v3 = exporters.find(({ format }) => format === "card-v3")!;
+  const back = JSON.parse(v3.write({ id: guide.id, content: JSON.parse(contentOf(guide)) }).content as string);
+  // Beside the card's own: what has no place in a card.
+  const { troupe, ...others } = back.data.extensions;
+  expect(others).toEqual(extensions);
+  expect(troupe).toEqual({ defaults: { max_tokens: 1024 }, limits: { max_tokens: 4096 } });
+  expect({ ...back, data: { ...back.data, extensions } }).toEqual({
+    ...JSON.parse(card),
+    data: { ...data, extensions },
   });
 });
 
