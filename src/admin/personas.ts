@@ -105,7 +105,7 @@ const Rendered = Type.Object({
 });
 
 /** @throws ApiError not_found */
-function find({ personas }: Services, id: string): Persona {
+export function findPersona({ personas }: Services, id: string): Persona {
   const persona = personas.find(id);
   if (persona === undefined) throw ApiError.notFound("There is no such persona.", "id");
   return persona;
@@ -190,7 +190,8 @@ export const personaRoutes = (plugin: AdminPlugin) =>
     )
     .get(
       "/v1/personas/:namespace/:name",
-      ({ services, params: { namespace, name } }) => detailsJson(services, find(services, `${namespace}/${name}`)),
+      ({ services, params: { namespace, name } }) =>
+        detailsJson(services, findPersona(services, `${namespace}/${name}`)),
       adminOperation({
         operationId: "adminGetPersona",
         summary: "One persona, with the text of its file",

@@ -8,10 +8,12 @@ import { callRoutes } from "./calls.ts";
 import { keyRoutes } from "./keys.ts";
 import { personaRoutes } from "./personas.ts";
 import { usageRoutes } from "./usage.ts";
+import { variantRoutes } from "./variants.ts";
 
 /** @param prefix of all its paths */
 export function adminRoutes(host: Host, prefix: string): AnyElysia {
   const plugin = adminPlugin(host, prefix);
-  for (const add of [keyRoutes, budgetRoutes, usageRoutes, callRoutes, personaRoutes, auditRoutes]) add(plugin);
+  for (const add of [keyRoutes, budgetRoutes, usageRoutes, callRoutes, personaRoutes, variantRoutes, auditRoutes])
+    add(plugin);
   return plugin;
 }

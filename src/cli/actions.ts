@@ -17,6 +17,7 @@ export { importPersona } from "./personas/import.ts";
 export { showKnowledge } from "./personas/knowledge.ts";
 export { renderPersona } from "./personas/render.ts";
 export { testPersonas } from "./personas/test.ts";
+export { resumeVariant, showVariants } from "./personas/variants.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 export { showPrice, updatePrices } from "./prices.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";

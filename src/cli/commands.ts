@@ -93,6 +93,7 @@ export function addCommands(program: Command, act: Act): void {
   const personas = group("personas", "Personas: list, show, check and test them", ["config", "personas"]);
   addPersonaCommands(personas);
   addPersonaTestCommand(personas);
+  addVariantCommands(personas);
   addServiceCommands(group("service", "The systemd service that runs this program", []));
   addDataCommands(group("data", "The data folder: keys, stored answers, conversations", stored));
   const config = group("config", "The configuration in force", allFlags);
@@ -365,6 +366,28 @@ function addPersonaTestCommand(personas: Declare): void {
   );
   // The price list that 'troupe prices update' stored is in the data folder.
   reading(command, [...stored, "personas"]);
+}
+
+function addVariantCommands(personas: Declare): void {
+  const id = argument("<id>", "<namespace>/<name>", filled);
+  const show = personas(
+    "variants",
+    "Show a persona's variants: their calls, and how far each is from stopping itself",
+    "showVariants",
+    id,
+    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h); default: 30 days"),
+    option("--until <time>", "In the same forms; default: the end of today, in UTC"),
+    json,
+  );
+  const resume = personas(
+    "resume",
+    "Let a variant that has stopped itself go on",
+    "resumeVariant",
+    id,
+    argument("<variant>", "Its name", filled),
+    json,
+  );
+  for (const command of [show, resume]) reading(command, [...stored, "personas"]);
 }
 
 function addServiceCommands(service: Declare): void {

@@ -5,11 +5,12 @@ import { type Clock, isoTime } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Registry } from "../lib/metrics.ts";
 import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
-import { AlertWatch, type BudgetState } from "../observability/alerts/watch.ts";
+import { AlertWatch, type BudgetState, type Watched } from "../observability/alerts/watch.ts";
 import type { Store } from "../store/store.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
 import { dollarsFrom, endOf, spanOf } from "../usage/spans.ts";
+import { stopFields, type VariantStops } from "../usage/variant-stops.ts";
 
 export type AlertParts = {
   readonly store: Store;
@@ -17,6 +18,8 @@ export type AlertParts = {
   readonly budgets: Budgets;
   readonly keys: Keys;
   readonly ledger: LedgerWriter;
+  readonly variantStops: VariantStops;
+  readonly servedVersion: Watched["servedVersion"];
   readonly metrics: Registry;
 };
 
@@ -24,12 +27,17 @@ export function openAlerts(
   parts: AlertParts,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): AlertWatch {
-  const { store, metrics, config, ledger } = parts;
+  const { store, metrics, config, ledger, variantStops, servedVersion } = parts;
   const alerts = new Alerts({ store: store.alerts, clock, log, settings: () => config().alerts });
   metrics.sample(alertMetrics, alerts);
   const budgets = () => budgetStates(parts, clock.now());
   const checkStorage = () => store.maintenance.check();
-  return new AlertWatch(alerts, { budgets, ledgerLagSeconds: () => ledger.lagSeconds, checkStorage }, clock);
+  const variants = async () => {
+    await variantStops.load();
+    return variantStops.all.map((one) => ({ ...one, fields: stopFields(one) }));
+  };
+  const ledgerLagSeconds = () => ledger.lagSeconds;
+  return new AlertWatch(alerts, { budgets, variants, servedVersion, ledgerLagSeconds, checkStorage }, clock);
 }
 
 async function budgetStates({ store, budgets, keys }: AlertParts, now: number): Promise<BudgetState[]> {

@@ -152,7 +152,10 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       },
     }),
   );
-  const alerts = own(openAlerts({ store, config: current, budgets, keys, ledger, metrics }, options));
+  const servedVersion = (id: string) => (services.loading === undefined ? personas.find(id)?.version : null);
+  const alerts = own(
+    openAlerts({ store, config: current, budgets, keys, ledger, metrics, variantStops, servedVersion }, options),
+  );
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const upstream = own(new Upstream(clock, transport));
   const mcp = own(new McpServers({ clock, log, version: build.version }));

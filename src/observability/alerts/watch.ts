@@ -13,10 +13,23 @@ export type BudgetState = {
   readonly resetsAt: string | null;
 };
 
+/** A variant of a persona that has stopped itself. */
+export type StoppedVariant = {
+  readonly persona: string;
+  readonly version: string;
+  readonly variant: string;
+  /** Counts by which it stopped, for people. */
+  readonly fields: Readonly<Record<string, unknown>>;
+};
+
 export type Watched = {
   /** @throws StorageError */
   readonly budgets: () => Promise<readonly BudgetState[]>;
   readonly ledgerLagSeconds: () => number;
+  /** Reads those that are stopped. @throws StorageError */
+  readonly variants: () => Promise<readonly StoppedVariant[]>;
+  /** The version of a persona that this process serves; undefined: none. Null: it has not read its personas yet. */
+  readonly servedVersion: (persona: string) => string | undefined | null;
   /** Writes something. @throws StorageError */
   readonly checkStorage: () => Promise<void>;
 };
@@ -51,6 +64,8 @@ export class AlertWatch {
   readonly #clock: Clock;
   /** By their names: as many as are set up. */
   readonly #providers = new Map<string, Provider>();
+  /** Stops of variants that this process has reported: each once, as nodes may serve different versions for a while. */
+  readonly #reportedStops = new Set<string>();
   #looks = 0;
   #failedChecks = 0;
   #stop: (() => Promise<void>) | undefined;
@@ -113,6 +128,7 @@ export class AlertWatch {
         await this.#ledger(causes);
         await this.#providersIn(causes);
         await this.#budgets(causes);
+        await this.#variants(causes);
       } catch {
         // The storage is away, which is a cause of its own.
       }
@@ -179,6 +195,29 @@ export class AlertWatch {
       if (!cause.startsWith("budget:") || known.has(cause)) continue;
       const [, scope, period, percent] = /^budget:(.*):(\w+):(\d+)$/.exec(cause) ?? [];
       await this.#alerts.end(cause, { type: "budget.removed", data: { scope, period, percent: Number(percent) } });
+    }
+  }
+
+  /** A stop is over when it is undone, or when the persona is served with another content. */
+  async #variants(causes: ReadonlyMap<string, number>): Promise<void> {
+    const stopped = new Map(
+      (await this.#watched.variants()).map((one) => [`variant:${one.persona}@${one.version} ${one.variant}`, one]),
+    );
+    for (const [cause, { persona, version, fields }] of stopped) {
+      if (this.#reportedStops.has(cause) || this.#watched.servedVersion(persona) !== version) continue;
+      this.#reportedStops.add(cause);
+      if (!causes.has(cause)) await this.#alerts.begin(cause, { type: "variant.stopped", data: fields });
+    }
+    for (const cause of causes.keys()) {
+      const [, persona = "", version, variant] = /^variant:(.*)@(\w+) (.*)$/.exec(cause) ?? [];
+      if (persona === "") continue;
+      const data = { persona, persona_version: version, variant };
+      const served = this.#watched.servedVersion(persona);
+      if (!stopped.has(cause)) {
+        this.#reportedStops.delete(cause);
+        await this.#alerts.end(cause, { type: "variant.resumed", data });
+      } else if (served !== null && served !== version)
+        await this.#alerts.end(cause, { type: "variant.replaced", data });
     }
   }
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { Alerts } from "../../../src/observability/alerts/alerts.ts";
-import { AlertWatch, type BudgetState } from "../../../src/observability/alerts/watch.ts";
+import { AlertWatch, type BudgetState, type StoppedVariant } from "../../../src/observability/alerts/watch.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { AlertRepository } from "../../../src/store/store.ts";
@@ -58,6 +58,8 @@ class Scene implements Disposable {
   readonly receiver = new Receiver();
   readonly store = openStore(this.folder.path);
   budgets: BudgetState[] = [];
+  variants: StoppedVariant[] = [];
+  served: string | undefined | null = null;
   lag = 0;
   storageError: Error | undefined;
 
@@ -73,6 +75,8 @@ class Scene implements Disposable {
       alerts,
       {
         budgets: async () => this.budgets,
+        variants: async () => this.variants,
+        servedVersion: () => this.served,
         ledgerLagSeconds: () => this.lag,
         checkStorage: async () => {
           if (this.storageError !== undefined) throw this.storageError;
@@ -111,6 +115,42 @@ class AlertLook {
     this.done = watch.close();
   }
 }
+
+test("a variant that stopped is reported once, by one of two nodes, and when it goes on or its persona is another", async () => {
+  using scene = new Scene();
+  const nodes = [scene.node(), scene.node()];
+  const look = async () => {
+    for (const node of nodes) await node.look(5_000);
+    return scene.receiver.received.splice(0).map(({ type, data }) => [type, data["variant"]]);
+  };
+  const stop = (version: string): StoppedVariant => ({
+    ...{ persona: "acme/x", version, variant: "next" },
+    fields: {
+      persona: "acme/x",
+      persona_version: version,
+      variant: "next",
+      reason: "error_rate",
+      calls: 30,
+      errors: 22,
+    },
+  });
+  scene.variants = [stop("3f2a91c07b1e")];
+  expect(await look()).toEqual([]);
+  scene.served = "3f2a91c07b1e";
+  expect(await look()).toEqual([["variant.stopped", "next"]]);
+  expect(await look()).toEqual([]);
+  nodes.push(scene.node());
+  expect(await look()).toEqual([]);
+  scene.variants = [];
+  expect(await look()).toEqual([["variant.resumed", "next"]]);
+  scene.variants = [stop("3f2a91c07b1e")];
+  expect(await look()).toEqual([["variant.stopped", "next"]]);
+  scene.served = "000000000000";
+  expect(await look()).toEqual([["variant.replaced", "next"]]);
+  // Served again by a node that has not reported it: no other does.
+  scene.served = "3f2a91c07b1e";
+  expect(await look()).toEqual([]);
+});
 
 test("a budget is told of once at 50, 80 and 100 %, by one of two nodes, and once when it is below again", async () => {
   using scene = new Scene();

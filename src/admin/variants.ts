@@ -1,0 +1,120 @@
+/** The admin API's routes of personas' variants: their numbers, and letting a stopped one go on. */
+import { Type } from "@sinclair/typebox";
+import { queryOf, writing } from "../http/openapi/describe.ts";
+import { questionOf } from "../http/usage.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { parseFilter, UsageQueryError } from "../usage/report.ts";
+import { variantReports } from "../usage/variant-report.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, text } from "./pages.ts";
+import { findPersona } from "./personas.ts";
+
+const WindowCount = Type.Object({
+  count: Type.Integer(),
+  stops_at: OrNull(Type.Integer(), {
+    description: "The least that stops it, if it is worse than the others; of cost: more than it.",
+  }),
+  others: Type.Integer(),
+});
+const Variant = Type.Object({
+  object: Type.Literal("persona.variant"),
+  name: Type.String(),
+  weight: Type.Integer(),
+  share: Type.Number({ description: "Of the callers, while none is stopped." }),
+  state: Type.String({ description: "serving, or stopped: it has stopped itself." }),
+  stopped_at: OrNull(Type.String()),
+  reason: OrNull(Type.String(), { description: "error_rate, refusals, p95_seconds or cost." }),
+  calls: Type.Integer({ description: "By the ledger, here and below: attempts, in all versions of the persona." }),
+  finished: Type.Integer(),
+  broken: Type.Integer(),
+  refused: Type.Integer(),
+  cost_micro_dollars: Type.Integer(),
+  unknown_cost_calls: Type.Integer(),
+  window: OrNull(
+    Type.Object({
+      calls: Type.Integer({ description: "Of the variant in the present window, or in the one that stopped it." }),
+      of: Type.Integer(),
+      other_calls: Type.Integer(),
+      windows: Type.Integer({ description: "Windows that ended without a stop." }),
+      errors: WindowCount,
+      refusals: WindowCount,
+      slow: WindowCount,
+      cost_micro_dollars: WindowCount,
+    }),
+    { description: "What it is judged by; null: it never stops itself." },
+  ),
+});
+const Variants = Type.Object({
+  object: Type.Literal("list"),
+  persona: Type.String(),
+  version: Type.String(),
+  data: Type.Array(Variant),
+});
+const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
+
+export const variantRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/personas/:namespace/:name/variants",
+      async ({ services, params: { namespace, name }, query }) => {
+        const persona = findPersona(services, `${namespace}/${name}`);
+        const span = spanOf(query, services.clock.now());
+        const data = await needsStorage(() => variantReports(services.store, persona, span));
+        return {
+          object: "list" as const,
+          persona: persona.id,
+          version: persona.version,
+          data: data.map((one) => ({ object: "persona.variant" as const, ...one })),
+        };
+      },
+      adminOperation({
+        operationId: "adminListVariants",
+        summary: "A persona's variants: their calls, and how far each is from stopping itself",
+        params: Named,
+        query: queryOf({
+          since: text("A day, a time or a span such as 7d; default: 30 days."),
+          until: text("In the same forms; default: the end of today, in UTC."),
+        }),
+        response: Variants,
+        errors: [400, 404],
+      }),
+    )
+    .post(
+      "/v1/personas/:namespace/:name/variants/:variant/resume",
+      async ({ services, params: { namespace, name, variant }, record }) => {
+        const id = `${namespace}/${name}`;
+        const { variants, stopped } = await needsStorage(async () => ({
+          stopped: (await services.store.variants.list(id)).filter(
+            (one) => one.variant === variant && one.stoppedAt !== null,
+          ),
+          variants: await services.store.variants.resume(id, variant, services.clock.now()),
+        }));
+        if (variants === 0) throw ApiError.notFound("No such variant is stopped.", "variant");
+        await record({ act: "variant.resume", subject: `${id} ${variant}`, before: stopped });
+        return { object: "persona.variant.resumed" as const, persona: id, variant, resumed: true as const };
+      },
+      adminOperation({
+        operationId: "adminResumeVariant",
+        summary: "Lets a variant that has stopped itself go on, with a new window",
+        params: Type.Object({ ...Named.properties, variant: Type.String() }),
+        response: Type.Object({
+          object: Type.Literal("persona.variant.resumed"),
+          persona: Type.String(),
+          variant: Type.String(),
+          resumed: Type.Literal(true),
+        }),
+        errors: [404, ...writing],
+      }),
+    );
+
+/** @throws ApiError invalid_value */
+function spanOf(query: Parameters<typeof questionOf>[0], now: number) {
+  try {
+    const { since, until } = parseFilter(questionOf(query), now, 30);
+    return { since, until };
+  } catch (error) {
+    if (error instanceof UsageQueryError) throw ApiError.invalidValue(error.param, error.message);
+    throw error;
+  }
+}

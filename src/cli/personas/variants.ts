@@ -1,0 +1,96 @@
+/** `troupe personas variants` and `resume`: how a persona's variants do, and letting one that has stopped itself go on. */
+import { systemClock } from "../../lib/clock.ts";
+import { dollarsOf, parseFilter, UsageQueryError } from "../../usage/report.ts";
+import { type VariantReport, variantReports, type WindowCount } from "../../usage/variant-report.ts";
+import { record } from "../audit.ts";
+import { CommandError, type Context, type ExitCode, UsageError } from "../context.ts";
+import { findServed } from "../personas.ts";
+import { printJson } from "../print-json.ts";
+import { withStore } from "../storage.ts";
+import { formatTable } from "../table.ts";
+import { count } from "../usage.ts";
+
+type VariantOptions = { readonly since?: string; readonly until?: string; readonly json?: boolean };
+
+export function showVariants(context: Context, id: string, { json, ...asked }: VariantOptions): Promise<ExitCode> {
+  const span = spanOf(asked);
+  return withStore(context, async (store, config) => {
+    const persona = await findServed(context, config, id);
+    if (persona.variants === undefined) throw new CommandError(`${id} has no variants.`);
+    const reports = await variantReports(store, persona, span);
+    if (json) {
+      printJson(context.io, { persona: id, version: persona.version, variants: reports });
+      return;
+    }
+    context.io.stdout.write(formatTable(columns, reports.map(rowOf)));
+    for (const one of reports) if (one.state === "stopped") context.io.stdout.write(stopWords(id, one));
+  });
+}
+
+export function resumeVariant(
+  context: Context,
+  id: string,
+  variant: string,
+  { json }: Pick<VariantOptions, "json">,
+): Promise<ExitCode> {
+  return withStore(context, async (store) => {
+    const stopped = (await store.variants.list(id)).filter((one) => one.variant === variant && one.stoppedAt !== null);
+    if ((await store.variants.resume(id, variant, systemClock.now())) === 0)
+      throw new CommandError(`${id} has no variant ${variant} that is stopped.`);
+    await record(context, store, { act: "variant.resume", subject: `${id} ${variant}`, before: stopped });
+    if (json) printJson(context.io, { persona: id, variant, resumed: true });
+    else context.io.stderr.write(`${variant} of ${id} goes on, with a new window.\n`);
+  });
+}
+
+/** @throws UsageError */
+function spanOf(asked: Pick<VariantOptions, "since" | "until">) {
+  try {
+    const { since, until } = parseFilter({ ...asked }, systemClock.now(), 30);
+    return { since, until };
+  } catch (error) {
+    if (error instanceof UsageQueryError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+const columns = ["variant", "share", "state", "calls", "broken", "cost", "window", "errors", "refusals", "slow"];
+
+/** A count and the one that stops the variant: "3 of 22". */
+const counted = ({ count: own, stops_at }: WindowCount) =>
+  stops_at === null ? undefined : `${count(own)} of ${count(stops_at)}`;
+
+function rowOf({ name, share, state, calls, broken, cost_micro_dollars, window }: VariantReport) {
+  return [
+    name,
+    `${(share * 100).toFixed(1)} %`,
+    state,
+    count(calls),
+    count(broken),
+    `$${dollarsOf(cost_micro_dollars)}`,
+    ...(window === null
+      ? [undefined, undefined, undefined, undefined]
+      : [
+          `${count(window.calls)} of ${count(window.of)}`,
+          counted(window.errors),
+          counted(window.refusals),
+          counted(window.slow),
+        ]),
+  ];
+}
+
+const measures = {
+  error_rate: ["failed", "errors"],
+  refusals: ["were refused", "refusals"],
+  p95_seconds: ["were slow", "slow"],
+} as const;
+
+function stopWords(id: string, { name, reason, stopped_at, window }: VariantReport): string {
+  const measure = Object.hasOwn(measures, reason ?? "") ? measures[reason as keyof typeof measures] : undefined;
+  const { calls = 0, other_calls: others = 0 } = window ?? {};
+  const why =
+    measure === undefined || window === null
+      ? `its ${count(calls)} calls cost $${dollarsOf(window?.cost_micro_dollars.count ?? 0)}, the others' ${count(others)} $${dollarsOf(window?.cost_micro_dollars.others ?? 0)}`
+      : `${count(window[measure[1]].count)} of its ${count(calls)} calls ${measure[0]}, and ${count(window[measure[1]].others)} of the others' ${count(others)}`;
+  return `\n${name} stopped itself at ${stopped_at} by ${reason}: ${why}.\nTo let it go on: troupe personas resume ${id} ${name}\n`;
+}

@@ -1,0 +1,78 @@
+/** The admin API's routes of variants. */
+import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { attemptVariant } from "../../src/usage/variant-stops.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const file = `description: Helps.
+model: builtin/echo
+system: Plain.
+variants:
+  - name: now
+    weight: 50
+  - name: next
+    weight: 50
+    until: { calls: 100, refusals: 0.05 }
+`;
+
+test("variants are listed with their numbers, and a stopped one is resumed", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("acme"));
+  writeFileSync(folder.file("acme/x.yaml"), file);
+  await using troupe = await Troupe.start({
+    personas: folder.path,
+    config: {
+      listen: [
+        { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+      ],
+    },
+  });
+  const { services } = troupe.server;
+  await services.loading;
+  const { secret: key } = await services.keys.create({
+    name: "admin",
+    tier: "pro",
+    perMinute: 1_000,
+    surfaces: ["admin"],
+  });
+  const ask = async (path: string, method = "GET") => {
+    const answer = await troupe.fetch(`/admin/v1/personas/${path}`, { key, method });
+    return { status: answer.status, json: (await answer.json()) as Record<string, unknown> };
+  };
+  const persona = services.personas.find("acme/x")!;
+  const { calls } = attemptVariant(persona, persona.variants![1]!);
+  const lines = Array.from({ length: 14 }, (_, at) =>
+    ledgerLine(`req_${at + 10}`, {
+      at: services.clock.now(),
+      persona: "acme/x",
+      variant: "next",
+      variantCall: calls!.refused,
+    }),
+  );
+  await services.store.ledger.append(lines);
+  expect(await ask("acme/x/variants")).toEqual({
+    status: 200,
+    json: {
+      ...{ object: "list", persona: "acme/x", version: persona.version },
+      data: [
+        expect.objectContaining({ object: "persona.variant", name: "now", share: 0.5, state: "serving", window: null }),
+        expect.objectContaining({
+          ...{ name: "next", state: "stopped", reason: "refusals", stopped_at: expect.any(String), calls: 14 },
+          window: expect.objectContaining({ calls: 14, of: 100, refusals: { count: 14, stops_at: 14, others: 0 } }),
+        }),
+      ],
+    },
+  });
+  expect((await ask("acme/x/variants?since=never")).status).toBe(400);
+  expect((await ask("acme/none/variants")).status).toBe(404);
+  expect((await ask("acme/x/variants/now/resume", "POST")).status).toBe(404);
+  expect(await ask("acme/x/variants/next/resume", "POST")).toEqual({
+    status: 200,
+    json: { object: "persona.variant.resumed", persona: "acme/x", variant: "next", resumed: true },
+  });
+  expect(await services.store.variants.stopped()).toEqual([]);
+  const page = { before: null, limit: 5, actor: null, act: "variant.resume", subject: null };
+  expect(await services.store.audit.list(page)).toMatchObject([{ subject: "acme/x next" }]);
+}, 60_000);
