@@ -15,6 +15,7 @@ export { moveData } from "./move.ts";
 export { exportPersona } from "./personas/export.ts";
 export { importPersona } from "./personas/import.ts";
 export { showKnowledge } from "./personas/knowledge.ts";
+export { newPersona } from "./personas/new.ts";
 export { renderPersona } from "./personas/render.ts";
 export { testPersonas } from "./personas/test.ts";
 export { resumeVariant, showVariants } from "./personas/variants.ts";

@@ -301,6 +301,18 @@ function addPersonaCommands(personas: Declare): void {
   const folder = argument("[folder]", "Default: the configured one");
   personas("check", "Check every file in a folder, test files too", "checkPersonas", folder, json);
   personas(
+    "new",
+    "Write a new persona; what is not given is asked at a terminal",
+    "newPersona",
+    argument("[id]", "<namespace>/<name>", filled),
+    option("--description <text>", "What it does, in a sentence", filled),
+    option("--system <text>", "Its system text", filled),
+    option("--model <models>", "<provider>/<model>, or several (default: one of each large maker)", parseList),
+    out,
+    force,
+    examples("troupe personas new", "troupe personas new acme/helper --description 'Helps.' --system 'You help.'"),
+  );
+  personas(
     "import",
     "Make a persona of another program's file: a character card, a Modelfile, a prompt",
     "importPersona",

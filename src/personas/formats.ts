@@ -12,4 +12,12 @@ export const importFormats = [
     "modelfile",
   ],
 ];
-export const exportFormats = ["card-v2", "card-v3", "card-v2-png", "card-v3-png"];
+export const exportFormats = [
+  "card-v2",
+  "card-v3",
+  "card-v2-png",
+  "card-v3-png",
+  "modelfile",
+  "dotprompt",
+  "promptfoo",
+];

@@ -1,8 +1,9 @@
 /** Commands run in this process, with files and variables that a test gives and everything they write caught. */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import { PassThrough } from "node:stream";
 import { run } from "../../src/cli/program.ts";
-import type { Io, Signal } from "../../src/lib/io.ts";
+import type { Io, Signal, Terminal } from "../../src/lib/io.ts";
 
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
 
@@ -16,6 +17,8 @@ export class Console {
   input = "";
   /** What whoever sits there answers, one after the other; absent: nobody does. */
   answers: boolean[] | undefined;
+  /** Lines that someone types at the terminal; absent: there is none. */
+  typed: string[] | undefined;
   /** The command line of this program. */
   program = ["/opt/troupe/bin/troupe"];
   /** The last question. */
@@ -53,6 +56,20 @@ export class Console {
     }
   }
 
+  /** Each line is typed once a question has been written; behind the last one the input ends. */
+  #terminal(typed: readonly string[]): Terminal {
+    const lines = [...typed];
+    const input = new PassThrough();
+    const output = Object.assign(new PassThrough(), { columns: 80, rows: 24 });
+    output.on("data", (bytes: Buffer) => {
+      this.out += bytes;
+      const line = lines.shift();
+      if (line === undefined) input.end();
+      else input.write(`${line}\n`);
+    });
+    return { input, output };
+  }
+
   #io(): Io {
     const output = (write: (text: string) => void) => ({ write, flush: () => {}, isTerminal: this.#isTerminal });
     return {
@@ -76,6 +93,7 @@ export class Console {
           return this.answers!.shift()!;
         },
       }),
+      ...(this.typed && { terminal: () => this.#terminal(this.typed!) }),
       isFolder: (path) => statSync(resolve(this.cwd, path), { throwIfNoEntry: false })?.isDirectory() ?? false,
       onSignal: (signal, listener) => {
         const listeners = this.#signals.get(signal) ?? new Set();

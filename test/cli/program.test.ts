@@ -122,7 +122,16 @@ describe("help", () => {
     };
     // These print what is a file, or serve.
     expect((await without("")).toSorted()).toEqual([
-      ...["completion", "config schema", "openapi", "personas export", "personas schema", "serve", "service print"],
+      ...[
+        "completion",
+        "config schema",
+        "openapi",
+        "personas export",
+        "personas new",
+        "personas schema",
+        "serve",
+        "service print",
+      ],
     ]);
   });
 

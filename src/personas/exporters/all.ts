@@ -1,5 +1,13 @@
 /** All forms that personas are exported to. */
 import { characterCards } from "./character-card.ts";
+import { dotpromptExporter } from "./dotprompt.ts";
 import type { Exporter } from "./exporter.ts";
+import { modelfileExporter } from "./modelfile.ts";
+import { promptfooExporter } from "./promptfoo.ts";
 
-export const exporters: readonly Exporter[] = [...characterCards];
+export const exporters: readonly Exporter[] = [
+  ...characterCards,
+  modelfileExporter,
+  dotpromptExporter,
+  promptfooExporter,
+];

@@ -135,3 +135,20 @@ describe("personas export", () => {
     expect((await at.shell.run("personas export troupe/guide --format yaml")).code).toBe(2);
   });
 });
+
+test("an imported prompt object answers its id: the persona passes the checker with its prompt_ids", async () => {
+  const prompt = {
+    id: "pmpt_abc",
+    version: "2",
+    model: "gpt-5.4",
+    instructions: "Help {{customer}}.",
+    name: "Support",
+  };
+  using at = withFile("prompt.json", JSON.stringify(prompt));
+  expect((await at.shell.run("personas import prompt.json --namespace acme")).out).toBe(
+    "acme/support: personas/acme/support.yaml\n",
+  );
+  const text = readFileSync(at.folder.file("personas/acme/support.yaml"), "utf8");
+  expect(text).toContain('prompt_ids:\n  pmpt_abc:\n    "2": current\n    default: current\n');
+  expect((await at.shell.run("personas check")).out).toContain("1 persona");
+});
