@@ -180,6 +180,7 @@ function detailsOf(persona: Persona, config: Config) {
     limits: persona.limits,
     options: persona.options,
     tools: persona.tools.map((tool) => tool.function.name),
+    ...(persona.mcp !== undefined && { mcp: persona.mcp }),
   };
 }
 

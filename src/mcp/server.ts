@@ -49,6 +49,8 @@ export class McpServer {
   #lines = { since: Number.NEGATIVE_INFINITY, logged: 0, dropped: 0 };
   /** Number of starts after the first one. */
   restarts = 0;
+  /** Calls by how they ended: with a result, with one that is an error, without one. */
+  readonly calls = { answered: 0, errors: 0, failed: 0 };
 
   constructor(name: string, config: McpServerConfig, tools: ServerTools) {
     this.name = name;
@@ -95,10 +97,13 @@ export class McpServer {
   /** @throws McpCallError */
   async call(tool: string, args: JsonObject, signal: AbortSignal): Promise<CallResult> {
     const session = this.#session;
-    if (session === undefined) throw new McpCallError("down", `the server '${this.name}' is not available`);
     try {
-      return await session.call(tool, args, signal);
+      if (session === undefined) throw new McpCallError("down", `the server '${this.name}' is not available`);
+      const result = await session.call(tool, args, signal);
+      this.calls[result.isError === true ? "errors" : "answered"] += 1;
+      return result;
     } catch (error) {
+      this.calls.failed += 1;
       if (error instanceof McpCallError && error.kind === "lost") this.#lost(session, error.message);
       throw error;
     }

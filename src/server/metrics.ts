@@ -4,6 +4,7 @@ import { servicesMetrics } from "../http/metrics.ts";
 import type { Services } from "../http/services.ts";
 import { idempotencyMetrics, liveMetrics } from "../idempotency/metrics.ts";
 import { storedLimitMetrics } from "../limits/stored.ts";
+import { mcpMetrics } from "../mcp/metrics.ts";
 import { comparisonMetrics } from "../observability/node-versions.ts";
 import { type CoordinationState, coordinationMetrics, databaseMetrics, storeMetrics } from "../store/metrics.ts";
 import type { Store } from "../store/store.ts";
@@ -25,6 +26,7 @@ export async function sampleServices(services: Services, { sweeper, coordination
   metrics.sample(variantStopMetrics, services.variantStops);
   metrics.sample(ledgerMetrics, ledger);
   metrics.sample(idempotencyMetrics, idempotency);
+  metrics.sample(mcpMetrics, services.mcp);
   metrics.sample(sweepMetrics, sweeper);
   metrics.sample(storeMetrics, await storeSize(store));
   if (storedLimits !== undefined) metrics.sample(storedLimitMetrics, storedLimits);

@@ -450,6 +450,16 @@ test("a budget holds for each turn: one that it has no room for ends the answer"
   }
 });
 
+test("the metrics have each server and the calls of its tools", async () => {
+  const metrics = await (await troupe.fetch("/metrics")).text();
+  expect(metrics).toContain('troupe_mcp_ready{server="desk"} 1\n');
+  expect(metrics).toContain('troupe_mcp_ready{server="never"} 0\n');
+  const of = (result: string) =>
+    Number(new RegExp(`troupe_mcp_calls_total{server="desk",result="${result}"} (\\d+)`).exec(metrics)![1]);
+  for (const result of ["answered", "error", "failed"]) expect(of(result)).toBeGreaterThan(0);
+  expect(metrics).toContain('troupe_mcp_restarts_total{server="desk"} 1\n');
+});
+
 test("what its turns cost is bounded too", async () => {
   const { services } = troupe.server;
   const { prices } = services.live;
