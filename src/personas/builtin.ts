@@ -10,10 +10,8 @@ import guide from "../../personas/troupe/guide.yaml" with { type: "text" };
 import minutes from "../../personas/troupe/minutes.yaml" with { type: "text" };
 import translator from "../../personas/troupe/translator.yaml" with { type: "text" };
 import tutor from "../../personas/troupe/tutor.yaml" with { type: "text" };
-import { ownMember } from "../lib/own-member.ts";
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
-import type { Partials } from "./includes.ts";
-import { contentOf, draftPersona, type ParsedPersona, type Persona, personaFrom } from "./persona.ts";
+import { contentOf, type Persona, parsePersona, personaFrom } from "./persona.ts";
 import type { PersonaContent } from "./schema.ts";
 
 /** The content of the files, read and checked when the executable was built: reading YAML is most of a start otherwise. */
@@ -34,35 +32,28 @@ export const builtinFiles: Readonly<Record<string, string>> = {
 /** The partials that they include, by their paths in the folder. */
 export const builtinPartials: Readonly<Record<string, string>> = { "studio/_parts/material.md": material };
 
-const partials: Partials = {
-  find(path) {
-    const text = ownMember(builtinPartials, path);
-    return text === undefined ? { problem: "is not in the executable" } : { text };
-  },
-  nameOf: (path) => `personas/${path}`,
-};
-
-/** A persona's file with what it includes in its place, to be copied without the folder. */
+/**
+ * A persona's file as it stands alone: what it includes is in its place, and it knows no files.
+ * @param id of one in `builtinFiles`
+ */
 export const builtinText = (id: string): string =>
   builtinFiles[id]!.replaceAll(/^( *)\{\{> (\S+)\}\}$/gm, (_, indent: string, path: string) =>
     partialAt(id, path)
       .trimEnd()
       .replaceAll(/^(?=.)/gm, indent),
-  );
+  ).replace(/^#.*\nknowledge:\n(?: .*\n)+\n?/m, "");
 
 const partialAt = (id: string, path: string) => builtinPartials[posix.join(posix.dirname(id), `${path}.md`)]!;
 
-/** Without knowledge, whose files are not in the executable. @throws Error when one of them is invalid, which no release has */
+/** @throws Error when one of them is invalid, which no release has */
 export function builtinPersonas(): Persona[] {
   if (typeof TROUPE_PERSONAS === "object") {
     return Object.entries(TROUPE_PERSONAS).map(([id, value]) => personaFrom(value, id));
   }
-  return Object.entries(builtinFiles).map(([id, text]) => {
-    const draft = draftPersona(text, `personas/${id}.yaml`, id);
-    const parsed = "errors" in draft ? draft : (draft.resolve(partials) as ParsedPersona);
+  return Object.keys(builtinFiles).map((id) => {
+    const parsed = parsePersona(builtinText(id), `personas/${id}.yaml`, id);
     if ("errors" in parsed) throw new Error(parsed.errors.map(formatDiagnostic).join("\n"));
-    const { knowledge: _, ...content } = JSON.parse(contentOf(parsed.persona));
-    return personaFrom(content, id);
+    return parsed.persona;
   });
 }
 

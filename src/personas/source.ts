@@ -1,11 +1,11 @@
 /** The text of a persona that is served, and the places of its parts in its files. */
 import { join } from "node:path";
 import { YamlSource } from "../lib/yaml/yaml.ts";
-import { builtinFiles } from "./builtin.ts";
+import { builtinFiles, builtinText } from "./builtin.ts";
 import { type Expanded, expandIncludes, originOf, positionIn, positionInYaml } from "./includes.ts";
 import type { FilePlace, PersonaPlaces } from "./origins.ts";
 import { PartialReader } from "./partial-reader.ts";
-import { draftPersona, type Persona, sourceOf } from "./persona.ts";
+import { draftPersona, type Persona, parsePersona, sourceOf } from "./persona.ts";
 import type { PersonaFileValue } from "./schema.ts";
 import { findMarks } from "./template.ts";
 
@@ -15,10 +15,9 @@ export type PersonaText = { readonly file: string; readonly text: string };
 export async function textOf(persona: Persona, folder: string): Promise<PersonaText | undefined> {
   const { id } = persona;
   const text = sourceOf(persona);
-  const compiled = Object.hasOwn(builtinFiles, id) ? builtinFiles[id] : undefined;
+  const compiled = Object.hasOwn(builtinFiles, id) ? builtinText(id) : undefined;
   if (compiled !== undefined && (text ?? compiled) === compiled) {
-    const parsed = draftPersona(compiled, "", id);
-    const made = "errors" in parsed ? parsed : parsed.resolve(new PartialReader(folder));
+    const made = parsePersona(compiled, "", id);
     if ("persona" in made && made.persona.version === persona.version)
       return { file: `personas/${id}.yaml`, text: compiled };
   }
