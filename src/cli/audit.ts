@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import type { Context } from "./context.ts";
 
 /** Whoever is at the terminal, also behind sudo. Source: sudo(8), SUDO_USER */
-function actorOf({ io }: Context): string {
+export function actorOf({ io }: Context): string {
   try {
     return `cli:${io.env["SUDO_USER"] || userInfo().username}`;
   } catch {

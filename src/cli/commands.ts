@@ -92,6 +92,7 @@ export function addCommands(program: Command, act: Act): void {
   addPriceCommands(group("prices", "Prices of models", stored));
   const personas = group("personas", "Personas: list, show, check and test them", ["config", "personas"]);
   addPersonaCommands(personas);
+  addPersonaVersionCommands(personas);
   addPersonaTestCommand(personas);
   addVariantCommands(personas);
   addServiceCommands(group("service", "The systemd service that runs this program", []));
@@ -339,6 +340,41 @@ function addPersonaCommands(personas: Declare): void {
   );
   const ofTests = option("--tests", "That of a test file");
   reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema", ofTests), []);
+}
+
+function addPersonaVersionCommands(personas: Declare): void {
+  const reads = ["config", "data", "personas"] as const;
+  const id = argument("<id>", "<namespace>/<name>", filled);
+  const log = personas(
+    "log",
+    "List a persona's versions, with the commit that each came by and how its calls did",
+    "logPersona",
+    id,
+    option("--all", "All that are kept (default: the latest 20)"),
+    json,
+  );
+  const diff = personas(
+    "diff",
+    "Show what differs between two versions, includes in place",
+    "diffPersonas",
+    argument("<one>", "<id>@<version>, the beginning of a version, or a label", filled),
+    argument("[other]", "The same, or an id (default: what is in the folder now)", filled),
+    examples("troupe personas diff acme/support@stable", "troupe personas diff acme/support@3f2a acme/support@next"),
+  );
+  const rollback = personas(
+    "rollback",
+    "Write a version's file back into the folder, or put a label on it",
+    "rollBackPersona",
+    id,
+    argument("<version>", "The version, the beginning of one, or a label", filled),
+    option("--label <label>", "Move that label of labels.yaml in place of the file", filled),
+    json,
+    examples(
+      "troupe personas rollback acme/support 3f2a91c07b1e",
+      "troupe personas rollback acme/support 3f2a --label stable",
+    ),
+  );
+  for (const command of [log, diff, rollback]) reading(command, reads);
 }
 
 function addPersonaTestCommand(personas: Declare): void {

@@ -8,7 +8,7 @@ import { type Watch, watchFolder } from "../lib/file-watch.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { type Label, labelsFile, parseLabels } from "./labels.ts";
-import { PartialReader } from "./partial-reader.ts";
+import { PartialReader, resolveDraft } from "./partial-reader.ts";
 import { draftPersona, nameProblem, type ParsedPersona, type Persona, sourceOf } from "./persona.ts";
 import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
 import { type LoadVersions, noReferences, type References, resolveReferences } from "./references.ts";
@@ -318,14 +318,8 @@ class Reader {
   async #parse(text: string, path: string, id: string): Promise<Omit<Read, "hash">> {
     const draft = draftPersona(text, path, id, this.#schema);
     if ("errors" in draft) return { parsed: draft, uses: [], hashes: [] };
-    for (;;) {
-      const resolved = draft.resolve(this.#partials);
-      if ("missing" in resolved) await this.#partials.load(resolved.missing);
-      else {
-        const { uses, ...parsed } = resolved;
-        return { parsed, uses, hashes: await this.#partials.load(uses) };
-      }
-    }
+    const { uses, ...parsed } = await resolveDraft(draft, this.#partials);
+    return { parsed, uses, hashes: await this.#partials.load(uses) };
   }
 
   /** @param unseen the id of the persona, or the beginning of those, that this keeps from being looked at: they stay as they were */

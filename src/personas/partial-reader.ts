@@ -2,6 +2,7 @@
 import { realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { Partials, PartialText } from "./includes.ts";
+import type { ParsedPersona, PersonaDraft } from "./persona.ts";
 import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
 
 export class PartialReader implements Partials {
@@ -47,5 +48,17 @@ export class PartialReader implements Partials {
     } catch (error) {
       return { problem: `can't be read: ${reasonOf(error)}` };
     }
+  }
+}
+
+/** Puts a draft's includes in place, reading those that it needs. */
+export async function resolveDraft(
+  draft: PersonaDraft,
+  partials: Partials & { load(paths: readonly string[]): Promise<unknown> },
+): Promise<ParsedPersona & { readonly uses: readonly string[] }> {
+  for (;;) {
+    const resolved = draft.resolve(partials);
+    if (!("missing" in resolved)) return resolved;
+    await partials.load(resolved.missing);
   }
 }

@@ -32,11 +32,15 @@ const spaced = new Set([
 const longLine = 100;
 
 /** @param schema the address of the schema that editors are to use */
-export function personaYaml(value: PersonaContent, schema: string): string {
+export const personaYaml = (value: PersonaContent, schema: string): string =>
+  `# yaml-language-server: $schema=${schema}\n${writePersonaYaml(value)}`;
+
+/** The fields in the order that people read them in. */
+export function writePersonaYaml(value: PersonaContent): string {
   const known = Object.keys(PersonaFile.properties).filter((field) => !first.includes(field) && !last.includes(field));
   const fields = value as Readonly<Record<string, unknown>>;
   const order = [...first, ...known, ...last].filter((field) => fields[field] !== undefined);
-  return `# yaml-language-server: $schema=${schema}\n${writeYaml(Object.fromEntries(order.map((field) => [field, fields[field]])))}`;
+  return writeYaml(Object.fromEntries(order.map((field) => [field, fields[field]])));
 }
 
 /** Any YAML file for people: short lists on a line, long texts as blocks. */

@@ -4,7 +4,7 @@ import { YamlSource } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinText } from "./builtin.ts";
 import { type Expanded, expandIncludes, originOf, positionIn, positionInYaml } from "./includes.ts";
 import type { FilePlace, PersonaPlaces } from "./origins.ts";
-import { PartialReader } from "./partial-reader.ts";
+import { PartialReader, resolveDraft } from "./partial-reader.ts";
 import { draftPersona, type Persona, parsePersona, sourceOf } from "./persona.ts";
 import type { PersonaFileValue } from "./schema.ts";
 import { findMarks } from "./template.ts";
@@ -38,11 +38,7 @@ export async function placesOf(
   const draft = draftPersona(text, file, persona.id);
   if ("errors" in draft) return undefined;
   const partials = new PartialReader(folder);
-  let made = draft.resolve(partials);
-  while ("missing" in made) {
-    await partials.load(made.missing);
-    made = draft.resolve(partials);
-  }
+  const made = await resolveDraft(draft, partials);
   if (!("persona" in made) || made.persona.version !== persona.version) return undefined;
   const source = new YamlSource(text, file);
   const { system, system_file: systemFile = "" } = source.value as PersonaFileValue;

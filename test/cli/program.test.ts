@@ -126,6 +126,7 @@ describe("help", () => {
         "completion",
         "config schema",
         "openapi",
+        "personas diff",
         "personas export",
         "personas new",
         "personas schema",
