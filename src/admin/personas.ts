@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { findAdditions } from "../http/knowledge.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
-import { renderCall } from "../http/render.ts";
+import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, Open } from "../lib/schemas.ts";
 import type { Persona } from "../personas/persona.ts";
@@ -48,6 +48,7 @@ const Render = Closed({
     { messages: Type.Array(Type.Object({})) },
     { description: "A chat completion without model: messages, variables, stream and whatever a caller may send." },
   ),
+  variant: Type.Optional(Type.String({ description: "One of its variants; default: the one with the largest share." })),
   model: Type.Optional(Type.String({ description: "<provider>/<model>, in place of the persona's list." })),
 });
 
@@ -66,6 +67,7 @@ const Segments = Type.Optional(Type.Array(Type.Object({ text: Type.String(), ori
 const Rendered = Type.Object({
   object: Type.Literal("persona.render"),
   persona: Type.String(),
+  variant: OrNull(Type.String()),
   composed: Type.Object({}, { description: "The request before a provider encodes it." }),
   parts: Type.Array(
     Type.Object({
@@ -148,19 +150,21 @@ async function detailsJson(services: Services, persona: Persona) {
 
 async function renderJson(
   services: Services,
-  { persona: id, ...question }: Static<typeof Render>,
+  { persona: id, variant: asked, ...question }: Static<typeof Render>,
   signal: AbortSignal,
 ) {
   const { live, clock, media, personas } = services;
-  const persona = personas.find(id);
-  if (persona === undefined) throw ApiError.invalidValue("persona", "persona: there is no such persona.");
+  const found = personas.find(id);
+  if (found === undefined) throw ApiError.invalidValue("persona", "persona: there is no such persona.");
+  const { persona, variant } = variantOf(found, asked);
   const { folder } = live.config.personas;
-  const source = await textOf(persona, folder);
+  const source = await textOf(found, folder);
   const additions = (of: Persona, request: ChatRequest) =>
     findAdditions(services.knowledge, of, request, { parsed: { ...request } });
   const tools = { clock, media, providers, configured: live.config.providers, additions };
-  const places = source && (await placesOf(persona, source, folder));
-  return { object: "persona.render", ...(await renderCall(tools, { ...question, persona, places }, signal)) };
+  const places = source && (await placesOf(found, source, folder, variant));
+  const rendered = await renderCall(tools, { ...question, persona, places }, signal);
+  return { object: "persona.render", variant: variant ?? null, ...rendered };
 }
 
 export const personaRoutes = (plugin: AdminPlugin) =>

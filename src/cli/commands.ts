@@ -281,6 +281,7 @@ function addPersonaCommands(personas: Declare): void {
     option("--messages <file>", "JSON: a list of messages, or a whole request, before the input", filled),
     variables,
     setFields,
+    option("--variant <name>", "One of the persona's variants (default: the one with the largest share)", filled),
     option("--model <model>", "<provider>/<model>, in place of the persona's list", filled),
     option("--user <id>", "The request's user", filled),
     option("--stream", "As a stream is asked for"),

@@ -2,6 +2,7 @@
 import type { ProviderConfig } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
+import { truncate } from "../lib/truncate.ts";
 import { type ComposedRequest, compose } from "../personas/compose.ts";
 import type { Additions } from "../personas/knowledge/additions.ts";
 import { type Origin, originsOf, type Part, type PersonaPlaces } from "../personas/origins.ts";
@@ -29,6 +30,7 @@ export type RenderTools = Pick<CallTools, "media"> & {
 type MaybePromise<T> = T | Promise<T>;
 
 export type RenderQuestion = {
+  /** Or its variant. */
   readonly persona: Persona;
   /** A chat completion without `model`. */
   readonly request: JsonObject;
@@ -154,4 +156,20 @@ function withUsual({ configured, providers }: RenderTools, model: string): Accou
   const provider = providers.find((one) => one.name === name);
   const usual = provider && usualConfig(provider);
   return usual && new Accounts([...configured, usual], providers);
+}
+
+/**
+ * @param name of one of its variants
+ * @returns the persona with the variant's fields: the one that is named; else the one whose share is the largest, as of a caller nobody knows
+ * @throws ApiError invalid_value for an unknown name
+ */
+export function variantOf(persona: Persona, name: string | undefined): { persona: Persona; variant?: string } {
+  const { variants = [] } = persona;
+  const named = variants.find((one) => one.name === name);
+  if (name !== undefined && named === undefined) {
+    const known = variants.length === 0 ? "it has none" : `it has ${variants.map((one) => one.name).join(", ")}`;
+    throw ApiError.invalidValue("variant", `variant: this persona has no variant '${truncate(name)}'; ${known}.`);
+  }
+  const chosen = named ?? variants.toSorted((a, b) => b.weight - a.weight)[0];
+  return chosen === undefined ? { persona } : { persona: chosen.persona, variant: chosen.name };
 }

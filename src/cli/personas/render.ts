@@ -1,5 +1,5 @@
 /** `troupe personas render`: what a call of a persona would send to each of its models, and where each part came from. */
-import { type RenderedCall, type RenderedModel, renderCall } from "../../http/render.ts";
+import { type RenderedCall, type RenderedModel, renderCall, variantOf } from "../../http/render.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { wireBytes } from "../../lib/http/client.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
@@ -23,6 +23,7 @@ type RenderOptions = {
   readonly variables?: Readonly<Record<string, string>>;
   readonly set?: JsonObject;
   readonly model?: string;
+  readonly variant?: string;
   readonly user?: string;
   readonly stream?: boolean;
   readonly json?: boolean;
@@ -30,15 +31,10 @@ type RenderOptions = {
 
 export function renderPersona(context: Context, id: string, options: RenderOptions): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const persona = await findServed(context, config, id);
+    const found = await findServed(context, config, id);
     const { folder } = config.personas;
-    const source = await textOf(persona, folder);
-    const question = {
-      persona,
-      request: await requestOf(context, options),
-      model: options.model,
-      places: source && (await placesOf(persona, source, folder)),
-    };
+    const source = await textOf(found, folder);
+    const request = await requestOf(context, options);
     const tools = {
       clock: systemClock,
       media: new MediaFetcher(),
@@ -48,6 +44,9 @@ export function renderPersona(context: Context, id: string, options: RenderOptio
     };
     let rendered: RenderedCall;
     try {
+      const { persona, variant } = variantOf(found, options.variant);
+      const places = source && (await placesOf(found, source, folder, variant));
+      const question = { persona, request, model: options.model, places };
       rendered = await renderCall(tools, question, new AbortController().signal);
     } catch (error) {
       if (error instanceof ApiError) throw new CommandError(`The call would be refused: ${error.message}`);
