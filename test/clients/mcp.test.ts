@@ -49,6 +49,20 @@ const script: Stage["script"] = ({ results, tools }) => {
   return { text: `Sums: ${results.map(({ text }) => text).join(" ")}` };
 };
 
+test.each([false, true])("a thought behind calls of both stays with the caller's, streamed: %p", async (stream) => {
+  stage.script = ({ tools }) => ({
+    calls: tools.map(({ name }, at) => ({ id: `toolu_w${at + 1}`, name, args: {} })).toReversed(),
+  });
+  const tools = [{ type: "function", function: { name: "mine", parameters: { type: "object", properties: {} } } }];
+  const messages = [{ role: "user", content: said }];
+  const text = await (
+    await stage.troupe.post("/v1/chat/completions", { model: "house/google", stream, messages, tools })
+  ).text();
+  expect(text).toContain('"name":"mine"');
+  expect(text).not.toContain("desk__add");
+  expect(text).toContain(seals.google);
+});
+
 describe.each(Object.keys(formats) as (keyof typeof formats)[])("a client of %s", (format) => {
   describe.each([false, true])("streamed: %p", (isStream) => {
     test.each(familyNames)("on an upstream of %s gets one answer of all turns", async (family) => {

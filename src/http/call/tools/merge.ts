@@ -45,11 +45,24 @@ export function joined(one: string | null | undefined, other: string | null | un
 export const functionCalls = ({ tool_calls = [] }: AnswerMessage): ToolCall[] =>
   tool_calls.filter((call): call is ToolCall => call.type === "function");
 
-/** A turn's message without the calls that were made, or left out, here. */
+/**
+ * A turn's message without the calls that were made, or left out, here. What continues the thought behind the calls is on the first of
+ * them, and stays on the first that is left: https://ai.google.dev/gemini-api/docs/thought-signatures
+ */
 export function withoutCalls(message: AnswerMessage, owns: (name: string) => boolean): AnswerMessage {
   const { tool_calls = [], ...rest } = message;
-  const left = tool_calls.filter((call) => !(call.type === "function" && owns((call as ToolCall).function.name)));
-  return left.length === 0 ? rest : { ...rest, tool_calls: left };
+  const isOwned = (call: (typeof tool_calls)[number]) =>
+    call.type === "function" && owns((call as ToolCall).function.name);
+  const left = tool_calls.filter((call) => !isOwned(call));
+  const [first, ...others] = left;
+  if (first === undefined) return rest;
+  const before = tool_calls.slice(0, tool_calls.indexOf(first)) as ToolCall[];
+  const state =
+    (first as ToolCall).extra_content ?? before.find((call) => call.extra_content !== undefined)?.extra_content;
+  return {
+    ...rest,
+    tool_calls: [state === undefined ? first : ({ ...first, extra_content: state } as ToolCall), ...others],
+  };
 }
 
 /** @returns why an answer ended whose calls were all left out: it would have gone on */

@@ -31,6 +31,8 @@ export class TurnEncoder implements EventEncoder {
   /** The number that the client knows of each call of its own tools, by the upstream's; undefined: a call that is made here. */
   #calls = new Map<number, number | undefined>();
   #callsShown = 0;
+  /** What continues the thought behind this turn's calls, where a call that is made here had it: the first of the others takes it. */
+  #callState: ToolCallDelta["extra_content"];
   /** Chunks of this turn that are given once it is known to be the last. */
   #held: ChunkBody[] = [];
   #finish: ChunkBody | undefined;
@@ -44,6 +46,7 @@ export class TurnEncoder implements EventEncoder {
     this.#held = [];
     this.#finish = undefined;
     this.#calls = new Map();
+    this.#callState = undefined;
     this.#needsBreak = this.#hasText;
   }
 
@@ -119,13 +122,20 @@ export class TurnEncoder implements EventEncoder {
   }
 
   #ownCall(call: ToolCallDelta): ToolCallDelta[] {
-    if (!this.#calls.has(call.index)) {
+    const isFirst = !this.#calls.has(call.index);
+    if (isFirst) {
       const isOwned = call.function?.name !== undefined && this.#options.owns(call.function.name);
       this.#calls.set(call.index, isOwned ? undefined : this.#callsShown);
       if (!isOwned) this.#callsShown += 1;
     }
     const index = this.#calls.get(call.index);
-    return index === undefined ? [] : [{ ...call, index }];
+    if (index === undefined) {
+      this.#callState ??= call.extra_content;
+      return [];
+    }
+    const state = isFirst ? (call.extra_content ?? this.#callState) : call.extra_content;
+    if (isFirst) this.#callState = undefined;
+    return [{ ...call, index, ...(state !== undefined && { extra_content: state }) }];
   }
 
   #give(chunk: ChunkBody, events: string[]): void {
