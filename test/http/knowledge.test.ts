@@ -167,6 +167,58 @@ describe("knowledge", () => {
   });
 });
 
+test("while files change, calls hold the whole old state or the whole new one, streams too", async () => {
+  mkdirSync(folder.file("gang/docs"), { recursive: true });
+  const states = ["amber", "cobalt", "amber", "cobalt"];
+  const put = (state: string) => {
+    for (let at = 0; at < 60; at += 1)
+      writeFileSync(folder.file(`gang/docs/${at}.md`), `# Part ${at}\n\nThe vault is ${state}.\n`);
+  };
+  put("amber");
+  const persona = "description: Guards.\nmodel: openai/gpt\nsystem: You guard.\n";
+  writeFileSync(
+    folder.file("gang/guard.yaml"),
+    `${persona}knowledge: { files: [docs/*.md], sections: 50, tokens: 9000 }\n`,
+  );
+  const { knowledge, personas, rereadPersonas } = troupe.server.services;
+  await rereadPersonas();
+  await knowledge.update(personas.list());
+  const before = upstream.requests.length;
+  answer = () => sseResponse([chunk({ content: "x" }), ...endingOf()]);
+  for (const state of states) {
+    put(state);
+    const changing = knowledge.update(personas.list());
+    const calls = Array.from({ length: 12 }, () =>
+      troupe
+        .post("/v1/chat/completions", { model: "gang/guard", messages: [user("vault")], stream: true })
+        .then((response) => response.text()),
+    );
+    for (const text of await Promise.all(calls)) expect(text).toEndWith("data: [DONE]\n\n");
+    await changing;
+  }
+  const asked = upstream.requests.slice(before).map(({ json }) => (json as Sent).messages.at(-1)!.content);
+  expect(asked).toHaveLength(48);
+  for (const content of asked) {
+    expect(content.match(/<section /g)).toHaveLength(50);
+    expect(new Set(content.match(/amber|cobalt/g)).size).toBe(1);
+  }
+}, 60_000);
+
+test("a pinned version knows the files that its own globs name", async () => {
+  const persona = "description: Keeps.\nmodel: openai/gpt\nsystem: You keep.\n";
+  writeFileSync(folder.file("shop/keeper.yaml"), `${persona}knowledge: [docs/*.txt]\n`);
+  await troupe.server.services.rereadPersonas();
+  const body = { model: "shop/keeper", messages: [user("boiler")] };
+  const version = (await troupe.post("/v1/chat/completions", body)).headers.get("x-troupe-persona-version");
+  expect(sent().messages.at(-1)!.content).toContain("citric acid");
+  writeFileSync(folder.file("shop/keeper.yaml"), persona);
+  await troupe.server.services.rereadPersonas();
+  await ask(body);
+  expect(sent().messages.at(-1)!.content).toBe("boiler");
+  await ask({ ...body, model: `shop/keeper@${version}` });
+  expect(sent().messages.at(-1)!.content).toContain("citric acid");
+});
+
 describe("a lorebook", () => {
   const bard = async (...messages: object[]) => {
     await ask({ model: "tale/bard", messages });
