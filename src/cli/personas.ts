@@ -12,6 +12,7 @@ import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
+import { missingKnowledge } from "./personas/knowledge-files.ts";
 import { loadSuites } from "./personas/suites.ts";
 import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
@@ -114,6 +115,7 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
     const { personas, from } = loaded;
     const tests = await loadSuites(loaded);
     const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured), ...tests.errors];
+    const missing = missingKnowledge(personas, loaded.folder);
     const testCount = tests.suites.reduce((sum, { suite }) => sum + suite.tests.length, 0);
     if (json)
       printJson(context.io, {
@@ -121,10 +123,12 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
         tests: testCount,
         errors: errors.map(formatDiagnostic),
         unreachable: unreachable(personas, config),
+        missing_knowledge: missing,
       });
     else {
       printDiagnostics(context.io, errors);
       for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
+      for (const problem of missing) context.io.stderr.write(`warning: ${problem}\n`);
       if (errors.length === 0)
         context.io.stdout.write(
           `${counted(personas.length, "persona")}${testCount === 0 ? "" : ` and ${counted(testCount, "test")}`} in ${from}: no errors\n`,

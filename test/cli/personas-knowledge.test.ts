@@ -74,6 +74,16 @@ test("render shows each section with its place, and a lorebook's entries", async
   ]);
 });
 
+test("check warns of globs that name no file", async () => {
+  const { code, err } = await new Console(folder.path).run("personas check");
+  expect([code, err]).toEqual([
+    0,
+    expect.stringContaining("warning: shop/empty: knowledge: no file is named by none/*.md\n"),
+  ]);
+  const { out } = await new Console(folder.path).run("personas check --json");
+  expect(JSON.parse(out)["missing_knowledge"]).toEqual(["shop/empty: knowledge: no file is named by none/*.md"]);
+});
+
 test("says who knows nothing, and who is not there", async () => {
   expect(await run("shop/plain")).toMatchObject({
     code: 1,
