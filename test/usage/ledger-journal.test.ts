@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Logger } from "../../src/lib/log.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import type { LedgerLine, LedgerRepository } from "../../src/store/usage.ts";
+import type { VariantCall } from "../../src/store/variants.ts";
 import { LedgerJournal, writeLeftLines } from "../../src/usage/ledger-journal.ts";
 import { LedgerWriter } from "../../src/usage/ledger-writer.ts";
 import { begunLine } from "../helpers/budgeted-call.ts";
@@ -48,6 +49,15 @@ async function leftLines(): Promise<LedgerLine[]> {
   return left;
 }
 
+/** What two calls of one variant are counted by. */
+const variantCalls = (["answered", "failed"] as const).map((outcome): VariantCall => {
+  const rule = {
+    ...{ variant: "next", calls: 100, errors: 14 },
+    ...{ refusals: null, slow: null, slowMs: null, cost: null },
+  };
+  return { ...{ persona: "gute/fée", version: "3f2a91c07b1e", variant: "next", outcome }, rules: [rule] };
+});
+
 const lines: readonly LedgerLine[] = [
   ledgerLine("req_1", { tier: "free" }),
   ledgerLine("req_1", { attempt: 2, tier: "pro" }),
@@ -57,6 +67,7 @@ const lines: readonly LedgerLine[] = [
   ledgerLine("req_5", { provider: null, upstreamModel: null, ended: "refused", status: 429, totalMs: 0 }),
   ledgerLine("req_6", { tokens: { ...ledgerLine("").tokens, input: 1_000_000_000 }, cost: 9_007_199_254_740_991 }),
   ledgerLine("req_7", { tier: "free" }),
+  ...variantCalls.map((variantCall, at) => ledgerLine(`req_7_${at}`, { variant: "next", variantCall })),
   begunLine("req_8", { tier: "free", persona: "acme/support" }),
   begunLine("req_9", { cost: 0, counted: "none" }),
 ];
