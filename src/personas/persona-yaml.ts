@@ -27,6 +27,7 @@ const spaced = new Set([
   "response_format",
   "lorebook",
   "defaults",
+  "prompt_ids",
   "card",
 ]);
 const longLine = 100;

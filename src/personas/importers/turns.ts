@@ -41,7 +41,7 @@ export function fromTurns(given: readonly TemplateTurn[], omissions: Omissions):
     texts.push(joinTemplate(question.pieces));
     used.push(...variablesOf(question.pieces));
     const why = system.length === 0 ? "is the system text here" : "stands at the end of system";
-    omissions.add(question.place, `${why}: callers send a message of their own`);
+    omissions.add(question.place, `${why}: callers may send a message of their own`);
   } else if (question !== undefined) {
     const [name] = variablesOf(question.pieces);
     omissions.add(question.place, `{{${name}}} is the message that callers send, and no variable`);

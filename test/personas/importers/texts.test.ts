@@ -207,7 +207,7 @@ Soup.
     const { draft, omitted } = one(file, "hello.prompt");
     expect(draft).toEqual({ system: "Hello, {{name}}!", variables });
     expect(omitted).toEqual([
-      expect.stringMatching(/^line \d+: is the system text here: callers send a message of their own$/),
+      expect.stringMatching(/^line \d+: is the system text here: callers may send a message of their own$/),
     ]);
   });
 
@@ -532,7 +532,7 @@ describe("OpenAI's prompt objects", () => {
           prompt_ids: { pmpt_123abc: { default: "current", "3": "current" } },
         },
         omitted: [
-          { place: "messages[0]", message: "stands at the end of system: callers send a message of their own" },
+          { place: "messages[0]", message: "stands at the end of system: callers may send a message of their own" },
           { place: "reasoning.summary", message: "has no place in a persona" },
           { place: "tools[1]", message: "is a tool that OpenAI runs (web_search): options.server_tools can name it" },
         ],
