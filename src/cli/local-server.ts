@@ -12,9 +12,9 @@ import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
 import type { Io, Signal } from "../lib/io.ts";
 import type { LogFields, Logger } from "../lib/log.ts";
 import type { Persona } from "../personas/persona.ts";
-import type { Personas } from "../personas/registry.ts";
 import { storedListPath } from "../usage/prices/stored-list.ts";
 import type { ExitCode } from "./context.ts";
+import { copyKeptVersions } from "./kept-versions.ts";
 
 /** What it needs of a command's context. */
 type LocalContext = { readonly io: Pick<Io, "stderr" | "env" | "onSignal"> };
@@ -36,6 +36,8 @@ export type LocalServerOptions = {
   readonly keepsInterrupt?: boolean;
   /** Changes each persona before it is served, also after its file has changed. */
   readonly personas?: (persona: Persona) => Persona;
+  /** Earlier versions that are asked, `<id>@<version>`: they are taken from where the configuration's server keeps them. */
+  readonly versions?: readonly string[];
 };
 
 const surfaces = ["orchestrator", "gateway", "admin"] as const;
@@ -47,13 +49,13 @@ const signalCodes: Partial<Record<Signal, ExitCode>> = { SIGHUP: 129, SIGINT: 13
  * Runs `use` with a server of this process, and stops it afterwards. A signal ends both. Faults that the start finds, such as an
  * invalid persona, are written to stderr; nothing is logged from then on.
  * @returns the exit code of `use`, or the signal's
- * @throws StorageError where there is no room for temporary files
+ * @throws StorageError where there is no room for temporary files, or what is kept of earlier versions can't be read
  */
 export async function withLocalServer(
   { io }: LocalContext,
   config: Config,
   use: (server: LocalServer) => Promise<ExitCode>,
-  { keepsInterrupt = false, personas }: LocalServerOptions = {},
+  { keepsInterrupt = false, personas, versions = [] }: LocalServerOptions = {},
 ): Promise<ExitCode> {
   // The server is not loaded for the other commands.
   const { RunningServer } = await import("../server/server.ts");
@@ -65,13 +67,14 @@ export async function withLocalServer(
   const log = new StartLog(io);
   const behindForwardProxy = isBehindForwardProxy(io.env);
   const socket = behindForwardProxy ? join(data, "socket") : undefined;
+  const own = localConfig(config, data, socket);
+  await copyKeptVersions(config, own, versions);
   const options = { build: buildInfo, clock: systemClock, log, behindForwardProxy };
   const server = opened.adopt(
-    await RunningServer.start(localConfig(config, data, socket), options),
+    await RunningServer.start(own, { ...options, ...(personas && { changePersona: personas }) }),
     async (one) => void (await one.stop(0)),
   );
   await server.services.loading;
-  if (personas !== undefined) changePersonas(server.services.personas, personas);
   log.isOver = true;
   const { secret } = await server.services.keys.create({
     name: "local",
@@ -85,12 +88,6 @@ export async function withLocalServer(
   }
   const fetchOptions = socket === undefined ? {} : { unix: socket };
   return await Promise.race([use({ url: server.urls[0]!, key: secret, fetchOptions }), stopped.promise]);
-}
-
-function changePersonas(registry: Personas, change: (persona: Persona) => Persona): void {
-  const replace = registry.replace.bind(registry);
-  registry.replace = (all) => replace(all.map(change));
-  registry.replace(registry.list());
 }
 
 /** The same providers, personas and prices; nothing that reaches other machines' state or holds up a call. */

@@ -26,7 +26,11 @@ export class Personas implements PersonaView {
   /** Those of them that were called since `inUse`. */
   readonly #called = new Set<Persona>();
 
-  constructor(all: readonly Persona[] = []) {
+  readonly #change: (persona: Persona) => Persona;
+
+  /** @param change of each persona before it is in service; not of earlier versions */
+  constructor(all: readonly Persona[] = [], change = (persona: Persona) => persona) {
+    this.#change = change;
     this.#views = this.#viewsOf(all, noReferences);
   }
 
@@ -45,7 +49,7 @@ export class Personas implements PersonaView {
 
   /** @param references absent: there is no folder that could have any */
   replace(all: readonly Persona[], references?: References): void {
-    this.#views = this.#viewsOf(all, references ?? noReferences);
+    this.#views = this.#viewsOf(all.map(this.#change), references ?? noReferences);
     this.#references = references;
     this.#version = undefined;
   }

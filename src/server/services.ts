@@ -27,6 +27,7 @@ import { Metrics } from "../observability/metrics.ts";
 import { NodeComparison } from "../observability/node-versions.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
+import type { Persona } from "../personas/persona.ts";
 import { Personas } from "../personas/registry.ts";
 import { personaFileWith } from "../personas/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
@@ -63,6 +64,8 @@ export type ServiceOptions = {
   readonly behindForwardProxy?: boolean;
   /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;
+  /** Changes each persona before it is in service. */
+  readonly changePersona?: (persona: Persona) => Persona;
   /** Lets images be fetched from private addresses: for tests. */
   readonly allowPrivateMedia?: boolean;
 };
@@ -116,7 +119,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   keys.beside = async () => void (await Promise.all([budgets.load(), variantStops.load()]));
   await keys.load();
   const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
-  const personas = new Personas();
+  const personas = new Personas([], options.changePersona);
   const index = own(openKnowledgeIndex(config.data));
   const knowledge = new PersonaKnowledge({ index, folder: config.personas.folder, clock, log, metrics });
   const personaVersions = own(new PersonaVersions({ versions: store.personaVersions, personas, clock, log }));

@@ -157,7 +157,11 @@ class TestCommand {
 
   /** @param model that answers for every persona */
   #withServer(model: string | undefined, use: (server: Endpoint) => Promise<ExitCode>): Promise<ExitCode> {
-    return withLocalServer(this.#context, this.#config, use, { personas: (persona) => this.#asked(persona, model) });
+    const { against } = this.#options;
+    const version = against === undefined ? undefined : this.#versionIn(against);
+    const versions = version === undefined ? [] : this.#suites.map(({ persona }) => `${persona.id}@${version}`);
+    const personas = (persona: Persona) => this.#asked(persona, model);
+    return withLocalServer(this.#context, this.#config, use, { personas, versions });
   }
 
   /** The persona as tests ask it: callers are shared out among variants, tests are not. @throws UsageError */

@@ -419,6 +419,32 @@ tests:
     expect(place.upstream.requests.map(({ json }) => (json as Body).model)).toEqual(["gpt-5.5", "gpt-5.5", "gpt-5.5"]);
   });
 
+  test("version shows what changed, and a label's", async () => {
+    using place = new Workplace({ [testFile]: words });
+    const later = async (text: string) => {
+      place.write("personas/acme/support.yaml", text);
+      const config = { personas: place.folder.file("personas"), data: place.folder.file("data") };
+      await using troupe = await Troupe.start({ ...config, providers: { openai: { baseUrl: place.upstream.url } } });
+      const { services } = troupe.server;
+      await services.loading;
+      const { version } = services.personas.find("acme/support")!;
+      await services.personaVersions.record();
+      return version;
+    };
+    const first = await later(persona);
+    await later(persona.replace("gpt-5.4", "gpt-5.5"));
+    const line = `personas test --data ${place.folder.file("data")} --against`;
+    for (const other of [`acme/support@${first}`, `@${first}`, "@stable"]) {
+      if (other === "@stable") place.write("personas/labels.yaml", `acme/support: {stable: "${first}"}\n`);
+      const { code, out, err } = await place.shell.run(`${line} ${other}`);
+      expect({ code, err: err.includes("error") }).toEqual({ code: 1, err: false });
+      expect(out).toContain(`fail → pass  acme/support: older: contains: does not contain "gpt-5.4"`);
+      expect(out).toContain("pass → fail  acme/support: newer");
+    }
+    const lost = await place.shell.run(`${line} @000000000000`);
+    expect(lost.out).toContain("pass → error  acme/support: newer: 404: ");
+  });
+
   test("variant is asked alone, and none where none is named", async () => {
     using place = new Workplace({ [testFile]: words });
     const variants = "variants: [{weight: 0}, {name: candidate, weight: 100, model: openai/gpt-5.5}]\n";
