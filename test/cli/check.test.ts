@@ -120,7 +120,8 @@ no errors
 test("check and doctor name MCP servers that personas lack; config print shows none of their secrets", async () => {
   using folder = new TempFolder();
   mkdirSync(folder.file("personas/team"), { recursive: true });
-  const persona = "description: x\nmodel: builtin/echo\nsystem: x\nmcp: [{ server: desk }, { server: dsek }]\n";
+  const persona =
+    "description: x\nmodel: builtin/echo\nsystem: x\nmcp:\n  - { server: desk, allow: [add, serach], arguments: { a: 1 } }\n  - { server: desk, allow: [search], arguments: { a: 1 } }\n  - { server: dsek }\n";
   writeFileSync(folder.file("personas/team/a.yaml"), persona);
   const server = `{command: ${process.execPath}, args: [${join(import.meta.dir, "../helpers/mcp-server.ts")}, secret-1]`;
   const remote = "{url: 'https://mcp.example/secret-2', headers: {authorization: 'Bearer ${TOKEN}'}}";
@@ -131,7 +132,7 @@ test("check and doctor name MCP servers that personas lack; config print shows n
   const shell = new Console(folder.path, { TOKEN: "secret-3" });
   const { code, err } = await shell.run("check");
   expect(code).toBe(1);
-  expect(err).toContain("a.yaml:4:35: mcp[1].server: 'dsek' is not among the configuration's mcp_servers");
+  expect(err).toContain("a.yaml:7:15: mcp[2].server: 'dsek' is not among the configuration's mcp_servers");
   expect(err).not.toContain("'desk' is not");
   const { out } = await shell.run("config print");
   expect(out).not.toContain("secret");
@@ -139,6 +140,9 @@ test("check and doctor name MCP servers that personas lack; config print shows n
   expect((await shell.run("--port 0 doctor")).out).toContain("mcp server desk: ");
   const called = await shell.run("--port 0 doctor --call");
   expect(called.out).toMatch(/ok {4}mcp server desk: .*, revision 2025-11-25, 9 tools/);
+  expect(called.out).toContain("persona team/a: allows 'serach' of desk, which has no such tool");
+  expect(called.out).toContain("persona team/a: has fixed arguments that search of desk does not take: it is left out");
+  expect(called.out).not.toContain("that add of desk");
   expect(called.out).toMatch(/ERROR mcp server far: 'far' could not be reached/);
 }, 60_000);
 

@@ -42,7 +42,7 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
     ...money(config),
     ...(await personas(context, loaded)),
     ...(await examineUpstreams(config, call)),
-    ...(await examineMcpServers(config, call)),
+    ...(await examineMcpServers(context, config, call)),
   ];
 }
 

@@ -2,24 +2,50 @@
 import { buildInfo } from "../../build-info.ts";
 import type { Config } from "../../config/config.ts";
 import type { McpServerConfig } from "../../config/mcp.ts";
-import { usableTools } from "../../mcp/tool.ts";
+import { globMatches } from "../../lib/glob.ts";
+import { isGranted } from "../../mcp/grants.ts";
+import { type McpTool, usableTools } from "../../mcp/tool.ts";
+import type { Persona } from "../../personas/persona.ts";
+import type { Context } from "../context.ts";
+import { loadPersonas } from "../personas.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
-/** @param call whether each is started or reached */
-export function examineMcpServers({ mcpServers }: Config, call: boolean): Promise<Check[]> {
-  return Promise.all(
-    Object.entries(mcpServers).map(([name, config]) => {
-      const place = config.command ?? new URL(config.url!).origin;
-      if (call) return tryServer(name, config, place);
-      return Promise.resolve(ok(`mcp server ${name}`, `${place}, not ${startedOr(config, "called")} (--call does)`));
-    }),
+/** @param call whether each is started or reached, and personas' grants are compared with its tools */
+export async function examineMcpServers(context: Context, config: Config, call: boolean): Promise<Check[]> {
+  const servers = Object.entries(config.mcpServers);
+  if (servers.length === 0) return [];
+  if (!call)
+    return servers.map(([name, server]) =>
+      ok(`mcp server ${name}`, `${placeOf(server)}, not ${startedOr(server, "called")} (--call does)`),
+    );
+  const { personas } = await loadPersonas(context, config.personas);
+  return (await Promise.all(servers.map(([name, server]) => tryServer(name, server, personas)))).flat();
+}
+
+const placeOf = ({ command, url }: McpServerConfig) => command ?? new URL(url!).origin;
+
+/** What personas allow of a server and it does not have: most likely misspelt. */
+function lostGrants(name: string, tools: readonly McpTool[], personas: readonly Persona[]): Check[] {
+  return personas.flatMap(({ id, mcp = [] }) =>
+    mcp
+      .filter(({ server }) => server === name)
+      .flatMap((grant) => {
+        const lost = (grant.allow ?? []).filter((glob) => !tools.some((tool) => globMatches(glob, tool.name)));
+        const allowed = tools.filter((tool) => isGranted({ ...grant, arguments: undefined }, tool));
+        const unfit = allowed.filter((tool) => !isGranted(grant, tool)).map((tool) => tool.name);
+        return [
+          ...lost.map((glob) => `allows '${glob}' of ${name}, which has no such tool`),
+          ...unfit.map((tool) => `has fixed arguments that ${tool} of ${name} does not take: it is left out`),
+        ].map((found) => warning(`persona ${id}`, found, "Correct its mcp: see docs/mcp.md."));
+      }),
   );
 }
 
 const startedOr = ({ command }: McpServerConfig, other: string) => (command === undefined ? other : "started");
 
-async function tryServer(name: string, config: McpServerConfig, place: string): Promise<Check> {
+async function tryServer(name: string, config: McpServerConfig, personas: readonly Persona[]): Promise<Check[]> {
   const what = `mcp server ${name}`;
+  const place = placeOf(config);
   const { openSession } = await import("../../mcp/session.ts");
   try {
     const session = await openSession({
@@ -35,17 +61,14 @@ async function tryServer(name: string, config: McpServerConfig, place: string): 
     try {
       const { tools, dropped } = usableTools(await session.tools());
       const found = `${place}, revision ${session.revision}, ${tools.length} tools`;
-      if (dropped === 0) return ok(what, found);
-      return warning(
-        what,
-        `${found}, ${dropped} left out`,
-        "They are too large, too deep or too many: see docs/mcp.md.",
-      );
+      const advice = "They are too large, too deep or too many: see docs/mcp.md.";
+      const check = dropped === 0 ? ok(what, found) : warning(what, `${found}, ${dropped} left out`, advice);
+      return [check, ...lostGrants(name, tools, personas)];
     } finally {
       await session.close();
     }
   } catch (error) {
     const advice = "Run it by hand, or look at its address and headers. See docs/mcp.md.";
-    return failure(what, (error as Error).message, advice);
+    return [failure(what, (error as Error).message, advice)];
   }
 }
