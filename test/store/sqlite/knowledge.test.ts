@@ -1,4 +1,5 @@
 /** The index of knowledge: its files, its words, its changes and its repair. */
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -201,6 +202,32 @@ describe("the file", () => {
     },
     60_000,
   );
+
+  test("may be written by another process, while questions are answered", async () => {
+    write("a/one.md", "# One\n\nkept\n");
+    const all = collection("a", "*.md");
+    const index = openKnowledgeIndex(folder.path);
+    try {
+      await index.sync([all]);
+      const other = new Database(path());
+      other.run("begin immediate");
+      write("a/two.md", "# Two\n\nlater\n");
+      let isOver = false;
+      const change = index.sync([all]).finally(() => {
+        isOver = true;
+      });
+      for (let asked = 0; asked < 50; asked += 1) {
+        expect(await index.search(all.id, "kept", 1)).toHaveLength(1);
+        expect(isOver).toBe(false);
+      }
+      other.run("rollback");
+      other.close();
+      expect(await change).toMatchObject({ files: 2, indexed: 1 });
+      expect(await index.search(all.id, "later", 1)).toHaveLength(1);
+    } finally {
+      await index.close();
+    }
+  });
 
   test("may be deleted while it is used", async () => {
     write("a/one.md", "# One\n\nkept\n");

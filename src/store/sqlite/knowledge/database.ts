@@ -26,6 +26,11 @@ const sliceMs = 8;
 /** Of the best section's score: what is below it shares a word by chance. */
 const minShare = 0.3;
 const busyMs = 10_000;
+/** Waits for another process that writes: between two tries, and altogether. */
+const retryMs = 20;
+const maxWaitMs = 120_000;
+/** A write-ahead log goes back to this size. */
+const logBytes = 1_048_576;
 
 const tables = `
 create table if not exists files (
@@ -173,7 +178,7 @@ export class KnowledgeDatabase {
   /** Reads the files once more, one by one: the memory of one is enough. */
   async #write(wanted: readonly Wanted[], changed: readonly string[], reading: Reading, slice: Slice): Promise<void> {
     const database = this.#writer;
-    database.run("begin immediate");
+    await beginAlone(database);
     try {
       for (const path of changed) {
         const file = reading.read(path);
@@ -232,6 +237,7 @@ export class KnowledgeDatabase {
     try {
       writer.run(`pragma busy_timeout = ${busyMs}`);
       writer.run("pragma journal_mode = wal");
+      writer.run(`pragma journal_size_limit = ${logBytes}`);
       // A power cut may lose the last change, which the files still have.
       writer.run("pragma synchronous = normal");
       if (writer.query<{ user_version: number }, []>("pragma user_version").get()!.user_version !== schemaVersion) {
@@ -240,6 +246,8 @@ export class KnowledgeDatabase {
       writer.query("select count(*) from words where words match 'x'").get();
       this.#reader = new Database(path, { readonly: true });
       this.#reader.run(`pragma busy_timeout = ${busyMs}`);
+      // Another process may write for seconds, in which this thread has questions to answer.
+      writer.run("pragma busy_timeout = 0");
     } catch (error) {
       writer.close();
       throw error;
@@ -272,6 +280,21 @@ type ReadFile = {
   readonly bytes: number;
   readonly text: string;
 };
+
+/** @throws SQLITE_BUSY where another process writes for too long */
+async function beginAlone(database: Database): Promise<void> {
+  const since = performance.now();
+  for (;;) {
+    try {
+      database.run("begin immediate");
+      return;
+    } catch (error) {
+      const isBusy = String((error as { code?: string }).code).startsWith("SQLITE_BUSY");
+      if (!isBusy || performance.now() - since > maxWaitMs) throw error;
+      await Bun.sleep(retryMs);
+    }
+  }
+}
 
 /** A file that has two names in a collection counts once. */
 function uniqueFiles(files: readonly CollectionFile[]): { name: string; path: string }[] {
