@@ -6,8 +6,8 @@
 import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 
-/** Which log is full. */
-const fullBytes = 4_000_000;
+/** Size of a full log, which a thousand calls a second fill in half a minute: pages that many writes change are moved once. */
+const fullBytes = 8_000_000;
 /** Above it: after it was emptied, a log goes back to this size, and so shows how full it is. */
 const emptyBytes = 1_048_576;
 /** In pages of 4 KB: where this process moves the log itself after all, as writes came faster than the thread; and SQLite's own value. */

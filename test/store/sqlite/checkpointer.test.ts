@@ -63,10 +63,10 @@ function scripted() {
 
 test("the thread starts at the first full log, does one after the other, and may end when it is idle", () => {
   const { checkpointer, threads, fill } = scripted();
-  fill(3_999_999);
+  fill(7_999_999);
   checkpointer.wrote();
   expect(threads).toHaveLength(0);
-  fill(4_000_000);
+  fill(8_000_000);
   for (let time = 0; time < 3; time += 1) checkpointer.wrote();
   expect(threads[0]!.asked).toBe(1);
   threads[0]!.events.done();
@@ -80,7 +80,7 @@ test("the thread starts at the first full log, does one after the other, and may
 
 test("where the thread dies, SQLite moves the log within the writes again", async () => {
   const { checkpointer, threads, pragmas, fill } = scripted();
-  fill(4_000_000);
+  fill(8_000_000);
   checkpointer.wrote();
   expect(pragmas).not.toContain("pragma wal_autocheckpoint = 1000");
   threads[0]!.events.ended(true);
