@@ -182,7 +182,7 @@ class Chat {
   #view(): AnswerView {
     const { stdout, env } = this.#io;
     const isRich = stdout.isTerminal && !env["NO_COLOR"] && env["TERM"] !== "dumb";
-    return isRich ? new MarkdownView(this.#screen()) : new PlainView((text) => this.#write(text));
+    return isRich ? new MarkdownView(this.#screen()) : new PlainView((text) => this.#write(text), stdout.isTerminal);
   }
 
   #screen(): Screen {

@@ -33,29 +33,47 @@ class Cleaner {
   }
 }
 
-/** Text as it comes, without a sign of its own: for pipes, files and plain terminals. */
+/** Text as it comes: for pipes and files the answer alone, for plain terminals with what stands beside it. */
 export class PlainView implements AnswerView {
   readonly #write: (text: string) => void;
+  readonly #isForPerson: boolean;
   readonly #cleaner = new Cleaner();
   #isOpen = false;
+  #isThinking = false;
 
-  constructor(write: (text: string) => void) {
+  constructor(write: (text: string) => void, isForPerson = false) {
     this.#write = write;
+    this.#isForPerson = isForPerson;
   }
 
-  thinking(): void {}
-  note(): void {}
+  thinking(text: string): void {
+    if (!this.#isForPerson) return;
+    this.#isThinking = true;
+    this.#add(text);
+  }
 
   text(text: string): void {
-    const clean = this.#cleaner.clean(text);
-    if (clean === "") return;
-    this.#write(clean);
-    this.#isOpen = !clean.endsWith("\n");
+    if (this.#isThinking) this.end();
+    this.#isThinking = false;
+    this.#add(text);
+  }
+
+  note(text: string): void {
+    if (!this.#isForPerson) return;
+    this.end();
+    this.#write(`${printable(text)}\n`);
   }
 
   end(): void {
     if (this.#isOpen) this.#write("\n");
     this.#isOpen = false;
+  }
+
+  #add(text: string): void {
+    const clean = this.#cleaner.clean(text);
+    if (clean === "") return;
+    this.#write(clean);
+    this.#isOpen = !clean.endsWith("\n");
   }
 }
 

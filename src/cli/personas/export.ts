@@ -1,6 +1,7 @@
 /** `troupe personas export`: a persona in the form of another program. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { printable } from "../../lib/printable.ts";
 import { suggest } from "../../lib/suggest.ts";
 import { exporters } from "../../personas/exporters/all.ts";
 import type { Omission } from "../../personas/importers/draft.ts";
@@ -9,7 +10,6 @@ import type { PersonaContent } from "../../personas/schema.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
 import { placeFiles } from "./place-files.ts";
-import { printable } from "./printable.ts";
 
 type Options = { readonly format: string; readonly out?: string; readonly force?: boolean };
 

@@ -1,6 +1,7 @@
 /** `troupe personas import`: a file of another program becomes a persona. */
 import { statSync } from "node:fs";
 import { basename, extname, join, relative, resolve } from "node:path";
+import { printable } from "../../lib/printable.ts";
 import { importFile } from "../../personas/importers/all.ts";
 import type { Imported, Omission } from "../../personas/importers/draft.ts";
 import { ImportError, SourceFile } from "../../personas/importers/source.ts";
@@ -9,7 +10,6 @@ import { printJson } from "../print-json.ts";
 import { checkName, fileName, filesOf, usualModels } from "./draft-files.ts";
 import { omissionsText } from "./export.ts";
 import { type NewFile, placeFiles, schemaFiles } from "./place-files.ts";
-import { printable } from "./printable.ts";
 
 type Options = {
   readonly format?: string;

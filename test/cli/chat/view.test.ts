@@ -213,6 +213,21 @@ describe("control characters of an answer", () => {
   });
 });
 
+test("plain terminals show thinking and tool calls without signs, pipes the answer alone", () => {
+  const written = (isForPerson: boolean) => {
+    let text = "";
+    const view = new PlainView((more) => {
+      text += more;
+    }, isForPerson);
+    view.thinking("Hm.");
+    view.text("**Yes**");
+    view.note("→ look({})");
+    view.end();
+    return text;
+  };
+  expect([written(true), written(false)]).toEqual(["Hm.\n**Yes**\n→ look({})\n", "**Yes**\n"]);
+});
+
 test("a block is closed by what follows its blank line", () => {
   const lengths = ["a\n\nb", "a\n\n", "- a\n\n  b", "```\na\n\nb", "```\na\n```\n\nb", "a\n\nb\n\nc"].map(blockLength);
   expect(lengths).toEqual([3, undefined, undefined, undefined, 11, 3]);
