@@ -61,6 +61,7 @@ const exposed = [
   "idempotent-replayed",
   "x-troupe-error-source",
   "x-troupe-persona-version",
+  "x-troupe-persona-variant",
 ].join(", ");
 
 /** The requested headers are echoed up to this length, which browsers do not exceed. */

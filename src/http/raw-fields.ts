@@ -84,7 +84,7 @@ const providersOwn = [
   ...["set-cookie", "set-cookie2", "www-authenticate", "authentication-info", "proxy-authentication-info"],
   ...["authorization", "x-api-key", "x-goog-api-key", "api-key", "alt-svc", "strict-transport-security"],
   ...["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id", "date", "server"],
-  ...["x-troupe-budget", "x-troupe-budget-remaining", "x-troupe-persona-version"],
+  ...["x-troupe-budget", "x-troupe-budget-remaining", "x-troupe-persona-version", "x-troupe-persona-variant"],
 ];
 const notReturned: ReadonlySet<string> = new Set([...hopByHop, ...providersOwn]);
 

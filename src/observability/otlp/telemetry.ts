@@ -193,6 +193,7 @@ function spansOf(request: FinishedRequest, { traceId, parentSpanId }: TraceConte
       "troupe.format": logFields["format"],
       "troupe.persona": surface === "orchestrator" ? logFields["model"] : undefined,
       "troupe.persona_version": logFields["persona_version"],
+      "troupe.persona_variant": logFields["variant"],
       "troupe.stream_end": logFields["stream_end"],
       "error.type": fault ? String(logFields["upstream_status"] ?? status) : undefined,
     }),
