@@ -1,6 +1,7 @@
 /** The admin API's routes of personas: what is served, and what a call of one would send. */
 import { type Static, Type } from "@sinclair/typebox";
 import { findAdditions } from "../http/knowledge.ts";
+import { preparePersona } from "../http/models.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
@@ -43,7 +44,7 @@ const Details = Type.Object({
 });
 
 const Render = Closed({
-  persona: Type.String({ description: "Its id." }),
+  persona: Type.String({ description: "Its id, alone or with a version or label." }),
   request: Open(
     { messages: Type.Array(Type.Object({})) },
     { description: "A chat completion without model: messages, variables, stream and whatever a caller may send." },
@@ -154,6 +155,7 @@ async function renderJson(
   signal: AbortSignal,
 ) {
   const { live, clock, media, personas } = services;
+  await preparePersona(services, id);
   const found = personas.find(id);
   if (found === undefined) throw ApiError.invalidValue("persona", "persona: there is no such persona.");
   const { persona, variant } = variantOf(found, asked);

@@ -65,6 +65,11 @@ test("renders a call with the place of each part, and sends nothing", async () =
     request: { messages: request.messages },
     model: "builtin/echo",
   });
+  const { json: pinned } = await ask("/personas/render", {
+    persona: `troupe/translator@${troupe.server.services.personas.find("troupe/translator")!.version}`,
+    request,
+  });
+  expect(pinned["models"]).toEqual(json["models"]);
   expect(other["models"]).toMatchObject([{ model: "builtin/echo", use: "first", request: null, parts: [] }]);
 });
 
