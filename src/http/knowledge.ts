@@ -19,6 +19,8 @@ import { type Collection, collectionOf, type KnowledgeIndex, type KnowledgeRepor
 /** Waits of a call: for files that were never indexed, and for an answer. Then it goes without. */
 const firstIndexMs = 5_000;
 const searchMs = 2_000;
+/** After a change that failed calls do not ask for another one for so long. */
+const retryMs = 10_000;
 /** Collections that are kept up to date though no persona in service has them. */
 const maxOthers = 100;
 
@@ -66,6 +68,7 @@ export class PersonaKnowledge {
   #running: Promise<unknown> = Promise.resolve();
   #queued: Promise<void> | undefined;
   #problems: readonly string[] = [];
+  #retryAt = Number.NEGATIVE_INFINITY;
   /** Collections of calls that no persona in service has, as a pinned version's. */
   readonly #others = new Map<string, Collection>();
   report: Pick<KnowledgeReport, "files" | "sections"> = { files: 0, sections: 0 };
@@ -118,6 +121,7 @@ export class PersonaKnowledge {
   }
 
   async #add(collection: Collection): Promise<void> {
+    if (this.#options.clock.monotonic() < this.#retryAt) throw new Error("the index could not be made a moment ago");
     if (!this.#served.some(({ id }) => id === collection.id)) this.#others.set(collection.id, collection);
     for (const id of [...this.#others.keys()].slice(0, -maxOthers)) this.#others.delete(id);
     // The one under way may not know of it.
@@ -137,7 +141,7 @@ export class PersonaKnowledge {
   }
 
   async #change(): Promise<void> {
-    const { index, log } = this.#options;
+    const { index, log, clock } = this.#options;
     const wanted = [...new Map([...this.#others, ...this.#served.map((one) => [one.id, one] as const)]).values()];
     try {
       const { problems, ...report } = await index.sync(wanted);
@@ -149,6 +153,7 @@ export class PersonaKnowledge {
       this.#problems = problems;
       if (report.indexed + report.removed > 0) log.info("knowledge", report);
     } catch (error) {
+      this.#retryAt = clock.monotonic() + retryMs;
       if (this.#warnings.takes()) log.warn("the index of personas' files can't be brought up to date", { error });
     }
   }

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
+import { observe } from "../helpers/observed-troupe.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -218,6 +219,35 @@ test("a pinned version knows the files that its own globs name", async () => {
   await ask({ ...body, model: `shop/keeper@${version}` });
   expect(sent().messages.at(-1)!.content).toContain("citric acid");
 });
+
+test("the log counts what was added, and metrics what was looked up; without a place for the index calls go on", async () => {
+  using own = new TempFolder();
+  mkdirSync(own.file("shop/docs"), { recursive: true });
+  writeFileSync(own.file("shop/clerk.yaml"), files["shop/clerk.yaml"]);
+  writeFileSync(own.file("shop/docs/returns.md"), returns);
+  const options = { personas: own.path, providers: { openai: { baseUrl: upstream.url } } };
+  const question = (content: string) => ({ model: "shop/clerk", messages: [user(content)] });
+  const calls = async (one: Troupe) => {
+    for (const said of ["refunds and kettles", "Who are you?", "zebra"])
+      expect((await one.post("/v1/chat/completions", question(said))).status).toBe(200);
+  };
+  const seen = await observe(options, calls);
+  const requests = seen.lines.map((line) => JSON.parse(line)).filter(({ message }) => message === "request");
+  const counted = requests.map(({ knowledge_sections, knowledge_tokens }) => [knowledge_sections, knowledge_tokens]);
+  expect(counted.slice(0, 3)).toEqual([
+    [2, 90],
+    [undefined, undefined],
+    [undefined, undefined],
+  ]);
+  expect(seen.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="found"\} 1$/m);
+  expect(seen.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="nothing"\} 2$/m);
+  expect(seen.metrics).toMatch(/^troupe_knowledge_sections 3$/m);
+  using data = new TempFolder();
+  mkdirSync(data.file("knowledge-1.db"));
+  const without = await observe({ ...options, data: data.path }, calls);
+  expect(without.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="failed"\} 3$/m);
+  expect(without.lines.filter((line) => line.includes("personas' files")).length).toBeGreaterThan(0);
+}, 60_000);
 
 describe("a lorebook", () => {
   const bard = async (...messages: object[]) => {
