@@ -197,6 +197,8 @@ const overrides = {
   response_format: own.response_format,
   store: own.store,
   metadata: own.metadata,
+  mcp: own.mcp,
+  mcp_limits: own.mcp_limits,
 };
 /** Fields of a variant's content. */
 export const variantFields: readonly string[] = [...Object.keys(overrides), "options"];

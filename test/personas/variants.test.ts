@@ -130,6 +130,16 @@ describe("a file", () => {
     ]);
   });
 
+  test("may have its own MCP tools, or none", () => {
+    const { variants } = parsed(
+      "  - weight: 1\n    mcp: [{ server: github, allow: [search_issues] }]\n  - weight: 1\n",
+    );
+    expect(variants!.map((one) => one.persona.mcp?.map(({ server }) => server))).toEqual([["github"], undefined]);
+    expect(errorsOf("  - weight: 1\n    mcp_limits: { calls: 2 }\n  - weight: 1\n")).toEqual([
+      "variants[0].mcp_limits: belongs beside mcp",
+    ]);
+  });
+
   test("has one version, whichever variant answers", () => {
     const persona = parsed("  - weight: 1\n  - weight: 1\n    system: Hi.\n");
     expect(persona.variants!.map((one) => one.persona.version)).toEqual([persona.version, persona.version]);
