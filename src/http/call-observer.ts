@@ -225,8 +225,18 @@ function streamStatusOf(fault: UpstreamFault | ApiError): number {
   return fault.code === "upstream_invalid_response" ? 200 : 0;
 }
 
-/** The next attempt of a request that asks no upstream. @param asked the model as the caller named it, and on the orchestrator so its persona while that is not known */
-export function nextAttempt(context: RequestContext, caller: Caller, asked: string): Attempt {
+/**
+ * The next attempt of a request.
+ * @param asked the model as the caller named it, and on the orchestrator so its persona while that is not known
+ * @param target absent where it asks no upstream
+ */
+export function nextAttempt(
+  context: RequestContext,
+  caller: Caller,
+  asked: string,
+  target?: AttemptTarget,
+  bounds?: AttemptBounds,
+): Attempt {
   context.attempts += 1;
   const model = truncate(asked);
   return {
@@ -242,8 +252,8 @@ export function nextAttempt(context: RequestContext, caller: Caller, asked: stri
     persona: context.persona?.id ?? (context.area === "orchestrator" ? model : undefined),
     personaVersion: context.persona?.version,
     variant: context.variant,
-    target: undefined,
-    bounds: undefined,
+    target,
+    bounds,
   };
 }
 
@@ -255,7 +265,7 @@ export function attemptAt(
   { account, provider, call, models }: Target,
   bounds: AttemptBounds | undefined,
 ): Attempt & { readonly target: AttemptTarget } {
-  const target = {
+  const at: AttemptTarget = {
     provider: account.name,
     dialect: provider.name,
     baseUrl: account.baseUrl,
@@ -263,5 +273,5 @@ export function attemptAt(
     isLocal: provider.kind === "local",
     isListed: context.area === "orchestrator" || models.has(call.model),
   };
-  return { ...nextAttempt(context, caller, asked), target, bounds };
+  return nextAttempt(context, caller, asked, at, bounds) as Attempt & { readonly target: AttemptTarget };
 }

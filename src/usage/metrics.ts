@@ -101,6 +101,8 @@ export class LineCounter {
   readonly #versions = new BoundedLabels(maxVersions);
   /** By provider and model. */
   readonly #series = new Map<string, Map<string, ModelSeries>>();
+  /** The attempts that were counted last, which are most often counted again. */
+  #last: { readonly surface: string; readonly ended: string; readonly attempts: Value } | undefined;
 
   constructor(registry: Registry, models: BoundedLabels) {
     this.metrics = registry.declare(usageMetrics);
@@ -110,7 +112,12 @@ export class LineCounter {
   count(line: LedgerLine, { target, variant }: Attempt): void {
     const { surface, ended, provider, upstreamModel, cost, tokens, persona, personaVersion } = line;
     const { attempts, costs, unknownCosts, variants, versions } = this.metrics;
-    attempts.series(surface, ended).add();
+    let last = this.#last;
+    if (last === undefined || last.ended !== ended || last.surface !== surface) {
+      last = { surface, ended, attempts: attempts.series(surface, ended) };
+      this.#last = last;
+    }
+    last.attempts.add();
     if (persona !== null && personaVersion !== null) {
       const isKnown = this.#versions.of(`${persona}@${personaVersion}`, false) !== "other";
       versions.series(persona, isKnown ? personaVersion : "other", ended).add();
