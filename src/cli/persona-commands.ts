@@ -1,0 +1,198 @@
+/** The commands of `troupe personas`: their arguments, flags and help. */
+import { Option } from "commander";
+import { exportFormats, importFormats } from "../personas/formats.ts";
+import { filled, parseList, parsePositive, parseShare } from "./arguments.ts";
+import { examples } from "./command.ts";
+import { argument, type Declare, json, option, setFields, stored, variables } from "./declare.ts";
+import { reading } from "./help.ts";
+
+/** Declares all of them. */
+export function addPersonasCommands(personas: Declare): void {
+  addPersonaCommands(personas);
+  addPersonaVersionCommands(personas);
+  addPersonaTestCommand(personas);
+  addVariantCommands(personas);
+}
+
+const namespace = option("--namespace <namespace>", "The folder within the folder of personas", filled).default(
+  "imported",
+);
+const out = option("--out <folder>", "The folder of personas (default: the configured one)", filled);
+const force = option("--force", "Replace files that exist");
+
+function addPersonaCommands(personas: Declare): void {
+  personas("list", "List them, with the model each would use", "listPersonas", json);
+  personas(
+    "show",
+    "Print a persona's file",
+    "showPersona",
+    argument("<id>", "<namespace>/<name>"),
+    option("--json", "Answer in JSON, with the model it would use"),
+    examples("troupe personas show troupe/guide > personas/mine/guide.yaml"),
+  );
+  personas(
+    "render",
+    "Show what a call would send to each of a persona's models, and where each part came from; nothing is sent",
+    "renderPersona",
+    argument("<id>", "<namespace>/<name>"),
+    option("--input <text>", "What the user says; '-' reads the standard input, '@file' a file (default: Hello!)"),
+    option("--messages <file>", "JSON: a list of messages, or a whole request, before the input", filled),
+    variables,
+    setFields,
+    option("--variant <name>", "One of the persona's variants (default: the one with the largest share)", filled),
+    option("--model <model>", "<provider>/<model>, in place of the persona's list", filled),
+    option("--user <id>", "The request's user", filled),
+    option("--stream", "As a stream is asked for"),
+    option("--json", "Answer in JSON, with all of each value"),
+    examples(
+      "troupe personas render troupe/translator --input 'Good morning' --variables language=French",
+      "troupe personas render troupe/guide --set temperature=1.5 --set max_tokens=99999 --json",
+    ),
+  );
+  personas(
+    "knowledge",
+    "List the files that a persona knows, or show what a question would put before itself",
+    "showKnowledge",
+    argument("<id>", "<namespace>/<name>"),
+    argument("[question]", "Default: the files are listed"),
+    json,
+    examples("troupe personas knowledge acme/clerk", "troupe personas knowledge acme/clerk 'When do I get my refund?'"),
+  );
+  const folder = argument("[folder]", "Default: the configured one");
+  personas("check", "Check every file in a folder, test files too", "checkPersonas", folder, json);
+  personas(
+    "new",
+    "Write a new persona; what is not given is asked at a terminal",
+    "newPersona",
+    argument("[id]", "<namespace>/<name>", filled),
+    option("--description <text>", "What it does, in a sentence", filled),
+    option("--system <text>", "Its system text", filled),
+    option("--model <models>", "<provider>/<model>, or several (default: one of each large maker)", parseList),
+    out,
+    force,
+    examples("troupe personas new", "troupe personas new acme/helper --description 'Helps.' --system 'You help.'"),
+  );
+  personas(
+    "import",
+    "Make a persona of another program's file: a character card, a Modelfile, a prompt",
+    "importPersona",
+    argument("<file>", "Its format is found by its content", filled),
+    new Option("--format <format>", "The format, where the content leaves it open").choices(importFormats),
+    namespace,
+    option("--name <name>", "Its name (default: as the file says)", filled),
+    option("--model <models>", "<provider>/<model>, or several (default: as the file says)", parseList),
+    out,
+    option("--dry-run", "Show what would be written, and write nothing"),
+    force,
+    json,
+    examples("troupe personas import zelda.png", "troupe personas import Modelfile --namespace acme --name helper"),
+  );
+  personas(
+    "export",
+    "Write a persona in the form of another program",
+    "exportPersona",
+    argument("<id>", "<namespace>/<name>"),
+    new Option("--format <format>", "The form").choices(exportFormats).makeOptionMandatory(),
+    option("--out <file>", "The file to write (default: the output, where it is text)", filled),
+    force,
+    examples("troupe personas export acme/zelda --format card-v3-png --out zelda.png"),
+  );
+  const ofTests = option("--tests", "That of a test file");
+  reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema", ofTests), []);
+}
+
+function addPersonaVersionCommands(personas: Declare): void {
+  const reads = ["config", "data", "personas"] as const;
+  const id = argument("<id>", "<namespace>/<name>", filled);
+  const log = personas(
+    "log",
+    "List a persona's versions, with the commit that each came by and how its calls did",
+    "logPersona",
+    id,
+    option("--all", "All that are kept (default: the latest 20)"),
+    json,
+  );
+  const diff = personas(
+    "diff",
+    "Show what differs between two versions, includes in place",
+    "diffPersonas",
+    argument("<one>", "<id>@<version>, the beginning of a version, or a label", filled),
+    argument("[other]", "The same, or an id (default: what is in the folder now)", filled),
+    examples("troupe personas diff acme/support@stable", "troupe personas diff acme/support@3f2a acme/support@next"),
+  );
+  const rollback = personas(
+    "rollback",
+    "Write a version's file back into the folder, or put a label on it",
+    "rollBackPersona",
+    id,
+    argument("<version>", "The version, the beginning of one, or a label", filled),
+    option("--label <label>", "Move that label of labels.yaml in place of the file", filled),
+    json,
+    examples(
+      "troupe personas rollback acme/support 3f2a91c07b1e",
+      "troupe personas rollback acme/support 3f2a --label stable",
+    ),
+  );
+  for (const command of [log, diff, rollback]) reading(command, reads);
+}
+
+function addPersonaTestCommand(personas: Declare): void {
+  const command = personas(
+    "test",
+    "Ask personas what their test files (<name>.test.yaml) say, and judge the answers",
+    "testPersonas",
+    argument("[ids...]", "Ids of personas, or globs such as 'acme/*' (default: all that have tests)"),
+    option("--record", "Write the answers beside the tests, for --replay").conflicts("replay"),
+    option("--replay", "Answer from what was recorded, without a key or any network"),
+    option("--model <model>", "Let <provider>/<model> answer in place of the personas' own models", filled),
+    option("--variant <name>", "Ask that variant of the personas (default: personas without their variants)", filled),
+    option(
+      "--against <other>",
+      "Ask another version (<persona>@<version>, or @<label>) or <provider>/<model> too, and compare",
+      filled,
+    ),
+    option("--grader <model>", "The model that grades each llm-rubric, in place of those of the files", filled),
+    option("--repeat <times>", "Ask each test so often (default: as its file says, else once)", parsePositive),
+    option("--threshold <share>", "The share of a test's repetitions that has to pass (default: 1)", parseShare),
+    option("--concurrency <number>", "How many are asked at once (default: 4)", parsePositive),
+    option("--filter <pattern>", "Only tests whose names this regular expression fits"),
+    option(
+      "--url <url>",
+      "Ask a running server, with the key in TROUPE_KEY (default: the program asks by itself)",
+      filled,
+    ),
+    option("--junit <file>", "Write the results as JUnit's XML", filled),
+    option("--json [file]", "Write the results as JSON, to stdout where no file is named"),
+    option("--yes", "Do not ask before tests that may cost more than $1"),
+    "\nIt ends with 1 where a test failed, and with 2 where none failed and some could not be judged.",
+    examples(
+      "troupe personas test acme/support --record",
+      "troupe personas test --replay --junit results.xml",
+      "troupe personas test acme/support --against openai/gpt-5.5 --repeat 5 --threshold 0.8",
+    ),
+  );
+  // The price list that 'troupe prices update' stored is in the data folder.
+  reading(command, [...stored, "personas"]);
+}
+
+function addVariantCommands(personas: Declare): void {
+  const id = argument("<id>", "<namespace>/<name>", filled);
+  const show = personas(
+    "variants",
+    "Show a persona's variants: their calls, and how far each is from stopping itself",
+    "showVariants",
+    id,
+    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h); default: 30 days"),
+    option("--until <time>", "In the same forms; default: the end of today, in UTC"),
+    json,
+  );
+  const resume = personas(
+    "resume",
+    "Let a variant that has stopped itself go on",
+    "resumeVariant",
+    id,
+    argument("<variant>", "Its name", filled),
+    json,
+  );
+  for (const command of [show, resume]) reading(command, [...stored, "personas"]);
+}
