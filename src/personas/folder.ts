@@ -38,10 +38,21 @@ type LoadedFolder = {
 
 /** Reads a folder once. Invalid files are left out and reported; a folder that can't be read is an error too. */
 export async function loadFolder(path: string, schema = PersonaFile): Promise<LoadedFolder> {
-  const { files, errors, paths } = await readFolder(path, new Map(), schema);
-  const personas = [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : []));
-  return { personas, errors, paths };
+  const read = await readFolder(path, new Map(), schema);
+  const own = new Map(
+    [...read.files].flatMap(([id, { parsed }]) => ("persona" in parsed ? [[id, parsed.persona] as const] : [])),
+  );
+  const resolved = await resolveReferences(own, read.labels ?? [], noReferences, undefined, placedIn(read.paths));
+  return { personas: [...own.values()], errors: [...read.errors, ...resolved.errors], paths: read.paths };
 }
+
+/** Places errors in the files of personas. */
+const placedIn =
+  (paths: ReadonlyMap<string, string>) =>
+  (persona: Persona, path: readonly string[], message: string): Diagnostic => {
+    const file = paths.get(persona.id) ?? persona.id;
+    return new YamlSource(sourceOf(persona) ?? "", file).diagnosticAt(path, message);
+  };
 
 async function readFolder(path: string, known: ReadonlyMap<string, Read>, schema = PersonaFile): Promise<Reader> {
   const reader = new Reader(path, known, schema);
@@ -153,10 +164,7 @@ export class PersonaFolder {
       labels,
       this.#references,
       this.#options.load ?? (async () => new Map()),
-      (persona, path, message) => {
-        const file = read.paths.get(persona.id) ?? persona.id;
-        return new YamlSource(sourceOf(persona) ?? "", file).diagnosticAt(path, message);
-      },
+      placedIn(read.paths),
     );
     const errors = [...read.errors, ...unresolved];
     const after = own.size > 0 || otherwise === undefined ? own : new Map(otherwise.map((one) => [one.id, one]));

@@ -49,13 +49,14 @@ type Wanted = {
 
 /**
  * Finds the personas that labels and prompts name. What can't be found stays as it was before.
+ * @param load absent: nobody knows the versions that are kept, and none is an error for that
  * @param placed an error at a version of a persona's prompt
  */
 export async function resolveReferences(
   own: ReadonlyMap<string, Persona>,
   labels: readonly Label[],
   before: References,
-  load: LoadVersions,
+  load: LoadVersions | undefined,
   placed: (persona: Persona, path: readonly string[], message: string) => Diagnostic,
 ): Promise<{ readonly references: References; readonly errors: readonly Diagnostic[] }> {
   const errors: Diagnostic[] = [];
@@ -73,14 +74,15 @@ export async function resolveReferences(
   }
   const missing = [...new Set(wanted.map(({ name }) => name))].filter((name) => !found.has(name));
   let unknown = "names a version that is neither in service nor kept";
-  if (missing.length > 0) {
+  if (missing.length > 0 && load !== undefined) {
     try {
       for (const [name, persona] of await load(missing)) found.set(name, persona);
     } catch {
       unknown = "names a version that can't be looked up at the moment";
     }
   }
-  for (const { name, diagnostic } of wanted) if (!found.has(name)) errors.push(diagnostic(unknown));
+  if (load !== undefined)
+    for (const { name, diagnostic } of wanted) if (!found.has(name)) errors.push(diagnostic(unknown));
   const versions = new Map<string, string>();
   for (const [name, { persona, version }] of byLabel) {
     const named = found.get(`${persona}@${version}`) ?? before.personas.get(name);

@@ -220,6 +220,18 @@ describe("versions", () => {
   });
 });
 
+test("prompts of two personas, and labels that there are not, are named when a folder is checked", async () => {
+  const root = folderWith({
+    "labels.yaml": 'a/one: { stable: "0123456789ab" }\n',
+    "a/one.yaml": persona("system: x", "prompt_ids:\n  pmpt_1: { '1': stable, '2': next }\n"),
+    "a/two.yaml": persona("system: x", "prompt_ids:\n  pmpt_2: {}\n  pmpt_1: {}\n"),
+  });
+  expect((await load(root)).errors).toEqual([
+    "a/one.yaml:5:31: prompt_ids.pmpt_1[\"2\"]: names 'next', which is no label of a/one in labels.yaml",
+    "a/two.yaml:6:3: prompt_ids.pmpt_1: is a prompt of a/one already",
+  ]);
+});
+
 describe("a running folder", () => {
   async function running(files: Files) {
     const root = folderWith(files);

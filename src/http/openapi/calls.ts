@@ -82,6 +82,7 @@ export function describeCall(surface: SurfaceName, call: DescribedCall): Record<
     headers: {
       "Idempotent-Replayed": "true: this is the answer of an earlier request with the same service-request-id.",
       "Service-Request-Id": "The request's own, said back.",
+      ...(surface === "orchestrator" && { "X-Troupe-Persona-Version": "The version of the persona that answers." }),
     },
     ...(streamed !== undefined && { also: { "text/event-stream": { example: streamed } } }),
     errors: [400, ...keyed, 404, 408, 413, 415, 422, 504],

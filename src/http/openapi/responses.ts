@@ -32,8 +32,24 @@ export const ResponseObject = Open({
 const streamed =
   'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":{"id":"resp_…","object":"response","status":"in_progress","output":[]}}\n\nevent: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_…","output_index":0,"content_index":0,"delta":"Hel","logprobs":[]}\n\nevent: response.completed\ndata: {"type":"response.completed","sequence_number":9,"response":{"id":"resp_…","object":"response","status":"completed","output":[]}}\n\n';
 
+const prompt = Type.Optional(
+  nullable(
+    Open(
+      {
+        id: Type.String({ description: "A prompt of a persona's prompt_ids, or a persona." }),
+        version: Type.Optional(nullable(Type.String({ description: "Of the prompt; of a persona also a label." }))),
+        variables: Type.Optional(
+          nullable(Type.Record(Type.String(), Type.Unknown(), { description: "Texts, or input_text, by name." })),
+        ),
+      },
+      { description: "Names the persona that answers: model and input may be left out then." },
+    ),
+  ),
+);
+
 function requestSchema(surface: SurfaceName): TSchema {
-  return Open({ ...ResponsesRequestBody.properties, ...(surface === "orchestrator" ? { variables } : {}) });
+  const own = surface === "orchestrator" ? { prompt, variables } : { prompt };
+  return Open({ ...ResponsesRequestBody.properties, ...own });
 }
 
 export function describeResponses(surface: SurfaceName): Record<string, unknown> {
