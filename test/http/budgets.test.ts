@@ -320,8 +320,10 @@ describe("no route passes a budget by", () => {
         ];
   /** They ask a provider for nothing that it bills. */
   const free = ["/v1/responses/input_tokens", "/v1/messages/count_tokens"];
+  /** A refusal is the tool's result there. */
+  const ofTools = "/mcp";
   const writing = (surface: "gateway" | "orchestrator") =>
-    surfaceRoutes[surface].filter(({ method }) => ["POST", "PUT", "PATCH"].includes(method));
+    surfaceRoutes[surface].filter(({ method, path }) => ["POST", "PUT", "PATCH"].includes(method) && path !== ofTools);
 
   /** A server whose only budget is spent. */
   async function spent(upstream: UpstreamServer): Promise<Troupe> {
@@ -334,6 +336,18 @@ describe("no route passes a budget by", () => {
   test("each is known here", () => {
     const paths = [...writing("gateway"), ...writing("orchestrator")].map(({ path }) => path);
     expect([...new Set(paths)].toSorted()).toEqual([...Object.keys(bodies), ...free].toSorted());
+  });
+
+  test("as a tool of /mcp", async () => {
+    using upstream = new UpstreamServer(() => answer());
+    await using troupe = await spent(upstream);
+    const params = { name: "ask_troupe_guide", arguments: { message: "Hi" } };
+    const headers = { accept: "application/json, text/event-stream" };
+    const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
+    const text = await (await troupe.post(ofTools, call, { headers })).text();
+    expect(text).toContain("prepaid budget");
+    expect(text).toContain('"isError":true');
+    expect(upstream.requests).toHaveLength(0);
   });
 
   test("on the gateway", async () => {
