@@ -124,7 +124,7 @@ describe("personas export", () => {
   test("writes one of the executable, and refuses what can't be", async () => {
     using at = withFile("x", "");
     const card = JSON.parse((await at.shell.run("personas export troupe/guide --format card-v2")).out);
-    expect(card).toMatchObject({ spec: "chara_card_v2", data: { name: "Guide", creator: "troupe" } });
+    expect(card).toMatchObject({ spec: "chara_card_v2", data: { name: "Guide", creator: "Troupe" } });
     expect((await at.shell.run("personas export troupe/guid --format card-v2")).err).toContain(
       "Did you mean 'troupe/guide'?",
     );
