@@ -2,9 +2,12 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { printable } from "../../lib/printable.ts";
+import { PngError } from "../../lib/png.ts";
 import { suggest } from "../../lib/suggest.ts";
 import { exporters } from "../../personas/exporters/all.ts";
+import type { Exported } from "../../personas/exporters/exporter.ts";
 import type { Omission } from "../../personas/importers/draft.ts";
+import { ImportError } from "../../personas/importers/source.ts";
 import { contentOf } from "../../personas/persona.ts";
 import type { PersonaContent } from "../../personas/schema.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
@@ -32,7 +35,7 @@ export function exportPersona(context: Context, id: string, options: Options): P
     const exporter = exporters.find((one) => one.format === options.format)!;
     const content = JSON.parse(contentOf(persona)) as PersonaContent;
     const avatar = readAvatar(content.avatar, paths.get(id));
-    const exported = exporter.write({ id, content, ...(avatar !== undefined && { avatar }) });
+    const exported = written(() => exporter.write({ id, content, ...(avatar !== undefined && { avatar }) }));
     if (options.out === undefined && typeof exported.content !== "string") {
       throw new UsageError(`--out names the file: ${options.format} is no text.`);
     }
@@ -44,6 +47,17 @@ export function exportPersona(context: Context, id: string, options: Options): P
     io.stderr.write(omissionsText(exported.omitted));
     return 0;
   });
+}
+
+/** A card under `card` is an author's to edit, and may be one no more. @throws CommandError */
+function written(write: () => Exported): Exported {
+  try {
+    return write();
+  } catch (error) {
+    if (error instanceof ImportError) throw new CommandError(printable(`card.${error.place}: ${error.message}`));
+    if (error instanceof PngError) throw new CommandError(`The avatar can't be read: ${error.message}`);
+    throw error;
+  }
 }
 
 /** What is left out, a line each; "" where nothing is. */

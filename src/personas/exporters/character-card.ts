@@ -99,13 +99,15 @@ export function cardOf(
   const data: JsonObject = kept === undefined ? newData(subject) : { ...dataOf(kept).data };
   applyChanges(data, content, before, omissions);
   if (version === "v3") addIcon(data, content.avatar);
-  for (const field of notInCards) {
-    if (content[field] !== undefined) omissions.add(field, "has no place in a card");
-  }
+  omissions.addRest(content, inCards, [], "has no place in a card");
   return { card: assemble(kept, data, version), omitted: omissions.list };
 }
 
-const notInCards = ["model", "tier", "owned_by", "created", "options", "metadata", "store", "knowledge"] as const;
+/** Fields that a card has, and those of this program's extension of it; an avatar is its picture. */
+const inCards: readonly string[] = [
+  ...["description", "system", "examples", "greeting", "tags", "lorebook", "card", "avatar"],
+  ...extensionFields,
+];
 
 function newData({ id }: Subject): JsonObject {
   const { namespace = "", name = id } = parseModelId(id) ?? {};

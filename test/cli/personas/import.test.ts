@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { YamlSource } from "../../../src/lib/yaml/yaml.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { cardImage, image, v2, v3 } from "../../personas/importers/card-examples.ts";
 import { Console } from "../console.ts";
@@ -123,8 +124,8 @@ describe("personas export", () => {
 
   test("writes one of the executable, and refuses what can't be", async () => {
     using at = withFile("x", "");
-    const card = JSON.parse((await at.shell.run("personas export troupe/guide --format card-v2")).out);
-    expect(card).toMatchObject({ spec: "chara_card_v2", data: { name: "Guide", creator: "Troupe" } });
+    const card = JSON.parse((await at.shell.run("personas export studio/strategist --format card-v2")).out);
+    expect(card).toMatchObject({ spec: "chara_card_v2", data: { name: "Strategist", creator: "studio" } });
     expect((await at.shell.run("personas export troupe/guid --format card-v2")).err).toContain(
       "Did you mean 'troupe/guide'?",
     );
@@ -134,6 +135,29 @@ describe("personas export", () => {
     );
     expect((await at.shell.run("personas export troupe/guide --format yaml")).code).toBe(2);
   });
+});
+
+test("the Guide, who was made of a card, gives that card back, with the settings that were added since", async () => {
+  using at = withFile("x", "");
+  const { out } = await at.shell.run("personas export troupe/guide --format card-v3");
+  const { value } = new YamlSource(readFileSync("personas/troupe/guide.yaml", "utf8"), "guide.yaml");
+  const card = JSON.parse(out);
+  const { troupe, ...extensions } = card.data.extensions;
+  expect({ ...card, data: { ...card.data, extensions } }).toEqual((value as { card: object }).card);
+  expect(troupe).toEqual({ defaults: { max_tokens: 1024 }, limits: { max_tokens: 4096 } });
+});
+
+test("a card that its author broke, and an avatar that is none, are refused by name", async () => {
+  using at = withFile("marla.png", cardImage(v2));
+  await at.shell.run("personas import marla.png");
+  writeFileSync(at.folder.file("personas/imported/marla.png"), image().subarray(0, 50));
+  const line = "personas export imported/marla --format card-v2-png --out x.png";
+  expect((await at.shell.run(line)).err).toContain(
+    "The avatar can't be read: byte 33 (IDAT): it declares 16 bytes, beyond the end",
+  );
+  const text = readFileSync(at.folder.file("personas/imported/marla.yaml"), "utf8");
+  writeFileSync(at.folder.file("personas/imported/marla.yaml"), text.replace("    name: Marla\n", "    name: 7\n"));
+  expect((await at.shell.run(line)).err).toContain("card.data.name: is missing");
 });
 
 test("an imported prompt object answers its id: the persona passes the checker with its prompt_ids", async () => {
