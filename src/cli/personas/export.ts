@@ -1,8 +1,8 @@
 /** `troupe personas export`: a persona in the form of another program. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { printable } from "../../lib/printable.ts";
 import { PngError } from "../../lib/png.ts";
+import { printable } from "../../lib/printable.ts";
 import { suggest } from "../../lib/suggest.ts";
 import { exporters } from "../../personas/exporters/all.ts";
 import type { Exported } from "../../personas/exporters/exporter.ts";

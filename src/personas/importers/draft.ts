@@ -43,10 +43,15 @@ export const literal = (text: string): string => text.replaceAll("{{", "\\{{");
  */
 export function joinTemplate(pieces: readonly (string | { readonly variable: string })[]): string {
   let template = "";
-  for (const piece of pieces) {
-    if (typeof piece === "string") template += literal(piece);
-    else template += `${/(?<!\\\{)\{$/.test(template) ? " " : ""}{{${piece.variable}}}`;
+  let text = "";
+  for (const piece of [...pieces, ""]) {
+    if (typeof piece === "string") text += piece;
+    else {
+      template += `${literal(text)}${/(?<!\{)(?:\{\{)*\{$/.test(text) ? " " : ""}{{${piece.variable}}}`;
+      text = "";
+    }
   }
+  template += literal(text);
   return template;
 }
 

@@ -94,6 +94,7 @@ export function parseJsonText(text: string, place = ""): unknown {
 
 /** A reviver: whole numbers beyond 2^53 lose digits when they are read, and a card has to go back as it came. */
 function exactNumber(key: string, value: unknown, { source }: { source?: string }): unknown {
+  if (key === "<<") throw new ImportError(key, "is a name that YAML merges mappings by: rename that member");
   if (typeof value !== "number" || source === undefined) return value;
   const isExact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
   if (!isExact) throw new ImportError(key, `is a number that would lose digits: ${source.slice(0, 40)}`);

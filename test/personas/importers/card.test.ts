@@ -343,6 +343,11 @@ describe("hostile files are refused, with the place", () => {
       () => '{"name":"a","description":"","scenario":"","first_mes":"","id":12345678901234567890}',
       "id: is a number that would lose digits",
     ],
+    [
+      "a name that YAML merges by",
+      () => '{"name":"a","description":"","scenario":"","first_mes":"","x":{"<<":1}}',
+      "<<: is a name that YAML",
+    ],
     ["no name", () => JSON.stringify({ ...v2, data: { ...v2.data, name: " " } }), "data.name: is missing"],
     ["a name that is no text", () => JSON.stringify({ ...v2, data: { ...v2.data, name: 7 } }), "data.name: is missing"],
     [
@@ -401,7 +406,7 @@ const words = fc.oneof(
 );
 const text = fc.array(words, { maxLength: 12 }).map((all) => all.join(""));
 const extensions = fc.dictionary(
-  fc.string({ maxLength: 10 }),
+  fc.string({ maxLength: 10 }).filter((key) => key !== "<<"),
   fc.jsonValue({ maxDepth: 3 }).filter((value) => !/\d{16,}(?!\.)|e\+/.test(JSON.stringify(value))),
 );
 const entry = fc.record(
