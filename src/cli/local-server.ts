@@ -19,7 +19,7 @@ import { copyKeptVersions } from "./kept-versions.ts";
 /** What it needs of a command's context. */
 type LocalContext = { readonly io: Pick<Io, "stderr" | "env" | "onSignal"> };
 
-export type LocalServer = {
+type LocalServer = {
   /** Without a trailing slash: personas are at `<url>/v1`, models at `<url>/gateway/v1`, the admin API at `<url>/admin/v1`. */
   readonly url: string;
   /** An API key that opens every surface and model; no rate limit and no budget is in its way. */
@@ -31,7 +31,7 @@ export type LocalServer = {
   readonly fetchOptions: { readonly unix?: string };
 };
 
-export type LocalServerOptions = {
+type LocalServerOptions = {
   /** True where `use` handles SIGINT itself, as a chat does whose answer it ends. */
   readonly keepsInterrupt?: boolean;
   /** Changes each persona before it is served, also after its file has changed. */

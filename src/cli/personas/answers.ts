@@ -34,7 +34,7 @@ export function prepare(test: TestCase, persona: Persona, file: string): Prepare
   return { test, persona, file, request, rendered: renderedRequest(persona.targets, compose(persona, request)) };
 }
 
-export type Graded = Grade & { readonly cost?: number };
+type Graded = Grade & { readonly cost?: number };
 
 export interface Answers {
   /** @param repetition counted from 0 @throws NotJudged */

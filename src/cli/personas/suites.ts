@@ -16,9 +16,9 @@ type ReadFolder = {
 
 export type LoadedSuite = { readonly suite: TestSuite; readonly persona: Persona };
 
-export type LoadedSuites = { readonly suites: readonly LoadedSuite[]; readonly errors: readonly Diagnostic[] };
+type LoadedSuites = { readonly suites: readonly LoadedSuite[]; readonly errors: readonly Diagnostic[] };
 
-export type SuiteOptions = {
+type SuiteOptions = {
   /** Which personas' tests; absent: all. */
   readonly wants?: (id: string) => boolean;
   /** The model that grades in place of those that files name. */

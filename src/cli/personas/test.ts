@@ -29,7 +29,7 @@ import {
   summaryText,
 } from "./test-report.ts";
 
-export type TestOptions = {
+type TestOptions = {
   readonly record?: boolean;
   readonly replay?: boolean;
   /** The model that answers in place of the personas' own. */
@@ -51,7 +51,7 @@ export type TestOptions = {
 };
 
 /** Above so many dollars a person at the terminal is asked before anything is sent. */
-export const askAboveDollars = 1;
+const askAboveDollars = 1;
 const defaultConcurrency = 4;
 /** The variable that holds the key for `--url`. */
 const keyVariable = "TROUPE_KEY";

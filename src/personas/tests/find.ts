@@ -11,7 +11,7 @@ export const isTestName = (name: string): boolean => testFile.test(name) || reco
 /** Where the recordings of a test file are. */
 export const recordingPath = (path: string): string => path.replace(testFile, ".test.recorded.yaml");
 
-export type FoundTests = { readonly path: string /** The id of the persona beside it. */; readonly persona: string };
+type FoundTests = { readonly path: string /** The id of the persona beside it. */; readonly persona: string };
 
 /** @returns in the order of their names; none where the folder can't be read */
 export async function findTests(folder: string): Promise<FoundTests[]> {

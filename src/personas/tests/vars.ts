@@ -11,7 +11,7 @@ export class TemplateError extends Error {
 }
 
 /** @throws TemplateError */
-export function fillText(text: string, vars: Vars): string {
+function fillText(text: string, vars: Vars): string {
   if (/\{[%#]/.test(text)) throw new TemplateError("holds a statement ({% or {#); only {{name}} is filled in here");
   const values = new Map<string, string>();
   for (const { kind, name } of findMarks(text)) {
