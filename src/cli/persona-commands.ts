@@ -34,7 +34,7 @@ function addPersonaCommands(personas: Declare): void {
     "render",
     "Show what a call would send to each of a persona's models, and where each part came from; nothing is sent",
     "renderPersona",
-    argument("<id>", "<namespace>/<name>"),
+    argument("<id>", "<namespace>/<name>, or with a version or label: <namespace>/<name>@<version>"),
     option("--input <text>", "What the user says; '-' reads the standard input, '@file' a file (default: Hello!)"),
     option("--messages <file>", "JSON: a list of messages, or a whole request, before the input", filled),
     variables,
@@ -98,7 +98,15 @@ function addPersonaCommands(personas: Declare): void {
     examples("troupe personas export acme/zelda --format card-v3-png --out zelda.png"),
   );
   const ofTests = option("--tests", "That of a test file");
-  reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema", ofTests), []);
+  const ofLabels = option("--labels", "That of labels.yaml").conflicts("tests");
+  const schema = personas(
+    "schema",
+    "Print the JSON Schema of a persona's file",
+    "printPersonaSchema",
+    ofTests,
+    ofLabels,
+  );
+  reading(schema, []);
 }
 
 function addPersonaVersionCommands(personas: Declare): void {

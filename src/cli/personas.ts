@@ -5,6 +5,7 @@ import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinPersonas, builtinText } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
+import { labelsJsonSchema } from "../personas/labels.ts";
 import type { Persona } from "../personas/persona.ts";
 import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
 import { testJsonSchema } from "../personas/tests/schema.ts";
@@ -138,8 +139,11 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
   });
 }
 
-export function printPersonaSchema({ io }: Context, { tests }: { readonly tests?: boolean }): ExitCode {
-  printJson(io, tests ? testJsonSchema() : personaJsonSchema(optionSchemas(providers)));
+type SchemaOptions = { readonly tests?: boolean; readonly labels?: boolean };
+
+export function printPersonaSchema({ io }: Context, { tests, labels }: SchemaOptions): ExitCode {
+  const ofPersona = () => personaJsonSchema(optionSchemas(providers));
+  printJson(io, tests ? testJsonSchema() : labels ? labelsJsonSchema() : ofPersona());
   return 0;
 }
 

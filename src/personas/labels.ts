@@ -33,6 +33,12 @@ export const LabelsFile = KeyedRecord(
   { title: "Labels of personas of Troupe" },
 );
 
+/** For editors: what `docs/persona-labels.schema.json` holds. */
+export const labelsJsonSchema = (): Record<string, unknown> => ({
+  $schema: "http://json-schema.org/draft-07/schema#",
+  ...JSON.parse(JSON.stringify(LabelsFile)),
+});
+
 /** @param file names the text in errors */
 export function parseLabels(
   text: string,

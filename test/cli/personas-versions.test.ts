@@ -107,6 +107,29 @@ describe("personas log", () => {
   });
 });
 
+describe("personas render", () => {
+  test("shows what an earlier version sends, by version and by label", async () => {
+    const at = await started();
+    const one = await at.write({ "acme/guide.yaml": yaml("One.").replace("echo", "eliza"), "acme/tone.md": "Brief." });
+    const two = await at.write({
+      "acme/guide.yaml": yaml("Two."),
+      "labels.yaml": `acme/guide: { stable: "${one}" }\n`,
+    });
+    const systemOf = async (name: string) => {
+      const { code, out } = await at.run(`render ${name} --json`);
+      const { composed } = JSON.parse(out) as { composed: { messages: { content: string }[] } };
+      return [code, composed.messages[0]!.content];
+    };
+    for (const name of [`acme/guide@${one}`, "acme/guide@stable"])
+      expect(await systemOf(name)).toEqual([0, "One.\nBrief."]);
+    for (const name of [`acme/guide@${two}`, "acme/guide"]) expect(await systemOf(name)).toEqual([0, "Two.\nBrief."]);
+    expect(await at.run("render acme/guide@next")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("has no version or label 'next' that is kept"),
+    });
+  });
+});
+
 describe("personas diff", () => {
   test("shows what differs, includes in place, by version, prefix, label or what is there now", async () => {
     const at = await started();

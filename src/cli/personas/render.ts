@@ -1,11 +1,14 @@
 /** `troupe personas render`: what a call of a persona would send to each of its models, and where each part came from. */
+import type { Config } from "../../config/config.ts";
 import { type RenderedCall, type RenderedModel, renderCall, variantOf } from "../../http/render.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { wireBytes } from "../../lib/http/client.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { printable } from "../../lib/printable.ts";
 import type { Origin } from "../../personas/origins.ts";
-import { placesOf, textOf } from "../../personas/source.ts";
+import { type Persona, personaFrom } from "../../personas/persona.ts";
+import { nameOf, splitReference } from "../../personas/references.ts";
+import { type PersonaText, placesOf, textOf } from "../../personas/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { providers } from "../../providers/registry.ts";
 import type { BodyPart } from "../../upstream/body-origins.ts";
@@ -14,8 +17,10 @@ import { CommandError, type Context, type ExitCode, withConfig } from "../contex
 import { findServed } from "../personas.ts";
 import { printJson } from "../print-json.ts";
 import { readInput, readMessages } from "../request-fields.ts";
+import { withStore } from "../storage.ts";
 import { formatTable } from "../table.ts";
 import { additionsFrom } from "./knowledge.ts";
+import { versionFinder } from "./versions.ts";
 
 type RenderOptions = {
   readonly input?: string;
@@ -29,36 +34,53 @@ type RenderOptions = {
   readonly json?: boolean;
 };
 
-export function renderPersona(context: Context, id: string, options: RenderOptions): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const found = await findServed(context, config, id);
-    const { folder } = config.personas;
-    const source = await textOf(found, folder);
-    const request = await requestOf(context, options);
-    const tools = {
-      clock: systemClock,
-      media: new MediaFetcher(),
-      configured: config.providers,
-      providers,
-      additions: additionsFrom(folder),
-    };
-    let rendered: RenderedCall;
-    try {
-      const { persona, variant } = variantOf(found, options.variant);
-      const places = source && (await placesOf(found, source, folder, variant));
-      const question = { persona, request, model: options.model, places };
-      rendered = await renderCall(tools, question, new AbortController().signal);
-    } catch (error) {
-      if (error instanceof ApiError) throw new CommandError(`The call would be refused: ${error.message}`);
-      throw error;
-    }
-    if (options.json) printJson(context.io, rendered);
-    else
-      context.io.stdout.write(
-        printable(rendered.models.map((model) => formatModel(model, context.io.cwd)).join("\n\n")),
-      );
-    return rendered.models.some(({ error }) => error !== undefined) ? 1 : 0;
+/** @param name the persona's id, alone or with a version or a label, which are read from the store */
+export function renderPersona(context: Context, name: string, options: RenderOptions): Promise<ExitCode> {
+  if (splitReference(name) === undefined)
+    return withConfig(context, async (config) => {
+      const found = await findServed(context, config, name);
+      return render(context, config, found, await textOf(found, config.personas.folder), options);
+    });
+  let code: ExitCode = 0;
+  const rendering = withStore(context, async (store, config) => {
+    const { find } = await versionFinder(context, config, store);
+    const { id, version, content, source } = await find(name);
+    const text = source === null ? undefined : { file: nameOf({ id, version }), text: source };
+    code = await render(context, config, personaFrom(content, id), text, options);
   });
+  return rendering.then((opened) => opened || code);
+}
+
+async function render(
+  context: Context,
+  config: Config,
+  found: Persona,
+  source: PersonaText | undefined,
+  options: RenderOptions,
+): Promise<ExitCode> {
+  const { folder } = config.personas;
+  const request = await requestOf(context, options);
+  const tools = {
+    clock: systemClock,
+    media: new MediaFetcher(),
+    configured: config.providers,
+    providers,
+    additions: additionsFrom(folder),
+  };
+  let rendered: RenderedCall;
+  try {
+    const { persona, variant } = variantOf(found, options.variant);
+    const places = source && (await placesOf(found, source, folder, variant));
+    const question = { persona, request, model: options.model, places };
+    rendered = await renderCall(tools, question, new AbortController().signal);
+  } catch (error) {
+    if (error instanceof ApiError) throw new CommandError(`The call would be refused: ${error.message}`);
+    throw error;
+  }
+  if (options.json) printJson(context.io, rendered);
+  else
+    context.io.stdout.write(printable(rendered.models.map((model) => formatModel(model, context.io.cwd)).join("\n\n")));
+  return rendered.models.some(({ error }) => error !== undefined) ? 1 : 0;
 }
 
 async function requestOf({ io }: Context, options: RenderOptions): Promise<JsonObject> {
