@@ -129,7 +129,7 @@ export class BudgetTables {
     for (const { request_id, cost } of added) this.lines.set(request_id, cost);
     const known = new Set(this.#broken.has("known-lines-count") ? [] : ends.filter((end) => !added.includes(end)));
     for (const end of ends) this.#settle(end, !known.has(end));
-    return { rows: [{ added: added.length, spending: "[]" }] };
+    return { rows: [{ added: added.length, ended: '{"spending":[]}' }] };
   }
 
   #settle(end: End, isNew: boolean): void {
