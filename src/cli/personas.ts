@@ -76,7 +76,10 @@ export function showPersona(context: Context, id: string, { json }: Json): Promi
     const { personas, errors, from, paths } = await loadPersonas(context, config.personas);
     const served = personas.find((one) => one.id === id);
     const persona = served ?? builtinPersonas().find((one) => one.id === id);
-    if (persona === undefined) throw unknownPersona(context, id, { personas, errors, from });
+    if (persona === undefined) {
+      printDiagnostics(context.io, errors);
+      throw unknownPersona(id, { personas, from });
+    }
     if (json) printJson(context.io, detailsOf(persona, config));
     else context.io.stdout.write(textOf(context, id, paths.get(id)));
     if (served === undefined)
@@ -89,16 +92,18 @@ export function showPersona(context: Context, id: string, { json }: Json): Promi
 export async function findServed(context: Context, config: Config, id: string): Promise<Persona> {
   const loaded = await loadPersonas(context, config.personas);
   const persona = loaded.personas.find((one) => one.id === id);
-  if (persona === undefined) throw unknownPersona(context, id, loaded);
+  if (persona === undefined) {
+    printDiagnostics(context.io, loaded.errors);
+    throw unknownPersona(id, loaded);
+  }
   return persona;
 }
 
-function unknownPersona(
-  { io }: Context,
+/** @returns the error for an id that no persona has, with the one that was most likely meant */
+export function unknownPersona(
   id: string,
-  { personas, errors, from }: Pick<LoadedPersonas, "personas" | "errors" | "from">,
+  { personas, from }: Pick<LoadedPersonas, "personas" | "from">,
 ): CommandError {
-  printDiagnostics(io, errors);
   const guess = suggest(
     id,
     personas.map((one) => one.id),

@@ -5,9 +5,10 @@ import type { Logger } from "../lib/log.ts";
 import type { Declared, MetricTable, Registry, SampledTable } from "../lib/metrics.ts";
 import { OnceAMinute } from "../lib/once-a-minute.ts";
 import { isSameList } from "../lib/same-list.ts";
+import type { FoundSection } from "../lib/text-sections.ts";
 import { valuesIn } from "../personas/compose.ts";
 import { type Additions, additionsOf } from "../personas/knowledge/additions.ts";
-import { candidatesOf, type Section } from "../personas/knowledge/sections.ts";
+import { candidatesOf } from "../personas/knowledge/sections.ts";
 import { questionIn } from "../personas/knowledge/texts.ts";
 import type { Persona } from "../personas/persona.ts";
 import { sourcesMember } from "../protocols/added-metadata.ts";
@@ -88,7 +89,7 @@ export class PersonaKnowledge {
   }
 
   /** @returns the best sections for the latest question of the messages; none where they can't be looked up in time */
-  async find(persona: Persona, messages: ChatRequest["messages"]): Promise<readonly Section[]> {
+  async find(persona: Persona, messages: ChatRequest["messages"]): Promise<readonly FoundSection[]> {
     const collection = this.#collectionOf(persona);
     const question = questionIn(messages);
     if (collection === undefined || question.trim() === "") return [];
@@ -179,7 +180,7 @@ export function findAdditions(
   { large, parsed }: Pick<Source, "large" | "parsed">,
 ): Additions | undefined | Promise<Additions | undefined> {
   const values = valuesIn(persona, request);
-  const add = (found: readonly Section[]) => additionsOf(persona, request.messages, values, found);
+  const add = (found: readonly FoundSection[]) => additionsOf(persona, request.messages, values, found);
   const find = () => (persona.knowledge === undefined ? [] : knowledge.find(persona, request.messages));
   if (large !== undefined) return large.restore([parsed, request]).then(find).then(add);
   const finding = find();

@@ -13,6 +13,19 @@ export type TextSection = {
   readonly text: string;
 };
 
+/** A section of a file that was found for a question. */
+export type FoundSection = {
+  /** As the globs name it: relative to the persona's file. */
+  readonly file: string;
+  /** The headings above it, the outermost first, as `A > B`; empty: there is none. */
+  readonly heading: string;
+  readonly firstLine: number;
+  readonly lastLine: number;
+  readonly text: string;
+  /** By BM25: higher is better; numbers of two questions can't be compared. */
+  readonly score: number;
+};
+
 /** Bytes of a section: some 600 tokens, so that several fit into what a persona allows by default. */
 export const maxSectionBytes = 2_400;
 

@@ -1,5 +1,7 @@
 /** The index of the files that personas know: a cache of one machine, made again from the files whenever it is lost. */
 
+import type { FoundSection } from "../lib/text-sections.ts";
+
 /** The files of one persona's `knowledge`. */
 export type Collection = {
   /** Made by `collectionOf`. */
@@ -9,18 +11,6 @@ export type Collection = {
   /** The folder that the globs begin at. */
   readonly folder: string;
   readonly globs: readonly string[];
-};
-
-export type FoundSection = {
-  /** As the globs name it: relative to the persona's file. */
-  readonly file: string;
-  /** The headings above it, the outermost first, as `A > B`; empty: there is none. */
-  readonly heading: string;
-  readonly firstLine: number;
-  readonly lastLine: number;
-  readonly text: string;
-  /** By BM25: higher is better; numbers of two questions can't be compared. */
-  readonly score: number;
 };
 
 export type IndexedFile = { readonly file: string; readonly sections: number; readonly bytes: number };

@@ -3,7 +3,6 @@ import { readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { PngError } from "../../lib/png.ts";
 import { printable } from "../../lib/printable.ts";
-import { suggest } from "../../lib/suggest.ts";
 import { exporters } from "../../personas/exporters/all.ts";
 import type { Exported } from "../../personas/exporters/exporter.ts";
 import type { Omission } from "../../personas/importers/draft.ts";
@@ -11,7 +10,7 @@ import { ImportError } from "../../personas/importers/source.ts";
 import { contentOf } from "../../personas/persona.ts";
 import type { PersonaContent } from "../../personas/schema.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
-import { loadPersonas } from "../personas.ts";
+import { loadPersonas, unknownPersona } from "../personas.ts";
 import { placeFiles } from "./place-files.ts";
 
 type Options = { readonly format: string; readonly out?: string; readonly force?: boolean };
@@ -23,15 +22,7 @@ export function exportPersona(context: Context, id: string, options: Options): P
     const { io } = context;
     const { personas, paths, from } = await loadPersonas(context, config.personas);
     const persona = personas.find((one) => one.id === id);
-    if (persona === undefined) {
-      const guess = suggest(
-        id,
-        personas.map((one) => one.id),
-      );
-      throw new CommandError(
-        `There is no persona '${id}' in ${from}.${guess === undefined ? "" : ` Did you mean '${guess}'?`}`,
-      );
-    }
+    if (persona === undefined) throw unknownPersona(id, { personas, from });
     const exporter = exporters.find((one) => one.format === options.format)!;
     const content = JSON.parse(contentOf(persona)) as PersonaContent;
     const avatar = readAvatar(content.avatar, paths.get(id));

@@ -1,9 +1,11 @@
 /** `troupe personas knowledge`: the files that a persona knows, and what a question would put before itself. */
+
 import { knowledgeCollection } from "../../http/knowledge.ts";
 import { printable } from "../../lib/printable.ts";
+import type { FoundSection } from "../../lib/text-sections.ts";
 import { valuesIn } from "../../personas/compose.ts";
 import { type Additions, additionsOf } from "../../personas/knowledge/additions.ts";
-import { candidatesOf, type Section, sectionTokens } from "../../personas/knowledge/sections.ts";
+import { candidatesOf, sectionTokens } from "../../personas/knowledge/sections.ts";
 import { questionIn } from "../../personas/knowledge/texts.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
@@ -83,7 +85,7 @@ const printFound: Print = async ({ io }, index, { id }, persona, question, json)
   const values = new Map([...persona.variables].map(([name, variable]) => [name, variable.default]));
   const messages = [{ role: "user", content: question }] as Message[];
   const added = additionsOf(persona, messages, values, found);
-  const isTaken = ({ file, firstLine }: Section) =>
+  const isTaken = ({ file, firstLine }: FoundSection) =>
     added?.sections.some((one) => one.file === file && one.firstLine === firstLine) === true;
   const sections = found.map((section) => ({
     score: Math.round(section.score * 1000) / 1000,

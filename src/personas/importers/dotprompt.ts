@@ -3,7 +3,7 @@ import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/j
 import { type Draft, descriptionOf, type Imported, Omissions, samplingOf, stopsOf, withoutEmpty } from "./draft.ts";
 import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
-import { modelReference } from "./models.ts";
+import { modelReference, unknownMaker } from "./models.ts";
 import { jsonSchemaOf } from "./picoschema.ts";
 import { type Piece, templatePieces } from "./prompt-template.ts";
 import { functionTool, responseFormatOf, variablesOfSchema } from "./schema-fields.ts";
@@ -48,8 +48,7 @@ export const dotprompt: Importer = {
     );
     const name = textOf(fields["name"]) ?? source.name.replace(/\.prompt$/i, "").replace(/\.[^.]+$/, "");
     const model = modelReference(textOf(fields["model"]) ?? "");
-    if (fields["model"] !== undefined && model === undefined)
-      omissions.add("model", "is of no provider that is known here: --model names one");
+    if (fields["model"] !== undefined && model === undefined) omissions.add("model", unknownMaker);
     const responseFormat = outputOf(fields["output"], name, omissions);
     const draft: Draft = withoutEmpty({
       description: descriptionOf(textOf(fields["description"])),

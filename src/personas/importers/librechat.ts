@@ -15,9 +15,9 @@ import {
   withoutEmpty,
 } from "./draft.ts";
 import type { Importer } from "./importer.ts";
-import { modelReference, providerNamed } from "./models.ts";
+import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { pictureOf } from "./picture.ts";
-import { ImportError } from "./source.ts";
+import { ImportError, recordsIn } from "./source.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
   ...{ temperature: "temperature", top_p: "top_p", topP: "top_p", frequency_penalty: "frequency_penalty" },
@@ -72,7 +72,7 @@ export const libreChat: Importer = {
   title: "LibreChat presets (JSON)",
   detects(source) {
     if (!source.looksLikeJson) return false;
-    const [first] = presetsOf(source.json);
+    const [first] = recordsIn(source.json);
     const isPreset = first !== undefined && typeof first["endpoint"] === "string";
     return (
       isPreset &&
@@ -83,11 +83,9 @@ export const libreChat: Importer = {
   },
   read(source) {
     const isList = Array.isArray(source.json);
-    return presetsOf(source.json).map((preset, at) => readPreset(preset, isList ? [at] : []));
+    return recordsIn(source.json).map((preset, at) => readPreset(preset, isList ? [at] : []));
   },
 };
-
-const presetsOf = (value: unknown): JsonObject[] => [value].flat().filter(isObject);
 
 function readPreset(preset: JsonObject, path: readonly PathPart[]): Imported {
   const omissions = new Omissions();
@@ -99,10 +97,7 @@ function readPreset(preset: JsonObject, path: readonly PathPart[]): Imported {
   const wanted = textOf(preset["model"]) ?? "";
   const model = modelReference(wanted, providerNamed(endpoint) === undefined ? undefined : endpoint);
   if (model === undefined) {
-    omissions.add(
-      [...path, "model"],
-      `'${wanted.slice(0, 80)}' at '${endpoint.slice(0, 80)}' is of no provider that is known here: --model names one`,
-    );
+    omissions.add([...path, "model"], `'${wanted.slice(0, 80)}' at '${endpoint.slice(0, 80)}' ${unknownMaker}`);
   }
   const { address, avatar } = pictureOf(textOf(preset["iconURL"]), formatPath([...path, "iconURL"]), omissions);
   const name = textOf(preset["title"]) || textOf(preset["modelLabel"]) || textOf(preset["chatGptLabel"]) || "";

@@ -47,6 +47,9 @@ const makers: readonly (readonly [RegExp, string])[] = [
   [/^deepseek-(?:chat|reasoner)$/i, "deepseek"],
 ];
 
+/** Why a model is left out, as a sentence without its subject. */
+export const unknownMaker = "is of no provider that is known here: --model names one";
+
 /** @param provider as the other program names it @returns undefined where none here is known by that name */
 export const providerNamed = (provider: string): string | undefined =>
   Object.hasOwn(providers, provider.toLowerCase()) ? providers[provider.toLowerCase()] : undefined;

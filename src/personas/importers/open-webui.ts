@@ -1,6 +1,6 @@
 /** Open WebUI's exported models: those that have a base model are personas. Source: https://github.com/open-webui/open-webui/blob/main/backend/open_webui/models/models.py */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import {
   type Draft,
   descriptionOf,
@@ -13,10 +13,10 @@ import {
   withoutEmpty,
 } from "./draft.ts";
 import type { Importer } from "./importer.ts";
-import { modelReference } from "./models.ts";
+import { modelReference, unknownMaker } from "./models.ts";
 import { pictureOf } from "./picture.ts";
 import { type Piece, templatePieces, variablesOf } from "./prompt-template.ts";
-import { ImportError } from "./source.ts";
+import { ImportError, recordsIn } from "./source.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
   ...{ temperature: "temperature", top_p: "top_p", max_tokens: "max_tokens", num_predict: "max_tokens", seed: "seed" },
@@ -35,7 +35,7 @@ export const openWebUi: Importer = {
   title: "Open WebUI models (JSON)",
   detects(source) {
     if (!source.looksLikeJson) return false;
-    const [first] = rowsOf(source.json);
+    const [first] = recordsIn(source.json);
     return (
       first !== undefined &&
       Object.hasOwn(first, "base_model_id") &&
@@ -43,7 +43,7 @@ export const openWebUi: Importer = {
     );
   },
   read(source) {
-    const rows = rowsOf(source.json);
+    const rows = recordsIn(source.json);
     const omissions = new Omissions();
     const personas: Imported[] = [];
     for (const [at, row] of rows.entries()) {
@@ -58,15 +58,13 @@ export const openWebUi: Importer = {
   },
 };
 
-const rowsOf = (value: unknown): JsonObject[] => [value].flat().filter(isObject);
-
 function readRow(row: JsonObject, path: readonly PathPart[]): Imported {
   const omissions = new Omissions();
   const params = objectOf(row["params"]) ?? {};
   const meta = objectOf(row["meta"]) ?? {};
   const system = textOf(params["system"]) ?? "";
   if (system.trim() === "")
-    throw new ImportError(omitPath(path, "params.system"), "is empty: a persona is its system text");
+    throw new ImportError(formatPath([...path, "params", "system"]), "is empty: a persona is its system text");
   omissions.addRest(row, ofTheRow, path);
   omissions.addRest(
     params,
@@ -75,20 +73,16 @@ function readRow(row: JsonObject, path: readonly PathPart[]): Imported {
     "is no default of personas",
   );
   omissions.addRest(meta, ofTheMeta, [...path, "meta"]);
-  const { text, names } = promptOf(system, omitPath(path, "params.system"));
+  const { text, names } = promptOf(system, formatPath([...path, "params", "system"]));
   for (const name of names)
     omissions.add([...path, "params", "system"], `{{${name}}} is filled in by Open WebUI there, and by callers here`);
   const base = textOf(row["base_model_id"])!;
   const model = modelReference(base);
-  if (model === undefined)
-    omissions.add(
-      [...path, "base_model_id"],
-      `'${base.slice(0, 80)}' is of no provider that is known here: --model names one`,
-    );
+  if (model === undefined) omissions.add([...path, "base_model_id"], `'${base.slice(0, 80)}' ${unknownMaker}`);
   const tags = listOf(meta["tags"]).flatMap((tag) => textOf(isObject(tag) ? tag["name"] : tag) || []);
   const { address, avatar } = pictureOf(
     textOf(meta["profile_image_url"]),
-    omitPath(path, "meta.profile_image_url"),
+    formatPath([...path, "meta", "profile_image_url"]),
     omissions,
   );
   const draft: Draft = withoutEmpty({
@@ -108,8 +102,6 @@ function readRow(row: JsonObject, path: readonly PathPart[]): Imported {
     omitted: omissions.list,
   };
 }
-
-const omitPath = (path: readonly PathPart[], rest: string) => (path.length === 0 ? rest : `[${path[0]}].${rest}`);
 
 /** The prompt's own variables, such as `{{CURRENT_DATE}}`, become variables; other braces stay text. */
 function promptOf(system: string, place: string): { readonly text: string; readonly names: string[] } {

@@ -17,7 +17,7 @@ import { contentText, roleOf } from "./message-content.ts";
 import { modelReference } from "./models.ts";
 import { type Piece, templatePieces } from "./prompt-template.ts";
 import { functionTool, variablesOfSchema } from "./schema-fields.ts";
-import { ImportError } from "./source.ts";
+import { ImportError, recordsIn } from "./source.ts";
 import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
@@ -80,7 +80,7 @@ export const openAiPrompt: Importer = {
 
 function promptsIn(value: unknown): JsonObject[] {
   const inner = isObject(value) ? (value["data"] ?? value["prompts"] ?? value) : value;
-  return [inner].flat().filter(isObject);
+  return recordsIn(inner);
 }
 
 type Version = { readonly id: string; readonly version: string; readonly fields: JsonObject; readonly place: string };

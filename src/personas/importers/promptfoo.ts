@@ -16,7 +16,7 @@ import {
 } from "./draft.ts";
 import type { Importer } from "./importer.ts";
 import { contentText, roleOf } from "./message-content.ts";
-import { modelReference, providerNamed } from "./models.ts";
+import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { type Piece, templatePieces, variablesOf } from "./prompt-template.ts";
 import { testsOf } from "./promptfoo-tests.ts";
 import { functionTool } from "./schema-fields.ts";
@@ -148,7 +148,7 @@ function modelOf(value: unknown, omissions: Omissions) {
   const [first] = providers;
   const model = first && providerReference(first.id);
   if (first !== undefined && model === undefined)
-    omissions.add("providers[0]", `'${first.id.slice(0, 80)}' is of no provider that is known here: --model names one`);
+    omissions.add("providers[0]", `'${first.id.slice(0, 80)}' ${unknownMaker}`);
   const config = first?.config ?? {};
   const path = ["providers", 0, "config"];
   omissions.addRest(config, [...Object.keys(samplingNames), "stop", "tools"], path, "is no default of personas");

@@ -12,7 +12,7 @@ import {
 } from "./draft.ts";
 import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
-import { modelReference, providerNamed } from "./models.ts";
+import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { type Piece, templatePieces, variablesOf } from "./prompt-template.ts";
 import { functionTool, responseFormatOf, variablesOfSchema } from "./schema-fields.ts";
 import { ImportError } from "./source.ts";
@@ -152,8 +152,7 @@ function modelOf(given: unknown, omissions: Omissions) {
   const name = textOf(model["id"]) ?? textOf(configuration["azure_deployment"]) ?? textOf(configuration["name"]) ?? "";
   const provider = textOf(model["provider"]) ?? textOf(configuration["type"]);
   const reference = modelReference(name.startsWith("${") ? "" : name, provider);
-  if (name !== "" && reference === undefined)
-    omissions.add("model", "is of no provider that is known here: --model names one");
+  if (name !== "" && reference === undefined) omissions.add("model", unknownMaker);
   if (provider !== undefined && providerNamed(provider) === undefined)
     omissions.add("model.provider", `'${provider}' is not known here`);
   return {

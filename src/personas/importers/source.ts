@@ -1,5 +1,5 @@
 /** A file to import: its bytes, and what they read as. */
-import { isTooDeep } from "../../lib/json/json.ts";
+import { isObject, isTooDeep, type JsonObject } from "../../lib/json/json.ts";
 import { YamlSource } from "../../lib/yaml/yaml.ts";
 
 /** A file that can't become a persona, and the place that keeps it from it. */
@@ -108,3 +108,6 @@ export function parseYamlText(text: string, firstLine = 1): unknown {
   if (error !== undefined) throw new ImportError(`line ${error.line + firstLine - 1}`, error.message);
   return value;
 }
+
+/** @returns the objects of a list, or the one that stands alone */
+export const recordsIn = (value: unknown): JsonObject[] => [value].flat().filter(isObject);

@@ -1,13 +1,14 @@
 /** What knowledge and a lorebook add to one call, and where it stands in its messages. Pure. */
+import type { FoundSection } from "../../lib/text-sections.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
 import type { Insertion } from "../../protocols/insertion.ts";
 import type { Persona } from "../persona.ts";
 import { type ActiveEntry, activeEntries } from "./lorebook.ts";
-import { chooseSections, type Section, sectionTokens, writeSections } from "./sections.ts";
+import { chooseSections, sectionTokens, writeSections } from "./sections.ts";
 
 export type Additions = {
   /** Sections of files, the best first. */
-  readonly sections: readonly Section[];
+  readonly sections: readonly FoundSection[];
   /** Entries of the lorebook, in their order. */
   readonly entries: readonly ActiveEntry[];
   /** The estimated tokens of all. */
@@ -29,7 +30,7 @@ export function additionsOf(
   { knowledge, lorebook }: Pick<Persona, "knowledge" | "lorebook">,
   messages: ChatRequest["messages"],
   values: ReadonlyMap<string, string>,
-  found: readonly Section[],
+  found: readonly FoundSection[],
 ): Additions | undefined {
   const users = usersIn(messages);
   // What stands in no message of the user has no place.

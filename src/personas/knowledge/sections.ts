@@ -1,18 +1,7 @@
 /** Chooses among the sections that were found for a question, within a persona's bounds, and writes them as the model reads them. */
-import { beginningOf } from "../../lib/text-sections.ts";
+import { beginningOf, type FoundSection } from "../../lib/text-sections.ts";
 import { bytesOfTokens, estimateTokens } from "../../lib/token-estimate.ts";
 import type { Knowledge } from "./schema.ts";
-
-/** A section of a file, as the index finds it. */
-export type Section = {
-  readonly file: string;
-  readonly heading: string;
-  readonly firstLine: number;
-  readonly lastLine: number;
-  readonly text: string;
-  /** Higher is better. */
-  readonly score: number;
-};
 
 /** More are looked up than are taken, as some may not fit. */
 export const candidatesOf = ({ sections }: Knowledge): number => sections * 2 + 4;
@@ -25,10 +14,10 @@ const tail = "</knowledge>";
  * a line where it alone is too long.
  * @param found the best first
  */
-export function chooseSections(found: readonly Section[], { tokens, sections }: Knowledge): Section[] {
-  const chosen: Section[] = [];
+export function chooseSections(found: readonly FoundSection[], { tokens, sections }: Knowledge): FoundSection[] {
+  const chosen: FoundSection[] = [];
   let room = bytesOfTokens(tokens) - Buffer.byteLength(head + tail);
-  const take = (section: Section) => {
+  const take = (section: FoundSection) => {
     chosen.push(section);
     room -= Buffer.byteLength(written(section));
   };
@@ -42,7 +31,7 @@ export function chooseSections(found: readonly Section[], { tokens, sections }: 
   return cut === undefined ? [] : [cut];
 }
 
-function beginning(section: Section, room: number): Section | undefined {
+function beginning(section: FoundSection, room: number): FoundSection | undefined {
   const text = beginningOf(section.text, room - Buffer.byteLength(written({ ...section, text: "…\n" })));
   const end = Math.max(text.lastIndexOf("\n"), text.lastIndexOf(" "));
   const kept = (end > 0 ? text.slice(0, end) : text).trimEnd();
@@ -52,16 +41,16 @@ function beginning(section: Section, room: number): Section | undefined {
 }
 
 /** @returns the text that stands before the question; "" for no sections */
-export const writeSections = (sections: readonly Section[]): string =>
+export const writeSections = (sections: readonly FoundSection[]): string =>
   sections.length === 0 ? "" : `${head}${sections.map(written).join("")}${tail}`;
 
 /** @returns the same text in pieces, one for each section */
-export const piecesOf = (sections: readonly Section[]): string[] =>
+export const piecesOf = (sections: readonly FoundSection[]): string[] =>
   sections.map((section, at) => (at === 0 ? head : "") + written(section) + (at === sections.length - 1 ? tail : ""));
 
-export const sectionTokens = (sections: readonly Section[]): number => estimateTokens(writeSections(sections));
+export const sectionTokens = (sections: readonly FoundSection[]): number => estimateTokens(writeSections(sections));
 
-function written({ file, heading, firstLine, lastLine, text }: Section): string {
+function written({ file, heading, firstLine, lastLine, text }: FoundSection): string {
   const title = heading === "" ? "" : ` heading="${inQuotes(heading)}"`;
   return `<section source="${inQuotes(file)}"${title} lines="${firstLine}-${lastLine}">\n${text}\n</section>\n`;
 }

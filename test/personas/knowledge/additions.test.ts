@@ -1,15 +1,16 @@
 /** What knowledge and a lorebook add to messages. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { FoundSection } from "../../../src/lib/text-sections.ts";
 import { estimateTokens } from "../../../src/lib/token-estimate.ts";
 import { additionsOf, withInsertions } from "../../../src/personas/knowledge/additions.ts";
 import { activeEntries } from "../../../src/personas/knowledge/lorebook.ts";
 import { toLorebook } from "../../../src/personas/knowledge/schema.ts";
-import { chooseSections, type Section, writeSections } from "../../../src/personas/knowledge/sections.ts";
+import { chooseSections, writeSections } from "../../../src/personas/knowledge/sections.ts";
 import { questionIn } from "../../../src/personas/knowledge/texts.ts";
 import type { Message } from "../../../src/protocols/chat/schema.ts";
 
-const section = (text: string, more: Partial<Section> = {}): Section => ({
+const section = (text: string, more: Partial<FoundSection> = {}): FoundSection => ({
   file: "docs/a.md",
   heading: "A",
   firstLine: 1,

@@ -5,8 +5,9 @@
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, readFileSync, rmSync, type Stats, statSync } from "node:fs";
 import { basename } from "node:path";
+import type { FoundSection } from "../../../lib/text-sections.ts";
 import { splitSections, type TextSection } from "../../../lib/text-sections.ts";
-import type { Collection, FoundSection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
+import type { Collection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
 import { type CollectionFile, filesOf } from "./files.ts";
 import { indexable, queryOf } from "./words.ts";
 

@@ -1,6 +1,7 @@
 /** The index of knowledge in a thread of its own, which starts with the first request: neither indexing nor a search holds up calls. */
 import { join } from "node:path";
-import type { FoundSection, KnowledgeIndex, KnowledgeReport } from "../../knowledge.ts";
+import type { FoundSection } from "../../../lib/text-sections.ts";
+import type { KnowledgeIndex, KnowledgeReport } from "../../knowledge.ts";
 import { makeDataFolder } from "../store.ts";
 import { knowledgeName } from "./database.ts";
 import type { KnowledgeAnswer, KnowledgeRequest } from "./worker.ts";

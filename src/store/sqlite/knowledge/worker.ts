@@ -1,5 +1,6 @@
 /** The thread that reads, indexes and searches files. Its first message names the index's file. */
-import type { Collection, FoundSection, KnowledgeReport } from "../../knowledge.ts";
+import type { FoundSection } from "../../../lib/text-sections.ts";
+import type { Collection, KnowledgeReport } from "../../knowledge.ts";
 import { isDamaged, KnowledgeDatabase } from "./database.ts";
 
 declare const self: Worker;
