@@ -23,6 +23,12 @@ export type Remember = (
   passed: string | undefined,
 ) => void | Promise<void>;
 
+const formatHeader = "x-troupe-upstream-format";
+
+/** Kept with an answer, for those who join or replay it. */
+export const upstreamHeaders = ({ headers }: RequestContext): Record<string, string> =>
+  headers[formatHeader] === undefined ? {} : { [formatHeader]: headers[formatHeader] };
+
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
   readonly #context: RequestContext;
@@ -69,6 +75,10 @@ export class CallRecorder implements CallObserver {
     context.logFields["format"] = context.format;
     context.logFields["provider"] = attempt.target.provider;
     context.logFields["upstream_model"] = attempt.target.model;
+    const { upstreamFormat } = attempt.target;
+    if (upstreamFormat === undefined) return;
+    context.logFields["upstream_format"] = upstreamFormat;
+    context.headers[formatHeader] = upstreamFormat;
   }
 
   begin(signal?: AbortSignal): Promise<void> | undefined {
@@ -264,11 +274,13 @@ export function attemptAt(
   asked: string,
   { account, provider, call, models }: Target,
   bounds: AttemptBounds | undefined,
+  upstreamFormat?: string,
 ): Attempt & { readonly target: AttemptTarget } {
   const at: AttemptTarget = {
     provider: account.name,
     dialect: provider.name,
     baseUrl: account.baseUrl,
+    upstreamFormat,
     model: truncate(call.model),
     isLocal: provider.kind === "local",
     isListed: context.area === "orchestrator" || models.has(call.model),

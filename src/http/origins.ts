@@ -60,6 +60,7 @@ const exposed = [
   "service-request-id",
   "idempotent-replayed",
   "x-troupe-error-source",
+  "x-troupe-upstream-format",
   "x-troupe-persona-version",
   "x-troupe-persona-variant",
 ].join(", ");

@@ -67,6 +67,8 @@ export type NativeChange = {
    * where the upstream must keep nothing: formats without such a field have nothing to say.
    */
   readonly fields: Readonly<Record<string, unknown>>;
+  /** The upstream takes thinking back as it came, whoever made it and be it unsigned; only what was sealed here it can't read. */
+  readonly anyThinking?: true | undefined;
   /** Those that the provider has already said as members of the format's own body; undefined: removed. */
   readonly members?: JsonObject | undefined;
 };

@@ -111,6 +111,8 @@ export type UpstreamRequest = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Absent only where the method takes none. */
   readonly body?: string | Uint8Array<ArrayBuffer> | readonly (string | Uint8Array<ArrayBuffer>)[];
+  /** Default: the provider's own. */
+  readonly keyPlace?: KeyPlace | undefined;
 };
 
 /** A caller's own body, patched: JSON that is sent as it is. */
@@ -125,6 +127,12 @@ export type NativeRoute = {
   encode(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): UpstreamRequest;
   /** Changes a body so that the call's model takes it, as far as it is known to refuse something. @returns the body itself where there is nothing */
   fit?(body: JsonObject, call: Call): JsonObject;
+  /** @param body as it goes out @returns false where this upstream is known to drop something of it that a translated call does not */
+  takes?(body: JsonObject): boolean;
+  /** The upstream keeps no answers, or none that are sure to be found: what is to be stored is stored here alone. */
+  readonly keepsNothing?: true;
+  /** Thinking goes back to this upstream as it came, signed or not. Absent: what another maker made, or nobody signed, is left out. */
+  readonly takesAnyThinking?: true;
   /** Does what the provider's own `decode` does. */
   decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
   /** Does what the provider's own `streamDecoder` does. */
@@ -204,6 +212,8 @@ export interface RemoteProvider extends Described {
   readonly kind: "remote";
   /** The format that its upstreams speak: `chat`, `messages`, … where it is a public format of ours too, its name here. */
   readonly format: string;
+  /** The same of one translated call, where its upstreams speak more than one. Default: `format`. */
+  formatOf?(call: Call): string;
   /** The upstream's public address; the config may point elsewhere. */
   readonly baseUrl: string;
   readonly environment: ProviderEnvironment;

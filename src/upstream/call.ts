@@ -54,6 +54,8 @@ type NativeReading = Pick<NativeStreamOptions, "passesFaults" | "endsWithStream"
 
 /** A call that is not translated. */
 export type NativeCall = {
+  /** True if the upstream may keep the answer. */
+  readonly mayHold: boolean;
   readonly reading: NativeReading;
   /** Encodes the client's own body, patched. */
   readonly encode: (call: Call) => UpstreamRequest;

@@ -69,7 +69,7 @@ export class Upstream {
         headers: request.isBare === true ? (request.headers ?? {}) : { ...usualHeaders, ...request.headers },
         ...(request.body === undefined ? {} : { body: request.body }),
       };
-      answer.begin(this.#transport, credentials.sign(unsigned));
+      answer.begin(this.#transport, credentials.sign(unsigned, request.keyPlace));
     });
   }
 

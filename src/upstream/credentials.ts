@@ -33,6 +33,8 @@ export class Credentials {
 
   readonly #secrets: Secrets;
   readonly #place: KeyPlace;
+  /** The same for requests that have the key in another place, once there was one. */
+  #elsewhere: Map<KeyPlace, Credentials> | undefined;
 
   constructor(secrets: Secrets, place: KeyPlace) {
     const { apiKey, headers, options } = secrets;
@@ -50,13 +52,21 @@ export class Credentials {
     this.#parameter = isBearer ? undefined : query;
   }
 
-  /** @param request as it goes out, but for the key and the operator's own headers */
-  sign(request: HttpRequest): HttpRequest {
+  /** @param request as it goes out, but for the key and the operator's own headers @param place of the key, where the request names one */
+  sign(request: HttpRequest, place?: KeyPlace): HttpRequest {
+    if (place !== undefined && place !== this.#place) return this.#at(place).sign(request);
     const url =
       this.#parameter === undefined || this.#key === undefined
         ? request.url
         : `${request.url}${request.url.includes("?") ? "&" : "?"}${this.#parameter}=${encodeURIComponent(this.#key)}`;
     return { ...request, url, headers: joined(request.headers, this.#headers) };
+  }
+
+  #at(place: KeyPlace): Credentials {
+    this.#elsewhere ??= new Map();
+    const known = this.#elsewhere.get(place) ?? new Credentials(this.#secrets, place);
+    this.#elsewhere.set(place, known);
+    return known;
   }
 
   /** Signs the same, with `***` for each secret: for who shows requests. */

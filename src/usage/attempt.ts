@@ -47,6 +47,8 @@ export type AttemptTarget = {
   /** The name of the built-in provider whose format it speaks. */
   readonly dialect: string;
   readonly baseUrl: string;
+  /** The format in which it is called; absent: this program answers, or the call is passed on as it came. */
+  readonly upstreamFormat?: string | undefined;
   /** The upstream's model name, truncated. */
   readonly model: string;
   /** Compiled in: it costs nothing. */

@@ -35,6 +35,18 @@ describe("a key is said where its provider reads it", () => {
     expect(credentials.sign(unsigned({ a: "b" }))).toEqual({ ...unsigned({ a: "b", ...headers }), url: at });
   });
 
+  test("where a request names another place, there alone", () => {
+    const credentials = new Credentials({ apiKey: "k", headers: { "x-own": "1" }, options: {} }, { header: "x-key" });
+    const place = { header: "x-api-key" };
+    for (const one of [credentials, credentials.masked()]) {
+      const key = one === credentials ? "k" : "***";
+      const own = one === credentials ? "1" : "***";
+      expect(one.sign(unsigned(), place).headers).toEqual({ "x-api-key": key, "x-own": own });
+      expect(one.sign(unsigned(), {}).headers).toEqual({ authorization: `Bearer ${key}`, "x-own": own });
+      expect(one.sign(unsigned()).headers).toEqual({ "x-key": key, "x-own": own });
+    }
+  });
+
   test("behind what else the query says", () => {
     const credentials = new Credentials({ apiKey: "k", headers: {}, options: {} }, { query: "key" });
     expect(credentials.sign(unsigned({}, `${url}?alt=sse`)).url).toBe(`${url}?alt=sse&key=k`);

@@ -33,7 +33,8 @@ export function nativeCall(
   if (native === undefined || provider.kind !== "remote") return undefined;
   const route = provider.native?.(protocol.name, upstreamCall);
   if (route === undefined) return undefined;
-  const isHeld = plan.upstreamMayHold && conversation.isHeldBy(account.name);
+  const mayHold = plan.upstreamMayHold && route.keepsNothing !== true;
+  const isHeld = mayHold && conversation.isHeldBy(account.name);
   const earlier = isHeld ? undefined : conversation.earlier;
   // The earlier messages of a conversation that is kept here are in the inner form alone: it is translated, where it can be.
   const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);
@@ -48,6 +49,7 @@ export function nativeCall(
   let patched = patchedBody(native, route, source, change, upstreamCall);
   if (patched === undefined) return undefined;
   return {
+    mayHold,
     reading: {
       format: protocol.name,
       route,
@@ -70,22 +72,29 @@ const isNativeByTools = ({ nativeOnly, nativeTools }: ParsedCall<unknown>): bool
   nativeOnly === undefined && nativeTools !== undefined;
 
 /** @returns undefined where the provider would have to read its answer in another way than it comes */
-export function nativeChange(plan: Plan, { members: membersOf }: NativeRoute, call: Call): NativeChange | undefined {
+export function nativeChange(
+  plan: Plan,
+  { members: membersOf, keepsNothing, takesAnyThinking }: NativeRoute,
+  call: Call,
+): NativeChange | undefined {
   const persona = plan.change?.() ?? noChange;
   const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call);
-  return members && { model: call.model, ...persona, members };
+  if (members === undefined) return undefined;
+  const fields = keepsNothing === true ? { ...persona.fields, store: false } : persona.fields;
+  return { model: call.model, ...persona, fields, members, anyThinking: takesAnyThinking };
 }
 
-/** @returns the client's body as the call's model takes it; undefined where the change can't be said in its format */
+/** @returns the client's body as the call's model takes it; undefined where the call has to be translated */
 export function patchedBody(
   native: NativeForm<never>,
-  { fit }: NativeRoute,
+  { fit, takes }: NativeRoute,
   { parsed }: Source,
   change: NativeChange,
   call: Call,
 ): JsonObject | undefined {
   const patched = native.patch(parsed, change);
-  return patched === undefined ? undefined : (fit?.(patched, call) ?? patched);
+  if (patched === undefined || takes?.(patched) === false) return undefined;
+  return fit?.(patched, call) ?? patched;
 }
 
 /** A patched body, copied from its source as far as it did not change. */

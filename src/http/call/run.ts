@@ -15,7 +15,7 @@ import { callWithFallback, type FallbackReport } from "../../upstream/fallback.t
 import type { Target } from "../../upstream/target.ts";
 import { requestMeter } from "../../usage/text-meter.ts";
 import { chatBounds, isHeldToBudgets } from "../bounds.ts";
-import { attemptAt, CallRecorder, nextAttempt, type Remember } from "../call-observer.ts";
+import { attemptAt, CallRecorder, nextAttempt, type Remember, upstreamHeaders } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
 import { type Conversation, openConversation, type Shown } from "../conversation.ts";
 import { loggedAdditions, sourcesOf } from "../knowledge.ts";
@@ -44,7 +44,13 @@ export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> 
     const made = await whileRetained(context, until, () => planAndCall(identified, until));
     return {
       ...made,
-      headers: { ...made.headers, ...versionHeaders(context), ...variantHeaders(context), [callHeader]: context.id },
+      headers: {
+        ...made.headers,
+        ...versionHeaders(context),
+        ...variantHeaders(context),
+        ...upstreamHeaders(context),
+        [callHeader]: context.id,
+      },
     };
   };
   return idempotentAnswer(scope, requestId, signal, produce);
@@ -146,7 +152,7 @@ function callUpstream(
     const native = turn === undefined ? nativeCall(scope, plan, conversation, target) : undefined;
     if (native === undefined)
       refuseNativeOnly(tools === undefined ? asked : { ...asked, nativeTools: tools.nativeTools }, target);
-    const passing = native && { isHeld: plan.upstreamMayHold };
+    const passing = native && { isHeld: native.mayHold };
     // Thinking state matters only where tools may be called.
     const memories: Remember[] = call.request.tools === undefined ? [] : [thinkingMemory(services, caller, target)];
     if (plan.store && turn === undefined) memories.push(conversation.remember(target, form, writer.envelope, passing));
@@ -154,7 +160,9 @@ function callUpstream(
     const bounds = isHeld
       ? chatBounds(source, request, whollySaid(call, conversation), native !== undefined, namedBytes)
       : undefined;
-    const attempt = attemptAt(context, caller, request.model, target, bounds);
+    const translated = provider.kind === "local" ? undefined : (provider.formatOf?.(call) ?? provider.format);
+    const upstreamFormat = native?.reading.format ?? translated;
+    const attempt = attemptAt(context, caller, request.model, target, bounds, upstreamFormat);
     const input = requestMeter(call.request, inputBytes);
     if (turn !== undefined)
       memories.push((answer) => {

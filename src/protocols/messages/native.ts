@@ -26,7 +26,7 @@ import { sealedBlocks } from "./thinking.ts";
 /** @returns undefined where the change has no words in this format */
 export function patchMessages(
   body: JsonObject,
-  { model, before, within = [], fields, members }: NativeChange,
+  { model, before, within = [], fields, members, anyThinking }: NativeChange,
 ): JsonObject | undefined {
   // A thread is kept by the provider.
   if (fields["store"] === false && body["thread"] != null) return undefined;
@@ -36,7 +36,10 @@ export function patchMessages(
   if ("variables" in next) delete next["variables"];
   if (!patchMembers(next, fields, members)) return undefined;
   putSystem(next, said.system, fields["system_cache_control"]);
-  const turns = putInsertions(withoutForeignSeals(listOf(body["messages"])), within, isOfUser, preceded);
+  const given = listOf(body["messages"]);
+  // What a translated turn sealed comes back to its maker by translation alone.
+  if (anyThinking === true && given.some(holdsSeal)) return undefined;
+  const turns = putInsertions(anyThinking === true ? given : withoutForeignSeals(given), within, isOfUser, preceded);
   if (turns === undefined) return undefined;
   if (said.examples.length > 0) next["messages"] = derive(turns, [...said.examples, ...turns]);
   else if (turns !== body["messages"]) next["messages"] = turns;
@@ -157,6 +160,12 @@ const sealIn = (block: unknown): string => {
   const { signature, data } = block as JsonObject;
   return typeof signature === "string" ? signature : String(data ?? "");
 };
+
+const holdsSeal = (turn: unknown): boolean =>
+  isObject(turn) && listOf(turn["content"]).some((block) => isThinking(block) && isSeal(sealIn(block)));
+
+const isThinking = (block: unknown): boolean =>
+  isObject(block) && (block["type"] === "thinking" || block["type"] === "redacted_thinking");
 
 function isForeign(block: unknown): boolean {
   if (!isObject(block)) return false;

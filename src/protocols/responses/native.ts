@@ -83,14 +83,17 @@ function envelopeIn(data = "", envelope: Envelope): Envelope {
 /** @returns undefined where the change can't be said in this format */
 export function patchedBody(
   body: JsonObject,
-  { model, before, within = [], earlier, fields }: NativeChange,
+  { model, before, within = [], earlier, fields, anyThinking }: NativeChange,
 ): JsonObject | undefined {
   const changes = changesOf(body, fields);
   if (changes === undefined || isKeptHereAlone(body, changes)) return undefined;
   if (earlier !== undefined && listOf(body["tools"]).some(isRenamedTool)) return undefined;
   const patched: JsonObject = { ...body, ...changes, model };
   for (const name of Object.keys(changes)) if (changes[name] === undefined) delete patched[name];
-  const input = withInsertions(withoutForeignSeals(body["input"], changes["store"] === false), within);
+  // What a translated turn sealed comes back to its maker by translation alone.
+  if (anyThinking === true && listOf(body["input"]).some(isSealed)) return undefined;
+  const given = anyThinking === true ? body["input"] : withoutForeignSeals(body["input"], changes["store"] === false);
+  const input = withInsertions(given, within);
   if (input === undefined && within.length > 0) return undefined;
   if (input !== body["input"]) patched["input"] = input;
   if (earlier !== undefined) {
@@ -135,9 +138,15 @@ function withoutForeignSeals(input: unknown, isUnstored: boolean): unknown {
 }
 
 function isLost(item: unknown, isUnstored: boolean): boolean {
-  if (!isObject(item) || item["type"] !== "reasoning") return false;
-  const content = textOf(item["encrypted_content"]) ?? "";
-  return isSeal(content) || (isUnstored && content === "");
+  const content = reasoningIn(item);
+  return content !== undefined && (isSeal(content) || (isUnstored && content === ""));
+}
+
+const isSealed = (item: unknown): boolean => isSeal(reasoningIn(item) ?? "");
+
+/** @returns the encrypted content of a reasoning item, "" where it has none; undefined for any other item */
+function reasoningIn(item: unknown): string | undefined {
+  return isObject(item) && item["type"] === "reasoning" ? (textOf(item["encrypted_content"]) ?? "") : undefined;
 }
 
 /** The persona's system text stands before the caller's instructions, its examples before the caller's items. */

@@ -1,23 +1,58 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { Call, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
+import type { Account, Call, NativeBody, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
 import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
 import { callersVersion, encodeBody, outputTokens, sampling, upstreamRequest } from "./request.ts";
-import { anthropicRules } from "./rules.ts";
+import { type AnthropicRules, anthropicRules } from "./rules.ts";
 import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { planThinking } from "./thinking.ts";
 
-export const native: NativeRoute = {
-  encode: (body, { account }, headers) => upstreamRequest(account, "", body, callersVersion(headers)),
-  fit: fitted,
+const reading = {
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call, true),
   upstreamResponseId: (body) => textOf(objectOf(body)?.["id"]),
+} satisfies Partial<NativeRoute>;
+
+export const native: NativeRoute = {
+  ...reading,
+  encode: (body, { account }, headers) => upstreamRequest(account, "", body, callersVersion(headers)),
+  fit: fitted,
   members,
   counter: (body, { account }, headers) =>
     counterOf(upstreamRequest(account, "/count_tokens", body, callersVersion(headers))),
 };
+
+/** Where another provider's upstream takes calls of this format. */
+type Place = Pick<Account, "baseUrl"> & Pick<UpstreamRequest, "keyPlace">;
+
+/**
+ * The route to an upstream of another provider that speaks this format too.
+ * @param rules of its models, in place of those that their names have here
+ */
+export function messagesRoute(
+  placeIn: (account: Account) => Place,
+  rules?: Partial<AnthropicRules>,
+): NativeRoute & Required<Pick<NativeRoute, "counter">> {
+  // The account's own rules are those of its other format.
+  const modelRules = rules === undefined ? [] : [{ ...rules, match: "*" }];
+  const requestOf = (
+    path: string,
+    body: NativeBody,
+    { account }: Call,
+    headers: Readonly<Record<string, string>>,
+  ): UpstreamRequest => {
+    const { keyPlace, ...place } = placeIn(account);
+    const request = upstreamRequest(place, path, body, callersVersion(headers));
+    return keyPlace === undefined ? request : { ...request, keyPlace };
+  };
+  return {
+    ...reading,
+    encode: (body, call, headers) => requestOf("", body, call, headers),
+    members: (fields, call) => members(fields, { ...call, account: { ...call.account, modelRules } }),
+    counter: (body, call, headers) => counterOf(requestOf("/count_tokens", body, call, headers)),
+  };
+}
 
 const counterOf = (request: UpstreamRequest): TokenCounter => ({
   request,

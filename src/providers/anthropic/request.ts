@@ -28,13 +28,13 @@ type Version = { readonly version?: string | undefined; readonly betas: readonly
 
 /** @param path below that of messages: "" or `/count_tokens` */
 export function upstreamRequest(
-  account: Account,
+  { baseUrl }: Pick<Account, "baseUrl">,
   path: string,
   body: NativeBody,
   { version = "2023-06-01", betas }: Version,
 ): UpstreamRequest {
   return {
-    url: `${messagesUrl(account.baseUrl)}${path}`,
+    url: `${messagesUrl(baseUrl)}${path}`,
     headers: {
       "anthropic-version": version,
       ...(betas.length > 0 && { "anthropic-beta": [...new Set(betas)].join(",") }),

@@ -1,7 +1,9 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
+import { ownMember } from "../../lib/own-member.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
+import { type Doors, doorOptions, doorRoutes } from "../doors.ts";
 import { idsFor } from "../made-ids.ts";
 import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type {
@@ -47,6 +49,8 @@ type CompatibleSpec = {
   readonly keyPlace?: KeyPlace;
   /** The differences of its Responses format, where it speaks it. */
   readonly responses?: ResponsesQuirks;
+  /** Formats that it speaks beside chat completions. */
+  readonly doors?: Doors;
   /** The route of calls of that format's own clients, if it is not that of `responses`. */
   readonly native?: NativeRoute;
 };
@@ -59,7 +63,9 @@ const thinking = Type.Optional(
 );
 
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
-  const { name, baseUrl, environment, options, quirks = {}, modelRules = [], responses } = spec;
+  const { name, baseUrl, environment, quirks = {}, modelRules = [], responses } = spec;
+  const routes = doorRoutes(spec);
+  const options = optionsOf(spec);
   const rows = [...modelRules, ...(responses?.modelRules ?? []), { ...quirks, match: "*" }];
   const quirksOf = ({ model, account }: Call): Rules => rulesFor<Rules>(model, account.modelRules, rows);
   const { keyPlace, url = below, lacks = [], operationFields } = spec;
@@ -79,7 +85,11 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     ...(keyPlace === undefined ? {} : { keyPlace }),
     endpoint: (operation, model, account) => (lacks.includes(operation) ? undefined : url(operation, model, account)),
     ...(operationFields === undefined ? {} : { operationFields }),
-    native: (format, call) => (format === "completions" && quirksOf(call).completions === true ? legacy : undefined),
+    native(format, call) {
+      if (format === "completions") return quirksOf(call).completions === true ? legacy : undefined;
+      const door = ownMember(routes, format);
+      return door?.baseOf(call.account) === undefined ? undefined : door.route;
+    },
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({
       url: url("chat/completions", call.model, call.account),
@@ -101,6 +111,11 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     return { ...chat, native: (format, call) => (format === "responses" ? native : chat.native?.(format, call)) };
   }
   return responses === undefined ? chat : withResponses(chat, responses, quirksOf);
+}
+
+function optionsOf({ options, doors }: CompatibleSpec): TObject | undefined {
+  const properties = { ...options?.properties, ...doorOptions(doors) };
+  return Object.keys(properties).length === 0 ? undefined : Type.Object(properties);
 }
 
 /** Copied from what the caller sent, as far as that did not change. */

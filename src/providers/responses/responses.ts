@@ -101,6 +101,7 @@ export function withResponses(
   const speaks = (call: Call) => (call.extras["use_responses_api"] ?? rulesOf(call).responses_only ?? false) === true;
   return {
     ...chat,
+    formatOf: (call) => (speaks(call) ? "responses" : chat.format),
     // No two of these share a field; Type.Composite would look into each, a dozen times a start.
     extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),

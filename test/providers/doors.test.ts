@@ -1,0 +1,83 @@
+/** Formats that an upstream speaks beside chat completions: their addresses, key places, and what leaves them for a translation. */
+import { describe, expect, test } from "bun:test";
+import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
+import type { Account, Call } from "../../src/providers/provider.ts";
+
+const keyPlace = { header: "x-api-key" };
+const row = openAiCompatible({
+  name: "made-up",
+  baseUrl: "https://api.example.com/api/v4",
+  environment: { keys: ["MADE_UP_API_KEY"], baseUrl: [] },
+  doors: {
+    messages: {
+      path: "/anthropic",
+      keyPlace,
+      drops: { fields: ["top_k", "output_config.format"], parts: ["image"], tools: ["web_search"] },
+    },
+    responses: { drops: { fields: ["truncation"], parts: ["input_file"] } },
+  },
+});
+
+function callAt(baseUrl: string, options: Account["options"] = {}): Call {
+  const account = { name: "made-up", baseUrl, models: [], options, modelRules: [] };
+  return { model: "m", request: { model: "m", messages: [] }, extras: {}, account, media: new Map() };
+}
+const routeAt = (format: string, ...at: Parameters<typeof callAt>) => {
+  const call = callAt(...at);
+  return row.native!(format, call)?.encode("{}", call, { "anthropic-version": "2024-01-01" });
+};
+
+describe("addresses", () => {
+  test.each<[string, string, Account["options"], string | undefined]>([
+    ["messages", "https://api.example.com/api/v4", {}, "https://api.example.com/anthropic/v1/messages"],
+    ["messages", "http://proxy/made-up/api/v4", {}, "http://proxy/made-up/anthropic/v1/messages"],
+    ["messages", "http://proxy/elsewhere", {}, undefined],
+    ["messages", "http://proxy/elsewhere", { messages_base_url: "http://m/" }, "http://m/v1/messages"],
+    ["messages", "https://api.example.com/api/v4", { messages_base_url: false }, undefined],
+    ["messages", "https://api.example.com/api/v4", { messages_base_url: "http://m/v1" }, "http://m/v1/messages"],
+    ["responses", "https://api.example.com/api/v4", {}, "https://api.example.com/api/v4/responses"],
+    ["responses", "http://proxy/elsewhere", {}, "http://proxy/elsewhere/responses"],
+    ["responses", "http://proxy/elsewhere", { responses_base_url: false }, undefined],
+    ["constructor", "https://api.example.com/api/v4", {}, undefined],
+  ])("of %s at %s with %o", (format, baseUrl, options, url) => {
+    expect(routeAt(format, baseUrl, options)?.url).toBe(url);
+  });
+
+  test("have the key where the door wants it, and the format's own headers", () => {
+    const messages = routeAt("messages", "https://api.example.com/api/v4")!;
+    expect(messages).toEqual({
+      url: "https://api.example.com/anthropic/v1/messages",
+      headers: { "anthropic-version": "2024-01-01" },
+      body: "{}",
+      keyPlace,
+    });
+    expect(routeAt("responses", "http://x")).not.toHaveProperty("keyPlace");
+  });
+});
+
+describe("what a door drops", () => {
+  const call = callAt("https://api.example.com/api/v4");
+  test.each<[string, object, boolean]>([
+    ["messages", { messages: [{ role: "user", content: "hi" }] }, true],
+    ["messages", { top_k: 3 }, false],
+    ["messages", { top_k: null, output_config: { effort: "high", format: null } }, true],
+    ["messages", { output_config: { format: { type: "json_schema", schema: {} } } }, false],
+    ["messages", { messages: [{ role: "user", content: [{ type: "image" }] }] }, false],
+    ["messages", { messages: [{ content: [{ type: "tool_result", content: [{ type: "image" }] }] }] }, false],
+    ["messages", { tools: [{ name: "image", input_schema: {} }] }, true],
+    ["messages", { tools: [{ type: "web_search_20250305", name: "web_search" }] }, false],
+    ["messages", { tools: [{ type: "custom", name: "web_search" }] }, true],
+    ["responses", { truncation: "auto" }, false],
+    ["responses", { input: [{ content: [{ type: "input_file" }] }] }, false],
+    ["responses", { input: [{ type: "function_call_output", output: [{ type: "input_file" }] }] }, false],
+    ["responses", { input: "input_file" }, true],
+  ])("leaves a call of %s with %j: %p", (format, body, taken) => {
+    expect(row.native!(format, call)!.takes!(body as Record<string, unknown>)).toBe(taken);
+  });
+});
+
+test("a door that counts no tokens has no counter, and what is stored is stored here alone", () => {
+  const route = row.native!("messages", callAt("https://api.example.com/api/v4"))!;
+  expect(route.counter).toBeUndefined();
+  expect([route.keepsNothing, route.takesAnyThinking]).toEqual([true, true]);
+});
