@@ -14,6 +14,8 @@ export type RemoteEntry = {
     readonly options?: Readonly<Record<string, string>>;
   };
   readonly keyOptional: boolean;
+  /** A way to authenticate without a key, by the name that an account's option `auth` may hold. */
+  readonly auth?: { readonly kind: string; readonly isChosen?: true };
   readonly options?: TObject;
   readonly modelRules?: TObject;
 };
@@ -22,3 +24,12 @@ export type RemoteEntry = {
 type LocalEntry = { readonly kind: "local"; readonly name: string };
 
 export type ProviderCatalog = readonly (RemoteEntry | LocalEntry)[];
+
+/** True if an account authenticates by signatures or tokens of its own, and by no key. */
+export const isKeyless = (
+  auth: RemoteEntry["auth"],
+  options: Readonly<Record<string, unknown>>,
+  apiKey: string | undefined,
+): boolean =>
+  auth !== undefined &&
+  (options["auth"] === undefined ? apiKey === undefined && auth.isChosen !== true : options["auth"] === auth.kind);

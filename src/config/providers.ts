@@ -3,7 +3,7 @@ import { type TObject, Type } from "@sinclair/typebox";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
-import type { ProviderCatalog, RemoteEntry } from "./catalog.ts";
+import { isKeyless, type ProviderCatalog, type RemoteEntry } from "./catalog.ts";
 import type { ProviderConfig, Timeouts } from "./config.ts";
 import { type Filled, filled, withDefaults } from "./filled.ts";
 import type { Report } from "./report.ts";
@@ -56,7 +56,8 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
   }
   const baseUrl = baseUrlOf(entry, dialect, found.baseUrl, at, context);
   const apiKey = apiKeyOf(entry, found.apiKey, at, context);
-  if (baseUrl !== undefined && needsKey(dialect, baseUrl) && apiKey === undefined && !carriesKey(headers)) {
+  const lacksKey = apiKey === undefined && !isKeyless(dialect.auth, options, apiKey);
+  if (baseUrl !== undefined && needsKey(dialect, baseUrl) && lacksKey && !carriesKey(headers)) {
     const [usual] = environmentOf(name, dialect).keys;
     report(at, `has no key: set ${usual ?? "api_key"}${usual === undefined ? "" : " or api_key"}, or enabled: false`);
   }
@@ -90,7 +91,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   const baseUrl = baseUrlOf({}, dialect, found.baseUrl, at, context);
   const apiKey = apiKeyOf({}, found.apiKey, at, context);
   if (baseUrl === undefined) return undefined;
-  if (needsKey(dialect, baseUrl) && apiKey === undefined) {
+  if (needsKey(dialect, baseUrl) && apiKey === undefined && !isKeyless(dialect.auth, {}, apiKey)) {
     return lacks(`it needs a key, from ${dialect.environment.keys.join(" or ")}`);
   }
   const options = optionsOf(dialect, optionsFound(found, {}, at, context));

@@ -101,6 +101,23 @@ export type KeyPlace = {
   readonly tokens?: { readonly begin: string; readonly headers: Readonly<Record<string, string>> };
 };
 
+/**
+ * A way to authenticate accounts without a key: their requests are signed, or carry a token that ends. Names of options are those of
+ * the account. Where the option `auth` names a kind it is used; else only where there is no key, and `isChosen` is not set.
+ */
+export type KeylessAuth = {
+  /** Used only where the account's option `auth` names it. */
+  readonly isChosen?: true;
+} & (
+  | {
+      readonly kind: "aws-sigv4";
+      /** The name of the service in signatures. The region is the option `region`, the profile the option `profile`. */
+      readonly service: string;
+    }
+  | { readonly kind: "google"; readonly scope: string }
+  | { readonly kind: "entra"; readonly scope: string }
+);
+
 /** A request without credentials: whoever sends it has it signed. */
 export type UpstreamRequest = {
   /** Default: POST. */
@@ -234,6 +251,8 @@ export interface RemoteProvider extends Described {
   apiRoot?(account: Account): string;
   /** Default: a bearer. */
   readonly keyPlace?: KeyPlace;
+  /** How accounts without a key authenticate. Default: they don't. */
+  readonly auth?: KeylessAuth;
   /** The address of an operation in OpenAI's own format. Absent, or nothing: this upstream is known to have none. */
   endpoint?(operation: Operation, model: string, account: Account): string | undefined;
   /** The address of a method of a format that this upstream speaks itself, other than those that answer. Absent, or nothing: it has none. */

@@ -1,9 +1,14 @@
 /** The configured upstream accounts, each bound to the provider adapter for its format. */
+import { isKeyless } from "../config/catalog.ts";
 import type { ProviderConfig, Timeouts } from "../config/config.ts";
 import { withDefaults } from "../config/filled.ts";
 import type { ExtrasCatalog } from "../protocols/chat/extras.ts";
-import type { Account, Provider } from "../providers/provider.ts";
-import { Credentials } from "./credentials.ts";
+import type { Account, KeylessAuth, Provider } from "../providers/provider.ts";
+import { Credentials } from "./credentials/credentials.ts";
+import { maskedSigner, type Signer } from "./credentials/signer.ts";
+
+/** Makes the signer of an account without a key. */
+export type SignerFactory = (auth: KeylessAuth, account: Account) => Signer;
 
 export type BoundAccount = {
   readonly account: Account;
@@ -22,15 +27,22 @@ export class Accounts {
   /** The names under which a caller may place extra options, and the options themselves. */
   readonly catalog: ExtrasCatalog;
 
-  /** @param providers every provider that is compiled in; local ones need no configuration */
-  constructor(configured: readonly ProviderConfig[], providers: readonly Provider[]) {
+  /**
+   * @param providers every provider that is compiled in; local ones need no configuration
+   * @param signerOf default: nothing is sent, and requests are shown with `***` for a signature
+   */
+  constructor(
+    configured: readonly ProviderConfig[],
+    providers: readonly Provider[],
+    signerOf: SignerFactory = () => maskedSigner,
+  ) {
     const providersByName = new Map(providers.map((provider) => [provider.name, provider]));
     const bound = new Map<string, BoundAccount>();
     for (const provider of providers) if (provider.kind === "local") bound.set(provider.name, bindLocal(provider));
     for (const config of configured) {
       const provider = providersByName.get(config.dialect);
       if (provider === undefined) throw new Error(`provider ${config.name}: there is no dialect '${config.dialect}'`);
-      bound.set(config.name, bind(config, provider));
+      bound.set(config.name, bind(config, provider, signerOf));
     }
     this.#byName = bound;
     this.catalog = {
@@ -48,17 +60,31 @@ export class Accounts {
   }
 }
 
-function bind(config: ProviderConfig, provider: Provider): BoundAccount {
+function bind(config: ProviderConfig, provider: Provider, signerOf: SignerFactory): BoundAccount {
   const { timeouts, dialect: _, apiKey: _key, headers: _headers, ...account } = config;
   const models = account.models.length > 0 ? account.models : provider.models;
+  const bound = { ...account, models };
   return {
     provider,
     timeouts,
-    account: { ...account, models },
-    credentials: new Credentials(config, provider.kind === "remote" ? (provider.keyPlace ?? {}) : {}),
+    account: bound,
+    credentials: credentialsOf(config, bound, provider, signerOf),
     namespaces: namespacesOf(account.name, provider),
     models: new Set(models),
   };
+}
+
+function credentialsOf(
+  config: ProviderConfig,
+  account: Account,
+  provider: Provider,
+  signerOf: SignerFactory,
+): Credentials {
+  if (provider.kind === "local") return new Credentials(config, {});
+  const { keyPlace = {}, auth } = provider;
+  if (auth === undefined || !isKeyless(auth, config.options, config.apiKey)) return new Credentials(config, keyPlace);
+  const { headers, options } = config;
+  return new Credentials({ headers, options }, keyPlace, signerOf(auth, account));
 }
 
 function namespacesOf(name: string, provider: Provider): string[] {

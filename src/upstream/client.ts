@@ -11,6 +11,7 @@ import { IdleTimer } from "../lib/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { UpstreamRequest } from "../providers/provider.ts";
 import type { BoundAccount } from "./accounts.ts";
+import type { Credentials } from "./credentials/credentials.ts";
 
 /** The client disconnected, so no response is sent. */
 export class ClientDisconnected extends Error {
@@ -52,7 +53,7 @@ export class Upstream {
   /**
    * Sends one request and resolves with the answer's headers.
    * @param onSent called once the whole request is sent and nothing of it is held here
-   * @throws ApiError upstream_unreachable or upstream_timeout; ClientDisconnected when `signal` aborts
+   * @throws ApiError upstream_unreachable, upstream_timeout, or upstream_unavailable without credentials; ClientDisconnected when `signal` aborts
    */
   send(
     request: PassedRequest,
@@ -62,14 +63,17 @@ export class Upstream {
   ): Promise<UpstreamAnswer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) throw new ClientDisconnected();
-      const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, { resolve, reject, onSent });
+      const opened = { resolve, reject, onSent, credentials };
+      const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, opened);
       const unsigned = {
         method: request.method ?? "POST",
         url: request.url,
         headers: request.isBare === true ? (request.headers ?? {}) : { ...usualHeaders, ...request.headers },
         ...(request.body === undefined ? {} : { body: request.body }),
       };
-      answer.begin(this.#transport, credentials.sign(unsigned, request.keyPlace));
+      const signed = credentials.sign(unsigned, request.keyPlace);
+      if (signed instanceof Promise) answer.beginLater(this.#transport, signed);
+      else answer.begin(this.#transport, signed);
     });
   }
 
@@ -97,12 +101,15 @@ type Opened = {
   resolve(answer: UpstreamAnswer): void;
   reject(error: Error): void;
   readonly onSent: (() => void) | undefined;
+  readonly credentials: Credentials;
 };
 
 /** An upstream's answer: headers, and a body that is read whole or streamed. */
 export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   status = 0;
   headers!: HeaderFields;
+  /** Of the signed request. */
+  #requestHeaders: HttpRequest["headers"] | undefined;
   readonly #name: string;
   readonly #timeouts: Timeouts;
   readonly #clock: Clock;
@@ -149,7 +156,18 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     );
   }
 
-  begin(transport: Transport, request: Parameters<Transport["send"]>[0]): void {
+  /** Begins once the request is signed. The deadline of the answer runs meanwhile, and the call may end. */
+  beginLater(transport: Transport, signed: Promise<HttpRequest>): void {
+    signed.then(
+      (request) => {
+        if (!this.#isOver) this.begin(transport, request);
+      },
+      (error: Error) => this.fail(error),
+    );
+  }
+
+  begin(transport: Transport, request: HttpRequest): void {
+    this.#requestHeaders = request.headers;
     const { body } = request;
     // Until a streamed body is sent the client, who sends it, decides how long that takes.
     this.#isUploading = typeof body === "object" && "source" in body;
@@ -278,6 +296,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   head(status: number, headers: HeaderFields): void {
     this.status = status;
     this.headers = headers;
+    if (status === 401 || status === 403) this.#opened.credentials.refused(this.#requestHeaders!);
     this.#cancelTimer();
     this.#idleTimer.touch();
     const coding = headers.get("content-encoding");

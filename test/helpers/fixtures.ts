@@ -6,6 +6,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import type { HttpRequest } from "../../src/lib/http/client.ts";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
 import type {
   Account,
@@ -15,7 +16,7 @@ import type {
   UpstreamRequest,
 } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { Credentials } from "../../src/upstream/credentials.ts";
+import { Credentials } from "../../src/upstream/credentials/credentials.ts";
 import { sseResponse } from "./upstream-server.ts";
 
 /** An error of the upstream, or (`invalid`) an answer that is neither a completion nor an error. */
@@ -172,7 +173,7 @@ export function signedHeaders(
   { url, headers = {} }: UpstreamRequest,
 ): Readonly<Record<string, string>> {
   const credentials = new Credentials({ apiKey: "test-key", headers: {}, options: {}, ...account }, keyPlace);
-  return credentials.sign({ method: "POST", url, headers }).headers;
+  return (credentials.sign({ method: "POST", url, headers }) as HttpRequest).headers;
 }
 
 function readCases(folder: string): FixtureCase[] {

@@ -8,7 +8,7 @@ import type { CallReceiver } from "../../src/lib/http/connection.ts";
 import { FetchTransport } from "../../src/lib/http/fetch-transport.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
 import { ClientDisconnected, Upstream, type UpstreamAnswer } from "../../src/upstream/client.ts";
-import { Credentials } from "../../src/upstream/credentials.ts";
+import { Credentials } from "../../src/upstream/credentials/credentials.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";

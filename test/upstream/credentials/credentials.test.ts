@@ -1,12 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { providers } from "../../src/providers/registry.ts";
-import { Accounts } from "../../src/upstream/accounts.ts";
-import { Credentials } from "../../src/upstream/credentials.ts";
+import type { HttpRequest } from "../../../src/lib/http/client.ts";
+import type { KeyPlace } from "../../../src/providers/provider.ts";
+import { providers } from "../../../src/providers/registry.ts";
+import { Accounts } from "../../../src/upstream/accounts.ts";
+import { Credentials } from "../../../src/upstream/credentials/credentials.ts";
 
 const url = "https://up.test/v1/x";
 const unsigned = (headers: Record<string, string> = {}, at = url) => ({ method: "POST", url: at, headers, body: "{}" });
+/** A key signs at once. */
+const signed = (credentials: Credentials, request = unsigned(), place?: KeyPlace) =>
+  credentials.sign(request, place) as HttpRequest;
 const remotes = providers.filter((provider) => provider.kind === "remote");
 
 describe("a key is said where its provider reads it", () => {
@@ -41,22 +46,23 @@ describe("a key is said where its provider reads it", () => {
     for (const one of [credentials, credentials.masked()]) {
       const key = one === credentials ? "k" : "***";
       const own = one === credentials ? "1" : "***";
-      expect(one.sign(unsigned(), place).headers).toEqual({ "x-api-key": key, "x-own": own });
-      expect(one.sign(unsigned(), {}).headers).toEqual({ authorization: `Bearer ${key}`, "x-own": own });
-      expect(one.sign(unsigned()).headers).toEqual({ "x-key": key, "x-own": own });
+      expect(signed(one, unsigned(), place).headers).toEqual({ "x-api-key": key, "x-own": own });
+      expect(signed(one, unsigned(), {}).headers).toEqual({ authorization: `Bearer ${key}`, "x-own": own });
+      expect(signed(one).headers).toEqual({ "x-key": key, "x-own": own });
     }
   });
 
   test("behind what else the query says", () => {
     const credentials = new Credentials({ apiKey: "k", headers: {}, options: {} }, { query: "key" });
-    expect(credentials.sign(unsigned({}, `${url}?alt=sse`)).url).toBe(`${url}?alt=sse&key=k`);
+    expect(signed(credentials, unsigned({}, `${url}?alt=sse`)).url).toBe(`${url}?alt=sse&key=k`);
   });
 
   test("nothing is said without one, and what a request itself says never counts before it", () => {
     for (const place of [{}, { header: "x-key" }, { query: "key" }]) {
       expect(new Credentials({ headers: {}, options: {} }, place).sign(unsigned())).toEqual(unsigned());
     }
-    const { headers } = new Credentials({ apiKey: "own", headers: {}, options: {} }, {}).sign(
+    const { headers } = signed(
+      new Credentials({ apiKey: "own", headers: {}, options: {} }, {}),
       unsigned({ authorization: "Bearer other" }),
     );
     expect(headers).toEqual({ authorization: "Bearer own" });
@@ -64,7 +70,8 @@ describe("a key is said where its provider reads it", () => {
 
   test("the operator's headers go before all, and are added where they are lists", () => {
     const own = { authorization: "Basic z", "anthropic-beta": "b,c", "x-own": "1" };
-    const { headers } = new Credentials({ apiKey: "k", headers: own, options: {} }, {}).sign(
+    const { headers } = signed(
+      new Credentials({ apiKey: "k", headers: own, options: {} }, {}),
       unsigned({ "anthropic-beta": "a,b", "x-own": "0" }),
     );
     expect(headers).toEqual({ authorization: "Basic z", "anthropic-beta": "a,b,c", "x-own": "1" });
@@ -76,7 +83,7 @@ describe("a key is said where its provider reads it", () => {
       ...{ modelRules: [], timeouts: { connectSeconds: 1, firstByteSeconds: 1, idleSeconds: 1 } },
     };
     const bound = new Accounts([config], providers).find(name)!;
-    const { headers } = bound.credentials.sign(unsigned());
+    const { headers } = signed(bound.credentials);
     expect(Object.values(headers).filter((value) => value.includes("secret-1"))).toHaveLength(1);
     // Whoever logs or lists an account does not show it.
     expect(Bun.inspect(bound) + JSON.stringify(bound)).not.toContain("secret-1");
@@ -95,7 +102,7 @@ test("a key is known by itself", () => {
 });
 
 test("no other file reads a key, but the configuration that it comes from", () => {
-  const src = resolve(import.meta.dir, "../../src");
+  const src = resolve(import.meta.dir, "../../../src");
   const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
   const reading = files.filter((path) =>
     /\.apiKey\b|\bapiKey[,:}\s]|`Bearer /.test(readFileSync(join(src, path), "utf8")),
@@ -104,5 +111,5 @@ test("no other file reads a key, but the configuration that it comes from", () =
   const elsewhere = ["config/", "http/openapi/", "cli/"];
   const others = reading.filter((path) => !elsewhere.some((folder) => path.startsWith(folder)));
   // An account is bound without it.
-  expect(others.toSorted()).toEqual(["upstream/accounts.ts", "upstream/credentials.ts"]);
+  expect(others.toSorted()).toEqual(["upstream/accounts.ts", "upstream/credentials/credentials.ts"]);
 });

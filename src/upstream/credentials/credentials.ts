@@ -2,9 +2,10 @@
  * Says to an upstream whose account a call is on: the one place that reads keys. Encoders write requests without them; whoever sends
  * one has it signed last, so that a signature could cover the very bytes that go out.
  */
-import type { ProviderConfig } from "../config/config.ts";
-import type { HttpRequest } from "../lib/http/client.ts";
-import type { KeyPlace } from "../providers/provider.ts";
+import type { ProviderConfig } from "../../config/config.ts";
+import type { HttpRequest } from "../../lib/http/client.ts";
+import type { KeyPlace } from "../../providers/provider.ts";
+import { maskedSigner, type Signer } from "./signer.ts";
 
 /** Headers that are lists in each format that has them: what is said of one is added to the others'. */
 const listHeaders: ReadonlySet<string> = new Set(["anthropic-beta", "openai-beta"]);
@@ -35,11 +36,14 @@ export class Credentials {
   readonly #place: KeyPlace;
   /** The same for requests that have the key in another place, once there was one. */
   #elsewhere: Map<KeyPlace, Credentials> | undefined;
+  readonly #signer: Signer | undefined;
 
-  constructor(secrets: Secrets, place: KeyPlace) {
+  /** @param signer of an account that authenticates without a key */
+  constructor(secrets: Secrets, place: KeyPlace, signer?: Signer) {
     const { apiKey, headers, options } = secrets;
     this.#secrets = secrets;
     this.#place = place;
+    this.#signer = signer;
     this.#key = apiKey || undefined;
     const { header, query, tokens } = place;
     const isToken = tokens !== undefined && apiKey?.startsWith(tokens.begin) === true;
@@ -52,31 +56,42 @@ export class Credentials {
     this.#parameter = isBearer ? undefined : query;
   }
 
-  /** @param request as it goes out, but for the key and the operator's own headers @param place of the key, where the request names one */
-  sign(request: HttpRequest, place?: KeyPlace): HttpRequest {
+  /**
+   * @param request as it goes out, but for the key and the operator's own headers
+   * @param place of the key, where the request names one
+   * @returns a key's request at once; a promise only where a signer has to wait
+   * @throws ApiError upstream_unavailable when a signer has no secret
+   */
+  sign(request: HttpRequest, place?: KeyPlace): HttpRequest | Promise<HttpRequest> {
     if (place !== undefined && place !== this.#place) return this.#at(place).sign(request);
     const url =
       this.#parameter === undefined || this.#key === undefined
         ? request.url
         : `${request.url}${request.url.includes("?") ? "&" : "?"}${this.#parameter}=${encodeURIComponent(this.#key)}`;
-    return { ...request, url, headers: joined(request.headers, this.#headers) };
+    const said = { ...request, url, headers: joined(request.headers, this.#headers) };
+    return this.#signer === undefined ? said : this.#signer.sign(said);
+  }
+
+  /** The upstream answered a signed request with 401 or 403. */
+  refused(headers: HttpRequest["headers"]): void {
+    this.#signer?.refused(headers);
   }
 
   #at(place: KeyPlace): Credentials {
     this.#elsewhere ??= new Map();
-    const known = this.#elsewhere.get(place) ?? new Credentials(this.#secrets, place);
+    const known = this.#elsewhere.get(place) ?? new Credentials(this.#secrets, place, this.#signer);
     this.#elsewhere.set(place, known);
     return known;
   }
 
   /** Signs the same, with `***` for each secret: for who shows requests. */
   masked(): Credentials {
-    return new Credentials(maskedSecrets(this.#secrets, this.#place), this.#place);
+    return new Credentials(maskedSecrets(this.#secrets, this.#place), this.#place, this.#signer && maskedSigner);
   }
 
-  /** True if a text holds the key, so that nobody else may see it. */
+  /** True if a text holds the key or a signer's secret, so that nobody else may see it. */
   isIn(text: string): boolean {
-    return this.#key !== undefined && text.includes(this.#key);
+    return (this.#key !== undefined && text.includes(this.#key)) || this.#signer?.isIn(text) === true;
   }
 }
 

@@ -1,0 +1,22 @@
+/** Signs the requests of an account without a key: with a signature over them, or a token that ends. */
+import type { HttpRequest } from "../../lib/http/client.ts";
+
+export interface Signer {
+  /**
+   * @param request with all its headers
+   * @returns a promise only while a secret has to be fetched, or a signature is made
+   * @throws ApiError upstream_unavailable when no secret can be had
+   */
+  sign(request: HttpRequest): HttpRequest | Promise<HttpRequest>;
+  /** The upstream answered a signed request with 401 or 403: a cached secret is fetched anew for the next one. */
+  refused(headers: HttpRequest["headers"]): void;
+  /** True if a text holds a secret that is in use. */
+  isIn(text: string): boolean;
+}
+
+/** Stands where a signature would: for who shows requests. */
+export const maskedSigner: Signer = {
+  sign: (request) => ({ ...request, headers: { ...request.headers, authorization: "***" } }),
+  refused: () => {},
+  isIn: () => false,
+};
