@@ -11,6 +11,7 @@ import { type Context, codeOf, type ExitCode, loadFrom } from "./context.ts";
 import { loadSuites } from "./personas/suites.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
 import { printJson } from "./print-json.ts";
+import { retiringModels } from "./retiring.ts";
 import { formatFields } from "./table.ts";
 import { lostAliases, unknownInPersonas } from "./unknown-names.ts";
 
@@ -62,6 +63,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       ...format([...loaded.warnings, ...loaded.hints]),
       ...unreachableOf(personas, config),
       ...aliases.warnings,
+      ...format(retiringModels(context, personas, loaded, systemClock.now())),
       ...limitsOf(config),
       ...(coordination?.warnings ?? []),
     ],

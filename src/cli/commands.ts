@@ -223,7 +223,7 @@ function addPriceCommands(prices: Declare): void {
     ),
   );
   const model = argument("<model>", "<provider>/<model>");
-  const example = examples("troupe prices show openai/gpt-4o");
+  const example = examples("troupe prices show openai/gpt-5.4");
   prices("show", "What a model costs, and where its price comes from", "showPrice", model, json, example);
 }
 

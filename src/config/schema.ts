@@ -188,7 +188,7 @@ export const ConfigFile = Closed(
         text("`<provider>/<model>`, or a persona. Its `*` stands for what that of the alias matched."),
         {
           description:
-            "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-4-5: anthropic/claude-sonnet-4-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones.",
+            "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-5: anthropic/claude-sonnet-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones.",
         },
       ),
       {},

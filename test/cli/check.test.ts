@@ -67,6 +67,28 @@ no errors
     ]);
   });
 
+  test("warns, as doctor does, of models that have ended, at the place that names them", async () => {
+    using folder = new TempFolder();
+    mkdirSync(folder.file("personas/my"), { recursive: true });
+    const persona = "description: A.\nsystem: Hi.\nmodel:\n  - openai/gpt-4-0613\n  - builtin/eliza\n";
+    writeFileSync(folder.file("personas/my/a.yaml"), persona);
+    writeFileSync(
+      folder.file("troupe.yaml"),
+      "providers:\n  mine:\n    dialect: anthropic\n    models: [claude-opus-5, claude-opus-4-0]\naliases: {old: openai/gpt-4}\n",
+    );
+    const shell = new Console(folder.path, { OPENAI_API_KEY: "k", MINE_API_KEY: "k" });
+    const found = [
+      "troupe.yaml:4:29: providers.mine.models[1]: 'mine/claude-opus-4-0' ended on 2026-06-15: name another model",
+      "troupe.yaml:5:16: aliases.old: 'openai/gpt-4' ended on 2026-10-23: name another model",
+      `${folder.file("personas/my/a.yaml")}:4:5: model[0]: 'openai/gpt-4-0613' ended on 2026-10-23: name another model`,
+    ];
+    const { code, out } = await shell.run("check --json");
+    expect(JSON.parse(out).warnings).toEqual(found);
+    expect(code).toBe(0);
+    const doctor = (await shell.run("doctor")).out;
+    for (const one of found) expect(doctor).toContain(`warn  models: ${one}`);
+  });
+
   test("warns where the rate limits can't be kept, which does not stop a start", async () => {
     using folder = new TempFolder();
     mkdirSync(folder.file("data"));

@@ -14,6 +14,7 @@ import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import type { Context } from "../context.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
+import { retiringModels } from "../retiring.ts";
 import { lostAliases, unknownInPersonas } from "../unknown-names.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { examineDatabase } from "./database.ts";
@@ -185,6 +186,9 @@ async function personas(context: Context, configured: LoadedConfig): Promise<Che
     ...misspelt.map((one) => failure("personas", formatDiagnostic(one), "Correct the name, or set it up.")),
     ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
     ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
+    ...retiringModels(context, loaded, configured, systemClock.now()).map((one) =>
+      warning("models", formatDiagnostic(one), "'troupe models' shows which ones live on."),
+    ),
     ...unreached.map((id) =>
       warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
     ),

@@ -57,7 +57,6 @@ export const anthropic: RemoteProvider = {
     "claude-sonnet-4-6",
     "claude-haiku-4-5",
     "claude-opus-4-5",
-    "claude-sonnet-4-5",
   ],
   wantsThoughts: asksForThoughts,
   keyPlace: {

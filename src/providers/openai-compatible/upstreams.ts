@@ -60,7 +60,7 @@ export const groq = openAiCompatible({
   name: "groq",
   baseUrl: "https://api.groq.com/openai/v1",
   environment: { keys: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
-  models: ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "qwen/qwen3-32b", "llama-3.3-70b-versatile"],
+  models: ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "qwen/qwen3-32b"],
   quirks: {
     dropped: platformFieldsBut("service_tier"),
     dropped_when_neutral: ["n", "logprobs", "logit_bias", "modalities"],
@@ -84,7 +84,7 @@ export const deepseek = openAiCompatible({
   name: "deepseek",
   baseUrl: "https://api.deepseek.com",
   environment: { keys: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
-  models: ["deepseek-v4-pro", "deepseek-v4-flash", "deepseek-chat", "deepseek-reasoner"],
+  models: ["deepseek-v4-pro", "deepseek-v4-flash"],
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: platformFields,

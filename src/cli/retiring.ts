@@ -1,0 +1,79 @@
+/** Models that have ended, or end within six months, where personas and the configuration name them. */
+import type { Config } from "../config/config.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import type { PathPart } from "../lib/schema-errors.ts";
+import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
+import type { Persona } from "../personas/persona.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import { announcedEnd, endState, endWords } from "../providers/retirement.ts";
+import type { Context } from "./context.ts";
+
+type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
+
+/** Finds the day on which an account's model ends. */
+type EndOf = (account: string, model: string) => string | undefined;
+
+export function endsOf({ providers }: Pick<Config, "providers">): EndOf {
+  const dialects = new Map(providers.map(({ name, dialect }) => [name, dialect]));
+  return (account, model) => announcedEnd(dialects.get(account) ?? account, model);
+}
+
+/** @returns a diagnostic at each place that names such a model */
+export function retiringModels(context: Context, files: Files, loaded: LoadedConfig, now: number): Diagnostic[] {
+  const endOf = endsOf(loaded.config);
+  const message = (id: string): string | undefined => {
+    const { namespace, name } = parseModelId(id) ?? {};
+    const ends = namespace === undefined ? undefined : endOf(namespace, name!);
+    if (ends === undefined || endState(ends, now) === "later") return undefined;
+    return `'${id}' ${endWords(ends, now)}: name another model`;
+  };
+  return [...inConfiguration(context, loaded, message), ...inPersonas(context, files, message)];
+}
+
+type Message = (id: string) => string | undefined;
+
+function inConfiguration({ io }: Context, { config, file }: LoadedConfig, message: Message): Diagnostic[] {
+  const named: [PathPart[], string][] = [
+    ...config.providers.flatMap(({ name, models }) =>
+      models.map((model, at): [PathPart[], string] => [["providers", name, "models", at], `${name}/${model}`]),
+    ),
+    ...Object.entries(config.aliases).map(([alias, target]): [PathPart[], string] => [["aliases", alias], target]),
+  ];
+  const found = named.flatMap(([path, id]) => {
+    const text = message(id);
+    return text === undefined ? [] : [{ path, text }];
+  });
+  if (found.length === 0) return [];
+  const source = new YamlSource((file === undefined ? undefined : io.readFile(file)) ?? "", file ?? "");
+  return found.map(({ path, text }) => source.diagnosticAt(path, text));
+}
+
+function inPersonas({ io }: Context, { personas, paths }: Files, message: Message): Diagnostic[] {
+  return personas.flatMap((persona) => {
+    const path = paths.get(persona.id);
+    if (path === undefined) return [];
+    const { variants = [] } = persona;
+    const places = [
+      { within: [] as PathPart[], targets: persona.targets },
+      ...variants.map(({ persona: { targets } }, at) => ({ within: ["variants", at], targets })),
+    ];
+    const found = places.flatMap(({ within, targets }) =>
+      targets.flatMap((target, at) => {
+        const text = message(target);
+        return text === undefined ? [] : [{ within, at, text }];
+      }),
+    );
+    if (found.length === 0) return [];
+    const source = new YamlSource(io.readFile(path) ?? "", path);
+    return found.flatMap(({ within, at, text }) => {
+      const place = [...within, "model"];
+      const model = place.reduce<unknown>(
+        (value, part) => (value as Record<PathPart, unknown> | undefined)?.[part],
+        source.value,
+      );
+      // A variant without models of its own has the persona's.
+      if (model === undefined) return [];
+      return [source.diagnosticAt(Array.isArray(model) ? [...place, at] : place, text)];
+    });
+  });
+}
