@@ -25,6 +25,8 @@ export type BackgroundCall = {
   begin(): Promise<void>;
   /** Calls the upstream. */
   readonly call: Producer;
+  /** The headers that name who answers, once that is known. */
+  headers(): Readonly<Record<string, string>>;
   /** The answer, failed. */
   failed(error: ErrorFields): JsonObject;
   /** The events of an answer that failed before it began. */
@@ -143,7 +145,8 @@ export class BackgroundAnswers {
     try {
       const answer = await background.call(until);
       if (answer.kind === "stream") {
-        return { kind: "stream", headers: {}, events: this.#settled(background, answer.events) };
+        const headers = background.headers();
+        return { kind: "stream", headers, events: this.#settled(background, answer.events) };
       }
       error = answer.error ?? { message: "The model could not be called.", code: "server_error" };
     } catch (thrown) {
@@ -156,7 +159,7 @@ export class BackgroundAnswers {
       how: "finished",
       events: background.failedEvents(error),
     });
-    return { kind: "stream", headers: {}, events };
+    return { kind: "stream", headers: background.headers(), events };
   }
 
   /** The same events. A stream that breaks is a failed answer, whose events are kept like another's. */

@@ -11,6 +11,7 @@ import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
 import { OutputMeter } from "../usage/text-meter.ts";
+import { encodedName, isAscii } from "./call/upstream-headers.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError } from "./error-fields.ts";
 import type { ModelSeries } from "./metrics.ts";
@@ -22,12 +23,6 @@ export type Remember = (
   upstreamResponseId: string | undefined,
   passed: string | undefined,
 ) => void | Promise<void>;
-
-const formatHeader = "x-troupe-upstream-format";
-
-/** Kept with an answer, for those who join or replay it. */
-export const upstreamHeaders = ({ headers }: RequestContext): Record<string, string> =>
-  headers[formatHeader] === undefined ? {} : { [formatHeader]: headers[formatHeader] };
 
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
@@ -76,9 +71,7 @@ export class CallRecorder implements CallObserver {
     context.logFields["provider"] = attempt.target.provider;
     context.logFields["upstream_model"] = attempt.target.model;
     const { upstreamFormat } = attempt.target;
-    if (upstreamFormat === undefined) return;
-    context.logFields["upstream_format"] = upstreamFormat;
-    context.headers[formatHeader] = upstreamFormat;
+    if (upstreamFormat !== undefined) context.logFields["upstream_format"] = upstreamFormat;
   }
 
   begin(signal?: AbortSignal): Promise<void> | undefined {
@@ -96,6 +89,16 @@ export class CallRecorder implements CallObserver {
   sent(): void {
     this.#sentAt = this.#services.clock.monotonic();
     this.#context.sentAt = this.#sentAt;
+    const { headers, persona } = this.#context;
+    if (persona?.hidesUpstream === true) return;
+    const { number, target } = this.#attempt;
+    headers["x-troupe-provider"] = target.provider;
+    // A call of a provider's own API may name none.
+    if (target.model !== "")
+      headers["x-troupe-upstream-model"] = isAscii.test(target.model) ? target.model : encodedName(target.model);
+    if (target.upstreamFormat !== undefined) headers["x-troupe-upstream-format"] = target.upstreamFormat;
+    else delete headers["x-troupe-upstream-format"];
+    headers["x-troupe-attempts"] = String(number);
   }
 
   answered(): void {

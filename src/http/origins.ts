@@ -3,6 +3,7 @@ import { globMatches } from "../lib/glob.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { admitAnyone } from "./authenticate.ts";
+import { upstreamHeaderNames } from "./call/upstream-headers.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
@@ -60,7 +61,7 @@ const exposed = [
   "service-request-id",
   "idempotent-replayed",
   "x-troupe-error-source",
-  "x-troupe-upstream-format",
+  ...upstreamHeaderNames,
   "x-troupe-persona-version",
   "x-troupe-persona-variant",
 ].join(", ");

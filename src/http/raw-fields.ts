@@ -5,6 +5,7 @@
 import { holdsKey } from "../auth/key-secret.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { decodedText } from "../lib/percent.ts";
+import { upstreamHeaderNames } from "./call/upstream-headers.ts";
 
 /** Names are compared in lower case, without a leading `$`, `$.` or `x-`. */
 type Names = readonly RegExp[];
@@ -85,6 +86,7 @@ const providersOwn = [
   ...["authorization", "x-api-key", "x-goog-api-key", "api-key", "alt-svc", "strict-transport-security"],
   ...["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id", "date", "server"],
   ...["x-troupe-budget", "x-troupe-budget-remaining", "x-troupe-persona-version", "x-troupe-persona-variant"],
+  ...upstreamHeaderNames,
 ];
 const notReturned: ReadonlySet<string> = new Set([...hopByHop, ...providersOwn]);
 

@@ -14,6 +14,7 @@ import type {
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
+import { withoutUpstream } from "./call/upstream-headers.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
@@ -50,11 +51,12 @@ export function asApiError(services: Services, context: RequestContext, error: u
   return ApiError.internal(error);
 }
 
-export function respondWhole(context: RequestContext, answer: WholeAnswer): Response {
+/** @param headers that it has beside the answer's */
+export function respondWhole(context: RequestContext, answer: WholeAnswer, headers = context.headers): Response {
   context.finish(answer.status);
   return new Response(answer.body as string | Uint8Array<ArrayBuffer>, {
     status: answer.status,
-    headers: { ...answer.headers, ...context.headers },
+    headers: { ...answer.headers, ...headers },
   });
 }
 
@@ -91,7 +93,8 @@ export async function respondStream(
   const early = await (rules.keepAliveMs > 0 ? withTimeout(services.clock, answering, rules.keepAliveMs) : answering);
   if (early?.kind === "whole") return respondWhole(context, early);
   const type = rules.type === undefined ? undefined : { "content-type": rules.type };
-  const headers = { ...early?.headers, ...streamHeaders, ...type, ...context.headers };
+  const own = early === undefined ? withoutUpstream(context) : context.headers;
+  const headers = { ...early?.headers, ...streamHeaders, ...type, ...own };
   const body = new StreamBody(services, context, rules);
   const response = new Response(new ReadableStream(body), { headers });
   if (early === undefined) body.answerLate(answering);

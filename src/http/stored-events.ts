@@ -20,8 +20,7 @@ export async function followEvents(
 ): Promise<Answer> {
   await background.get(holder, id, format);
   const kept = await background.events(holder, id, signal);
-  if (kept?.kind === "stream")
-    return { kind: "stream", headers: {}, events: eventsAfter(kept.events as RecordedEvents, after) };
+  if (kept?.kind === "stream") return { ...kept, events: eventsAfter(kept.events as RecordedEvents, after) };
   const { answer } = await background.get(holder, id, format);
   const replayed = replayEvents(answer).filter((event) => after < 0 || sequenceNumberOf(event)! > after);
   const events = new IterableSource<Events, LastEvents>([], { how: "finished", events: replayed });

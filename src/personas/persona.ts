@@ -53,6 +53,8 @@ export type Persona = Presentation & {
   readonly tools: readonly FunctionTool[];
   readonly responseFormat?: ResponseFormat;
   readonly store?: boolean;
+  /** True where answers do not name the provider and model behind it. Absent: they do. */
+  readonly hidesUpstream?: boolean;
   readonly metadata?: Metadata;
   readonly knowledge?: Knowledge;
   readonly lorebook?: Lorebook;
@@ -278,6 +280,7 @@ function toPersona(file: PersonaContent, id: string, namespace: string): Persona
     tools: (file.tools ?? []) as FunctionTool[],
     ...(responseFormat != null && { responseFormat }),
     ...(store !== undefined && { store }),
+    ...(file.hide_upstream === true && { hidesUpstream: true }),
     ...(metadata != null && { metadata }),
     ...(file.knowledge !== undefined && { knowledge: toKnowledge(file.knowledge) }),
     ...(lorebook !== undefined && { lorebook }),

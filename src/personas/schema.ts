@@ -175,6 +175,9 @@ const own = {
   tools: Type.Optional(Type.Array(Tool, { maxItems: 128, description: "Functions, beside those of the caller." })),
   response_format: Type.Optional(strict(ResponseFormat)),
   store: Type.Optional(Type.Boolean({ description: "Whether exchanges are kept, unless the caller says." })),
+  hide_upstream: Type.Optional(
+    Type.Boolean({ description: "Whether answers keep to themselves which provider and model gave them." }),
+  ),
   metadata: Type.Optional(strict(ChatRequestBody.properties.metadata)),
   knowledge: Type.Optional(KnowledgeField),
   lorebook: Type.Optional(LorebookField),

@@ -104,6 +104,12 @@ export class ApiError extends Error {
     return new ApiError({ ...this.record(), message, param }, this.cause);
   }
 
+  /** @returns the same error with more headers for its answer */
+  withHeaders(more: Readonly<Record<string, string>>): ApiError {
+    const record = this.record();
+    return new ApiError({ ...record, headers: { ...record.headers, ...more } }, this.cause);
+  }
+
   /** @returns the same error with more in its message */
   with(more: string): ApiError {
     const { model: _, ...record } = this.record();

@@ -39,7 +39,12 @@ export type AttemptVariant = {
 };
 
 /** @property id without the version or label that the caller named */
-export type AnsweringPersona = { readonly id: string; readonly version: string };
+export type AnsweringPersona = {
+  readonly id: string;
+  readonly version: string;
+  /** True where its callers are not to know which provider and model answer. Absent: they may. */
+  readonly hidesUpstream?: boolean;
+};
 
 export type AttemptTarget = {
   /** The account's name: the namespace, left of the slash. */

@@ -12,6 +12,7 @@ import { idempotentAnswer, serviceRequestId } from "./identified.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import { callPlanned, planCall, whileRetained, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
+import { upstreamHeaders } from "./upstream-headers.ts";
 
 /** Begins the call, or finds what an earlier one with its service-request-id began. @returns the answer as it stands then @throws ApiError */
 export async function beginInBackground(
@@ -55,6 +56,7 @@ async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Pro
     model: envelope.model,
     begin: () => conversation.begin(envelope, pending),
     call: (until) => whileRetained(context, until, () => callPlanned(streamed, planned, until)),
+    headers: () => upstreamHeaders(context),
     failed: (error) => stored.pending("failed", envelope, call.options, error),
     failedEvents(error) {
       const events: string[] = [];

@@ -15,6 +15,7 @@ import { parseCall } from "./parse.ts";
 import { logContent, runCall, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
 import type { Surface } from "./surface.ts";
+import { withoutUpstream } from "./upstream-headers.ts";
 import { newEnvelope, streamRules, writerFor } from "./writer.ts";
 
 /**
@@ -47,7 +48,7 @@ export async function createCompletion(
   const background = protocol.stored?.isBackground(call.options) === true ? protocol.stored : undefined;
   if (background !== undefined) {
     const begun = await inOwnNames(writer, beginInBackground(scope, background, signal));
-    if (!isStream) return respondWhole(context, begun);
+    if (!isStream) return respondWhole(context, begun, withoutUpstream(context));
     context.logFields["stream"] = true;
     const disconnected = abortedWith(signal);
     const following = followBegun(scope, begun, disconnected.signal);

@@ -15,7 +15,7 @@ import { callWithFallback, type FallbackReport } from "../../upstream/fallback.t
 import type { Target } from "../../upstream/target.ts";
 import { requestMeter } from "../../usage/text-meter.ts";
 import { chatBounds, isHeldToBudgets } from "../bounds.ts";
-import { attemptAt, CallRecorder, nextAttempt, type Remember, upstreamHeaders } from "../call-observer.ts";
+import { attemptAt, CallRecorder, nextAttempt, type Remember } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
 import { type Conversation, openConversation, type Shown } from "../conversation.ts";
 import { loggedAdditions, sourcesOf } from "../knowledge.ts";
@@ -29,6 +29,7 @@ import type { CallScope } from "./scope.ts";
 import type { Plan, Surface } from "./surface.ts";
 import { standInsFor } from "./tools/hosted.ts";
 import { answerWithTools, type Turn } from "./tools/loop.ts";
+import { upstreamHeaders } from "./upstream-headers.ts";
 import { noteVariant, variantHeaders } from "./variant.ts";
 
 /** Runs the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
@@ -41,17 +42,12 @@ export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> 
       ...scope,
       effects: services.idempotency.effectsOf({ scope: `${caller.keyId} ${context.area}`, requestId }),
     };
-    const made = await whileRetained(context, until, () => planAndCall(identified, until));
-    return {
-      ...made,
-      headers: {
-        ...made.headers,
-        ...versionHeaders(context),
-        ...variantHeaders(context),
-        ...upstreamHeaders(context),
-        [callHeader]: context.id,
-      },
-    };
+    const calling = whileRetained(context, until, () => planAndCall(identified, until));
+    const made = await calling.catch((error) => {
+      throw error instanceof ApiError ? error.withHeaders(upstreamHeaders(context)) : error;
+    });
+    const headers = { ...upstreamHeaders(context), ...versionHeaders(context), ...variantHeaders(context) };
+    return { ...made, headers: { ...made.headers, ...headers, [callHeader]: context.id } };
   };
   return idempotentAnswer(scope, requestId, signal, produce);
 }

@@ -80,6 +80,11 @@ export function describeCall(surface: SurfaceName, call: DescribedCall): Record<
     operationId: `${surface}${name}`,
     parameters: [...callHeaders, ...parameters],
     headers: {
+      "X-Troupe-Provider":
+        "The provider that answers, as the configuration names it. Missing where a persona hides it.",
+      "X-Troupe-Upstream-Model": "The provider's own name of the model. Missing where a persona hides it.",
+      "X-Troupe-Upstream-Format": "The format in which the provider was asked. Missing where a persona hides it.",
+      "X-Troupe-Attempts": "How many times a provider was called for this answer. Missing where a persona hides it.",
       "Idempotent-Replayed": "true: this is the answer of an earlier request with the same service-request-id.",
       "Service-Request-Id": "The request's own, said back.",
       ...(surface === "orchestrator" && { "X-Troupe-Persona-Version": "The version of the persona that answers." }),
