@@ -289,6 +289,12 @@ export const ConfigFile = Closed(
     streams: section("Streamed answers.", {
       keep_alive_seconds: whole(0, 3600, 15, "Idle time after which a keep-alive comment is sent; 0: never."),
     }),
+    websockets: section("WebSockets, by which `/v1/responses` may be asked too.", {
+      enabled: flag(true, "Whether they are taken; else the answer is 426, on which clients go on by HTTP."),
+      max_connections: whole(1, 1_000_000, 1000, "How many may be open at once in one process."),
+      idle_seconds: whole(1, 86_400, 600, "Time without a response under way after which one is closed."),
+      max_seconds: whole(1, 86_400, 3600, "How long one may be open; a response under way ends first."),
+    }),
     shutdown: section("Shutdown on SIGTERM.", {
       delay_seconds: whole(
         0,

@@ -17,6 +17,7 @@ import { queryCheckOf } from "./plain-values.ts";
 import { basePath, isGuess, nothingAt, type Route } from "./routes.ts";
 import { answerFailure, type Incoming, isRouted, serve } from "./serve.ts";
 import { checkedSurfaceRoutes, protocolAt, surfaceRoutes } from "./surface-routes.ts";
+import { type Upgrade, upgradeAt } from "./websocket/upgrade.ts";
 
 /** One listener's Elysia application. It listens by `app.listen()`, which hands its paths to Bun's router. */
 export type App = { readonly app: AnyElysia; readonly description: Described };
@@ -40,7 +41,9 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
   const notFound = notFoundAmong(new PathHints(() => app.routes));
   const lost: Answer = ({ request, server }) => {
     // Bun's router knows the usual methods alone: the others are refused as they are, where there is a path for them.
-    const refuse = usualMethods.has(request.method) ? undefined : table[pathOf(request.url)]?.["TRACE"];
+    const refuse = usualMethods.has(request.method)
+      ? undefined
+      : (table[pathOf(request.url)]?.["TRACE"] as RefusingHandler);
     return refuse?.(request, server!) ?? serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   };
   app.all("/*", lost as never, { parse: "none" });
@@ -74,6 +77,7 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
     const served = { area, path, protocol: protocolAt(path, surfaces) };
     return calls.get(path) ?? (() => served);
   });
+  takeWebSockets(host, table, calls);
   return { app, description };
 }
 
@@ -128,6 +132,19 @@ function refuseOthers(host: Host, table: RouteTable, { routes }: AnyElysia, serv
   }
 }
 
+/** Lets the routes of Responses take WebSockets too. */
+function takeWebSockets(host: Host, table: RouteTable, calls: ReadonlyMap<string, Served>): void {
+  for (const surface of host.surfaces) {
+    if (surface === "admin") continue;
+    const path = basePath(surface, host.surfaces) + responsesPath;
+    const create = surfaceRoutes[surface].find((route) => route.path === responsesPath)!;
+    const handlers = tableAt(table, path);
+    handlers["GET"] = upgradeAt(host, surface, create, calls.get(path)!, handlers["GET"]! as RefusingHandler);
+  }
+}
+
+const responsesPath = "/v1/responses";
+
 function tableAt(table: RouteTable, path: string): Record<string, Handler> {
   table[path] ??= {};
   return table[path];
@@ -145,7 +162,8 @@ type Failed = Incoming & {
 };
 
 /** An answer for a request of Bun's router. Source: https://bun.com/docs/runtime/http/routing */
-type Handler = (request: Request, server: ServerHandle) => Promise<Response>;
+type Handler = Upgrade;
+type RefusingHandler = (request: Request, server: ServerHandle) => Promise<Response>;
 
 /** By path and method, beside what Elysia hands to Bun's router itself: refusals of other methods, and paths that end in whatever follows. */
 type RouteTable = Record<string, Record<string, Handler>>;

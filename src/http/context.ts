@@ -35,6 +35,8 @@ export type Host = {
   /** True where connections close after their next answer. */
   readonly draining: boolean;
   readonly surfaces: readonly ServedSurface[];
+  /** Its open WebSockets. */
+  readonly sockets: Set<{ goAway(): void }>;
 };
 
 /** The parts of a request's answer that are known before it has a handler. */

@@ -39,8 +39,16 @@ export function openContext(host: Host, { request, server }: Incoming, route: Se
   return context;
 }
 
-/** Waits for what a request needs and refuses what no route takes. @returns undefined where that is done. @throws ApiError, or rejects with it */
-export function checkRequest({ services, checksNames }: Host, context: RequestContext): Promise<void> | undefined {
+/**
+ * Waits for what a request needs and refuses what no route takes.
+ * @param takesWebSocket true where the route may go on as one
+ * @returns undefined where that is done. @throws ApiError, or rejects with it
+ */
+export function checkRequest(
+  { services, checksNames }: Host,
+  context: RequestContext,
+  takesWebSocket = false,
+): Promise<void> | undefined {
   const { area } = context;
   const refreshing = area === "operations" ? undefined : services.keys.refresh();
   const isLoading = services.loading !== undefined && area === "orchestrator";
@@ -51,7 +59,7 @@ export function checkRequest({ services, checksNames }: Host, context: RequestCo
     await refreshing;
     if (isLoading) await services.loading;
     if (checksNames) await checkHost(services, context);
-    if (upgrade !== null && area !== "operations" && webSocket.test(upgrade))
+    if (!takesWebSocket && upgrade !== null && area !== "operations" && webSocket.test(upgrade))
       await refuseWebSocket(services, context, area);
   })();
 }
@@ -71,6 +79,8 @@ export function answerFailure({ services, surfaces }: Host, context: RequestCont
 
 /** Other upgrades, as to HTTP/2, are only offered: the request is answered as it is. */
 const webSocket = /(?:^|,)\s*websocket\s*(?:,|\/|$)/i;
+
+export const asksForWebSocket = ({ headers }: Request): boolean => webSocket.test(headers.get("upgrade") ?? "");
 
 async function refuseWebSocket(services: Services, context: RequestContext, area: ServedSurface): Promise<never> {
   await admit(services, context, area);

@@ -8,6 +8,7 @@ import type { ListenerConfig } from "../config/config.ts";
 import { formatAddress, isLoopback } from "../config/listeners.ts";
 import { type App, buildApp } from "../http/app.ts";
 import type { Services } from "../http/services.ts";
+import { webSocketHandlers } from "../http/websocket/upgrade.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reuse-port.ts";
 import type { Telemetry } from "../observability/otlp/telemetry.ts";
 import type { Certificate } from "./certificate.ts";
@@ -20,7 +21,11 @@ export const connectionDrainSeconds = idleSeconds + 5;
 const noNativeBodyLimit = 2 ** 50;
 
 /** A server on the address, its listening sockets, and whether it drains. */
-type Instance = { readonly app: App["app"]; readonly sockets: Sockets; readonly host: { draining: boolean } };
+type Instance = {
+  readonly app: App["app"];
+  readonly sockets: Sockets;
+  readonly host: { draining: boolean; readonly sockets: ReadonlySet<{ goAway(): void }> };
+};
 
 type ListenerOptions = {
   readonly config: ListenerConfig;
@@ -84,7 +89,7 @@ export class Listener {
     // Connections that come in between are refused where a port can't be shared.
     if (!canShare()) void this.#drain(old);
     this.#current = this.#listen(address.kind === "unix" ? address : { ...address, port }, true);
-    old.host.draining = true;
+    closeAfterAnswers(old.host);
     if (canShare())
       this.#cancelTimers.push(
         this.#services.clock.setTimer(connectionDrainSeconds * 1000, () => void this.#drain(old)),
@@ -99,7 +104,7 @@ export class Listener {
 
   /** Goes on, but each connection closes after its next answer. */
   closeAfterAnswers(): void {
-    for (const { host } of this.#instances) host.draining = true;
+    for (const { host } of this.#instances) closeAfterAnswers(host);
   }
 
   /** Stops listening and drains. @returns when all connections are closed */
@@ -129,6 +134,7 @@ export class Listener {
       telemetry: this.#telemetry,
       checksNames: isLoopback(this.config),
       draining: false,
+      sockets: new Set<{ goAway(): void }>(),
     };
     const { app } = buildApp(host, adminRoutes);
     if (address.kind === "unix") removeSocket(this.config);
@@ -143,6 +149,7 @@ export class Listener {
         development: false,
         idleTimeout: idleSeconds,
         maxRequestBodySize: noNativeBodyLimit,
+        websocket: webSocketHandlers(this.#services.live.config.limits.bodyBytes),
       } as never);
     };
     const sockets = namingAddress(address, () => {
@@ -169,6 +176,11 @@ export class Listener {
     await stopped;
     this.#instances.delete(old);
   }
+}
+
+function closeAfterAnswers(host: Instance["host"]): void {
+  host.draining = true;
+  for (const socket of host.sockets) socket.goAway();
 }
 
 /**

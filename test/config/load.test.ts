@@ -50,6 +50,7 @@ describe("without anything", () => {
         findAbove: 40,
       },
       streams: { keepAliveSeconds: 15 },
+      websockets: { enabled: true, maxConnections: 1000, idleSeconds: 600, maxSeconds: 3600 },
       shutdown: { delaySeconds: 0, drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
       conversations: { retentionDays: 30 },

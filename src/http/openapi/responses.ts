@@ -60,9 +60,11 @@ export function describeResponses(surface: SurfaceName): Record<string, unknown>
   return describeCall(surface, {
     name: "CreateResponse",
     summary: "A response in the form of OpenAI's Responses, as one JSON or as a stream",
-    description: isGateway
-      ? "Calls the provider that the model names. Providers without this API are asked in their own, and answer in this one."
-      : "Calls the persona that the model names.",
+    description: `${
+      isGateway
+        ? "Calls the provider that the model names. Providers without this API are asked in their own, and answer in this one."
+        : "Calls the persona that the model names."
+    } A GET that asks for a WebSocket opens one: each message of the type response.create is such a request, answered with its events, a message each.`,
     body: requestSchema(surface),
     examples: {
       plain: { summary: "One JSON", value: { model, input } },

@@ -1,0 +1,408 @@
+/**
+ * One client's connection for Responses over a WebSocket. Each `response.create` is answered as the same request by HTTP: by the same
+ * route, with its own admission, limits, log line and ledger lines. What is of the connection alone stands here: lanes, order,
+ * what it remembers of answers that are stored nowhere, and its end.
+ */
+import type { ServerWebSocket } from "bun";
+import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import { type SseEvent, SseParser } from "../../lib/sse.ts";
+import { callerKey } from "../../protocols/credentials.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import { responseObject } from "../../protocols/responses/object.ts";
+import { optionsOf } from "../../protocols/responses/options.ts";
+import type { Host, ServerHandle } from "../context.ts";
+import {
+  bodyOf,
+  errorEvent,
+  faultEvent,
+  inputOf,
+  keptOutput,
+  limitReached,
+  parsed,
+  parseMessage,
+  type Remembered,
+  refusalEvent,
+  type Turn,
+} from "./message.ts";
+
+export type Socket = ServerWebSocket<Connection>;
+
+/** Answers a request as the route of Responses does. @param warmUp the answer in place of a model's, once the caller is admitted */
+export type Call = (request: Request, server: ServerHandle, warmUp?: () => JsonObject) => Promise<Response>;
+
+/** Responses under way on one connection: https://developers.openai.com/api/docs/guides/websocket-mode */
+const maxRunning = 16;
+/** Named lanes of one connection, by the same page. */
+const maxLanes = 32;
+/** Messages that wait on one connection for those before them. */
+const maxWaiting = 64;
+/** Bytes that may wait for a slow reader before its upstream is read no further. */
+const maxBuffered = 256 * 1024;
+/** The time between looks at the key, the idle time and the age. */
+const watchMs = 15_000;
+
+/** Close codes. Source: https://www.rfc-editor.org/rfc/rfc6455#section-7.4.1 */
+const closing = { normal: 1000, goingAway: 1001, policy: 1008 } as const;
+type Ending = { readonly code: number; readonly reason: string; readonly event?: JsonObject };
+
+/** Turns with one `stream_id` run one after the other. */
+type Lane = { readonly waiting: Turn[]; isRunning: boolean; latest: Remembered | undefined };
+
+const terminal: ReadonlySet<unknown> = new Set([
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+  "response.cancelled",
+  "error",
+]);
+
+export class Connection {
+  readonly #host: Host;
+  readonly #call: Call;
+  readonly #url: string;
+  readonly #headers: Headers;
+  readonly #handle: ServerHandle;
+  readonly #key: string | undefined;
+  readonly #closed = new AbortController();
+  readonly #lanes = new Map<string | undefined, Lane>();
+  readonly #openedAt: number;
+  #socket: Socket | undefined;
+  #running = 0;
+  #waiting = 0;
+  /** Bytes of messages and of what is remembered, which count as bodies in memory. */
+  #held = 0;
+  #lastTurnAt: number;
+  #cancelWatch: (() => void) | undefined;
+  /** Messages are read in the order in which they came. */
+  #reading: Promise<void> = Promise.resolve();
+  #drained: PromiseWithResolvers<void> | undefined;
+  /** Set once no more turns begin: the connection closes when those under way have ended. */
+  #ending: Ending | undefined;
+
+  /** @param request that was upgraded @param address of its client */
+  constructor(host: Host, request: Request, address: string | undefined, call: Call) {
+    this.#host = host;
+    this.#call = call;
+    this.#url = request.url.startsWith("/") ? `http://localhost${request.url}` : request.url;
+    this.#headers = headersOf(request.headers);
+    this.#key = callerKey(request.headers);
+    this.#handle = { requestIP: () => (address === undefined ? null : { address }), timeout: () => {} };
+    this.#openedAt = host.services.clock.monotonic();
+    this.#lastTurnAt = this.#openedAt;
+  }
+
+  open(socket: Socket): void {
+    this.#socket = socket;
+    this.#host.sockets.add(this);
+    this.#watch();
+    if (this.#host.draining) this.goAway();
+  }
+
+  message(message: string | Uint8Array): void {
+    const size = message.length;
+    const { bodyMemory } = this.#host.services;
+    try {
+      if (this.#waiting >= maxWaiting)
+        throw ApiError.unavailable("overloaded", "Too many messages wait on this connection.", {
+          retryAfterSeconds: 1,
+        });
+      bodyMemory.check(size, this.#held);
+    } catch (error) {
+      this.#refuse(error);
+      return;
+    }
+    this.#waiting += 1;
+    this.#hold(size);
+    this.#reading = this.#reading.then(() => this.#read(message, size));
+  }
+
+  /** The socket has room again. */
+  drain(): void {
+    this.#drained?.resolve();
+    this.#drained = undefined;
+  }
+
+  close(): void {
+    this.#ending = { code: closing.normal, reason: "" };
+    this.#cancelWatch?.();
+    this.#host.sockets.delete(this);
+    this.#closed.abort();
+    this.drain();
+    for (const lane of this.#lanes.values()) lane.waiting.splice(0);
+    this.#lanes.clear();
+    this.#hold(-this.#held);
+    this.#socket = undefined;
+  }
+
+  /** Closes once the turns under way have ended, as the server is about to stop or to hand over. */
+  goAway(): void {
+    this.#end({ code: closing.goingAway, reason: "the server is going away" });
+  }
+
+  async #read(message: string | Uint8Array, size: number): Promise<void> {
+    let turn: Turn | undefined;
+    try {
+      turn = await parseMessage(message, this.#host.services.live.config.limits);
+      if (turn !== undefined) this.#laneOf(turn.streamId).waiting.push(turn);
+    } catch (error) {
+      turn = undefined;
+      this.#refuse(error);
+    }
+    if (turn === undefined) this.#passed(size);
+    this.#next();
+  }
+
+  /** @throws ApiError where the connection has as many lanes as it may */
+  #laneOf(name: string | undefined): Lane {
+    const known = this.#lanes.get(name);
+    if (known !== undefined) return known;
+    if (name !== undefined && this.#lanes.size - (this.#lanes.has(undefined) ? 1 : 0) >= maxLanes)
+      throw ApiError.invalidValue("stream_id", `A connection may have ${maxLanes} values of stream_id, and no more.`);
+    const lane: Lane = { waiting: [], isRunning: false, latest: undefined };
+    this.#lanes.set(name, lane);
+    return lane;
+  }
+
+  /** Begins what may run now, and closes the connection once nothing runs where it is to end. */
+  #next(): void {
+    for (const lane of this.#lanes.values()) {
+      if (this.#ending !== undefined) {
+        for (const { size, streamId } of lane.waiting.splice(0)) {
+          this.#passed(size);
+          const event = this.#ending.event ?? errorEvent(goingAway());
+          void this.#sendEvent(event, streamId);
+        }
+      } else if (!lane.isRunning && this.#running < maxRunning && lane.waiting.length > 0) {
+        void this.#run(lane, lane.waiting.shift()!);
+      }
+    }
+    if (this.#ending !== undefined && this.#running === 0) this.#socket?.close(this.#ending.code, this.#ending.reason);
+  }
+
+  async #run(lane: Lane, turn: Turn): Promise<void> {
+    lane.isRunning = true;
+    this.#running += 1;
+    try {
+      await this.#answer(lane, turn);
+    } catch (error) {
+      if (!this.#closed.signal.aborted) {
+        this.#host.services.log.error("a turn over a WebSocket failed unexpectedly", { error });
+        await this.#sendEvent(errorEvent(ApiError.internal(error)), turn.streamId);
+      }
+    }
+    lane.isRunning = false;
+    this.#running -= 1;
+    this.#lastTurnAt = this.#host.services.clock.monotonic();
+    if (this.#socket === undefined) return;
+    this.#passed(turn.size);
+    this.#next();
+  }
+
+  async #answer(lane: Lane, turn: Turn): Promise<void> {
+    const { parsed: body } = turn.source;
+    const previous = body["previous_response_id"];
+    const lanes = [...this.#lanes.values()];
+    const source = lanes.find(({ latest }) => latest !== undefined && latest.id === previous);
+    const earlier = source?.latest;
+    const isWarmUp = body["generate"] === false;
+    const response = await this.#call(
+      this.#requestOf(turn, earlier),
+      this.#handle,
+      isWarmUp ? () => this.#warmUp(body) : undefined,
+    );
+    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+    const answer = isStream
+      ? await this.#forward(response.body!, turn.streamId)
+      : await this.#forwardWhole(response, turn.streamId);
+    if (response.status === 401) this.#end({ code: closing.policy, reason: "the API key is no longer valid" });
+    if (this.#closed.signal.aborted) return;
+    // What failed is not continued from here: https://developers.openai.com/api/docs/guides/websocket-mode
+    if (answer === undefined && source?.latest === earlier) this.#remember(source, undefined);
+    if (answer === undefined) return;
+    const isRemembered = body["store"] === false || isWarmUp;
+    this.#remember(lane, isRemembered ? rememberedOf(answer, turn, earlier) : undefined);
+  }
+
+  /** The request by HTTP that a message stands for. */
+  #requestOf(turn: Turn, earlier: Remembered | undefined): Request {
+    const body = bodyOf(turn, earlier);
+    const headers = new Headers(this.#headers);
+    headers.set("content-length", String(body.size));
+    const requestId = turn.source.parsed["service_request_id"];
+    if (requestId != null) headers.set("service-request-id", headerText(requestId));
+    return new Request(this.#url, { method: "POST", headers, body, signal: this.#closed.signal });
+  }
+
+  /** A response without output that a turn may continue: nothing is asked of a model. */
+  #warmUp(body: JsonObject): JsonObject {
+    const { clock } = this.#host.services;
+    const created = Math.floor(clock.now() / 1000);
+    const envelope = { id: `resp_${clock.newId()}`, created, model: String(body["model"] ?? "") };
+    const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    return responseObject({ usage }, { ...envelope, completed: () => created }, optionsOf(body), "completed");
+  }
+
+  /** @returns the warmed-up response; undefined for a refusal */
+  async #forwardWhole(response: Response, streamId: string | undefined): Promise<JsonObject | undefined> {
+    const text = await response.text();
+    if (!response.ok) {
+      await this.#sendEvent(refusalEvent(response.status, text, response.headers), streamId);
+      return undefined;
+    }
+    const whole = parsed(text)!;
+    const began = { ...whole, status: "in_progress", completed_at: null, usage: null };
+    await this.#sendEvent({ type: "response.created", sequence_number: 0, response: began }, streamId);
+    await this.#sendEvent({ type: "response.completed", sequence_number: 1, response: whole }, streamId);
+    return whole;
+  }
+
+  /** Sends a stream's events on, each as its data alone. @returns the response that it ended with; undefined where it failed */
+  async #forward(stream: ReadableStream<Uint8Array>, streamId: string | undefined): Promise<JsonObject | undefined> {
+    const parser = new SseParser();
+    const reader = stream.getReader();
+    const cancel = () => void reader.cancel().catch(() => {});
+    this.#closed.signal.addEventListener("abort", cancel, { once: true });
+    let last: JsonObject | undefined;
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        for (const event of done ? parser.end() : parser.push(value)) {
+          last = endOf(event) ?? last;
+          const isFault = last?.["type"] === "error";
+          await this.#send(named(isFault ? JSON.stringify(faultEvent(last!)) : event.data, streamId));
+        }
+        if (done) break;
+      }
+    } finally {
+      this.#closed.signal.removeEventListener("abort", cancel);
+    }
+    if (last === undefined && !this.#closed.signal.aborted)
+      await this.#sendEvent(
+        errorEvent(ApiError.upstreamUnreachable("The answer ended before it was complete.")),
+        streamId,
+      );
+    const isWhole = last?.["type"] === "response.completed" || last?.["type"] === "response.incomplete";
+    return isWhole ? objectOf(last!["response"]) : undefined;
+  }
+
+  /** @param remembered replaces what the lane remembers, where it fits in the memory of bodies */
+  #remember(lane: Lane | undefined, remembered: Remembered | undefined): void {
+    if (lane === undefined) return;
+    if (lane.latest !== undefined) this.#hold(-lane.latest.size);
+    lane.latest = undefined;
+    if (remembered === undefined || remembered.size > this.#host.services.live.config.limits.bodyBytes) return;
+    lane.latest = remembered;
+    this.#hold(remembered.size);
+  }
+
+  #refuse(error: unknown): void {
+    if (!(error instanceof ApiError)) throw error;
+    void this.#sendEvent(errorEvent(error), undefined);
+  }
+
+  #sendEvent(event: JsonObject, streamId: string | undefined): Promise<void> | undefined {
+    return this.#send(named(JSON.stringify(event), streamId));
+  }
+
+  /** @returns a promise while the client reads too slowly */
+  #send(text: string): Promise<void> | undefined {
+    const socket = this.#socket;
+    if (socket === undefined || text === "") return undefined;
+    socket.send(text);
+    if (socket.getBufferedAmount() <= maxBuffered) return undefined;
+    this.#drained ??= Promise.withResolvers<void>();
+    return this.#drained.promise;
+  }
+
+  /** A message has been answered, or refused. */
+  #passed(size: number): void {
+    this.#waiting -= 1;
+    this.#hold(-size);
+  }
+
+  #hold(bytes: number): void {
+    this.#held += bytes;
+    this.#host.services.bodyMemory.add(bytes);
+  }
+
+  #end(ending: Ending): void {
+    this.#ending ??= ending;
+    this.#next();
+  }
+
+  /** Ends the connection when its key is revoked, when it was idle for too long, and when it is too old. */
+  #watch(): void {
+    const { clock, live, keys } = this.#host.services;
+    const { idleSeconds, maxSeconds } = live.config.websockets;
+    const now = clock.monotonic();
+    const idleLeft = this.#running > 0 ? watchMs : this.#lastTurnAt + idleSeconds * 1000 - now;
+    const left = this.#openedAt + maxSeconds * 1000 - now;
+    if (keys.find(this.#key) === undefined)
+      this.#end({ code: closing.policy, reason: "the API key is no longer valid" });
+    else if (left <= 0) this.#expire(maxSeconds);
+    else if (idleLeft <= 0) this.#end({ code: closing.normal, reason: "idle" });
+    if (this.#ending !== undefined) return;
+    this.#cancelWatch = clock.setTimer(Math.max(1, Math.min(watchMs, left, idleLeft)), () => {
+      void (keys.refresh() ?? Promise.resolve())
+        .catch(() => {})
+        .then(() => {
+          if (this.#socket !== undefined) this.#watch();
+        });
+    });
+  }
+
+  #expire(seconds: number): void {
+    const event = limitReached(seconds);
+    void this.#sendEvent(event, undefined);
+    this.#end({ code: closing.normal, reason: "connection limit reached", event });
+  }
+}
+
+const goingAway = () => ApiError.unavailable("draining", "The server is shutting down.");
+
+/** Headers of one connection's handshake, or of one request by HTTP: they do not go for each message. */
+const ofHandshake =
+  /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|accept|service-request-id|idempotency-key|last-event-id)$/i;
+
+function headersOf(handshake: Headers): Headers {
+  const headers = new Headers();
+  for (const [name, value] of handshake) if (!ofHandshake.test(name)) headers.set(name, value);
+  headers.set("content-type", "application/json");
+  // Codex names the version of this transport, which is none of the requests'.
+  const beta = (headers.get("openai-beta") ?? "").split(",").map((one) => one.trim());
+  const others = beta.filter((one) => one !== "" && !one.startsWith("responses_websockets="));
+  if (others.length === 0) headers.delete("openai-beta");
+  else headers.set("openai-beta", others.join(", "));
+  return headers;
+}
+
+/** Any value as a header: what is no good as an id is refused as one. */
+const headerText = (value: unknown): string =>
+  typeof value === "string" && /^[\x21-\x7e]+$/.test(value) ? value : " ";
+
+/** An event's text with its lane's name, which is put in front. */
+function named(data: string, streamId: string | undefined): string {
+  if (streamId === undefined || !data.startsWith("{")) return data;
+  return `{"stream_id":${JSON.stringify(streamId)},${data.slice(1)}`;
+}
+
+/** @returns an event that ends a response; undefined for any other */
+function endOf({ event, data }: SseEvent): JsonObject | undefined {
+  if (event !== "" && !terminal.has(event)) return undefined;
+  const body = parsed(data);
+  return terminal.has(body?.["type"]) ? body : undefined;
+}
+
+function rememberedOf(answer: JsonObject, turn: Turn, earlier: Remembered | undefined): Remembered | undefined {
+  const { parsed: body } = turn.source;
+  const { id } = answer;
+  if (typeof id !== "string") return undefined;
+  const output = keptOutput(answer);
+  const stored = body["previous_response_id"];
+  return {
+    id,
+    items: [...inputOf(body, earlier), ...output],
+    continues: earlier === undefined ? (typeof stored === "string" ? stored : undefined) : earlier.continues,
+    size: (earlier?.size ?? 0) + turn.size + JSON.stringify(output).length,
+  };
+}

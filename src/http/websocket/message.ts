@@ -1,0 +1,146 @@
+/**
+ * Messages of Responses over a WebSocket: what a client's message asks for, and the messages that are errors.
+ * Source: https://developers.openai.com/api/docs/guides/websocket-mode
+ */
+import { nextSlice } from "../../lib/cooperative-scheduling.ts";
+import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
+import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import { patchBody } from "../../protocols/patched-body.ts";
+import type { Source } from "../../protocols/source.ts";
+
+/** What a connection remembers of an answer that is stored nowhere: it lives and ends with the connection. */
+export type Remembered = {
+  readonly id: string;
+  /** All items of the conversation, the answer's own last. */
+  readonly items: readonly unknown[];
+  /** A stored response that these items continue. */
+  readonly continues?: string | undefined;
+  /** Bytes of the items as JSON, about. */
+  readonly size: number;
+};
+
+/** One `response.create`. */
+export type Turn = {
+  readonly source: Source;
+  readonly size: number;
+  /** The name of its lane; undefined: the connection's default one. */
+  readonly streamId: string | undefined;
+};
+
+/** The names that lanes may have. */
+const streamIdForm = /^[\w.-]{1,256}$/;
+
+const maxScanned = 1024 * 1024;
+
+/** @throws ApiError invalid_json, invalid_value or request_too_large */
+export async function parseMessage(
+  message: string | Uint8Array,
+  limits: JsonLimits & { readonly bodyBytes: number },
+): Promise<Turn | undefined> {
+  if (typeof message !== "string") throw ApiError.invalidJson("Messages must be text.");
+  const bytes = Buffer.from(message);
+  if (bytes.length > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
+  const source = bytes.length < hugeBody ? parseBody(bytes, limits) : await parseHuge(bytes, limits);
+  const { type, stream_id } = source.parsed;
+  // Codex reports so that it has read an answer: nothing waits for it.
+  if (type === "response.processed") return undefined;
+  if (type !== "response.create")
+    throw ApiError.invalidValue("type", "The only event that is taken here is response.create.");
+  if (stream_id != null && !(typeof stream_id === "string" && streamIdForm.test(stream_id)))
+    throw ApiError.invalidValue("stream_id", "stream_id must be 1 to 256 letters, digits, '_', '.' and '-'.");
+  return { source, size: bytes.length, streamId: stream_id ?? undefined };
+}
+
+/** Scans and parses in pieces, which others have turns between. */
+async function parseHuge(bytes: Buffer<ArrayBuffer>, limits: JsonLimits): Promise<Source> {
+  const scan = new JsonScan(limits);
+  for (let at = 0; at < bytes.length; at += maxScanned) {
+    checkBounds(scan, bytes.subarray(at, at + maxScanned), limits);
+    await nextSlice();
+  }
+  return parseInTurns(bytes);
+}
+
+/** Members of a message that are no members of the request's body. */
+const ofTransport = ["type", "stream_id", "generate", "service_request_id", "background"] as const;
+
+/**
+ * The body of the request that a message stands for. Unchanged members are copied as they were written.
+ * @param earlier what its `previous_response_id` stands for, where the connection remembers it
+ */
+export function bodyOf({ source }: Turn, earlier: Remembered | undefined): Blob {
+  const next: JsonObject = { ...source.parsed, stream: true };
+  for (const name of ofTransport) delete next[name];
+  if (earlier !== undefined) {
+    next["input"] = inputOf(source.parsed, earlier);
+    if (earlier.continues === undefined) delete next["previous_response_id"];
+    else next["previous_response_id"] = earlier.continues;
+  }
+  const pieces = patchBody(source, next, (name) => [name]);
+  return new Blob(typeof pieces === "string" ? [pieces] : [...pieces]);
+}
+
+/** @returns the items of a message's input behind those of the conversation that it continues */
+export function inputOf({ input }: JsonObject, earlier: Remembered | undefined): unknown[] {
+  const items = typeof input === "string" ? [{ type: "message", role: "user", content: input }] : listOf(input);
+  return [...(earlier?.items ?? []), ...items];
+}
+
+/** @returns the items of an answer that a later turn may send back without a store: reasoning that is not sealed can't be looked up */
+export const keptOutput = (response: JsonObject): unknown[] =>
+  listOf(response["output"]).filter(
+    (item) => !isObject(item) || item["type"] !== "reasoning" || typeof item["encrypted_content"] === "string",
+  );
+
+/** Headers of a refusal that its client may act on. */
+const shownHeaders = ["retry-after", "retry-after-ms", "x-should-retry", "x-request-id"];
+
+/** The message for a request that was refused. @param body of the answer to the same request by HTTP */
+export function refusalEvent(status: number, body: string, headers: Headers): JsonObject {
+  const error = objectOf(parsed(body)?.["error"]) ?? { type: "server_error", code: null, message: body, param: null };
+  const shown = shownHeaders.flatMap((name) => {
+    const value = headers.get(name);
+    return value === null ? [] : [[name, value]];
+  });
+  const isLost = status === 404 && error["param"] === "previous_response_id";
+  return {
+    type: "error",
+    status: isLost ? 400 : status,
+    // On this code clients send the whole conversation again.
+    error: isLost ? { ...error, code: "previous_response_not_found" } : error,
+    ...(shown.length > 0 && { headers: Object.fromEntries(shown) }),
+  };
+}
+
+/** The message for an error of the connection's own. */
+export const errorEvent = (error: ApiError): JsonObject => ({
+  type: "error",
+  status: error.status,
+  error: error.fields(),
+});
+
+/** Source: https://developers.openai.com/api/docs/guides/websocket-mode */
+export const limitReached = (seconds: number): JsonObject => ({
+  type: "error",
+  status: 400,
+  error: {
+    type: "invalid_request_error",
+    code: "websocket_connection_limit_reached",
+    message: `This connection has reached its limit of ${seconds} s. Open a new one to continue.`,
+    param: null,
+  },
+});
+
+/** An error within a stream, with the status that clients look for. */
+export const faultEvent = (event: JsonObject): JsonObject => ({ status: 500, ...event });
+
+/** @returns undefined for what is no JSON object */
+export function parsed(text: string): JsonObject | undefined {
+  try {
+    return objectOf(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,430 @@
+/**
+ * Responses over a WebSocket: what a client sends and gets, by the public guide, and that each message is a call like any other.
+ * Source: https://developers.openai.com/api/docs/guides/websocket-mode
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { ManualClock } from "../helpers/manual-clock.ts";
+import { Troupe, testConfig } from "../helpers/troupe.ts";
+import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+type Body = {
+  readonly id: string;
+  readonly status: string;
+  readonly output: readonly unknown[];
+  readonly usage: unknown;
+};
+type Json = {
+  readonly type: string;
+  readonly sequence_number?: number;
+  readonly stream_id?: string;
+  readonly delta?: string;
+  readonly response: Body & { readonly previous_response_id: string | null };
+  readonly messages: readonly { readonly content: unknown }[];
+};
+
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response | Promise<Response>;
+const persona = "troupe/tutor";
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  troupe = await Troupe.start({
+    providers: { groq: { baseUrl: upstream.url }, openai: { baseUrl: `${upstream.url}/v1` } },
+  });
+  troupe.setTargets(persona, ["groq/x"]);
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+const chunk = (choice: object) =>
+  `data: ${JSON.stringify({ id: "up", choices: [{ index: 0, finish_reason: null, ...choice }] })}\n\n`;
+const says = (text: string) =>
+  sseResponse([
+    chunk({ delta: { content: text } }),
+    chunk({ delta: {}, finish_reason: "stop" }),
+    `data: ${JSON.stringify({ id: "up", choices: [], usage: { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 } })}\n\ndata: [DONE]\n\n`,
+  ]);
+
+/** A client's connection, its messages one after the other. */
+class Client implements AsyncDisposable {
+  readonly socket: WebSocket;
+  readonly closed: Promise<CloseEvent>;
+  readonly #messages: Json[] = [];
+  #wake = Promise.withResolvers<void>();
+
+  constructor(url: string, headers: Record<string, string>) {
+    this.socket = new WebSocket(url, { headers } as never);
+    this.closed = new Promise((resolve) => this.socket.addEventListener("close", resolve as never));
+    this.socket.addEventListener("message", ({ data }) => {
+      this.#messages.push(JSON.parse(String(data)));
+      this.#wake.resolve();
+      this.#wake = Promise.withResolvers<void>();
+    });
+  }
+
+  static async open(own = troupe, path = "/gateway/v1/responses", headers: Record<string, string> = {}) {
+    const client = new Client(`${own.url.replace("http", "ws")}${path}`, {
+      authorization: `Bearer ${own.key}`,
+      ...headers,
+    });
+    await new Promise((resolve, reject) => {
+      client.socket.addEventListener("open", resolve);
+      client.socket.addEventListener("error", reject);
+    });
+    return client;
+  }
+
+  send(message: unknown): void {
+    this.socket.send(typeof message === "string" ? message : JSON.stringify(message));
+  }
+
+  async next(): Promise<Json> {
+    while (this.#messages.length === 0) await this.#wake.promise;
+    return this.#messages.shift()!;
+  }
+
+  /** The events up to the one that ends a response. */
+  async turn(message?: object): Promise<Json[]> {
+    if (message !== undefined) this.send({ type: "response.create", ...message });
+    const events: Json[] = [];
+    for (;;) {
+      const event = await this.next();
+      events.push(event);
+      if (/^(?:response\.(?:completed|incomplete|failed)|error)$/.test(event.type)) return events;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.socket.close();
+    await this.closed;
+  }
+}
+
+const opened: Client[] = [];
+const connect = async (...args: Parameters<typeof Client.open>) => {
+  const client = await Client.open(...args);
+  opened.push(client);
+  return client;
+};
+afterEach(async () => {
+  for (const client of opened.splice(0)) await client[Symbol.asyncDispose]();
+});
+
+const textOf = (events: Json[]) =>
+  events
+    .filter(({ type }) => type === "response.output_text.delta")
+    .map(({ delta }) => delta)
+    .join("");
+
+const ask = { model: "groq/x", input: "hi", store: false };
+
+describe.each([
+  ["the orchestrator", "/v1/responses", persona],
+  ["the gateway", "/gateway/v1/responses", "groq/x"],
+] as const)("on %s", (_, path, model) => {
+  test("a message is answered with the events of the same request by HTTP", async () => {
+    answer = () => says("Hello.");
+    const client = await connect(troupe, path);
+    const events = await client.turn({ model, input: "hi", store: false });
+    const types = events.map(({ type }) => type);
+    expect(types[0]).toBe("response.created");
+    expect(types.at(-1)).toBe("response.completed");
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual([...events.keys()]);
+    expect(textOf(events)).toBe("Hello.");
+    const byHttp = await troupe.post(path, { model, input: "hi", store: false, stream: true });
+    const named = [...(await byHttp.text()).matchAll(/^event: (.+)$/gm)].map(([, name]) => name!);
+    expect(types).toEqual(named);
+  });
+});
+
+test("a connection answers turn after turn, and remembers what is stored nowhere", async () => {
+  answer = () => says("Four.");
+  const client = await connect();
+  const first = (await client.turn(ask)).at(-1)!.response;
+  const second = (
+    await client.turn({ ...ask, input: [{ role: "user", content: "And 3?" }], previous_response_id: first.id })
+  ).at(-1)!;
+  expect(second.type).toBe("response.completed");
+  expect((upstream.last.json as Json).messages as readonly object[]).toEqual([
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Four." },
+    { role: "user", content: "And 3?" },
+  ]);
+  await client.turn({ ...ask, input: "Thanks", previous_response_id: second.response.id });
+  expect((upstream.last.json as Json).messages).toHaveLength(5);
+});
+
+test("what no connection remembers is lost, in the words on which clients send all of it again", async () => {
+  answer = () => says("Four.");
+  const client = await connect();
+  const { id } = (await client.turn(ask)).at(-1)!.response;
+  const other = await connect();
+  const [event] = await other.turn({ ...ask, previous_response_id: id });
+  expect(event).toMatchObject({ type: "error", status: 400, error: { code: "previous_response_not_found" } });
+  expect((await other.turn(ask)).at(-1)!.type).toBe("response.completed");
+});
+
+test("a stored response is continued from any connection", async () => {
+  answer = () => says("Four.");
+  const client = await connect();
+  const { id } = (await client.turn({ ...ask, store: true })).at(-1)!.response;
+  const other = await connect();
+  const answered = (await other.turn({ ...ask, store: true, input: "And 3?", previous_response_id: id })).at(-1)!;
+  expect(answered.response.previous_response_id).toBe(id);
+  expect((upstream.last.json as Json).messages).toHaveLength(3);
+});
+
+test("a turn that fails is not continued from", async () => {
+  answer = () => says("Four.");
+  const client = await connect();
+  const { id } = (await client.turn(ask)).at(-1)!.response;
+  answer = () => jsonResponse({ error: { message: "too much", type: "x", code: "y", param: null } }, 400);
+  const [failed] = await client.turn({ ...ask, previous_response_id: id });
+  expect(failed).toMatchObject({ type: "error", status: 400, error: { message: "too much", code: "y" } });
+  answer = () => says("Four.");
+  const [event] = await client.turn({ ...ask, previous_response_id: id });
+  expect(event).toMatchObject({ error: { code: "previous_response_not_found" } });
+});
+
+test("generate: false prepares a response without a model, and is continued", async () => {
+  answer = () => says("Four.");
+  const client = await connect();
+  const before = upstream.requests.length;
+  const events = await client.turn({ ...ask, input: [{ role: "developer", content: "Be brief." }], generate: false });
+  expect(events.map(({ type }) => type)).toEqual(["response.created", "response.completed"]);
+  const { id, output, status } = events[1]!.response;
+  expect([status, output, upstream.requests.length]).toEqual(["completed", [], before]);
+  await client.turn({ ...ask, previous_response_id: id });
+  expect((upstream.last.json as Json).messages.map(({ content }) => content)).toEqual(["Be brief.", "hi"]);
+});
+
+test("an upstream of the same format gets the body as it came, without what is of the transport", async () => {
+  const done = {
+    type: "response.completed",
+    sequence_number: 1,
+    response: { id: "resp_up", status: "completed", output: [], usage: null },
+  };
+  const began = { type: "response.created", sequence_number: 0, response: { ...done.response, status: "in_progress" } };
+  answer = () => sseResponse([began, done].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
+  const client = await connect(troupe, "/gateway/v1/responses", {
+    "openai-beta": "responses_websockets=2026-02-06, other=v1",
+  });
+  client.send(
+    '{"type":"response.create","stream_id":"a","model":"openai/gpt-x","input":"hi","store":false,"top_p":1.0,"unknown":12345678901234567890}',
+  );
+  expect((await client.turn()) as readonly object[]).toEqual(
+    [began, done].map((event) => ({ stream_id: "a", ...event })),
+  );
+  const { text, headers } = upstream.last;
+  expect(text).toContain('"top_p":1.0');
+  expect(text).toContain('"unknown":12345678901234567890');
+  expect(Object.keys(JSON.parse(text)).sort()).toEqual(["input", "model", "store", "stream", "top_p", "unknown"]);
+  expect(headers.get("openai-beta")).toBe("other=v1");
+});
+
+test("turns of one lane wait for each other, those of two run beside each other", async () => {
+  const held: (() => void)[] = [];
+  answer = async () => {
+    await new Promise<void>((release) => held.push(release));
+    return says("x");
+  };
+  const before = upstream.requests.length;
+  const client = await connect();
+  for (const stream_id of ["a", "a", "b"]) client.send({ type: "response.create", ...ask, stream_id });
+  await upstream.received(before + 2);
+  expect(held).toHaveLength(2);
+  held[1]!();
+  const ofB = await client.turn();
+  expect(new Set(ofB.map(({ stream_id }) => stream_id))).toEqual(new Set(["b"]));
+  held[0]!();
+  expect((await client.turn()).at(-1)).toMatchObject({ stream_id: "a", type: "response.completed" });
+  await upstream.received(before + 3);
+  held[2]!();
+  expect((await client.turn()).at(-1)).toMatchObject({ stream_id: "a", type: "response.completed" });
+});
+
+test("a service_request_id makes a turn run once", async () => {
+  answer = () => says("Once.");
+  const client = await connect();
+  const before = upstream.requests.length;
+  const turns = [
+    await client.turn({ ...ask, service_request_id: "t-1" }),
+    await client.turn({ ...ask, service_request_id: "t-1" }),
+  ];
+  expect(turns[1]).toEqual(turns[0]!);
+  expect(upstream.requests.length).toBe(before + 1);
+});
+
+describe("errors are messages, and the connection goes on", () => {
+  test.each([
+    ["what is no JSON", "{", { status: 400, error: { code: "invalid_json" } }],
+    ["another event", { type: "response.cancel" }, { status: 400, error: { param: "type" } }],
+    ["an odd lane", { type: "response.create", stream_id: "a b" }, { status: 400, error: { param: "stream_id" } }],
+    ["no model", { type: "response.create", input: "hi" }, { status: 400, error: { param: "model" } }],
+    [
+      "an unknown provider",
+      { type: "response.create", ...ask, model: "none/x" },
+      { status: 400, error: { code: "unknown_provider" } },
+    ],
+  ] as const)("%s", async (_, message, expected) => {
+    answer = () => says("x");
+    const client = await connect();
+    client.send(message);
+    expect(await client.next()).toMatchObject({ type: "error", ...expected });
+    expect((await client.turn(ask)).at(-1)!.type).toBe("response.completed");
+  });
+
+  test("a stream that breaks", async () => {
+    answer = () => sseResponse([chunk({ delta: { content: "Hel" } })]);
+    const client = await connect();
+    const last = (await client.turn(ask)).at(-1)!;
+    expect(last).toMatchObject({ type: "error", status: 500, error: { message: expect.any(String) } });
+  });
+
+  test("a rate limit, which counts the handshake and each message", async () => {
+    answer = () => says("x");
+    const key = await troupe.createKey({ name: "few", tier: "free", perMinute: 2 });
+    const client = await connect(troupe, "/v1/responses", { authorization: `Bearer ${key}` });
+    expect((await client.turn({ ...ask, model: persona })).at(-1)!.type).toBe("response.completed");
+    expect((await client.turn({ ...ask, model: persona })).at(-1)).toMatchObject({
+      status: 429,
+      error: { code: "rate_limit_exceeded" },
+      headers: { "retry-after": expect.any(String) },
+    });
+  });
+});
+
+test("who leaves ends the call", async () => {
+  const reached = Promise.withResolvers<AbortSignal>();
+  answer = () => {
+    reached.resolve(upstream.last.signal);
+    return new Response(
+      new ReadableStream({ start: (c) => c.enqueue(new TextEncoder().encode(chunk({ delta: { content: "a" } }))) }),
+      {
+        headers: { "content-type": "text/event-stream" },
+      },
+    );
+  };
+  const client = await connect();
+  client.send({ type: "response.create", ...ask });
+  const signal = await reached.promise;
+  await client.next();
+  const gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+  client.socket.close();
+  await gone;
+});
+
+test("each turn has its own lines in the ledger, with tokens", async () => {
+  answer = () => says("x");
+  const client = await connect();
+  await client.turn(ask);
+  await client.turn(ask);
+  const { usage } = (await client.turn(ask)).at(-1)!.response;
+  expect(usage).toMatchObject({ input_tokens: 7, output_tokens: 5 });
+});
+
+test("a revoked key ends its connections", async () => {
+  answer = () => says("x");
+  const { keys } = troupe.server.services;
+  const made = await keys.create({ name: "gone", tier: "pro", perMinute: 100 });
+  const client = await connect(troupe, "/gateway/v1/responses", { authorization: `Bearer ${made.secret}` });
+  expect((await client.turn(ask)).at(-1)!.type).toBe("response.completed");
+  await keys.revoke("gone");
+  expect(await client.turn(ask)).toMatchObject([{ type: "error", status: 401 }]);
+  expect((await client.closed).code).toBe(1008);
+});
+
+test("without a key, on other routes and where they are turned off there is none", async () => {
+  const handshake = {
+    connection: "upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+  };
+  const { limits } = testConfig("", {});
+  expect((await troupe.fetch("/v1/responses", { headers: handshake, key: null })).status).toBe(401);
+  expect((await troupe.fetch("/v1/messages", { headers: handshake })).status).toBe(400);
+  expect((await troupe.fetch("/v1/responses")).status).toBe(405);
+  // A proxy in between that takes the upgrade out leaves the rest of the handshake.
+  const { connection: _, upgrade: __, ...left } = handshake;
+  expect((await troupe.fetch("/v1/responses", { headers: left })).status).toBe(426);
+  await using off = await Troupe.start({
+    config: { limits, websockets: { enabled: false, maxConnections: 1, idleSeconds: 1, maxSeconds: 1 } },
+  });
+  const refused = await off.fetch("/v1/responses", { headers: handshake });
+  expect([refused.status, await refused.json()]).toMatchObject([426, { error: { code: "websockets_unsupported" } }]);
+});
+
+describe("a connection ends", () => {
+  const bounded = { enabled: true, maxConnections: 1, idleSeconds: 60, maxSeconds: 90 };
+
+  test("where it is idle, and where it is too old", async () => {
+    const clock = new ManualClock(Date.now());
+    await using own = await Troupe.start({ clock, config: { websockets: bounded } });
+    const idle = await Client.open(own);
+    await clock.advanceSlowly(61_000);
+    expect((await idle.closed).code).toBe(1000);
+    const old = await Client.open(own);
+    await clock.advanceSlowly(50_000);
+    await old.turn({ generate: false, model: "a/b", input: "x" });
+    await clock.advanceSlowly(41_000);
+    expect(await old.next()).toMatchObject({
+      type: "error",
+      status: 400,
+      error: { code: "websocket_connection_limit_reached" },
+    });
+    expect((await old.closed).code).toBe(1000);
+  });
+
+  test("where the server stops, once its turn has ended", async () => {
+    const held = Promise.withResolvers<void>();
+    answer = async () => {
+      await held.promise;
+      return says("Bye.");
+    };
+    const own = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
+    const idle = await Client.open(own);
+    const busy = await Client.open(own);
+    const before = upstream.requests.length;
+    busy.send({ type: "response.create", ...ask });
+    await upstream.received(before + 1);
+    const stopped = own.server.stop(10);
+    expect((await idle.closed).code).toBe(1001);
+    held.resolve();
+    expect(textOf(await busy.turn())).toBe("Bye.");
+    expect((await busy.closed).code).toBe(1001);
+    expect(await stopped).toBe(0);
+    await own[Symbol.asyncDispose]().catch(() => {});
+  });
+
+  test("and no more are open than may be", async () => {
+    await using own = await Troupe.start({ config: { websockets: bounded } });
+    await using _ = await Client.open(own);
+    await expect(Client.open(own)).rejects.toBeDefined();
+  });
+});
+
+test("a slow reader slows its upstream, and nothing is lost", async () => {
+  const piece = "x".repeat(16 * 1024);
+  let sent = 0;
+  answer = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          const encode = (text: string) => new TextEncoder().encode(text);
+          if (sent < 400) controller.enqueue(encode(chunk({ delta: { content: piece } })));
+          else {
+            controller.enqueue(encode(`${chunk({ delta: {}, finish_reason: "stop" })}data: [DONE]\n\n`));
+            controller.close();
+          }
+          sent += 1;
+        },
+      }),
+      { headers: { "content-type": "text/event-stream" } },
+    );
+  const client = await connect();
+  expect(textOf(await client.turn(ask)).length).toBe(400 * piece.length);
+});
