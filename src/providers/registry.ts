@@ -4,22 +4,10 @@ import { builtin } from "./builtin/builtin.ts";
 import { google } from "./google/google.ts";
 import { azure } from "./openai-compatible/azure.ts";
 import { openai } from "./openai-compatible/openai.ts";
-import {
-  cerebras,
-  deepseek,
-  fireworks,
-  groq,
-  llamacpp,
-  lmstudio,
-  mistral,
-  moonshot,
-  ollama,
-  openrouter,
-  perplexity,
-  together,
-  vllm,
-  zai,
-} from "./openai-compatible/upstreams.ts";
+import { openrouter } from "./openai-compatible/upstreams/gateways.ts";
+import { cerebras, fireworks, groq, together } from "./openai-compatible/upstreams/hosts.ts";
+import { deepseek, mistral, moonshot, perplexity, zai } from "./openai-compatible/upstreams/makers.ts";
+import { llamacpp, lmstudio, ollama, vllm } from "./openai-compatible/upstreams/own-servers.ts";
 import { xai } from "./openai-compatible/xai.ts";
 import type { Provider } from "./provider.ts";
 

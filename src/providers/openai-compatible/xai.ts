@@ -3,7 +3,7 @@
 import { xaiResponses } from "../responses/quirks.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import type { Quirks } from "./quirks.ts";
-import { platformFields } from "./upstreams.ts";
+import { platformFields } from "./upstreams/fields.ts";
 
 /** `search_parameters`: 410, Live Search is gone. `deferred`: the answer would come by another call. */
 const dropped = [...platformFields.filter((name) => name !== "service_tier"), "search_parameters", "deferred"];

@@ -1,6 +1,6 @@
 /**
  * Stand-ins for the upstreams that speak chat completions: each refuses what the real one refuses, in its own words, and
- * otherwise answers what the test says. What is refused is from the pages named in `src/providers/openai-compatible/upstreams.ts`.
+ * otherwise answers what the test says. What is refused is from the pages named in `src/providers/openai-compatible/upstreams/`.
  */
 import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../upstream-server.ts";
 

@@ -8,19 +8,13 @@ import { doneData } from "../../../src/protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
 import type { ModelRule } from "../../../src/providers/model-rules.ts";
 import { ThinkTags } from "../../../src/providers/openai-compatible/think-tags.ts";
-import * as compatible from "../../../src/providers/openai-compatible/upstreams.ts";
 import type { AnsweredCall, RemoteProvider } from "../../../src/providers/provider.ts";
 import { providers } from "../../../src/providers/registry.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { runs } from "../../helpers/long-form.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
 
-const families = [
-  "openai",
-  "xai",
-  "azure",
-  ...Object.values(compatible).flatMap((one) => ("name" in one ? one.name : [])),
-];
+const families = providers.flatMap((one) => (one.kind === "remote" && one.format === "chat" ? one.name : []));
 const remote = (wanted: string) => providers.find(({ name }) => name === wanted) as RemoteProvider;
 const hello: ChatRequest["messages"] = [{ role: "user", content: "Hi" }];
 

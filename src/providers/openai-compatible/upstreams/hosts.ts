@@ -1,0 +1,83 @@
+/** Hosts of open models: what each does differently, and where it says so. */
+import { openAiCompatible } from "../openai-compatible.ts";
+import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
+
+/** https://console.groq.com/docs/openai, https://console.groq.com/docs/reasoning */
+export const groq = openAiCompatible({
+  name: "groq",
+  baseUrl: "https://api.groq.com/openai/v1",
+  environment: { keys: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
+  models: ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "qwen/qwen3-32b"],
+  quirks: {
+    dropped: platformFieldsBut("service_tier"),
+    dropped_when_neutral: ["n", "logprobs", "logit_bias", "modalities"],
+    developer_role: "system",
+    message_keys: [...strictMessageKeys, "reasoning"],
+    text_roles: allRoles,
+    think_tags: true,
+  },
+  modelRules: [
+    {
+      match: "openai/gpt-oss*",
+      reasoning_replay: "reasoning",
+      efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" },
+    },
+    { match: "qwen/qwen3*", reasoning_replay: "reasoning", efforts: { none: "none", "*": "default" } },
+  ],
+});
+
+/** https://docs.together.ai/reference/chat-completions-1 */
+export const together = openAiCompatible({
+  name: "together",
+  baseUrl: "https://api.together.xyz/v1",
+  environment: { keys: ["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"], baseUrl: ["TOGETHER_BASE_URL"] },
+  models: ["openai/gpt-oss-120b", "meta-llama/Llama-3.3-70B-Instruct-Turbo"],
+  quirks: {
+    top_k: true,
+    completions: true,
+    max_tokens_field: "max_tokens",
+    dropped: [...platformFields, "parallel_tool_calls"],
+    developer_role: "system",
+    think_tags: true,
+  },
+});
+
+/** https://docs.fireworks.ai/api-reference/post-chatcompletions */
+export const fireworks = openAiCompatible({
+  name: "fireworks",
+  baseUrl: "https://api.fireworks.ai/inference/v1",
+  environment: { keys: ["FIREWORKS_API_KEY"], baseUrl: ["FIREWORKS_BASE_URL"] },
+  models: ["accounts/fireworks/models/gpt-oss-120b", "accounts/fireworks/models/llama-v3p3-70b-instruct"],
+  quirks: {
+    top_k: true,
+    completions: true,
+    max_tokens_field: "max_tokens",
+    dropped: platformFields,
+    developer_role: "system",
+    reasoning_replay: "reasoning_content",
+    think_tags: true,
+    options: ["thinking"],
+  },
+});
+
+/** https://inference-docs.cerebras.ai/resources/openai, https://inference-docs.cerebras.ai/capabilities/reasoning */
+export const cerebras = openAiCompatible({
+  name: "cerebras",
+  baseUrl: "https://api.cerebras.ai/v1",
+  environment: { keys: ["CEREBRAS_API_KEY"], baseUrl: ["CEREBRAS_BASE_URL"] },
+  models: ["gpt-oss-120b", "zai-glm-4.7", "llama-3.3-70b"],
+  quirks: {
+    dropped: [...platformFields, "presence_penalty", "frequency_penalty"],
+    dropped_when_neutral: ["n", "logit_bias", "modalities"],
+    developer_role: "system",
+    message_keys: [...strictMessageKeys, "name", "reasoning"],
+    text_roles: allRoles,
+    reasoning_replay: "reasoning",
+    think_tags: true,
+  },
+  modelRules: [
+    { match: "gpt-oss*", efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" } },
+    // https://inference-docs.cerebras.ai/capabilities/reasoning#reasoning-context-retention
+    { match: "zai-glm*", reasoning_replay: "think_tags" },
+  ],
+});

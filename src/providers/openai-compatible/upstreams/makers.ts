@@ -1,0 +1,127 @@
+/** Makers of models that serve them by chat completions: what each does differently, and where it says so. */
+import { openAiCompatible } from "../openai-compatible.ts";
+import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
+
+/** https://docs.mistral.ai/api/#tag/chat: unknown fields are answered with 422. */
+export const mistral = openAiCompatible({
+  name: "mistral",
+  baseUrl: "https://api.mistral.ai/v1",
+  environment: { keys: ["MISTRAL_API_KEY"], baseUrl: ["MISTRAL_BASE_URL"] },
+  models: ["mistral-large-latest", "mistral-medium-latest", "mistral-small-latest", "codestral-latest"],
+  lacks: ["images/generations", "images/edits", "images/variations", "audio/translations", "rerank"],
+  // https://docs.mistral.ai/api/#tag/embeddings
+  operationFields: (operation) =>
+    operation === "embeddings" ? { dimensions: "output_dimension", user: null } : undefined,
+  quirks: {
+    max_tokens_field: "max_tokens",
+    renamed: { seed: "random_seed" },
+    dropped: [...platformFieldsBut("prediction"), "user"],
+    dropped_when_neutral: ["logprobs", "logit_bias", "modalities"],
+    developer_role: "system",
+    message_keys: [...strictMessageKeys, "name", "prefix"],
+    // https://github.com/mistralai/mistral-common: ids of other lengths are refused
+    tool_call_ids: "nine_alphanumerics",
+    // "Unexpected role 'user' after role 'tool'"
+    answer_after_tools: true,
+    // "Expected last role User or Tool (or Assistant with prefix True) for serving"
+    prefill_field: "prefix",
+    reasoning_replay: "thinking_part",
+    stream_usage: false,
+    efforts: { minimal: "low", xhigh: "high", max: "high" },
+  },
+  modelRules: [
+    // https://docs.mistral.ai/inference/conversations/reasoning
+    { match: "magistral*", efforts: { "*": null } },
+    // "Ministral doesn't support reasoning": https://github.com/tontinton/maki/pull/396
+    { match: "ministral*", efforts: { "*": null } },
+    { match: "mistral-small*", efforts: { none: "none", "*": "high" } },
+    { match: "mistral-medium*", efforts: { none: "none", "*": "high" } },
+  ],
+});
+
+/** https://api-docs.deepseek.com/guides/thinking_mode, https://api-docs.deepseek.com/guides/json_mode */
+export const deepseek = openAiCompatible({
+  name: "deepseek",
+  baseUrl: "https://api.deepseek.com",
+  environment: { keys: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
+  models: ["deepseek-v4-pro", "deepseek-v4-flash"],
+  quirks: {
+    max_tokens_field: "max_tokens",
+    dropped: platformFields,
+    developer_role: "system",
+    text_roles: allRoles,
+    reasoning_replay: "reasoning_content",
+    reasoning_beside_calls: true,
+    thinking_field: true,
+    // The other values are mapped by the upstream itself.
+    efforts: { none: null },
+    json_schema_as_object: true,
+  },
+});
+
+/** https://platform.moonshot.ai/docs/api/chat, https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model */
+export const moonshot = openAiCompatible({
+  name: "moonshot",
+  baseUrl: "https://api.moonshot.ai/v1",
+  environment: { keys: ["MOONSHOT_API_KEY"], baseUrl: ["MOONSHOT_BASE_URL"] },
+  models: ["kimi-k2.6", "kimi-k2.5", "moonshot-v1-auto"],
+  quirks: {
+    max_tokens_field: "max_tokens",
+    dropped: platformFieldsBut("prompt_cache_key", "safety_identifier"),
+    developer_role: "system",
+    reasoning_replay: "reasoning_content",
+    reasoning_beside_calls: true,
+    thinking_field: true,
+    efforts: { "*": null },
+    // https://platform.moonshot.ai/docs/api/partial
+    prefill_field: "partial",
+    // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: base64 only
+    inline_images: true,
+  },
+});
+
+/** https://docs.z.ai/api-reference/llm/chat-completion, https://docs.z.ai/guides/capabilities/thinking-mode */
+export const zai = openAiCompatible({
+  name: "zai",
+  baseUrl: "https://api.z.ai/api/paas/v4",
+  environment: { keys: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
+  models: ["glm-5.3", "glm-5.2", "glm-4.7", "glm-4.6v"],
+  quirks: {
+    max_tokens_field: "max_tokens",
+    dropped: [...platformFields, "user", "parallel_tool_calls"],
+    developer_role: "system",
+    text_roles: allRoles,
+    reasoning_replay: "reasoning_content",
+    thinking_field: true,
+    efforts: { "*": null },
+    stream_usage: false,
+  },
+  modelRules: [
+    // From here on it always thinks, in three degrees.
+    {
+      match: "glm-5.3*",
+      thinking_field: false,
+      efforts: { none: "low", minimal: "low", medium: "high", xhigh: "max" },
+    },
+    { match: "glm-5.2*", efforts: { none: null } },
+  ],
+});
+
+/** https://docs.perplexity.ai/api-reference/chat-completions-post */
+export const perplexity = openAiCompatible({
+  name: "perplexity",
+  baseUrl: "https://api.perplexity.ai",
+  environment: { keys: ["PERPLEXITY_API_KEY", "PPLX_API_KEY"], baseUrl: ["PERPLEXITY_BASE_URL"] },
+  models: ["sonar", "sonar-pro", "sonar-reasoning-pro", "sonar-deep-research"],
+  quirks: {
+    max_tokens_field: "max_tokens",
+    dropped: [...platformFields, "user", "seed", "parallel_tool_calls"],
+    dropped_when_neutral: ["n", "logprobs", "logit_bias", "modalities"],
+    developer_role: "system",
+    message_keys: strictMessageKeys,
+    // "After the (optional) system message(s), user or tool message(s) should alternate with assistant message(s)."
+    alternating: true,
+    stream_usage: false,
+    think_tags: true,
+  },
+});

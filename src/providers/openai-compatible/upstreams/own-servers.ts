@@ -1,0 +1,57 @@
+/** Servers on one's own machine: what each does differently, and where it says so. */
+import { openAiCompatible } from "../openai-compatible.ts";
+import type { Quirks } from "../quirks.ts";
+import { platformFields } from "./fields.ts";
+
+const ownServer: Quirks = {
+  completions: true,
+  top_k: true,
+  max_tokens_field: "max_tokens",
+  dropped: platformFields,
+  developer_role: "system",
+  think_tags: true,
+};
+
+/** https://docs.ollama.com/api/openai-compatibility */
+export const ollama = openAiCompatible({
+  name: "ollama",
+  baseUrl: "http://localhost:11434/v1",
+  environment: { keys: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL", "OLLAMA_HOST"] },
+  keyOptional: true,
+  // Older versions take images as data URLs only.
+  quirks: { ...ownServer, inline_images: true, reasoning_replay: "reasoning" },
+});
+
+/** https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html */
+export const vllm = openAiCompatible({
+  name: "vllm",
+  baseUrl: "http://localhost:8000/v1",
+  environment: { keys: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
+  keyOptional: true,
+  quirks: {
+    completions: true,
+    top_k: true,
+    developer_role: "system",
+    dropped: platformFields,
+    reasoning_replay: "reasoning",
+    think_tags: true,
+  },
+});
+
+/** https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md */
+export const llamacpp = openAiCompatible({
+  name: "llamacpp",
+  baseUrl: "http://127.0.0.1:8080/v1",
+  environment: { keys: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
+  keyOptional: true,
+  quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
+});
+
+/** https://lmstudio.ai/docs/app/api/endpoints/openai */
+export const lmstudio = openAiCompatible({
+  name: "lmstudio",
+  baseUrl: "http://localhost:1234/v1",
+  environment: { keys: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"] },
+  keyOptional: true,
+  quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
+});
