@@ -3,6 +3,7 @@ import { snakeKeys } from "../lib/snake-case.ts";
 import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 import type { McpServerConfig } from "./mcp.ts";
+import { poolFile } from "./pools.ts";
 
 const hidden = "***";
 
@@ -58,12 +59,15 @@ function providerFrom({
   models,
   options,
   modelRules,
+  pool,
   ...rest
 }: ProviderConfig) {
+  const shared = pool && poolFile(pool, hidden);
   return {
     dialect,
-    base_url: baseUrl,
-    ...(apiKey !== undefined && { api_key: hidden }),
+    ...(shared?.["endpoints"] === undefined && { base_url: baseUrl }),
+    ...(shared === undefined && apiKey !== undefined && { api_key: hidden }),
+    ...shared,
     models,
     options,
     headers: hiddenValues(headers),

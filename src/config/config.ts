@@ -4,6 +4,7 @@ import type { Filled, Frozen } from "./filled.ts";
 import type { McpServerConfig } from "./mcp.ts";
 import type { PriceFile, PriceRatesFile, UnknownPriceFile } from "./price-schema.ts";
 import type { BudgetFile, ConfigFile, StoreFile } from "./schema.ts";
+import type { Strategy } from "./strategies.ts";
 import type { modelSurfaces, surfaceNames } from "./surfaces.ts";
 
 /** The surfaces that models are called on. */
@@ -32,7 +33,7 @@ export type ProviderConfig = {
   readonly dialect: string;
   /** http or https, without a trailing slash. */
   readonly baseUrl: string;
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly models: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
@@ -42,6 +43,25 @@ export type ProviderConfig = {
   readonly unsupportedTools?: "drop" | undefined;
   /** True if the upstream may keep chat completions that are to be stored. */
   readonly upstreamStore?: true;
+  /** Its keys at its endpoints, where there are several; the first is `apiKey` at `baseUrl`. */
+  readonly pool?: PoolConfig;
+};
+
+export type PoolConfig = {
+  readonly strategy: Strategy;
+  readonly members: readonly PoolMemberConfig[];
+};
+
+/** A key at an endpoint. */
+export type PoolMemberConfig = {
+  /** Absent: the endpoint takes calls without one. */
+  readonly apiKey?: string | undefined;
+  readonly keyName?: string | undefined;
+  /** As the account's. */
+  readonly baseUrl: string;
+  readonly weight: number;
+  /** The only models that the endpoint has; absent: all. */
+  readonly models?: readonly string[] | undefined;
 };
 
 /** A PostgreSQL database. Its address holds a password, and is never shown. */

@@ -4,8 +4,18 @@ import type { PathPart } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import { isKeyless, type ProviderCatalog, type RemoteEntry } from "./catalog.ts";
-import type { ProviderConfig, Timeouts } from "./config.ts";
+import type { PoolMemberConfig, ProviderConfig, Timeouts } from "./config.ts";
 import { type Filled, filled, withDefaults } from "./filled.ts";
+import {
+  endpointMembers,
+  isKey,
+  keysFrom,
+  membersAt,
+  notKey,
+  numberedKeys,
+  type ProviderKey,
+  poolOf,
+} from "./pools.ts";
 import type { Report } from "./report.ts";
 import { ProviderFile } from "./schema.ts";
 import { type Found, type Variables, withoutPlace } from "./variables.ts";
@@ -50,22 +60,23 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
   checkHeaders(headers, at, report);
   const found = lookUp(environmentOf(name, dialect), context.variables);
   if (!enabled) {
-    const key = entry.apiKey ? "its api_key" : found.apiKey?.from;
+    const key = entry.apiKey ? "its api_key" : entry.apiKeys ? "its api_keys" : found.apiKeys[0]?.from;
     if (key !== undefined) context.hint([...at, "enabled"], `turns ${name} off, though a key for it is set (${key})`);
     return undefined;
   }
-  const baseUrl = baseUrlOf(entry, dialect, found.baseUrl, at, context);
-  const apiKey = apiKeyOf(entry, found.apiKey, at, context);
-  const lacksKey = apiKey === undefined && !isKeyless(dialect.auth, options, apiKey);
-  if (baseUrl !== undefined && needsKey(dialect, baseUrl) && lacksKey && !carriesKey(headers)) {
+  const members = membersOf(entry, dialect, found, at, context);
+  const lacksKey = !isKeyless(dialect.auth, options, undefined) && !carriesKey(headers);
+  if (lacksKey && members.some(({ apiKey, baseUrl }) => apiKey === undefined && needsKey(dialect, baseUrl))) {
     const [usual] = environmentOf(name, dialect).keys;
     report(at, `has no key: set ${usual ?? "api_key"}${usual === undefined ? "" : " or api_key"}, or enabled: false`);
   }
+  const [{ apiKey, baseUrl } = { apiKey: undefined, baseUrl: "" }] = members;
   return {
     name,
     dialect: dialect.name,
-    baseUrl: baseUrl ?? "",
+    baseUrl,
     ...(apiKey !== undefined && { apiKey }),
+    ...poolOf(members, entry.strategy),
     headers: lowerCased(headers),
     models,
     options: optionsOf(dialect, { ...optionsFound(found, entry, at, context), ...options }),
@@ -79,7 +90,7 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
 function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): ProviderConfig | undefined {
   const { name } = dialect;
   const found = lookUp(dialect.environment, context.variables);
-  const present = found.apiKey ?? found.baseUrl ?? context.variables.first(dialect.environment.presence ?? []);
+  const present = found.apiKeys[0] ?? found.baseUrl ?? context.variables.first(dialect.environment.presence ?? []);
   if (present === undefined) return warnOfEmptyFile(dialect, context);
   const at = ["providers", name];
   const lacks = (what: string): undefined => {
@@ -88,9 +99,9 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   if (dialect.baseUrl === "" && found.baseUrl === undefined) {
     return lacks(`it needs an address, from ${dialect.environment.baseUrl.join(" or ") || "base_url in the file"}`);
   }
-  const baseUrl = baseUrlOf({}, dialect, found.baseUrl, at, context);
-  const apiKey = apiKeyOf({}, found.apiKey, at, context);
-  if (baseUrl === undefined) return undefined;
+  const members = membersOf({}, dialect, found, at, context);
+  const [{ apiKey, baseUrl } = { apiKey: undefined, baseUrl: "" }] = members;
+  if (baseUrl === "") return undefined;
   if (needsKey(dialect, baseUrl) && apiKey === undefined && !isKeyless(dialect.auth, {}, apiKey)) {
     return lacks(`it needs a key, from ${dialect.environment.keys.join(" or ")}`);
   }
@@ -98,7 +109,8 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   const missing = closed(dialect.options).required?.filter((key) => !Object.hasOwn(options, key)) ?? [];
   if (missing.length > 0) return lacks(`it needs ${missing.map((key) => `options.${key}`).join(", ")} in the file`);
   const rest = { headers: {}, models: [], options, modelRules: [], timeouts: context.timeouts };
-  return { name, dialect: name, baseUrl, ...(apiKey !== undefined && { apiKey }), ...rest };
+  const keys = { ...(apiKey !== undefined && { apiKey }), ...poolOf(members, "sticky") };
+  return { name, dialect: name, baseUrl, ...keys, ...rest };
 }
 
 /** An empty variable is usual where a compose file passes all of them on; nobody makes an empty file for a key. */
@@ -136,7 +148,8 @@ function environmentOf(name: string, dialect: RemoteEntry): RemoteEntry["environ
 }
 
 type LookedUp = {
-  readonly apiKey: Found | undefined;
+  /** Several where numbered variables stand beside the usual one. */
+  readonly apiKeys: readonly Found[];
   /** The key is an access token. */
   readonly isToken: boolean;
   readonly baseUrl: Found | undefined;
@@ -145,10 +158,16 @@ type LookedUp = {
 
 function lookUp(environment: RemoteEntry["environment"], variables: Variables): LookedUp {
   const { keys: names, baseUrl, tokens = [], options = {} } = environment;
-  const keyName = names.find((name) => variables.first([name]) !== undefined);
+  let keyName: string | undefined;
+  let apiKeys: readonly Found[] = [];
+  for (const name of names) {
+    apiKeys = numberedKeys(name, variables);
+    keyName = name;
+    if (apiKeys.length > 0) break;
+  }
   return {
-    apiKey: variables.first(names),
-    isToken: keyName !== undefined && tokens.includes(keyName),
+    apiKeys,
+    isToken: apiKeys.length > 0 && tokens.includes(keyName!),
     baseUrl: variables.first(baseUrl),
     options: Object.fromEntries(
       Object.entries(options).flatMap(([name, option]) => {
@@ -161,7 +180,7 @@ function lookUp(environment: RemoteEntry["environment"], variables: Variables): 
 
 /** An account's options in the environment. */
 function optionsFound(
-  { apiKey, isToken, options }: LookedUp,
+  { apiKeys, isToken, options }: LookedUp,
   entry: Entry,
   at: readonly PathPart[],
   { setOrigin }: ProviderContext,
@@ -172,9 +191,9 @@ function optionsFound(
     given[option] = value;
     if (own[option] === undefined) setOrigin([...at, "options", option], from);
   }
-  if (isToken && !entry.apiKey) {
+  if (isToken && !entry.apiKey && !entry.apiKeys) {
     given["bearer"] = true;
-    if (own["bearer"] === undefined) setOrigin([...at, "options", "bearer"], apiKey!.from);
+    if (own["bearer"] === undefined) setOrigin([...at, "options", "bearer"], apiKeys[0]!.from);
   }
   return given;
 }
@@ -190,22 +209,46 @@ const carriesKey = (headers: Readonly<Record<string, string>>) =>
 const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-function apiKeyOf(
+/** The account's keys at its endpoints: none where an address is missing or wrong, which is reported. */
+function membersOf(
   entry: Entry,
-  found: Found | undefined,
+  dialect: RemoteEntry,
+  found: LookedUp,
+  at: readonly PathPart[],
+  context: ProviderContext,
+): readonly PoolMemberConfig[] {
+  const { report } = context;
+  const keys = keysOf(entry, found.apiKeys, at, context);
+  if (entry.endpoints === undefined) {
+    const baseUrl = baseUrlOf(entry, dialect, found.baseUrl, at, context);
+    if (baseUrl === undefined) return [];
+    if (keys.length === 0) return [{ baseUrl, weight: 1 }];
+    return keys.flatMap((key) => membersAt({ baseUrl, weight: key.weight }, [key]));
+  }
+  if (entry.baseUrl !== undefined) report([...at, "base_url"], "stands beside endpoints, which hold all addresses");
+  const parse = (text: string) => parseBaseUrl(text);
+  return endpointMembers(entry.endpoints, keys, [...at, "endpoints"], { report, parse, addressForm });
+}
+
+function keysOf(
+  entry: Entry,
+  found: readonly Found[],
   at: readonly PathPart[],
   { report, setOrigin, variables }: ProviderContext,
-): string | undefined {
-  const isKey = (text: string) => /^[\x21-\x7e]+$/.test(text);
-  const message = "holds a space or a character that no key has";
-  if (entry.apiKey !== undefined && entry.apiKey !== "") {
-    if (!isKey(entry.apiKey)) report([...at, "api_key"], message);
-    return entry.apiKey;
+): readonly ProviderKey[] {
+  const { apiKey, apiKeys } = entry;
+  if (apiKeys !== undefined) {
+    if (apiKey) report([...at, "api_key"], "stands beside api_keys, which holds all keys");
+    return keysFrom(apiKeys, [...at, "api_keys"], report);
   }
-  if (found === undefined) return undefined;
-  setOrigin([...at, "api_key"], found.from);
-  if (!isKey(found.value)) variables.report(found.from, message);
-  return found.value;
+  if (apiKey !== undefined && apiKey !== "") {
+    if (!isKey(apiKey)) report([...at, "api_key"], notKey);
+    return [{ key: apiKey, weight: 1 }];
+  }
+  if (found.length > 0)
+    setOrigin([...at, found.length > 1 ? "api_keys" : "api_key"], found.map(({ from }) => from).join(", "));
+  for (const { value, from } of found) if (!isKey(value)) variables.report(from, notKey);
+  return found.map(({ value }) => ({ key: value, weight: 1 }));
 }
 
 const addressForm = "must be an http or https URL without user, password, query and fragment";

@@ -10,6 +10,7 @@ import type { Filled, Frozen } from "./filled.ts";
 import { hostedTools, mcpSection, mcpServers } from "./mcp.ts";
 import { PriceFile, UnknownPriceFile } from "./price-schema.ts";
 import { defaulted, flag, oneOf, optional, section, text, texts, timeout, timeouts, whole } from "./schema-fields.ts";
+import { strategies } from "./strategies.ts";
 import { surfaceNames } from "./surfaces.ts";
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
@@ -47,11 +48,62 @@ const aliasName = {
   message: "must be a name of 1 to 256 characters without '/' or spaces",
 };
 
+const weight = (description: string) => Type.Number({ minimum: 0.001, maximum: 1000, description });
+
+const KeyFile = Type.Union([
+  Type.String(),
+  Closed({
+    key: Type.String({ description: "Better `${NAME}` than the key itself." }),
+    name: optional(text("By which it is shown beside its fingerprint.")),
+    weight: optional(weight("Its share of the conversations, beside the other keys' shares. Default: 1.")),
+  }),
+]);
+export type KeyFile = Frozen<Static<typeof KeyFile>>;
+
+const EndpointFile = Type.Union([
+  text("http or https."),
+  Closed({
+    base_url: text("http or https."),
+    api_keys: optional(
+      Type.Array(KeyFile, { minItems: 1, maxItems: 64, description: "Default: the keys of the provider." }),
+    ),
+    weight: optional(weight("Its share of the conversations, which its keys divide among them. Default: 1.")),
+    models: optional(
+      Type.Array(text("The upstream's name of a model."), {
+        minItems: 1,
+        description: "The only models that it has. Default: all.",
+      }),
+    ),
+  }),
+]);
+export type EndpointFile = Frozen<Static<typeof EndpointFile>>;
+
 export const ProviderFile = Closed({
   enabled: flag(true, "false: not set up, even if its key is in the environment."),
   dialect: optional(text("The built-in provider whose format it speaks. Default: the one of this name.")),
   base_url: optional(text("http or https. Default: the built-in provider's public address.")),
   api_key: optional(Type.String({ description: "Better `${NAME}` than the key itself." })),
+  api_keys: optional(
+    Type.Array(KeyFile, {
+      minItems: 1,
+      maxItems: 64,
+      description:
+        "Several keys in place of `api_key`, each as it is or as `{ key, name, weight }`. In the environment: `<NAME>_1`, `<NAME>_2` and so on beside the usual variable.",
+    }),
+  ),
+  endpoints: optional(
+    Type.Array(EndpointFile, {
+      minItems: 1,
+      maxItems: 64,
+      description:
+        "Several addresses in place of `base_url`, each as it is or as `{ base_url, api_keys, weight, models }`.",
+    }),
+  ),
+  strategy: oneOf(
+    strategies,
+    "sticky",
+    "Which of several keys and endpoints a call goes to: that of its `sticky` conversation, the `first` in order, `weighted` at random, the `least_busy`, or the one with the `fastest` first token.",
+  ),
   headers: optional(KeyedRecord(headerName, Type.String(), { description: "Sent with every call." })),
   models: optional(Type.Array(Type.String({ minLength: 1 }), { description: "What the gateway's model list shows." })),
   options: optional(Type.Object({}, { additionalProperties: true, description: "Settings of that provider alone." })),

@@ -29,6 +29,8 @@ export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
 export type UpstreamState = {
   /** The account whose it is: another one does not know the id. */
   readonly account: string;
+  /** Which of the account's keys at which of its endpoints; absent where it had one of both. */
+  readonly member?: string | undefined;
   readonly responseId: string;
 };
 
@@ -354,13 +356,15 @@ const unfinished: Record<Exclude<TurnState, "finished">, (id: string) => string>
 const packed = (value: unknown): Uint8Array => pack(JSON.stringify(value));
 
 const upstreamColumns = (upstream: UpstreamState | undefined) => ({
-  upstreamAccount: upstream?.account ?? null,
+  upstreamAccount: upstream === undefined ? null : [upstream.account, upstream.member ?? []].flat().join("/"),
   upstreamId: upstream === undefined ? null : keepable(upstream.responseId),
 });
 
 function upstreamOf({ upstreamAccount, upstreamId }: Turn): UpstreamState | undefined {
   if (upstreamAccount === null || upstreamId === null) return undefined;
-  return { account: upstreamAccount, responseId: upstreamId };
+  // No account has a slash in its name.
+  const [account = "", member] = upstreamAccount.split("/");
+  return { account, responseId: upstreamId, ...(member !== undefined && { member }) };
 }
 
 /** The first choice's message as the next request carries it: without what only answers have. */

@@ -6,7 +6,7 @@ import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { VariantOutcome } from "../store/variants.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
-import { classifyFailure } from "../upstream/fallback.ts";
+import { classifyFailure } from "../upstream/failures.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";

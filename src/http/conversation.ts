@@ -88,15 +88,19 @@ function conversationOf(
 
     /** The target with only the new messages, where the upstream stores the conversation. */
     heldUpstream(target: Target): Target {
-      const { account, call } = target;
-      const upstream = resumed?.upstream;
-      if (upstream === undefined || upstream.account !== account.name || !isHeldUpstream(target)) return target;
+      const upstream = resumed?.upstream && heldAt(resumed.upstream, target);
+      if (upstream === undefined || !isHeldUpstream(target)) return target;
+      const { call } = target;
       const request = { ...call.request, messages: said.messages };
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },
 
+    /** The upstream's own state of the conversation; undefined where there is none. */
+    held: resumed?.upstream,
+
     /** Checks whether that account holds the turn that is continued, by the id that the caller knows. */
-    isHeldBy: (account: string) => resumed?.upstream?.account === account && resumed.upstream.responseId === resumed.id,
+    isHeldBy: (target: HoldingAccount) =>
+      resumed?.upstream !== undefined && heldAt(resumed.upstream, target)?.responseId === resumed.id,
 
     /** Stores the turn before it is answered, in the background. @throws ApiError storage_unavailable */
     begin(envelope: Envelope, answer: JsonObject): Promise<void> {
@@ -123,7 +127,11 @@ function conversationOf(
       return async (body, upstreamResponseId, passed) => {
         const upstream: UpstreamState | undefined =
           holds && upstreamResponseId !== undefined
-            ? { account: target.account.name, responseId: upstreamResponseId }
+            ? {
+                account: target.account.name,
+                ...(target.pool !== undefined && { member: target.member.id }),
+                responseId: upstreamResponseId,
+              }
             : undefined;
         const isOwnId = passing === undefined || shown?.isBegun === true;
         const id = (isOwnId ? undefined : upstreamResponseId) ?? envelope.id;
@@ -144,6 +152,17 @@ function conversationOf(
       };
     },
   };
+}
+
+type HoldingAccount = Pick<Target, "account" | "pool">;
+
+/** @returns the state with the key that holds it, where the account still has that; undefined where another account has it */
+export function heldAt(upstream: UpstreamState, { account, pool }: HoldingAccount): UpstreamState | undefined {
+  if (upstream.account !== account.name) return undefined;
+  if (pool === undefined) return upstream;
+  // It was begun when the account had one key.
+  const { member = pool.members[0]!.member.id } = upstream;
+  return pool.members.some((one) => one.member.id === member) ? { ...upstream, member } : undefined;
 }
 
 /** Leading messages stay first. */

@@ -10,7 +10,7 @@ import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
-import { classifyFailure } from "../upstream/fallback.ts";
+import { classifyFailure } from "../upstream/failures.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
 import { attemptVariant } from "../usage/variant-stops.ts";
 import { count } from "./authenticate.ts";

@@ -21,6 +21,7 @@ import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
+import type { Pools } from "../upstream/pool/pools.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { ClientNames } from "../usage/labels.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
@@ -80,6 +81,8 @@ export type Services = {
   rereadPersonas(): Promise<void>;
   readonly knowledge: PersonaKnowledge;
   readonly upstream: Upstream;
+  /** Chooses among several keys and endpoints. */
+  readonly pools: Pools;
   readonly mcp: McpServers;
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;

@@ -41,6 +41,7 @@ import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
+import { Pools } from "../upstream/pool/pools.ts";
 import { Budgets } from "../usage/budgets.ts";
 import { CallRecovery } from "../usage/call-recovery.ts";
 import { ClientNames } from "../usage/labels.ts";
@@ -76,7 +77,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await using opened = new AsyncDisposableStack();
   /** Has a part closed with the others. */
   const own = <T extends { close(): void | Promise<void> }>(part: T): T => opened.adopt(part, (one) => one.close());
-  const live = liveFrom(config, log);
+  const pools = new Pools(clock);
+  const live = liveFrom(config, log, pools);
   const store = own(await openStoreFor(config, log, true));
   const recovery = own(new CallRecovery(config.data, store.ledger, clock, log));
   await recovery.start();
@@ -209,6 +211,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     rereadPersonas: async () => void (await folder.rescan()),
     knowledge,
     upstream,
+    pools,
     mcp,
     usage,
     ledger,
@@ -261,8 +264,9 @@ async function flushUses(keys: Keys, log: Logger): Promise<void> {
   }
 }
 
-async function forgetUpstream({ live, upstream, log }: Services, { account: name, responseId }: UpstreamState) {
-  const bound = live.accounts.find(name);
+async function forgetUpstream({ live, upstream, log }: Services, { account: name, member, responseId }: UpstreamState) {
+  const found = live.accounts.find(name);
+  const bound = found?.pool?.members.find((one) => one.member.id === member) ?? found;
   if (bound?.provider.kind !== "remote" || bound.provider.forget === undefined) return;
   try {
     const request = bound.provider.forget(responseId, bound.account);
@@ -310,12 +314,14 @@ function openPersonas(
   });
 }
 
-export function liveFrom(config: Config, log: Logger): Live {
+export function liveFrom(config: Config, log: Logger, pools: Pools): Live {
   const { list, warning } = listInUse(config.data);
   if (warning !== undefined) log.warn("the stored price list does not count", { reason: warning });
+  const accounts = new Accounts(config.providers, providers, undefined, pools.members);
+  pools.keep(accounts);
   return {
     config,
-    accounts: new Accounts(config.providers, providers),
+    accounts,
     aliases: new Aliases(config.aliases),
     prices: new Prices(config.prices, list),
     trustedProxies: new AddressBlocks(config.trustedProxies),

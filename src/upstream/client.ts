@@ -21,6 +21,12 @@ export class ClientDisconnected extends Error {
   }
 }
 
+/** Errors of requests of which the upstream can't have got the whole. */
+const unsent = new WeakSet<Error>();
+
+/** True if the upstream can't have got the whole request, and so can't have answered or billed it. */
+export const wasUnsent = (error: unknown): boolean => error instanceof Error && unsent.has(error);
+
 /** Maximum bytes of a plain answer; no valid answer is as large. */
 const maxBody = 256 * 1024 * 1024;
 
@@ -175,7 +181,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     try {
       this.#transfer = transport.send(request, this, this.#timeouts.connectSeconds * 1000);
     } catch (error) {
-      this.fail(error as Error);
+      this.fail(error as Error, false);
     }
   }
 
@@ -323,8 +329,10 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     else this.#decompressor.end();
   }
 
-  fail(error: Error): void {
-    this.#break(networkFault(error, this.#name, this.#timeouts));
+  fail(error: Error, wasSent = true): void {
+    const fault = networkFault(error, this.#name, this.#timeouts);
+    if (!wasSent) unsent.add(fault);
+    this.#break(fault);
   }
 
   #take(bytes: Buffer): void {

@@ -31,7 +31,7 @@ export function resolveTarget(
   mayName: (provider: string) => boolean = () => true,
 ): Target {
   const { bound, name } = resolveModel(accounts, modelId, mayName);
-  const { account, provider, credentials, timeouts, namespaces, models } = bound;
+  const { account, provider, credentials, timeouts, namespaces, models, member, weight, pool } = bound;
   const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
   const upgraded = upgradeLegacy(withoutPrevious(plain));
   return {
@@ -41,6 +41,9 @@ export function resolveTarget(
     timeouts,
     namespaces,
     models,
+    member,
+    weight,
+    pool,
     legacyFunctions: plain.functions !== undefined,
     call: { model: name, request: upgraded, source, extras, account, media: noMedia },
   };

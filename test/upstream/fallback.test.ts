@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { classifyFailure, type FailureClass } from "../../src/upstream/fallback.ts";
+import { classifyFailure, type FailureClass } from "../../src/upstream/failures.ts";
 
 const error = (status: number, body: unknown) => ({
   kind: "whole" as const,

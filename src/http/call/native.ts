@@ -26,7 +26,7 @@ export function nativeCall(
   { context: { request }, surface: { showsUpstream }, call, source, writer }: CallScope,
   plan: Plan,
   conversation: Conversation,
-  { provider, account, call: upstreamCall }: Target,
+  { provider, account, pool, call: upstreamCall }: Target,
 ): NativeCall | undefined {
   const { protocol } = writer;
   const { native } = protocol;
@@ -34,7 +34,7 @@ export function nativeCall(
   const route = provider.native?.(protocol.name, upstreamCall);
   if (route === undefined) return undefined;
   const mayHold = plan.upstreamMayHold && route.keepsNothing !== true;
-  const isHeld = mayHold && conversation.isHeldBy(account.name);
+  const isHeld = mayHold && conversation.isHeldBy({ account, pool });
   const earlier = isHeld ? undefined : conversation.earlier;
   // The earlier messages of a conversation that is kept here are in the inner form alone: it is translated, where it can be.
   const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);

@@ -25,6 +25,7 @@ import { describeFailure, inOwnPlaces, ownPlaces } from "./errors.ts";
 import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import { noteVersion, versionHeaders } from "./persona-version.ts";
+import { poolingOf } from "./pooling.ts";
 import type { CallScope } from "./scope.ts";
 import type { Plan, Surface } from "./surface.ts";
 import { standInsFor } from "./tools/hosted.ts";
@@ -125,7 +126,9 @@ function callUpstream(
   const { request } = asked;
   let ownPlace: ReturnType<typeof ownPlaces>;
   const targets: Target[] = [];
+  let isPooled = plan.strategy !== undefined;
   for (const planned of plan.targets) {
+    if (planned.pool !== undefined) isPooled = true;
     // Chat completions are the inner form, in which a provider may pass on what it does not know.
     const { name: clientFormat } = writer.protocol;
     const target = clientFormat === "chat" ? planned : { ...planned, call: { ...planned.call, clientFormat } };
@@ -133,14 +136,14 @@ function callUpstream(
     if (targets.length === 0) ownPlace = ownPlaces(request, held.call.request);
     targets.push(restoreThinkingState(services, caller, held));
   }
-  // A fallback target, or storing the exchange, needs the request for longer.
-  const isSentOnce = targets.length === 1 && !plan.store && tools === undefined;
+  // A fallback target, another key, or storing the exchange, needs the request for longer.
+  const isSentOnce = targets.length === 1 && !isPooled && !plan.store && tools === undefined;
   // Bound, as a closure from here would hold the request until the answer is there.
   const onSent = isSentOnce ? context.forgetBody.bind(context) : undefined;
   const inputBytes = parsedBytes(source);
   const metadata = plan.additions && sourcesOf(plan.additions);
   const isHeld = isHeldToBudgets(services, context, caller);
-  const optionsFor = (target: Target, turn?: Turn): CallOptions => {
+  const optionsFor = (target: Target, mayFallBack: boolean, turn?: Turn): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
     const showsCost = request.usage?.include === true;
@@ -165,7 +168,6 @@ function callUpstream(
         const cost = answer.usage && observer.costOf(answer.usage, answer.service_tier);
         turn.onAnswer(answer, target, cost);
       });
-    const mayFallBack = target !== (turn?.targets ?? targets).at(-1);
     const observer: CallRecorder = new CallRecorder(services, context, attempt, { input, mayFallBack }, memories);
     return {
       form,
@@ -189,6 +191,7 @@ function callUpstream(
       ...describeFailure(services, failure),
     });
   };
+  const pooling = isPooled ? poolingOf(scope, plan, conversation, targets, namedBytes > 0) : undefined;
   const call = () => {
     if (tools !== undefined) {
       const [first] = targets;
@@ -202,13 +205,19 @@ function callUpstream(
         call: (turn) =>
           inOwnPlaces(
             ownPlace,
-            callWithFallback(services, turn.targets, (target) => optionsFor(target, turn), report),
+            callWithFallback(
+              services,
+              turn.targets,
+              (target, mayFallBack) => optionsFor(target, mayFallBack, turn),
+              report,
+              pooling,
+            ),
           ),
         remember: plan.store ? conversation.remember(first!, form, writer.envelope) : undefined,
         onFirstCall: scope.effects && (() => scope.effects!.record()),
       });
     }
-    const calling = inOwnPlaces(ownPlace, callWithFallback(services, targets, optionsFor, report));
+    const calling = inOwnPlaces(ownPlace, callWithFallback(services, targets, optionsFor, report, pooling));
     return isSentOnce || plan.store ? calling : calling.finally(() => context.release());
   };
   const { large } = source;

@@ -1,6 +1,7 @@
 /** The differences between the two surfaces, as a call needs them. */
 import type { Caller } from "../../auth/keys.ts";
 import type { SurfaceName } from "../../config/config.ts";
+import type { Strategy } from "../../config/strategies.ts";
 import type { Grants } from "../../mcp/grants.ts";
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
@@ -15,6 +16,10 @@ import type { Services } from "../services.ts";
 export type Plan = {
   /** The targets to call, in order of preference. */
   readonly targets: readonly Target[];
+  /** How one of the targets is chosen, which then stand for one model. Absent: they are tried in their order. */
+  readonly strategy?: Strategy | undefined;
+  /** Shares of the targets, in their order; absent: equal ones. */
+  readonly weights?: readonly number[] | undefined;
   /** True where the exchange is stored. */
   readonly store: boolean;
   /** True where the upstream may store the conversation too. */

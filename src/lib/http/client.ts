@@ -239,7 +239,7 @@ class PooledTransfer implements CallReceiver, Flow {
     // The receiver threw in `end`, after the whole response: there is no call to fail.
     if (connection === undefined) reportError(error);
     else if (this.#wasNotTaken(connection)) this.#connection = this.#connect();
-    else this.#receiver.fail(error);
+    else this.#receiver.fail(error, this.#isSent);
   }
 
   /** Frees the request. */
@@ -258,11 +258,12 @@ class PooledTransfer implements CallReceiver, Flow {
 
   #connect(): Connection {
     const connection = this.#pool.connect();
+    this.#isSent = false;
     connection.send({ ...this.#outgoing, pieces: this.#pieces }, this);
     this.#pieces = [];
     this.#cancelConnecting = this.#clock.setTimer(this.#connectMs, () => {
       this.cancel();
-      this.#receiver.fail(new ConnectTimeout(`no connection within ${this.#connectMs} ms`));
+      this.#receiver.fail(new ConnectTimeout(`no connection within ${this.#connectMs} ms`), false);
     });
     return connection;
   }

@@ -13,7 +13,8 @@ export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
   connected(): void;
   /** The kernel took the whole request and nothing of it is held here: at the response's head at the latest. */
   sent?(): void;
-  fail(error: Error): void;
+  /** @param wasSent false if the kernel did not take the whole request, which the server then can't have answered. Default: true */
+  fail(error: Error, wasSent?: boolean): void;
 }
 
 /** One request, as it is written. */

@@ -5,6 +5,9 @@ import type { CallReceiver } from "./connection.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
+/** Bun's codes of errors before there was a connection. Source: https://github.com/oven-sh/bun/blob/main/src/http.zig */
+const unconnected: ReadonlySet<string> = new Set(["ConnectionRefused", "FailedToOpenSocket"]);
+
 export class FetchTransport implements Transport {
   readonly #fetch: Fetch;
 
@@ -60,7 +63,7 @@ class FetchTransfer implements Flow {
       }
       receiver.end(provesEnd(url, answer));
     } catch (error) {
-      if (!signal.aborted) receiver.fail(error as Error);
+      if (!signal.aborted) receiver.fail(error as Error, !unconnected.has((error as { code?: string }).code ?? ""));
     }
   }
 

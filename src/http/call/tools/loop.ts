@@ -130,7 +130,7 @@ class ToolLoop {
         this.#answer = answer;
         // Signatures of thoughts are of the model that gave them.
         const at = this.#targets.findIndex(
-          ({ account, call }) => account === target.account && call.model === target.call.model,
+          ({ account, call }) => account.name === target.account.name && call.model === target.call.model,
         );
         if (at > 0) this.#targets = this.#targets.slice(at);
       },

@@ -1,0 +1,66 @@
+/** The conversation that a call is part of, so that all of its calls go to one key and endpoint, where the prompt's cache is. */
+import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
+import type { Conversation } from "../conversation.ts";
+import type { CallScope } from "./scope.ts";
+import type { Plan } from "./surface.ts";
+
+/**
+ * Members of a body that name it. Sources: https://platform.openai.com/docs/guides/prompt-caching,
+ * https://openrouter.ai/docs/guides/best-practices/prompt-caching
+ */
+const members = ["prompt_cache_key", "session_id"];
+
+/**
+ * Headers of coding agents that name it. Sources: Codex, https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/requests/headers.rs;
+ * Claude Code, https://docs.claude.com/en/docs/claude-code/llm-gateway; opencode,
+ * https://github.com/sst/opencode/blob/dev/packages/opencode/src/session/llm.ts; OpenRouter, as above
+ */
+const headers = [
+  "x-claude-code-session-id",
+  "session_id",
+  "session-id",
+  "conversation_id",
+  "x-session-id",
+  "x-session-affinity",
+  "x-opencode-session",
+];
+
+/** Characters at the beginning and at the end of a text that tell it from others. */
+const head = 2048;
+const tail = 1024;
+
+/**
+ * A conversation that is continued by `previous_response_id` is known by its beginning, as each of its answers has another id.
+ * @returns a short hash
+ */
+export function conversationKey(
+  { context, source: { parsed } }: CallScope,
+  plan: Plan,
+  { whole }: Conversation,
+): string {
+  for (const name of members) {
+    const value = parsed[name];
+    if (typeof value === "string" && value !== "") return hashOf(value);
+  }
+  for (const name of headers) {
+    const value = context.request.headers.get(name);
+    if (value) return hashOf(value);
+  }
+  return hashOf(plan.persona?.id ?? "", ...beginning(whole));
+}
+
+/** Of the first system text and the first of the user's. */
+function beginning({ messages }: ChatRequest): string[] {
+  const system = messages.find(({ role }) => role === "system" || role === "developer");
+  const user = messages.find(({ role }) => role === "user");
+  return [system, user].flatMap((message) => (message === undefined ? "" : [message.role, ...textsOf(message)]));
+}
+
+function textsOf({ content }: Message): string[] {
+  if (typeof content === "string") return excerpt(content);
+  return (content ?? []).slice(0, 8).flatMap((part) => excerpt("text" in part ? part.text : JSON.stringify(part)));
+}
+
+const excerpt = (text: string) => [text.slice(0, head), text.length > head ? text.slice(-tail) : ""];
+
+const hashOf = (...texts: readonly string[]) => Bun.hash(texts.join("\0")).toString(36);

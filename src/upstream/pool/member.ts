@@ -1,0 +1,198 @@
+/** What is known of a key at an endpoint. It outlives the reloads of a configuration that leave both as they are. */
+import { Gate, type Passage } from "./gate.ts";
+import { seedOf } from "./rendezvous.ts";
+import type { Known, Resting, RestReason, Verdict } from "./rests.ts";
+
+/** The most models of a key whose rests are remembered: those that rested last. */
+const maxModels = 256;
+/** How often one call tries what rests without a stated end, while nothing else is left. */
+const probeEveryMs = 60_000;
+/** Share of the latest first token in the moving average. */
+const latestShare = 0.2;
+/** An average says nothing about now after that. */
+const averageLastsMs = 5 * 60_000;
+
+/** An address of an account. */
+export class Endpoint {
+  readonly url: string;
+  readonly gate = new Gate();
+
+  constructor(url: string) {
+    this.url = url;
+  }
+}
+
+/** A key at an endpoint. */
+export class Member {
+  /** Stays the same over reloads and restarts. */
+  readonly id: string;
+  readonly seed: number;
+  /** Short hash of the key; "" where there is none. */
+  readonly fingerprint: string;
+  readonly endpoint: Endpoint;
+  /** Calls under way, open streams included. */
+  underWay = 0;
+  /** How often something began to rest, by reason. */
+  readonly restsByReason = new Map<RestReason, number>();
+  readonly #key = new Gate();
+  /** By model. */
+  readonly #models = new Map<string, Gate>();
+  #average: { readonly ms: number; readonly at: number } | undefined;
+
+  constructor(id: string, fingerprint: string, endpoint: Endpoint) {
+    this.id = id;
+    this.seed = seedOf(id);
+    this.fingerprint = fingerprint;
+    this.endpoint = endpoint;
+  }
+
+  /** @param heedsEndpoint false where there is no other endpoint to go to */
+  isResting(model: string, now: number, heedsEndpoint: boolean): boolean {
+    return this.#gates(model, heedsEndpoint).some((gate) => gate.isOpen(now));
+  }
+
+  /** True if one call may try it though it rests. */
+  mayProbe(model: string, now: number): boolean {
+    return this.#gates(model, true).every((gate) => !gate.isOpen(now) || gate.mayProbe(now, probeEveryMs));
+  }
+
+  /** When the last of its rests ends, as a monotonic reading; undefined: it does not rest. */
+  restsUntil(model: string): number | undefined {
+    const ends = this.#gates(model, true).flatMap(({ until }) => until ?? []);
+    return ends.length === 0 ? undefined : Math.max(...ends);
+  }
+
+  /** Begins a call. */
+  begin(model: string, now: number): Attempt {
+    this.underWay += 1;
+    return new Attempt(this, model, now);
+  }
+
+  /** @returns the gate of what may rest; of a model that never rested only where it is wanted */
+  gate(resting: Resting, model: string): Gate | undefined {
+    if (resting === "key") return this.#key;
+    return resting === "endpoint" ? this.endpoint.gate : this.#models.get(model);
+  }
+
+  /** @returns the gate of what rests from now on */
+  restingGate(resting: Resting, model: string): Gate {
+    return this.gate(resting, model) ?? this.#newGate(model);
+  }
+
+  firstToken(ms: number, now: number): void {
+    const before = this.firstTokenMs(now);
+    this.#average = { ms: before === undefined ? ms : before + latestShare * (ms - before), at: now };
+  }
+
+  /** The moving average of the time to a stream's first fragment; undefined: there was none of late. */
+  firstTokenMs(now: number): number | undefined {
+    return this.#average !== undefined && now - this.#average.at < averageLastsMs ? this.#average.ms : undefined;
+  }
+
+  /** What of it rests. */
+  view(now: number): readonly { readonly model?: string; readonly reason: RestReason; readonly until: number }[] {
+    const rests = [...this.#models, ["", this.#key] as const].flatMap(([model, { until, reason }]) =>
+      until === undefined || reason === undefined || until <= now ? [] : { ...(model && { model }), reason, until },
+    );
+    return rests.toSorted((one, other) => other.until - one.until);
+  }
+
+  #gates(model: string, heedsEndpoint: boolean): Gate[] {
+    const ofModel = this.#models.get(model);
+    return [this.#key, ...(ofModel === undefined ? [] : [ofModel]), ...(heedsEndpoint ? [this.endpoint.gate] : [])];
+  }
+
+  #newGate(model: string): Gate {
+    const gate = new Gate();
+    this.#models.set(model, gate);
+    if (this.#models.size > maxModels) this.#models.delete(this.#models.keys().next().value!);
+    return gate;
+  }
+}
+
+const all: readonly Resting[] = ["key", "model", "endpoint"];
+
+/** A call of a member. */
+export class Attempt {
+  readonly member: Member;
+  /** Of its failure; undefined: it has not failed. */
+  verdict: Verdict | undefined;
+  readonly #model: string;
+  readonly #begunAt: number;
+  readonly #passages: Readonly<Record<Resting, Passage>>;
+  /** What it tried has been answered, or has failed. */
+  #isDecided = false;
+  #isOver = false;
+
+  constructor(member: Member, model: string, now: number) {
+    this.member = member;
+    this.#model = model;
+    this.#begunAt = now;
+    const pass = (resting: Resting) => member.gate(resting, model)?.pass(now) ?? "usual";
+    this.#passages = { key: pass("key"), model: pass("model"), endpoint: pass("endpoint") };
+  }
+
+  /** The upstream answers: the others may follow. */
+  answered(now: number): void {
+    if (this.#isDecided) return;
+    this.#isDecided = true;
+    for (const resting of all) this.#gate(resting)?.answered(this.#passages[resting], now);
+  }
+
+  /** It was answered to its end. */
+  completed(now: number): void {
+    this.answered(now);
+    for (const resting of all) this.#gate(resting)?.completed();
+    this.over();
+  }
+
+  /** It failed, also within its answer. @param judge decides what rests */
+  failed(judge: (failures: Known["failures"]) => Verdict, now: number): void {
+    const verdict = judge({
+      key: this.#failures("key"),
+      model: this.#failures("model"),
+      endpoint: this.#failures("endpoint"),
+    });
+    this.verdict = verdict;
+    for (const resting of all) {
+      const passage = this.#isDecided ? "usual" : this.#passages[resting];
+      if (resting === verdict.rests) this.#rest(resting, passage, verdict, now);
+      // A server that answers with an error about the key or the request is in order.
+      else if (resting === "endpoint") this.#gate(resting)?.answered(passage, now);
+      else this.#gate(resting)?.released(passage);
+    }
+    this.#isDecided = true;
+    this.over();
+  }
+
+  /** Ends it, in whatever way; only the first time counts. */
+  over(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.member.underWay -= 1;
+    if (this.#isDecided) return;
+    this.#isDecided = true;
+    for (const resting of all) this.#gate(resting)?.released(this.#passages[resting]);
+  }
+
+  #rest(resting: Resting, passage: Passage, verdict: Verdict, now: number): void {
+    const gate = this.member.restingGate(resting, this.#model);
+    const before = gate.until;
+    gate.failed(passage, this.#begunAt, verdict, now);
+    if (gate.until === before || gate.until === undefined) return;
+    const { restsByReason } = this.member;
+    restsByReason.set(verdict.reason!, (restsByReason.get(verdict.reason!) ?? 0) + 1);
+  }
+
+  /** Failures in a row, with this one. */
+  #failures(resting: Resting): number {
+    const gate = this.#gate(resting);
+    if (gate === undefined) return 1;
+    const passage = this.#isDecided ? "usual" : this.#passages[resting];
+    return gate.failures + (gate.counts(passage, this.#begunAt) ? 1 : 0);
+  }
+
+  #gate(resting: Resting): Gate | undefined {
+    return this.member.gate(resting, this.#model);
+  }
+}

@@ -1,0 +1,108 @@
+/** Notes for a pool what becomes of a call, beside the call's own observer. */
+import type { Clock } from "../../lib/clock.ts";
+import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
+import { type ApiError, UpstreamFault } from "../../protocols/errors.ts";
+import type { UpstreamError } from "../answer.ts";
+import { wasUnsent } from "../client.ts";
+import type { CallObserver, CompletedCall } from "../observer.ts";
+import type { Attempt } from "./member.ts";
+import { type Failure, isUpstreamFault, restAfterAnswer, restAfterFault } from "./rests.ts";
+
+/** Bytes of an error that are looked at. */
+const maxText = 16_384;
+
+export class PooledObserver implements CallObserver {
+  readonly #inner: CallObserver;
+  readonly #attempt: Attempt;
+  readonly #clock: Clock;
+  #sentAt = 0;
+
+  constructor(inner: CallObserver, attempt: Attempt, clock: Clock) {
+    this.#inner = inner;
+    this.#attempt = attempt;
+    this.#clock = clock;
+  }
+
+  begin(signal?: AbortSignal): Promise<void> | undefined {
+    return this.#inner.begin(signal);
+  }
+
+  sent(provider: string): void {
+    this.#sentAt = this.#clock.monotonic();
+    this.#inner.sent(provider);
+  }
+
+  answered(): void {
+    this.#inner.answered();
+  }
+
+  firstFragment(): void {
+    const now = this.#clock.monotonic();
+    this.#attempt.member.firstToken(now - this.#sentAt, now);
+    this.#attempt.answered(now);
+    this.#inner.firstFragment();
+  }
+
+  body(body: ChunkBody): void {
+    this.#inner.body(body);
+  }
+
+  costOf(usage: Usage, serviceTier?: string): number | undefined {
+    return this.#inner.costOf(usage, serviceTier);
+  }
+
+  completed(result: CompletedCall): Promise<unknown> | undefined {
+    this.#attempt.completed(this.#clock.monotonic());
+    return this.#inner.completed(result);
+  }
+
+  upstreamFailed(provider: string, status: number, error?: UpstreamError): void {
+    if (error !== undefined) this.#answeredError(error);
+    this.#inner.upstreamFailed(provider, status, error);
+  }
+
+  get wantsText(): boolean {
+    return this.#inner.wantsText;
+  }
+
+  passedText(text: string): void {
+    this.#inner.passedText(text);
+  }
+
+  faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {
+    if (fault instanceof UpstreamFault) this.#judge({ status: fault.status, headers: {}, text: fault.payload });
+    else this.#broke(fault);
+    this.#inner.faulted(fault, counted);
+  }
+
+  abandoned(counted?: Usage): void {
+    this.#attempt.over();
+    this.#inner.abandoned(counted);
+  }
+
+  failed(error: unknown, counted?: Usage): void {
+    this.#broke(error);
+    this.#inner.failed(error, counted);
+  }
+
+  #answeredError({ status, headers, body }: UpstreamError): void {
+    this.#judge({ status, headers, text: new TextDecoder().decode(body.subarray(0, maxText)) });
+  }
+
+  #judge(failure: Failure): void {
+    const now = this.#clock.now();
+    this.#attempt.failed((failures) => restAfterAnswer(failure, { now, failures }), this.#clock.monotonic());
+  }
+
+  #broke(error: unknown): void {
+    if (!isUpstreamFault(error)) {
+      this.#attempt.over();
+      return;
+    }
+    const now = this.#clock.now();
+    this.#attempt.failed(
+      (failures) => restAfterFault(error, !wasUnsent(error), { now, failures }),
+      this.#clock.monotonic(),
+    );
+  }
+}

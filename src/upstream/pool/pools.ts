@@ -1,0 +1,232 @@
+/** Chooses the key and the endpoint of each call of an account that has several, and of several accounts that stand for one model. */
+import type { Strategy } from "../../config/strategies.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Accounts, BoundAccount } from "../accounts.ts";
+import type { Target } from "../target.ts";
+import type { Attempt } from "./member.ts";
+import { Members } from "./members.ts";
+import { type Candidate, ordered } from "./order.ts";
+import { seedOf } from "./rendezvous.ts";
+import type { RestReason } from "./rests.ts";
+
+/** How long a conversation stays where a failure moved it, after its last call; as long as the longest prompt cache lasts. */
+const movedMs = 60 * 60_000;
+/** The most conversations that are remembered to have moved; beyond it the one that was called longest ago goes back. */
+const maxMoved = 10_000;
+
+/** A target at one of its keys and endpoints. */
+export type PooledTarget = Candidate & { readonly target: Target };
+
+export type Choice = {
+  /** In the order in which they are to be tried. */
+  readonly candidates: readonly PooledTarget[];
+  /** False where all are at one endpoint, which is called whether it rests or not. */
+  readonly heedsEndpoints: boolean;
+  /** The member that has the conversation; undefined: the call is of none. */
+  readonly home: PooledTarget | undefined;
+  /** The conversation, among these targets. */
+  readonly key: string;
+};
+
+/** How a call of several members is routed. */
+export type Routing = {
+  /** Of the conversation; undefined: of none that is known. */
+  readonly key: string | undefined;
+  /** Absent: the targets in their order, each by its account's own strategy. */
+  readonly strategy?: Strategy | undefined;
+  /** Shares of the targets, in their order; absent: equal ones. */
+  readonly weights?: readonly number[] | undefined;
+  /** Id of the only member that may be called, where the call names what is stored under its key. */
+  readonly pinned?: string | undefined;
+};
+
+/** A key at an endpoint, for who shows them. Times are Unix times in milliseconds. */
+export type MemberView = {
+  /** Short hash of the key; "" where there is none. */
+  readonly fingerprint: string;
+  /** The key's name in the configuration. */
+  readonly name: string | undefined;
+  readonly endpoint: string;
+  readonly weight: number;
+  readonly callsUnderWay: number;
+  /** Moving average of the time to a stream's first fragment, in milliseconds. */
+  readonly firstTokenMs: number | undefined;
+  /** What rests: the key, or the key for one model. The longest first. */
+  readonly rests: readonly { readonly model?: string; readonly reason: RestReason; readonly until: number }[];
+  readonly breaker: {
+    readonly state: "closed" | "open" | "half_open";
+    readonly reason: RestReason | undefined;
+    readonly until: number | undefined;
+    /** Failures in a row. */
+    readonly failures: number;
+  };
+  /** How often something of it began to rest, since the start. */
+  readonly restsByReason: Readonly<Partial<Record<RestReason, number>>>;
+};
+
+export type PoolView = {
+  /** The account's name. */
+  readonly provider: string;
+  readonly strategy: Strategy;
+  /** One where the account has a single key and endpoint, of which nothing is counted unless it is called in turn with other accounts. */
+  readonly members: readonly MemberView[];
+};
+
+/** Conversations since the start: those that were answered where they were before, and those that had to move. */
+export type StickyCounts = { readonly hits: number; readonly misses: number };
+
+export class Pools {
+  readonly members = new Members();
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  /** By conversation: the id of the member that it moved to. */
+  readonly #moved = new Map<string, { readonly id: string; readonly until: number }>();
+  #hits = 0;
+  #misses = 0;
+
+  constructor(clock: Clock, random: () => number = Math.random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  get clock(): Clock {
+    return this.#clock;
+  }
+
+  get sticky(): StickyCounts {
+    return { hits: this.#hits, misses: this.#misses };
+  }
+
+  /** @param targets that stand for one model, or one of them */
+  choose(targets: readonly Target[], { key, strategy, weights, pinned }: Routing): Choice {
+    const now = this.#clock.monotonic();
+    const all = targets.flatMap((target, at) => candidatesOf(target, weights?.[at] ?? 1, targets.length > 1));
+    const stored = pinned === undefined ? [] : all.filter(({ member }) => member.id === pinned);
+    const candidates = stored.length > 0 ? stored : all;
+    const by = strategy ?? targets[0]?.pool?.strategy ?? "sticky";
+    const inOrder = ordered(candidates, by, { key, now, random: this.#random });
+    const heedsEndpoints = inOrder.some(({ member }) => member.endpoint !== inOrder[0]!.member.endpoint);
+    const isSticky = by === "sticky" && key !== undefined;
+    const placed = isSticky
+      ? [key, ...targets.map(({ account, call }) => `${account.name}/${call.model}`)].join(" ")
+      : "";
+    const moved = isSticky ? this.#movedTo(placed, inOrder, now) : undefined;
+    const first = moved === undefined ? inOrder : [moved, ...inOrder.filter((one) => one !== moved)];
+    return { candidates: first, heedsEndpoints, home: isSticky ? first[0] : undefined, key: placed };
+  }
+
+  /** @returns undefined where it rests */
+  begin({ member, model }: PooledTarget, heedsEndpoints: boolean): Attempt | undefined {
+    const now = this.#clock.monotonic();
+    return member.isResting(model, now, heedsEndpoints) ? undefined : member.begin(model, now);
+  }
+
+  /** Tries one though all rest. @returns undefined where none may be tried by now */
+  probe({ candidates }: Choice): { readonly candidate: PooledTarget; readonly attempt: Attempt } | undefined {
+    const now = this.#clock.monotonic();
+    const candidate = soonest(candidates.filter(({ member, model }) => member.mayProbe(model, now)));
+    return candidate && { candidate, attempt: candidate.member.begin(candidate.model, now) };
+  }
+
+  /** Milliseconds until the first of them may be called. */
+  restMs({ candidates }: Choice): number {
+    const first = soonest(candidates);
+    const until = first?.member.restsUntil(first.model) ?? 0;
+    return Math.max(0, until - this.#clock.monotonic());
+  }
+
+  /** A call was answered by a member: its conversation stays there. */
+  answeredBy(candidate: PooledTarget, { home, key }: Choice): void {
+    if (home === undefined) return;
+    if (candidate === home) {
+      this.#hits += 1;
+      return;
+    }
+    this.#misses += 1;
+    this.#remember(key, idOf(candidate));
+  }
+
+  /** Lets nothing but the accounts' own members be remembered. */
+  keep(accounts: Accounts): void {
+    this.members.keep(new Set(accounts.list().flatMap((bound) => membersOf(bound).map(({ member }) => member))));
+  }
+
+  /** What is known of each account's keys and endpoints in this process. */
+  view(accounts: Accounts): PoolView[] {
+    return accounts.list().flatMap((bound) => {
+      if (bound.provider.kind === "local") return [];
+      const strategy = bound.pool?.strategy ?? "sticky";
+      return { provider: bound.account.name, strategy, members: membersOf(bound).map((one) => this.#view(one)) };
+    });
+  }
+
+  #view({ member, weight, keyName }: BoundAccount): MemberView {
+    const now = this.#clock.monotonic();
+    const { gate } = member.endpoint;
+    const unixTime = (at: number) => Math.round(this.#clock.now() + at - now);
+    return {
+      fingerprint: member.fingerprint,
+      name: keyName,
+      endpoint: member.endpoint.url,
+      weight,
+      callsUnderWay: member.underWay,
+      firstTokenMs: member.firstTokenMs(now),
+      rests: member.view(now).map((rest) => ({ ...rest, until: unixTime(rest.until) })),
+      breaker: {
+        state: gate.state(now),
+        reason: gate.reason,
+        until: gate.until === undefined ? undefined : unixTime(gate.until),
+        failures: gate.failures,
+      },
+      restsByReason: Object.fromEntries(member.restsByReason),
+    };
+  }
+
+  #movedTo(key: string, candidates: readonly PooledTarget[], now: number): PooledTarget | undefined {
+    const moved = this.#moved.get(key);
+    if (moved === undefined) return undefined;
+    this.#moved.delete(key);
+    const found = now < moved.until ? candidates.find((one) => idOf(one) === moved.id) : undefined;
+    if (found !== undefined) this.#remember(key, moved.id);
+    return found;
+  }
+
+  #remember(key: string, id: string): void {
+    this.#moved.delete(key);
+    this.#moved.set(key, { id, until: this.#clock.monotonic() + movedMs });
+    if (this.#moved.size > maxMoved) this.#moved.delete(this.#moved.keys().next().value!);
+  }
+}
+
+/** An account's keys at its endpoints: itself, where it has one of both. */
+export const membersOf = (bound: BoundAccount): readonly BoundAccount[] => bound.pool?.members ?? [bound];
+
+const idOf = ({ member, model }: PooledTarget) => `${member.id} ${model}`;
+
+function soonest(candidates: readonly PooledTarget[]): PooledTarget | undefined {
+  const ends = candidates.map((candidate) => candidate.member.restsUntil(candidate.model) ?? 0);
+  return candidates[ends.indexOf(Math.min(...ends))];
+}
+
+/** @param isGroup other targets stand beside it, which may be other models of the same account */
+function candidatesOf(target: Target, share: number, isGroup: boolean): PooledTarget[] {
+  const { model } = target.call;
+  const all = membersOf(target);
+  const having = all.filter(({ has }) => has === undefined || has.includes(model));
+  const members = having.length > 0 ? having : all;
+  const sum = members.reduce((total, { weight }) => total + weight, 0);
+  return members.map((bound) => ({
+    target: atMember(target, bound),
+    member: bound.member,
+    model,
+    weight: isGroup ? (share * bound.weight) / sum : bound.weight,
+    seed: isGroup ? seedOf(`${bound.member.id} ${model}`) : bound.member.seed,
+  }));
+}
+
+/** The target at one key and endpoint. */
+export function atMember(target: Target, bound: BoundAccount): Target {
+  if (bound === target) return target;
+  const { account, credentials, member } = bound;
+  return { ...target, account, credentials, member, call: { ...target.call, account } };
+}

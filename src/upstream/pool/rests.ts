@@ -1,0 +1,166 @@
+/**
+ * Decides what rests after a failed call, and for how long: one table, without a clock or a memory of its own.
+ *
+ * A key is given a rest for what is wrong with the key, an endpoint for what is wrong with the server. What is wrong with the request
+ * gives nothing a rest, and is asked of nobody else: the caller gets that answer.
+ */
+import { ApiError } from "../../protocols/errors.ts";
+
+/** `model`: the key, for one model. */
+export type Resting = "key" | "model" | "endpoint";
+
+export type RestReason =
+  | "unauthorized"
+  | "quota"
+  | "rate_limit"
+  | "server_error"
+  | "timeout"
+  | "unreachable"
+  | "broken";
+
+export type Verdict = {
+  /** Absent: nothing does. */
+  readonly rests?: Resting;
+  readonly reason?: RestReason;
+  /** Milliseconds; 0: not yet, it is counted only. */
+  readonly ms: number;
+  /** True if the upstream named the end. */
+  readonly isStated: boolean;
+  /** True if nothing was answered and nothing billed, so that another key or endpoint may be asked the same. */
+  readonly mayRepeat: boolean;
+};
+
+export type Failure = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The beginning of the body. */
+  readonly text: string;
+};
+
+/** What is known beside the failure. */
+export type Known = {
+  /** Unix time in milliseconds. */
+  readonly now: number;
+  /** Failures of that kind in a row, this one included, for each thing that may rest. */
+  readonly failures: Readonly<Record<Resting, number>>;
+};
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** Without a stated end: a rejected or spent key. */
+const keyRest = hour;
+/** A rate limit without `Retry-After`: doubled with each in a row. */
+const rateLimitRest = { first: 10 * second, longest: 5 * minute };
+/** An endpoint rests from this failure in a row on; each one more doubles the rest. */
+export const failuresToRest = 3;
+const endpointRest = { first: 5 * second, longest: 5 * minute };
+/** Nobody means a longer one; a spent month is no longer. */
+const longest = { rateLimit: day, quota: 32 * day, endpoint: hour };
+
+const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
+
+/**
+ * Texts of a spent account, whatever their status. Sources:
+ * Anthropic, 400 "You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.":
+ *   https://github.com/anthropics/claude-code/issues/38038; "Your credit balance is too low": https://platform.claude.com/docs/en/api/errors
+ * OpenAI, 429 `insufficient_quota`, 400 `billing_hard_limit_reached`: https://platform.openai.com/docs/guides/error-codes
+ * DeepSeek, 402 "Insufficient Balance": https://api-docs.deepseek.com/quick_start/error_codes
+ * Moonshot, 429 `exceeded_current_quota_error`: https://platform.moonshot.ai/docs/api/chat
+ * xAI, 403 "used all available credits or reached its monthly spending limit": https://docs.x.ai/docs/key-information/debugging
+ */
+const spent =
+  /reached your specified (?:workspace )?api usage limits|credit balance is too low|insufficient_quota|exceeded_current_quota|billing_hard_limit_reached|billing_not_active|insufficient (?:account )?(?:balance|credits?|funds)|used all available credits|monthly spending limit/i;
+
+/** A wrong key that is answered with 400. Source: https://ai.google.dev/gemini-api/docs/troubleshooting */
+const wrongKey = /api_key_invalid|(?:incorrect|invalid) api.?key|api.?key (?:not valid|is invalid|expired)/i;
+
+/** 403 for what the request says, or for the model alone: the key is good. */
+const ofRequest = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage (?:policies|guidelines)/i;
+const ofModel =
+  /model_not_found|(?:access to|allowed to (?:use|sample from)) (?:the )?model|model.{0,80}(?:access|not allowed)/i;
+
+/** @returns what rests after an error that the upstream answered */
+export function restAfterAnswer(failure: Failure, known: Known): Verdict {
+  const { status, text } = failure;
+  if (status === 402 || (status < 500 && spent.test(text))) return quota(failure, known.now);
+  if (status === 401 || (status === 400 && wrongKey.test(text))) return unauthorized;
+  if (status === 403 && ofRequest.test(text)) return nothing;
+  if (status === 403 && ofModel.test(text)) return { ...nothing, mayRepeat: true };
+  if (status === 403) return unauthorized;
+  if (status === 429) return rateLimit(failure, known);
+  // A proxy's time-out, 524 is Cloudflare's: what is behind it may have answered, and billed.
+  if (status === 408 || status === 504 || status === 524) return endpoint("timeout", known, false);
+  if (status >= 500) return endpoint("server_error", known, true, statedMs(failure, known.now));
+  return nothing;
+}
+
+/** True for an error that is the upstream's, or of the way to it. */
+export const isUpstreamFault = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status >= 500 && error.code.startsWith("upstream_");
+
+/** @param wasSent false if the upstream can't have got the whole request @returns what rests after a call without a whole answer */
+export function restAfterFault(error: ApiError, wasSent: boolean, known: Known): Verdict {
+  const reason =
+    error.code === "upstream_timeout" ? "timeout" : error.code === "upstream_unreachable" ? "unreachable" : "broken";
+  return endpoint(reason, known, !wasSent);
+}
+
+const unauthorized: Verdict = {
+  rests: "key",
+  reason: "unauthorized",
+  ms: keyRest,
+  isStated: false,
+  mayRepeat: true,
+};
+
+function quota(failure: Failure, now: number): Verdict {
+  const stated = statedDate(failure.text, now) ?? statedMs(failure, now);
+  const ms = Math.min(stated ?? keyRest, longest.quota);
+  return { rests: "key", reason: "quota", ms, isStated: stated !== undefined, mayRepeat: true };
+}
+
+/** Providers limit each model for itself. Sources: https://platform.openai.com/docs/guides/rate-limits, https://platform.claude.com/docs/en/api/rate-limits */
+function rateLimit(failure: Failure, { now, failures }: Known): Verdict {
+  const stated = statedMs(failure, now);
+  const ms = stated === undefined ? doubled(rateLimitRest, failures.model) : Math.min(stated, longest.rateLimit);
+  return { rests: "model", reason: "rate_limit", ms, isStated: stated !== undefined, mayRepeat: true };
+}
+
+function endpoint(reason: RestReason, { failures }: Known, mayRepeat: boolean, stated?: number): Verdict {
+  const isBroken = failures.endpoint >= failuresToRest;
+  const own = isBroken ? doubled(endpointRest, failures.endpoint - failuresToRest + 1) : 0;
+  const ms = stated === undefined ? own : Math.max(own, Math.min(stated, longest.endpoint));
+  return { rests: "endpoint", reason, ms, isStated: stated !== undefined && stated >= own, mayRepeat };
+}
+
+const doubled = (rest: { readonly first: number; readonly longest: number }, times: number) =>
+  Math.min(rest.longest, rest.first * 2 ** Math.min(30, Math.max(0, times - 1)));
+
+/**
+ * Reads `retry-after-ms` and `Retry-After`, in seconds or as a date.
+ * Sources: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3, https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota
+ */
+function statedMs({ headers }: Failure, now: number): number | undefined {
+  const ms = positive(headers["retry-after-ms"]);
+  if (ms !== undefined) return ms;
+  const text = headers["retry-after"];
+  const seconds = positive(text);
+  if (seconds !== undefined) return seconds * second;
+  const date = text === undefined || /^[\d.]+$/.test(text) ? Number.NaN : Date.parse(text);
+  return date > now ? date - now : undefined;
+}
+
+function positive(text: string | undefined): number | undefined {
+  const number = text === undefined || text.trim() === "" ? Number.NaN : Number(text);
+  return number > 0 && Number.isFinite(number) ? number : undefined;
+}
+
+/** "You will regain access on 2026-04-01 at 00:00 UTC." */
+function statedDate(text: string, now: number): number | undefined {
+  const [, on = "", at = "00:00"] = /regain access on (\d{4}-\d{2}-\d{2})(?:(?: at |T)(\d{2}:\d{2}))?/.exec(text) ?? [];
+  const date = Date.parse(`${on}T${at}:00Z`);
+  return date > now ? date - now : undefined;
+}
