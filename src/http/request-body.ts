@@ -50,11 +50,22 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
     return parseBody(bytes, limits);
   }
   const { parts, strings, scan } = await context.arrival(new BodyReader(context, limits).read());
-  if (strings.length === 0) return parseLarge(context, scan, [join(parts)]);
+  if (!isWorthLeavingOut(strings, parts)) return parseLarge(context, scan, [join(parts)]);
   const large = new LargeStrings(parts, strings);
   const fault = await large.check();
   if (fault !== undefined) throw fault === "utf8" ? invalidUtf8() : invalidJson();
   return parseLarge(context, scan, parts, large);
+}
+
+/**
+ * Checks whether large strings are most of what a parser would have to do: an agent's long instructions among hundreds of turns are
+ * not, and to leave them out and put them back took a third of such a call.
+ */
+function isWorthLeavingOut(strings: readonly Span[], parts: readonly Bytes[]): boolean {
+  if (strings.length === 0) return false;
+  const size = parts.reduce((sum, part) => sum + part.length, 0);
+  const left = strings.reduce((sum, { start, end }) => sum + end - start, 0);
+  return 4 * left >= size;
 }
 
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */

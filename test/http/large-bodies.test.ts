@@ -230,6 +230,24 @@ describe("a large string", () => {
     );
   });
 
+  test.each([
+    ["less than a quarter of the body is parsed with the rest", 3.2, 0],
+    ["a quarter of the body or more stays as it came", 2.8, 1],
+  ] as const)("that is %s", async (_, others, looks) => {
+    const encodedBytes = Buffer.byteLength(JSON.stringify(text));
+    const turn = "a short turn. ".repeat(200);
+    const turns = Array.from({ length: Math.ceil((others * encodedBytes) / turn.length) }, () => user(turn));
+    const body = JSON.stringify({ model: "openai/x", messages: [user(text), ...turns] });
+    const check = spyOn(LargeStrings.prototype, "check");
+    try {
+      expect((await own.post(path, body)).status).toBe(200);
+      expect(check).toHaveBeenCalledTimes(looks);
+    } finally {
+      check.mockRestore();
+    }
+    expect(upstream.last.text).toBe(body.replace("openai/x", "x"));
+  });
+
   test("is kept with an exchange that is stored", async () => {
     const body = { model: "openai/x", messages: [user(text), user(text)], store: true };
     const { id } = (await (await own.post(path, JSON.stringify(body))).json()) as { id: string };
