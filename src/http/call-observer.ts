@@ -4,8 +4,10 @@ import { truncate } from "../lib/truncate.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
+import type { FailureReason } from "../store/usage.ts";
 import type { VariantOutcome } from "../store/variants.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
+import { answeredFailure, streamFailure, thrownFailure } from "../upstream/failure-reason.ts";
 import { classifyFailure } from "../upstream/failures.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
@@ -67,6 +69,10 @@ export class CallRecorder implements CallObserver {
     this.#context = context;
     this.#remember = remember;
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
+    if (attempt.number > 1) {
+      context.logFields["attempts"] = attempt.number;
+      delete context.logFields["failure"];
+    }
     context.logFields["format"] = context.format;
     context.logFields["provider"] = attempt.target.provider;
     context.logFields["upstream_model"] = attempt.target.model;
@@ -160,7 +166,8 @@ export class CallRecorder implements CallObserver {
     // An answer that can't be read, or none at all, is settled by `failed`.
     if (status < 400) return;
     const variantOutcome = this.#isJudged ? this.#failureOutcome(error) : undefined;
-    this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, variantOutcome });
+    const failure = this.#leftFor(error && answeredFailure(error));
+    this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, failure, variantOutcome });
   }
 
   abandoned(counted?: Usage): void {
@@ -172,18 +179,29 @@ export class CallRecorder implements CallObserver {
     const status = error instanceof ApiError ? error.status : 500;
     const variantOutcome = this.#isJudged ? this.#failureOutcome() : undefined;
     if (this.#sentAt === 0) this.#entry?.settle({ ended: "refused", status });
-    else if (isUnreached(error)) this.#entry?.settle({ ended: "broken", status, variantOutcome });
-    else this.#settle({ ended: "broken", status, usage: counted, variantOutcome });
+    else {
+      const failure = this.#leftFor(thrownFailure(error));
+      const outcome = { ended: "broken", status, failure, variantOutcome } as const;
+      if (failure === "unreachable") this.#entry?.settle(outcome);
+      else this.#settle({ ...outcome, usage: counted });
+    }
   }
 
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {
-    this.#settle({ ended: "broken", status: fault.status, usage: counted, variantOutcome: "failed" });
+    const failure = this.#leftFor(streamFailure(fault));
+    this.#settle({ ended: "broken", status: fault.status, failure, usage: counted, variantOutcome: "failed" });
     Object.assign(
       this.#context.logFields,
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
     if (fault.name === "UpstreamFault" || fault.status >= 500)
       this.upstreamFailed(this.#attempt.target.provider, streamStatusOf(fault));
+  }
+
+  /** Logs the reason for which the attempt was left. */
+  #leftFor(failure: FailureReason | undefined): FailureReason | undefined {
+    if (failure !== undefined) this.#context.logFields["failure"] = failure;
+    return failure;
   }
 
   #answerOutcome(answer: CompletionBody | undefined): VariantOutcome {
@@ -226,11 +244,6 @@ const isRefusal = (
   choice: { readonly finish_reason?: string | null },
   said: { readonly refusal?: string | null },
 ): boolean => choice.finish_reason === "content_filter" || Boolean(said.refusal);
-
-/** Checks that the request can't have been answered by anybody. */
-function isUnreached(error: unknown): boolean {
-  return error instanceof ApiError && error.code === "upstream_unreachable";
-}
 
 /** The metric's status of a stream's fault: its own, 200 for an invalid event, 0 for a broken connection. */
 function streamStatusOf(fault: UpstreamFault | ApiError): number {
@@ -275,7 +288,7 @@ export function attemptAt(
   context: RequestContext,
   caller: Caller,
   asked: string,
-  { account, provider, call, models }: Target,
+  { account, provider, call, models, member, pool }: Target,
   bounds: AttemptBounds | undefined,
   upstreamFormat?: string,
 ): Attempt & { readonly target: AttemptTarget } {
@@ -284,6 +297,8 @@ export function attemptAt(
     dialect: provider.name,
     baseUrl: account.baseUrl,
     upstreamFormat,
+    key: pool && member.fingerprint,
+    endpoint: pool && member.endpoint.url,
     model: truncate(call.model),
     isLocal: provider.kind === "local",
     isListed: context.area === "orchestrator" || models.has(call.model),

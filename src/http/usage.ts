@@ -4,7 +4,7 @@ import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { callEnds, type LedgerFilter } from "../store/usage.ts";
+import { callEnds, failureReasons, type LedgerFilter } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
 import {
   groupWords,
@@ -70,7 +70,9 @@ export function ledgerQuery(...left: readonly string[]): TProperties {
     name,
     name === "ended"
       ? Type.Optional(oneOf(callEnds, { description: "Only calls that ended so." }))
-      : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
+      : name === "failure"
+        ? Type.Optional(oneOf(failureReasons, { description: "Only attempts that were left for that reason." }))
+        : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
   ]);
   const all: TProperties = {
     since: text(`${time} Default: 30 days.`),
@@ -100,12 +102,24 @@ export const usageOperation = (
     errors: [400, 403, ...keyed],
   });
 
+/** The operator's alone: which of its keys and addresses were used. */
+const operatorsOwn = ["upstream_key", "upstream_endpoint"];
+
+/** @throws ApiError invalid_value */
+function checkOwn({ by }: UsageQuestion): void {
+  const hidden = by?.split(",").find((name) => operatorsOwn.includes(name.trim()));
+  if (hidden !== undefined)
+    throw ApiError.invalidValue("by", `by must not be ${hidden.trim()}, which only the operator sees.`);
+}
+
 /** A key sees its own calls alone, those on the other surface too. */
 export const usageRoutes = (host: Host, surface: SurfaceName, prefix: string) =>
   checkedRoutes(host, { area: surface, prefix }, (services, context) => admit(services, context, surface)).get(
     "/v1/usage",
     async ({ services, context, request, caller: { keyId, tier }, query }) => {
-      const page = await usageJson(services, request.signal, { ...questionOf(query), key: keyId }, async () => {
+      const question = questionOf(query);
+      checkOwn(question);
+      const page = await usageJson(services, request.signal, { ...question, key: keyId }, async () => {
         const { name } = await needsStorage(() => services.keys.show(keyId));
         return new Map([[keyId, name]]);
       });
@@ -124,6 +138,7 @@ export const usageRoutes = (host: Host, surface: SurfaceName, prefix: string) =>
         response: OwnUsage,
       },
       "key",
+      ...operatorsOwn,
     ),
   );
 

@@ -15,6 +15,10 @@ export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
     a.user === b.user &&
     a.upstreamModel === b.upstreamModel &&
     a.provider === b.provider &&
+    a.failure === b.failure &&
+    a.upstreamFormat === b.upstreamFormat &&
+    a.upstreamKey === b.upstreamKey &&
+    a.upstreamEndpoint === b.upstreamEndpoint &&
     a.surface === b.surface &&
     a.format === b.format &&
     a.client === b.client &&

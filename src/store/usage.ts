@@ -121,6 +121,19 @@ export const callEnds = ["finished", "broken", "abandoned", "interrupted", "refu
 
 export type CallEnd = (typeof callEnds)[number];
 
+/**
+ * Reasons for which an attempt was left without a whole answer. The request's own: `invalid_request`, `context_length`, `content_filter`.
+ * `unauthorized`, `quota`: the key is rejected, or spent. `not_found`: the address or the model is wrong. `unreachable`: nobody got the
+ * request. `broken`: the answer can't be read, or ended before its end.
+ */
+export const failureReasons = [
+  ...(["invalid_request", "context_length", "content_filter"] as const),
+  ...(["unauthorized", "quota", "not_found", "rate_limit"] as const),
+  ...(["server_error", "timeout", "unreachable", "broken"] as const),
+] as const;
+
+export type FailureReason = (typeof failureReasons)[number];
+
 /** One attempt to answer a request, for the accounts. Texts are names: nothing of a message. Costs are micro-dollars. */
 export type LedgerLine = {
   readonly requestId: string;
@@ -142,7 +155,15 @@ export type LedgerLine = {
   /** The configured provider and the model there; null where none was asked. */
   readonly provider: string | null;
   readonly upstreamModel: string | null;
+  /** The format in which it was asked; null where it was asked for no completion. */
+  readonly upstreamFormat: string | null;
+  /** Of a provider with several keys or endpoints: the fingerprint of the key that was used. */
+  readonly upstreamKey: string | null;
+  /** Likewise the address that was asked. */
+  readonly upstreamEndpoint: string | null;
   readonly ended: CallEnd;
+  /** What became of an attempt that an upstream failed or refused; null for all others. */
+  readonly failure: FailureReason | null;
   /** The HTTP status of the attempt's answer; null where there was none. */
   readonly status: number | null;
   /** The request whose call this one replayed or joined. */

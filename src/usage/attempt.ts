@@ -1,6 +1,6 @@
 /** One attempt to answer a request, as the accounts know it. */
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { CallEnd } from "../store/usage.ts";
+import type { CallEnd, FailureReason } from "../store/usage.ts";
 import type { VariantCall, VariantOutcome } from "../store/variants.ts";
 import type { Labels } from "./labels.ts";
 
@@ -54,6 +54,9 @@ export type AttemptTarget = {
   readonly baseUrl: string;
   /** The format in which it is called; absent: this program answers, or the call is passed on as it came. */
   readonly upstreamFormat?: string | undefined;
+  /** Fingerprint of the key, and the address, of an account that has several of one. */
+  readonly key?: string | undefined;
+  readonly endpoint?: string | undefined;
   /** The upstream's model name, truncated. */
   readonly model: string;
   /** Compiled in: it costs nothing. */
@@ -103,6 +106,8 @@ export type HostedTool = {
 /** End of an attempt, and what is known of its use. */
 export type Outcome = {
   readonly ended: CallEnd;
+  /** Why it was left; absent where no upstream failed or refused it. */
+  readonly failure?: FailureReason | undefined;
   /** The HTTP status of the answer; absent where there was none. */
   readonly status?: number | undefined;
   /** The counts that the upstream returned, in part where its answer broke. Absent: none. */

@@ -130,6 +130,54 @@ test.each([
   ]);
 });
 
+const refusal = (status: number, message: string) => () =>
+  new Response(JSON.stringify({ error: { message } }), { status });
+const inStream = (error: object) => () =>
+  stream(chunk({ role: "assistant", content: "Hi" }), `data: ${JSON.stringify({ error })}\n\n`);
+
+test.each([
+  ["invalid_request", refusal(400, "no such field"), false],
+  ["context_length", refusal(400, "maximum context length is 8192 tokens"), false],
+  ["content_filter", refusal(400, "against our content policy"), false],
+  ["unauthorized", refusal(401, "who?"), false],
+  ["unauthorized", refusal(403, "no"), false],
+  ["quota", refusal(402, "pay"), false],
+  ["quota", refusal(429, "insufficient_quota"), false],
+  ["not_found", refusal(404, "no such model"), false],
+  ["rate_limit", refusal(429, "slow down"), false],
+  ["server_error", refusal(500, "oh"), false],
+  ["timeout", refusal(504, "late"), false],
+  ["broken", () => new Response("{", { headers: { "content-type": "application/json" } }), false],
+  ["broken", () => stream(chunk({ role: "assistant", content: "Hi" })), true],
+  ["server_error", inStream({ message: "oh", code: 500 }), true],
+  ["rate_limit", inStream({ message: "slow", code: 429 }), true],
+])("an attempt that was left has its reason: %s", async (failure, answered, isStream) => {
+  answer = answered;
+  const response = await ask({ stream: isStream });
+  await response.text();
+  expect(await linesOf(response)).toMatchObject([{ failure, upstreamFormat: "chat", upstreamKey: null }]);
+});
+
+test("an attempt at nobody has its reason, and a whole answer none", async () => {
+  const nobody = await ask({ model: "nowhere/gpt-4o" });
+  await nobody.text();
+  expect(await linesOf(nobody)).toMatchObject([{ failure: "unreachable" }]);
+  const response = await ask();
+  await response.text();
+  expect(await linesOf(response)).toMatchObject([{ failure: null }]);
+});
+
+test("lines are chosen and summed by the reason, which a key sees; its holder does not see the operator's keys", async () => {
+  answer = refusal(402, "pay");
+  await (await ask({ model: "second/reasons" })).text();
+  const { services } = troupe.server;
+  await services.ledger.flush();
+  const usage = await troupe.fetch("/v1/usage?by=provider,failure&failure=quota&model=second/reasons");
+  expect(await usage.json()).toMatchObject({ data: [{ provider: "second", failure: "quota", calls: 1 }] });
+  expect((await troupe.fetch("/v1/usage?by=upstream_key")).status).toBe(400);
+  expect((await troupe.fetch("/v1/usage?upstream_endpoint=x")).status).toBe(400);
+});
+
 test("a stream that breaks off is estimated", async () => {
   answer = () => stream(chunk({ role: "assistant", content: "" }), ...words.map((content) => chunk({ content })));
   const response = await ask({ stream: true });
