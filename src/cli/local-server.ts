@@ -69,7 +69,7 @@ export async function withLocalServer(
   const socket = behindForwardProxy ? join(data, "socket") : undefined;
   const own = localConfig(config, data, socket);
   await copyKeptVersions(config, own, versions);
-  const options = { build: buildInfo, clock: systemClock, log, behindForwardProxy };
+  const options = { build: buildInfo, clock: systemClock, log, behindForwardProxy, env: io.env };
   const server = opened.adopt(
     await RunningServer.start(own, { ...options, ...(personas && { changePersona: personas }) }),
     async (one) => void (await one.stop(0)),

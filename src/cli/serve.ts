@@ -93,6 +93,7 @@ function serverIo({ stderr, env, onSignal, processes }: Io, workerChannel: Worke
     say: (text: string) => void stderr.write(text),
     isTerminal: stderr.isTerminal,
     behindForwardProxy: isBehindForwardProxy(env),
+    env,
     onSignal: workerChannel === undefined ? onSignal : (signal, run) => workerChannel.onSignal(signal, run),
     processes,
     ...(Number.isInteger(parentId) && { parentId }),

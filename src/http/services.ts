@@ -20,6 +20,7 @@ import type { Personas } from "../personas/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
+import type { CredentialSources } from "../upstream/credentials/sources.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
 import type { Pools } from "../upstream/pool/pools.ts";
 import type { Budgets } from "../usage/budgets.ts";
@@ -83,6 +84,8 @@ export type Services = {
   readonly upstream: Upstream;
   /** Chooses among several keys and endpoints. */
   readonly pools: Pools;
+  /** Of accounts without a key. */
+  readonly credentials: CredentialSources;
   readonly mcp: McpServers;
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;

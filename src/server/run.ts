@@ -3,6 +3,7 @@
 import type { NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/variables.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Watch, watchFiles } from "../lib/file-watch.ts";
 import type { Io, Signal } from "../lib/io.ts";
@@ -23,6 +24,8 @@ export type ServerIo = Pick<Io, "onSignal" | "processes"> & {
   /** True if the log goes to a terminal. */
   readonly isTerminal: boolean;
   readonly behindForwardProxy: boolean;
+  /** Variables, for credentials of providers without a key. */
+  readonly env: Environment;
   /** The process id of the parent that hands off to this process, in an upgrade. */
   readonly parentId?: number;
 };
@@ -53,6 +56,7 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       clock,
       log,
       behindForwardProxy: io.behindForwardProxy,
+      env: io.env,
       isUpgrade: workerChannel?.settings.isUpgrade ?? io.parentId !== undefined,
       ...(workerChannel && { workerChannel }),
       ...(options.telemetry && { telemetry: options.telemetry }),

@@ -83,7 +83,7 @@ export class RunningServer {
       const isNew = certificate !== undefined && listener.config.tls !== undefined && listener.differs(certificate);
       return isNew ? [{ listener, certificate }] : [];
     });
-    this.services.live = liveFrom(config, this.services.log, this.services.pools);
+    this.services.live = liveFrom(config, this.services.log, this.services);
     this.services.mcp.configure(config.mcpServers);
     for (const { listener, certificate } of renewals) listener.renewCertificate(certificate);
     return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.url}`)];

@@ -4,6 +4,7 @@ import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/variables.ts";
 import { configVersion } from "../config/version.ts";
 import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
 import { ReplayMemory } from "../conversations/thinking-state.ts";
@@ -38,8 +39,9 @@ import { openRedisWindows } from "../store/redis/windows.ts";
 import { openKnowledgeIndex } from "../store/sqlite/knowledge/thread.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
-import { Accounts } from "../upstream/accounts.ts";
+import { Accounts, type SignerFactory } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
+import { openCredentialSources } from "../upstream/credentials/open.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { Pools } from "../upstream/pool/pools.ts";
 import { Budgets } from "../usage/budgets.ts";
@@ -63,6 +65,8 @@ export type ServiceOptions = {
   readonly log: Logger;
   /** True if calls go through a forward proxy, which only `fetch` can. */
   readonly behindForwardProxy?: boolean;
+  /** The environment, for credentials of providers without a key. Default: empty. */
+  readonly env?: Environment;
   /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;
   /** Changes each persona before it is in service. */
@@ -78,7 +82,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   /** Has a part closed with the others. */
   const own = <T extends { close(): void | Promise<void> }>(part: T): T => opened.adopt(part, (one) => one.close());
   const pools = new Pools(clock);
-  const live = liveFrom(config, log, pools);
+  const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
+  const credentials = own(openCredentialSources({ clock, log, env: options.env ?? {}, transport }));
+  const live = liveFrom(config, log, { pools, credentials });
   const store = own(await openStoreFor(config, log, true));
   const recovery = own(new CallRecovery(config.data, store.ledger, clock, log));
   await recovery.start();
@@ -161,7 +167,6 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const alerts = own(
     openAlerts({ store, config: current, budgets, keys, ledger, metrics, variantStops, servedVersion }, options),
   );
-  const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const upstream = own(new Upstream(clock, transport));
   const mcp = own(new McpServers({ clock, log, version: build.version }));
   mcp.configure(config.mcpServers);
@@ -212,6 +217,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     knowledge,
     upstream,
     pools,
+    credentials,
     mcp,
     usage,
     ledger,
@@ -314,10 +320,15 @@ function openPersonas(
   });
 }
 
-export function liveFrom(config: Config, log: Logger, pools: Pools): Live {
+export function liveFrom(
+  config: Config,
+  log: Logger,
+  { pools, credentials }: Pick<Services, "pools" | "credentials">,
+): Live {
   const { list, warning } = listInUse(config.data);
   if (warning !== undefined) log.warn("the stored price list does not count", { reason: warning });
-  const accounts = new Accounts(config.providers, providers, undefined, pools.members);
+  const signerOf: SignerFactory = (auth, account) => credentials.signer(auth, account);
+  const accounts = new Accounts(config.providers, providers, signerOf, pools.members);
   pools.keep(accounts);
   return {
     config,

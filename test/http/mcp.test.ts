@@ -464,7 +464,7 @@ test("what its turns cost is bounded too", async () => {
   const { services } = troupe.server;
   const { prices } = services.live;
   const priced = [{ match: "openai/gpt", input: 100_000, output: 100_000 }];
-  services.live = liveFrom({ ...services.live.config, prices: priced }, services.log, services.pools);
+  services.live = liveFrom({ ...services.live.config, prices: priced }, services.log, services);
   try {
     turns = [
       asks(null, ["desk__add", { a: 1, b: 1 }]),

@@ -78,6 +78,7 @@ class Stage {
           say: () => {},
           isTerminal: false,
           behindForwardProxy: false,
+          env: {},
           onSignal: (name, run) => {
             this.#signals.set(name, run);
             return () => void this.#signals.delete(name);

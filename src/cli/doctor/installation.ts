@@ -42,7 +42,7 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...money(config),
     ...(await personas(context, loaded)),
-    ...(await examineUpstreams(config, call)),
+    ...(await examineUpstreams(config, call, context.io.env)),
     ...(await examineMcpServers(context, config, call)),
   ];
 }

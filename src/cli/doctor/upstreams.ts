@@ -1,14 +1,20 @@
 /** Checks the configured providers, with one small call each where that is wanted. */
 import type { Config } from "../../config/config.ts";
+import type { Environment } from "../../config/variables.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { FetchTransport } from "../../lib/http/fetch-transport.ts";
+import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts, type BoundAccount } from "../../upstream/accounts.ts";
 import { Upstream } from "../../upstream/client.ts";
+import { openCredentialSources } from "../../upstream/credentials/open.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
 /** @param call whether each is sent one small request, which costs a few tokens */
-export async function examineUpstreams(config: Config, call: boolean): Promise<Check[]> {
-  const accounts = new Accounts(config.providers, providers)
+export async function examineUpstreams(config: Config, call: boolean, env: Environment): Promise<Check[]> {
+  const transport = isBehindForwardProxy(env) ? new FetchTransport() : undefined;
+  const sources = openCredentialSources({ clock: systemClock, log: { warn: () => {} }, env, transport });
+  const accounts = new Accounts(config.providers, providers, (auth, account) => sources.signer(auth, account))
     .list()
     .filter(({ provider }) => provider.kind === "remote");
   if (accounts.length === 0) {
@@ -20,12 +26,26 @@ export async function examineUpstreams(config: Config, call: boolean): Promise<C
       ),
     ];
   }
-  if (!call)
-    return accounts.map(({ account }) =>
+  const signed = (await Promise.all(accounts.map(examineCredentials))).flat();
+  if (!call) {
+    const uncalled = accounts.map(({ account }) =>
       ok(`provider ${account.name}`, `${account.baseUrl}, not called (--call does)`),
     );
+    return [...signed, ...uncalled];
+  }
   const upstream = new Upstream(systemClock);
-  return Promise.all(accounts.map((account) => callOnce(upstream, account)));
+  return [...signed, ...(await Promise.all(accounts.map((account) => callOnce(upstream, account))))];
+}
+
+/** Names the source of an account's credentials, where it has no key. */
+async function examineCredentials({ account, credentials }: BoundAccount): Promise<Check[]> {
+  const what = `credentials of ${account.name}`;
+  try {
+    const source = await credentials.source();
+    return source === undefined ? [] : [ok(what, source)];
+  } catch (error) {
+    return [failure(what, (error as Error).message, "See docs/providers.md for the sources, in their order.")];
+  }
 }
 
 const deadlineMs = 30_000;

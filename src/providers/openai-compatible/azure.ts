@@ -39,6 +39,18 @@ const chat = openAiCompatible({
     bearer: Type.Optional(
       Type.Boolean({ description: "The key is an access token (Entra ID), sent as Authorization: Bearer." }),
     ),
+    auth: Type.Optional(
+      Type.Union([Type.Literal("api_key"), Type.Literal("entra")], {
+        description:
+          "`entra`: access tokens of Entra ID in place of a key, by a client's secret, a federated token or a managed identity; they are fetched and renewed by the server.",
+      }),
+    ),
+    tenant_id: Type.Optional(
+      Type.String({ minLength: 1, description: "With `auth: entra`. Default: `AZURE_TENANT_ID`." }),
+    ),
+    client_id: Type.Optional(
+      Type.String({ minLength: 1, description: "With `auth: entra`. Default: `AZURE_CLIENT_ID`." }),
+    ),
   }),
   url: (operation, model, account) =>
     addressOf(account, operation, `deployments/${encodeURIComponent(model)}/${operation}`),
@@ -46,7 +58,10 @@ const chat = openAiCompatible({
   native: nativeResponses(openaiResponses, responsesAddress),
 });
 
-export const azure: RemoteProvider = { ...chat, forget: forgetResponse(responsesAddress) };
+/** Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/managed-identity */
+const auth = { kind: "entra", scope: "https://cognitiveservices.azure.com/.default", isChosen: true } as const;
+
+export const azure: RemoteProvider = { ...chat, auth, forget: forgetResponse(responsesAddress) };
 
 /** @param path below the v1 API @param datedPath where the account names a dated version */
 function addressOf({ baseUrl, options }: Account, path: string, datedPath: string): string {

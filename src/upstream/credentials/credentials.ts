@@ -72,6 +72,11 @@ export class Credentials {
     return this.#signer === undefined ? said : this.#signer.sign(said);
   }
 
+  /** The place that a signer's secret comes from, in words; undefined for a key's account. @throws ApiError where there is none */
+  source(): Promise<string> | undefined {
+    return this.#signer?.source();
+  }
+
   /** The upstream answered a signed request with 401 or 403. */
   refused(headers: HttpRequest["headers"]): void {
     this.#signer?.refused(headers);

@@ -10,6 +10,8 @@ export interface Signer {
   sign(request: HttpRequest): HttpRequest | Promise<HttpRequest>;
   /** The upstream answered a signed request with 401 or 403: a cached secret is fetched anew for the next one. */
   refused(headers: HttpRequest["headers"]): void;
+  /** Gets a secret, if there is none yet. @returns the place that it came from, in words @throws ApiError as `sign` does */
+  source(): Promise<string>;
   /** True if a text holds a secret that is in use. */
   isIn(text: string): boolean;
 }
@@ -18,5 +20,6 @@ export interface Signer {
 export const maskedSigner: Signer = {
   sign: (request) => ({ ...request, headers: { ...request.headers, authorization: "***" } }),
   refused: () => {},
+  source: () => Promise.resolve("***"),
   isIn: () => false,
 };

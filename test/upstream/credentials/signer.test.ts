@@ -29,6 +29,9 @@ class HeldSigner implements Signer {
   refused(headers: HttpRequest["headers"]): void {
     this.refusals.push(headers);
   }
+  source(): Promise<string> {
+    return Promise.resolve("held");
+  }
   isIn(text: string): boolean {
     return text.includes("secret");
   }
