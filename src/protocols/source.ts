@@ -44,6 +44,7 @@ export function respell(
   for (const name in parsed) {
     if (name !== "model" && (next[name] !== parsed[name] || !Object.hasOwn(next, name))) return undefined;
   }
+  if (next["model"] === undefined) return undefined;
   const place = typeof body === "string" ? placeInText(body) : placeInBytes(body);
   if (place === undefined) return undefined;
   let fields = JSON.stringify(next["model"]);

@@ -10,6 +10,7 @@ import { deepseek, mistral, moonshot, perplexity, zai } from "./openai-compatibl
 import { llamacpp, lmstudio, ollama, vllm } from "./openai-compatible/upstreams/own-servers.ts";
 import { xai } from "./openai-compatible/xai.ts";
 import type { Provider } from "./provider.ts";
+import { vertex } from "./vertex/vertex.ts";
 
 export const providers: readonly Provider[] = [
   openai,
@@ -17,6 +18,7 @@ export const providers: readonly Provider[] = [
   google,
   xai,
   azure,
+  vertex,
   mistral,
   groq,
   deepseek,

@@ -42,7 +42,7 @@ export const googleEmbeddings: EmbeddingsFormat = {
 };
 
 /** Options stand at the top level, under `google` or in a literal `extra_body`, in either spelling; the first counts. */
-function optionOf(fields: EmbeddingsCall["fields"], name: string, theirs: string): Record<string, string> {
+export function optionOf(fields: EmbeddingsCall["fields"], name: string, theirs: string): Record<string, string> {
   for (const holder of [fields, fields["extra_body"], fields["google"]]) {
     if (!isObject(holder)) continue;
     const value = holder[name] ?? holder[theirs];

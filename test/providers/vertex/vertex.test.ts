@@ -1,0 +1,352 @@
+/** Vertex AI: the requests are those of Google's and Anthropic's own libraries, and each family answers in its format. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import AnthropicVertex from "@anthropic-ai/vertex-sdk";
+import { GoogleGenAI } from "@google/genai";
+import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
+import { ApiError } from "../../../src/protocols/errors.ts";
+import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
+import { vertex } from "../../../src/providers/vertex/vertex.ts";
+import { Troupe } from "../../helpers/troupe.ts";
+import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
+
+type Json = Record<string, unknown>;
+
+const account = (options: Json = {}, baseUrl = vertex.baseUrl): Account => ({
+  name: "vertex",
+  baseUrl,
+  models: [],
+  options: { project: "p", location: "global", ...options },
+  modelRules: [],
+});
+
+function callOf(model: string, request: Json = {}, own = account()): AnsweredCall {
+  const messages = [{ role: "user", content: "Hi" }];
+  return {
+    model,
+    request: { model: `vertex/${model}`, messages, ...request } as ChatRequest,
+    extras: {},
+    account: own,
+    media: new Map(),
+    answerId: "chatcmpl-1",
+  };
+}
+
+const geminiAnswer = {
+  candidates: [{ content: { role: "model", parts: [{ text: "Hello." }] }, finishReason: "STOP" }],
+  usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+  modelVersion: "gemini-3.5-flash",
+};
+const claudeAnswer = {
+  id: "msg_vrtx_1",
+  type: "message",
+  role: "assistant",
+  model: "claude-opus-4-6",
+  content: [{ type: "text", text: "Hello." }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 3, output_tokens: 2 },
+};
+const claudeStream = [
+  { type: "message_start", message: { ...claudeAnswer, content: [], stop_reason: null } },
+  { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+  { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hello." } },
+  { type: "content_block_stop", index: 0 },
+  { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 2 } },
+  { type: "message_stop" },
+].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+const openAnswer = {
+  id: "x",
+  object: "chat.completion",
+  created: 1,
+  model: "meta/llama",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hello." }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+};
+
+/** A strict stand-in: it knows the documented paths, and what each must carry. */
+function answerOf(path: string, body: Json): Response {
+  const found =
+    /^\/v1(?:beta1)?(?:\/projects\/p\/locations\/[\w-]+)?\/(publishers\/(google|anthropic)\/models\/([^/:]+):(\w+)|endpoints\/openapi\/chat\/completions)(\?alt=sse)?$/.exec(
+      path,
+    );
+  const refuse = (message: string) => jsonResponse({ error: { code: 400, message, status: "INVALID_ARGUMENT" } }, 400);
+  if (found === null) return jsonResponse({ error: { code: 404, message: path, status: "NOT_FOUND" } }, 404);
+  const [, , publisher, model, method, query] = found;
+  if (publisher === undefined) return "model" in body ? jsonResponse(openAnswer) : refuse("no model");
+  if (publisher === "google") {
+    if ("model" in body) return refuse("Unknown name model");
+    if (method === "countTokens") return jsonResponse({ totalTokens: 7 });
+    if (method === "generateContent") return jsonResponse(geminiAnswer);
+    if (method === "streamGenerateContent" && query !== undefined)
+      return sseResponse([`data: ${JSON.stringify(geminiAnswer)}\r\n\r\n`]);
+    if (method === "predict")
+      return jsonResponse({
+        predictions: (body["instances"] as unknown[]).map(() => ({
+          embeddings: { values: [1, 0], statistics: { token_count: 2, truncated: false } },
+        })),
+      });
+    if (method === "embedContent")
+      return jsonResponse({ embedding: { values: [0, 1] }, usageMetadata: { promptTokenCount: 4 } });
+    return refuse(`no method ${method}`);
+  }
+  if (model === "count-tokens") return "model" in body ? jsonResponse({ input_tokens: 9 }) : refuse("no model");
+  if ("model" in body) return refuse("model: Extra inputs are not permitted");
+  if (body["anthropic_version"] !== "vertex-2023-10-16") return refuse("anthropic_version");
+  if ((body["stream"] === true) !== (method === "streamRawPredict")) return refuse("stream");
+  return method === "streamRawPredict" ? sseResponse(claudeStream) : jsonResponse(claudeAnswer);
+}
+
+let upstream: UpstreamServer;
+let troupe: Troupe;
+beforeAll(async () => {
+  upstream = new UpstreamServer(({ path, json }) => answerOf(path, json as Json));
+  troupe = await Troupe.start({
+    providers: {
+      vertex: { baseUrl: `${upstream.url}/v1`, options: { project: "p", location: "europe-west4", bearer: true } },
+      express: { dialect: "vertex", baseUrl: `${upstream.url}/v1` },
+    },
+  });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+describe("addresses", () => {
+  test.each([
+    ["global", "https://aiplatform.googleapis.com/v1"],
+    ["us", "https://aiplatform.us.rep.googleapis.com/v1"],
+    ["eu", "https://aiplatform.eu.rep.googleapis.com/v1"],
+    ["europe-west4", "https://europe-west4-aiplatform.googleapis.com/v1"],
+  ])("of %s, as Google's and Anthropic's libraries have them", async (location, root) => {
+    const seen: string[] = [];
+    const recording = (async (url: unknown) => {
+      seen.push(url instanceof Request ? url.url : String(url));
+      return jsonResponse(claudeAnswer);
+    }) as unknown as typeof fetch;
+    const authClient = { projectId: "p", getRequestHeaders: async () => new Headers({ authorization: "Bearer t" }) };
+    const sdk = new AnthropicVertex({
+      region: location,
+      projectId: "p",
+      authClient: authClient as never,
+      fetch: recording,
+    });
+    await sdk.messages.create({ model: "claude-opus-4-5@20251101", max_tokens: 5, messages: [] });
+    await sdk.messages.countTokens({ model: "claude-opus-4-5@20251101", messages: [] });
+    const own = account({ location });
+    const call = callOf("claude-opus-4-5@20251101", {}, own);
+    expect([vertex.encode(call).url, vertex.counter!(call)!.request.url]).toEqual(seen);
+    expect(seen[0]).toStartWith(root);
+    expect(vertex.encode(callOf("gemini-3.5-flash", { stream: true }, own)).url).toBe(
+      `${root}/projects/p/locations/${location}/publishers/google/models/gemini-3.5-flash:streamGenerateContent?alt=sse`,
+    );
+    expect(vertex.encode(callOf("meta/llama-4-maas", {}, own)).url).toBe(
+      `${root}/projects/p/locations/${location}/endpoints/openapi/chat/completions`,
+    );
+  });
+
+  test("of an operator's own stay", () => {
+    const own = account({ location: "us-east5" }, "https://proxy.example/v1");
+    expect(vertex.encode(callOf("gemini-3.5-flash", {}, own)).url).toStartWith("https://proxy.example/v1/projects/p/");
+  });
+
+  test("of express mode have no project, and Gemini alone", () => {
+    const own = { ...account(), options: {} };
+    expect(vertex.encode(callOf("google/gemini-3.5-flash", {}, own)).url).toBe(
+      "https://aiplatform.googleapis.com/v1/publishers/google/models/gemini-3.5-flash:generateContent",
+    );
+    for (const model of ["claude-opus-4-6", "meta/llama-4-maas"])
+      expect(() => vertex.encode(callOf(model, {}, own))).toThrow(ApiError);
+  });
+
+  test("hold a model's name as one segment", () => {
+    for (const model of ["gemini/../../x", "google/a:b", "anthropic/claude?x"])
+      expect(() => vertex.encode(callOf(model.startsWith("gemini") ? `google/${model}` : model))).toThrow(ApiError);
+  });
+});
+
+describe("bodies are those that the official libraries send", () => {
+  const text = "Name a colour.";
+
+  test("Gemini", async () => {
+    const sdk = new GoogleGenAI({
+      vertexai: true,
+      project: "p",
+      location: "europe-west4",
+      httpOptions: { baseUrl: upstream.url, headers: { authorization: "Bearer t" } },
+      googleAuthOptions: {
+        authClient: { getRequestHeaders: async () => new Headers({ authorization: "Bearer t" }) } as never,
+      },
+    });
+    await sdk.models.generateContent({
+      model: "gemini-3.5-flash",
+      contents: [{ role: "user", parts: [{ text }] }],
+      config: {
+        maxOutputTokens: 50,
+        topP: 0.5,
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        labels: { team: "a" },
+      },
+    });
+    const theirs = upstream.last.json as Json;
+    const ours = vertex.encode({
+      ...callOf("gemini-3.5-flash", {
+        messages: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: text },
+        ],
+        max_tokens: 50,
+        top_p: 0.5,
+      }),
+      extras: { labels: { team: "a" } },
+    });
+    expect(JSON.parse(ours.body as string)).toEqual(theirs);
+  });
+
+  test("Claude", async () => {
+    const authClient = { projectId: "p", getRequestHeaders: async () => new Headers({ authorization: "Bearer t" }) };
+    const sdk = new AnthropicVertex({
+      region: "europe-west4",
+      projectId: "p",
+      baseURL: `${upstream.url}/v1`,
+      authClient: authClient as never,
+      maxRetries: 0,
+      defaultHeaders: { "anthropic-version": "vertex-2023-10-16" },
+    });
+    await sdk.messages.create({
+      model: "claude-sonnet-4-6",
+      max_tokens: 50,
+      system: [{ type: "text", text: "Be brief." }],
+      messages: [{ role: "user", content: [{ type: "text", text }] }],
+    });
+    const theirs = upstream.last;
+    const ours = vertex.encode(
+      callOf("claude-sonnet-4-6", {
+        messages: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: text },
+        ],
+        max_tokens: 50,
+      }),
+    );
+    expect(JSON.parse(ours.body as string)).toEqual(theirs.json as Json);
+    expect(ours.headers?.["anthropic-version"]).toBe(theirs.headers.get("anthropic-version") ?? undefined);
+  });
+});
+
+describe("through the gateway", () => {
+  const body = { messages: [{ role: "user" as const, content: "Hi" }] };
+
+  test.each([
+    "gemini-3.5-flash",
+    "google/gemini-3.5-flash",
+    "claude-opus-4-6",
+    "anthropic/claude-opus-4-6",
+    "meta/llama-4-maas",
+  ])("%s answers, whole and streamed", async (name) => {
+    const client = troupe.client("gateway");
+    const whole = await client.chat.completions.create({ model: `vertex/${name}`, ...body });
+    expect([whole.choices[0]!.message.content, whole.usage?.total_tokens]).toEqual(["Hello.", 5]);
+    expect(upstream.last.headers.get("authorization")).toBe("Bearer key-of-vertex");
+    if (name.startsWith("meta/")) return;
+    let text = "";
+    for await (const chunk of await client.chat.completions.create({ model: `vertex/${name}`, stream: true, ...body }))
+      text += chunk.choices[0]?.delta.content ?? "";
+    expect(text).toBe("Hello.");
+  });
+
+  test("a Messages body passes as it came, without the model and with the version", async () => {
+    const sent =
+      '{"model":"vertex/claude-opus-4-6","max_tokens":5,"messages":[{"role":"user","content":"Hi"}],"top_p":1.0,"unknown":{"a":12345678901234567890}}';
+    const headers = { "anthropic-beta": "context-1m-2025-08-07", "anthropic-version": "2023-06-01" };
+    const answered = await troupe.post("/gateway/v1/messages", sent, { headers });
+    expect(await answered.json()).toEqual(claudeAnswer);
+    const { text, path, headers: got } = upstream.last;
+    expect(path).toBe("/v1/projects/p/locations/europe-west4/publishers/anthropic/models/claude-opus-4-6:rawPredict");
+    expect(text).toContain('"top_p":1.0');
+    expect(text).toContain('{"a":12345678901234567890}');
+    expect(Object.keys(JSON.parse(text) as Json).sort()).toEqual([
+      "anthropic_version",
+      "max_tokens",
+      "messages",
+      "top_p",
+      "unknown",
+    ]);
+    expect([got.get("anthropic-beta"), got.get("anthropic-version")]).toEqual(["context-1m-2025-08-07", null]);
+    const streamed = await troupe.post("/gateway/v1/messages", { ...JSON.parse(sent), stream: true });
+    expect(await streamed.text()).toBe(claudeStream.join(""));
+  });
+
+  test("tokens are counted by each family's own counter", async () => {
+    const messages = [{ role: "user", content: "Hi" }];
+    const claude = await troupe.post("/gateway/v1/messages/count_tokens", {
+      model: "vertex/claude-opus-4-6",
+      messages,
+    });
+    expect(await claude.json()).toEqual({ input_tokens: 9 });
+    expect([upstream.last.path, upstream.last.json]).toMatchObject([
+      "/v1/projects/p/locations/europe-west4/publishers/anthropic/models/count-tokens:rawPredict",
+      { model: "claude-opus-4-6", messages },
+    ]);
+    const gemini = await troupe.post(
+      "/v1beta/models/vertex/gemini-3.5-flash:countTokens".replace("/v1beta", "/gateway/v1beta"),
+      {
+        contents: [{ role: "user", parts: [{ text: "Hi" }] }],
+      },
+    );
+    expect(await gemini.json()).toMatchObject({ totalTokens: 7 });
+  });
+
+  test("a Gemini body passes as it came, with what Vertex alone takes", async () => {
+    const sent = {
+      contents: [{ role: "user", parts: [{ fileData: { fileUri: "gs://b/x.pdf", mimeType: "application/pdf" } }] }],
+      labels: { a: "b" },
+    };
+    const answered = await troupe.post("/gateway/v1beta/models/vertex/gemini-3.5-flash:generateContent", sent);
+    expect((await answered.json()) as object).toEqual(geminiAnswer);
+    expect(upstream.last.json).toEqual(sent);
+  });
+
+  test("an error is the upstream's own", async () => {
+    const response = await troupe.post("/gateway/v1beta/models/express/gemini-3.5-flash:generateContent", {
+      contents: [{ role: "user", parts: [{ text: "Hi" }] }],
+      model: "x",
+    });
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      { error: { code: 400, message: "Unknown name model", status: "INVALID_ARGUMENT" } },
+    ]);
+  });
+
+  test("a key of express mode stands in its header", async () => {
+    await troupe.client("gateway").chat.completions.create({ model: "express/gemini-3.5-flash", ...body });
+    expect(upstream.last.path).toBe("/v1/publishers/google/models/gemini-3.5-flash:generateContent");
+    expect([upstream.last.headers.get("x-goog-api-key"), upstream.last.headers.get("authorization")]).toEqual([
+      "key-of-express",
+      null,
+    ]);
+  });
+
+  test("embeddings of both generations of models", async () => {
+    const client = troupe.client("gateway");
+    const first = await client.embeddings.create({
+      model: "vertex/gemini-embedding-001",
+      input: ["a", "b"],
+      dimensions: 2,
+    });
+    expect([first.data.map(({ embedding }) => embedding), first.usage.total_tokens]).toEqual([
+      [
+        [1, 0],
+        [1, 0],
+      ],
+      4,
+    ]);
+    expect(upstream.last.json).toEqual({ instances: [{ content: "b" }], parameters: { outputDimensionality: 2 } });
+    const second = await client.embeddings.create({ model: "vertex/gemini-embedding-2", input: "a", dimensions: 2 });
+    expect([second.data[0]!.embedding, second.usage.total_tokens]).toEqual([[0, 1], 4]);
+    expect(upstream.last.json).toEqual({
+      content: { parts: [{ text: "a" }] },
+      embedContentConfig: { outputDimensionality: 2 },
+    });
+  });
+});
