@@ -84,9 +84,7 @@ export class CachedSecret<T> {
     const wasDoubted = this.#isDoubted;
     try {
       const found = await fetch();
-      const now = clock.now();
-      if (endOf(found) <= now) throw new Error(`${found.source} gave credentials that have ended`);
-      this.#held = { ...found, fetchedAt: now };
+      this.#held = { ...found, fetchedAt: clock.now() };
       this.#isDoubted = false;
       this.#failure = undefined;
       return found.value;

@@ -64,7 +64,10 @@ export class CredentialSources {
       clock: this.#tools.clock,
       fetch: async () => {
         try {
-          return await fetch();
+          const found = await fetch();
+          if (found.endsAt !== undefined && found.endsAt <= this.#tools.clock.now())
+            throw new Error(`${found.source} gave credentials that have ended`);
+          return found;
         } catch (error) {
           warn(error as Error);
           throw ApiError.unavailable("upstream_unavailable", `${name}: ${(error as Error).message}.`, { cause: error });

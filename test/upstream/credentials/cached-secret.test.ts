@@ -116,14 +116,6 @@ describe("a cached secret", () => {
     at.give("one", hour);
     expect(await again).toBe("one");
   });
-
-  test("that has ended when it comes is none", async () => {
-    const at = open();
-    at.clock.advance(hour);
-    const got = at.secret.get() as Promise<string>;
-    at.give("old", hour);
-    await expect(got).rejects.toThrow("a test gave credentials that have ended");
-  });
 });
 
 describe("a refused secret", () => {
