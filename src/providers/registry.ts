@@ -1,5 +1,6 @@
 /** Every provider that is compiled in: one line each, and the name is the namespace left of a model's slash. */
 import { anthropic } from "./anthropic/anthropic.ts";
+import { bedrock } from "./bedrock/bedrock.ts";
 import { builtin } from "./builtin/builtin.ts";
 import { google } from "./google/google.ts";
 import { azure } from "./openai-compatible/azure.ts";
@@ -19,6 +20,7 @@ export const providers: readonly Provider[] = [
   xai,
   azure,
   vertex,
+  bedrock,
   mistral,
   groq,
   deepseek,

@@ -9,17 +9,30 @@ import { ApiError } from "../../protocols/errors.ts";
 import { cleanId, inputOf } from "../../protocols/messages/facts.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import { refuseType } from "../tool-types.ts";
-import { type ContentBlock, cacheMarker, partBlocks, textBlocks } from "./parts.ts";
+import { type ContentBlock, cacheMarker, type PartBlocks, partBlocks, textBlocks } from "./parts.ts";
 import { arrangeBlocks, replayedThinking } from "./replay.ts";
 import type { AnthropicRules } from "./rules.ts";
 
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
 export type Conversation = { system: TextBlockParam[]; turns: Turn[] };
 
+/** What formats that are built like this one write in their own way. */
+export type Wording = {
+  readonly parts: PartBlocks;
+  /** Gives an id of a call in the form that is taken. */
+  readonly callId: (id: string) => string;
+};
+
+const ownWording: Wording = { parts: partBlocks, callId: cleanId };
+
 /** @throws ApiError for parts that this provider can't take, and for a conversation without any content */
-export function encodeConversation(messages: readonly Message[], rules: AnthropicRules): Conversation {
-  const builder = new ConversationBuilder(rules.system_turns);
-  const ids = uniqueCallIds(messages, cleanId);
+export function encodeConversation(
+  messages: readonly Message[],
+  rules: AnthropicRules,
+  { parts, callId } = ownWording,
+): Conversation {
+  const builder = new ConversationBuilder(rules.system_turns, parts);
+  const ids = uniqueCallIds(messages, callId);
   messages.forEach((message, at) => {
     builder.add(message, `messages[${at}]`, ids[at]!);
   });
@@ -31,13 +44,15 @@ export function encodeConversation(messages: readonly Message[], rules: Anthropi
 
 class ConversationBuilder {
   readonly #systemTurns: boolean;
+  readonly #parts: PartBlocks;
   readonly #system: TextBlockParam[] = [];
   readonly #turns: Turn[] = [];
   /** Instructions that came later: a system turn may only follow a user turn, so they wait for its end. */
   #held: TextBlockParam[] = [];
 
-  constructor(systemTurns: boolean) {
+  constructor(systemTurns: boolean, parts: PartBlocks) {
     this.#systemTurns = systemTurns;
+    this.#parts = parts;
   }
 
   /** @param ids of the message's calls, or of its result */
@@ -48,13 +63,13 @@ class ConversationBuilder {
         this.#instruct(instructionBlocks(message as SystemMessage));
         return;
       case "user":
-        this.#append("user", marked(contentBlocks(message.content, path), message));
+        this.#append("user", marked(contentBlocks(message.content, path, this.#parts), message));
         return;
       case "assistant":
         this.#append("assistant", marked(assistantBlocks(message, ids, path), message));
         return;
       case "tool":
-        this.#append("user", [toolResult(message, ids, path)]);
+        this.#append("user", [toolResult(message, ids, path, this.#parts)]);
         return;
       case "function": // turned into a tool message before anything gets here
         return;
@@ -94,9 +109,13 @@ function instructionBlocks({ content, ...message }: SystemMessage): TextBlockPar
   return marked(blocks, message);
 }
 
-function contentBlocks(content: Extract<Message, { role: "user" | "tool" }>["content"], path: string) {
+function contentBlocks(
+  content: Extract<Message, { role: "user" | "tool" }>["content"],
+  path: string,
+  parts: PartBlocks,
+): ContentBlock[] {
   if (typeof content === "string") return textBlocks(content);
-  return content.flatMap((part, at) => partBlocks(part, `${path}.content[${at}]`));
+  return content.flatMap((part, at) => parts(part, `${path}.content[${at}]`));
 }
 
 /** A marker on the message itself means its last block. */
@@ -149,9 +168,14 @@ function toolUse(call: AnyToolCall, id: string, path: string): ContentBlockParam
   return { type: "tool_use", id, name, input, ...cacheMarker(call) };
 }
 
-function toolResult(message: ToolMessage, [id = ""]: readonly string[], path: string): ToolResultBlockParam {
+function toolResult(
+  message: ToolMessage,
+  [id = ""]: readonly string[],
+  path: string,
+  parts: PartBlocks,
+): ToolResultBlockParam {
   const { content } = message;
-  const blocks = typeof content === "string" ? [] : contentBlocks(content, path);
+  const blocks = typeof content === "string" ? [] : contentBlocks(content, path, parts);
   // The marker belongs on the outer block: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-cannot-be-cached
   const marker = { ...blocks.map(cacheMarker).findLast((found) => found.cache_control), ...cacheMarker(message) };
   const result = typeof content === "string" ? content.trim() && content : blocks.map(withoutMarker);

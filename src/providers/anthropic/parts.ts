@@ -13,6 +13,8 @@ import type { FilePart, UserPart } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 
 export type ContentBlock = TextBlockParam | ImageBlockParam | DocumentBlockParam;
+/** @param path where the part stands in the request, for errors */
+export type PartBlocks = (part: UserPart, path: string) => ContentBlock[];
 
 /** https://platform.claude.com/docs/en/build-with-claude/vision */
 const imageTypes = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);

@@ -92,7 +92,7 @@ export function encodeBody(call: Call) {
   return dropExcessMarkers(marker === undefined ? body : markSystem(body, marker));
 }
 
-function refuseUnsupported({ n, modalities }: ChatRequest): void {
+export function refuseUnsupported({ n, modalities }: ChatRequest): void {
   if (n !== undefined && n > 1) throw ApiError.unsupported("n", "n: this provider gives one choice per call.");
   if (modalities?.includes("audio")) {
     throw ApiError.unsupported("modalities", "modalities: this provider's answers are text only.");
@@ -134,7 +134,7 @@ export function sampling(
   };
 }
 
-function stopSequences({ stop }: ChatRequest): { stop_sequences?: string[] } {
+export function stopSequences({ stop }: ChatRequest): { stop_sequences?: string[] } {
   const sequences = (typeof stop === "string" ? [stop] : (stop ?? [])).filter((text) => text.trim() !== "");
   return sequences.length === 0 ? {} : { stop_sequences: sequences };
 }

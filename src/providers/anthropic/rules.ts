@@ -123,6 +123,9 @@ const modelRules: readonly Row[] = [
   { match: "*", ...fourth, sampling: "both", default_output: 8192, max_output: 1_000_000 },
 ];
 
-export function anthropicRules(call: Call): AnthropicRules {
+export function anthropicRules(call: {
+  readonly model: string;
+  readonly account: Pick<Call["account"], "modelRules">;
+}): AnthropicRules {
   return rulesFor<Partial<AnthropicRules>>(call.model, call.account.modelRules, modelRules) as AnthropicRules;
 }

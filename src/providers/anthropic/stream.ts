@@ -94,7 +94,11 @@ export class AnthropicStream implements StreamDecoder {
     const parsed = eventIn(data);
     // Data lines are padded with spaces.
     if (isError(parsed)) throw errorFault(parsed, data.trim());
-    const kind = textIn(parsed, "type") ?? event;
+    return this.read(textIn(parsed, "type") ?? event, parsed);
+  }
+
+  /** @param parsed an event that is no error */
+  read(kind: string, parsed: JsonObject): ChunkBody[] {
     switch (kind) {
       case "content_block_delta":
       case "content_block_start":

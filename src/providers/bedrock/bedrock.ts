@@ -1,0 +1,165 @@
+/**
+ * Amazon Bedrock: Claude by its Messages API, OpenAI's own models by chat completions and Responses, and all others by Converse.
+ * Sources: https://docs.aws.amazon.com/bedrock/latest/userguide/endpoints.html,
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html,
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html
+ */
+import { Type } from "@sinclair/typebox";
+import { Closed, Words } from "../../lib/schemas.ts";
+import { anthropic } from "../anthropic/anthropic.ts";
+import { fitted } from "../anthropic/fit.ts";
+import { messagesRoute, native as ownMessages } from "../anthropic/native.ts";
+import { encodeBody, upstreamRequest } from "../anthropic/request.ts";
+import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
+import { doorRoutes } from "../doors.ts";
+import { openAiQuirks } from "../openai-compatible/openai.ts";
+import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
+import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
+import { asksForThoughts } from "../thinking-options.ts";
+import { baseOf, converseUrl, usualBase } from "./address.ts";
+import { ConverseStream, decodeConverse } from "./answer.ts";
+import { converseBody } from "./body.ts";
+import { remoteMedia } from "./parts.ts";
+import { BedrockRules, bedrockRules, withRules } from "./rules.ts";
+
+const guardrail = Closed({
+  guardrailIdentifier: Type.String({ minLength: 1 }),
+  guardrailVersion: Type.String({ minLength: 1 }),
+  trace: Type.Optional(Words(["enabled", "disabled", "enabled_full"])),
+  streamProcessingMode: Type.Optional(Words(["sync", "async"])),
+});
+
+const extras = Type.Object({
+  ...anthropic.extras.properties,
+  guardrail_config: Type.Optional({ ...guardrail, description: "Converse's guardrailConfig." }),
+  performance_config: Type.Optional(
+    Type.Object({ latency: Words(["standard", "optimized"]) }, { description: "Converse's performanceConfig." }),
+  ),
+  request_metadata: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { description: "Converse's requestMetadata, for invocation logs." }),
+  ),
+  additional_model_request_fields: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: "Fields of the model's own, as Converse passes them on.",
+    }),
+  ),
+});
+
+/** Region and key as AWS's own libraries find them: https://docs.aws.amazon.com/sdkref/latest/guide/settings-reference.html */
+const environment = {
+  keys: ["AWS_BEARER_TOKEN_BEDROCK"],
+  baseUrl: ["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"],
+  options: { AWS_DEFAULT_REGION: "region", AWS_REGION: "region" },
+};
+
+const chat = openAiCompatible({
+  name: "bedrock",
+  baseUrl: usualBase,
+  environment,
+  quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
+  url: (operation, _, account) => `${baseOf(account)}/openai/v1/${operation}`,
+});
+
+const isIn = (call: Call, door: BedrockRules["door"]): boolean => bedrockRules(call).door === door;
+
+const messagesBase = (account: Account): Pick<Account, "baseUrl"> => ({ baseUrl: `${baseOf(account)}/anthropic` });
+
+function encode(call: Call): UpstreamRequest {
+  switch (bedrockRules(call).door) {
+    case "messages": {
+      const body = { ...encodeBody(withRules(call)), model: call.model };
+      return upstreamRequest(messagesBase(call.account), "", JSON.stringify(body), { betas: [] });
+    }
+    case "chat":
+      return chat.encode(call);
+    case "converse":
+      return { url: converseUrl(call), body: JSON.stringify(converseBody(call)) };
+  }
+}
+
+const { counter: _, ...messages } = messagesRoute(messagesBase);
+const claude: NativeRoute = {
+  ...messages,
+  keepsNothing: true,
+  fit: (body, call) => fitted(body, withRules(call)),
+  members: (fields, call) => ownMessages.members?.(fields, withRules(call)),
+};
+
+/** Requests are always synchronous here: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html */
+const responses = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: { path: "/openai/v1" } } });
+const responsesRoute = responses["responses"]!.route;
+const openai: NativeRoute = {
+  ...responsesRoute,
+  encode: (body, call, headers) => responsesRoute.encode(body, inRegion(call), headers),
+};
+
+function inRegion<C extends Call>(call: C): C {
+  return { ...call, account: { ...call.account, baseUrl: baseOf(call.account) } };
+}
+
+function native(format: string, call: Call): NativeRoute | undefined {
+  if (format === "messages" && isIn(call, "messages")) return claude;
+  return format === "responses" && isIn(call, "chat") ? openai : undefined;
+}
+
+export const bedrock: RemoteProvider = {
+  kind: "remote",
+  format: "converse",
+  formatOf: (call) => bedrockRules(call).door,
+  name: "bedrock",
+  baseUrl: usualBase,
+  environment,
+  keyOptional: false,
+  auth: { kind: "aws-sigv4", service: "bedrock" },
+  options: Closed({
+    region: Type.Optional(
+      Type.String({ pattern: "^[a-z0-9-]{1,32}$", description: "The region of AWS. Default: us-east-1." }),
+    ),
+    profile: Type.Optional(Type.String({ minLength: 1, description: "The profile of AWS's shared files." })),
+    auth: Type.Optional(
+      Words(["aws-sigv4"], { description: "Signs requests even where there is an API key. Without a key: always." }),
+    ),
+    guardrail: Type.Optional({ ...guardrail, description: "The guardrail of each call by Converse." }),
+  }),
+  extras,
+  modelRules: Type.Partial(BedrockRules),
+  // https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html
+  models: [
+    "us.amazon.nova-2-lite-v1:0",
+    "global.anthropic.claude-opus-4-6-v1",
+    "global.anthropic.claude-sonnet-4-6",
+    "global.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "us.amazon.nova-premier-v1:0",
+    "amazon.nova-pro-v1:0",
+    "amazon.nova-lite-v1:0",
+    "amazon.nova-micro-v1:0",
+    "openai.gpt-oss-120b-1:0",
+    "openai.gpt-oss-20b-1:0",
+    "us.deepseek.r1-v1:0",
+    "us.meta.llama4-maverick-17b-instruct-v1:0",
+  ],
+  wantsThoughts: asksForThoughts,
+  remoteMedia: (call) => (isIn(call, "converse") ? remoteMedia(call) : []),
+  encode,
+  native,
+  decode(body, text, call: AnsweredCall) {
+    switch (bedrockRules(call).door) {
+      case "messages":
+        return decodeAnswer(body, text, withRules(call));
+      case "chat":
+        return chat.decode(body, text, call);
+      case "converse":
+        return decodeConverse(body, text, call);
+    }
+  },
+  streamDecoder(call) {
+    switch (bedrockRules(call).door) {
+      case "messages":
+        return new AnthropicStream(withRules(call));
+      case "chat":
+        return chat.streamDecoder(call);
+      case "converse":
+        return new ConverseStream(call);
+    }
+  },
+};
