@@ -22,7 +22,7 @@ import { Random } from "../helpers/random.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: any JSON
 type Json = Record<string, any>;
-type Family = "chat" | "messages" | "generate-content" | "responses";
+type Family = "chat" | "messages" | "generate-content" | "responses" | "converse";
 
 /** Values of kinds that nobody expects, and some that begin as expected. */
 const strange: readonly unknown[] = [
@@ -57,6 +57,11 @@ const carrying: Readonly<Record<Family, ReadonlySet<string>>> = {
   messages: new Set([
     ...["type", "content", "content_block", "delta", "index", "text", "partial_json", "name", "input", "message"],
     ...["stop_reason", "error", "id"],
+  ]),
+  // Claude's answers on the same platform are those of Messages.
+  converse: new Set([
+    ...["output", "message", "content", "text", "toolUse", "toolUseId", "name", "input", "type", "stopReason"],
+    ...["reasoningContent", "citationsContent", "stop_reason", "error", "id", "__type"],
   ]),
   "generate-content": new Set([
     ...["candidates", "content", "parts", "text", "functionCall", "inlineData", "thought", "index"],
@@ -101,6 +106,10 @@ const optional: Readonly<Record<Family, readonly string[]>> = {
   messages: [
     ...["citations", "citation", "usage", "signature", "container", "context_management", "stop_sequence"],
     ...["stop_details", "service_tier", "cache_creation", "thinking", "data", "caller"],
+  ],
+  converse: [
+    ...["citations", "usage", "metrics", "trace", "performanceConfig", "serviceTier", "additionalModelResponseFields"],
+    ...["cacheDetails", "guardContent", "role"],
   ],
   "generate-content": [
     ...[
