@@ -106,11 +106,13 @@ function toolUse(call: JsonObject, input: JsonObject | undefined): JsonObject {
 }
 
 function thoughtIn(reasoning: JsonObject): JsonObject[] {
-  const thought = objectIn(reasoning, "reasoningText");
+  const thought = objectOf(reasoning["reasoningText"]);
   if (thought !== undefined) {
-    return [{ type: "thinking", thinking: textAt(thought, "text"), signature: textIn(thought, "signature") ?? "" }];
+    return [
+      { type: "thinking", thinking: textOf(thought["text"]) ?? "", signature: textOf(thought["signature"]) ?? "" },
+    ];
   }
-  const data = textIn(reasoning, "redactedContent");
+  const data = textOf(reasoning["redactedContent"]);
   return data === undefined ? [] : [{ type: "redacted_thinking", data }];
 }
 
@@ -194,7 +196,7 @@ export class ConverseStream implements StreamDecoder {
   /** Blocks of text and of thoughts begin with their first fragment. */
   #delta(index: unknown, delta: JsonObject): ChunkBody[] {
     const reasoning = objectIn(delta, "reasoningContent");
-    const redacted = reasoning && textIn(reasoning, "redactedContent");
+    const redacted = textOf(reasoning?.["redactedContent"]);
     const isNew = this.#isNew(index);
     if (redacted !== undefined) return this.#redact(index, redacted, isNew);
     if (this.#redacted.has(index)) throw new InvalidAnswer("a fragment of another kind than its block");
@@ -259,9 +261,9 @@ function fragmentOf(delta: JsonObject): JsonObject | undefined {
 }
 
 function thoughtFragment(reasoning: JsonObject): JsonObject | undefined {
-  const thinking = textIn(reasoning, "text");
+  const thinking = textOf(reasoning["text"]);
   if (thinking !== undefined) return { type: "thinking_delta", thinking };
-  const signature = textIn(reasoning, "signature");
+  const signature = textOf(reasoning["signature"]);
   return signature === undefined ? undefined : { type: "signature_delta", signature };
 }
 
