@@ -101,6 +101,7 @@ function localConfig(config: Config, data: string, socket: string | undefined): 
       ...(socket === undefined ? [] : [{ address: { kind: "unix", path: socket } as const, surfaces }]),
     ],
     data,
+    modelLists: { refreshMinutes: 0 },
     workers: 1,
     budgets: { ...config.budgets, all: {}, tiers: { free: {}, pro: {}, enterprise: {} }, keys: {}, tags: {} },
     limits,

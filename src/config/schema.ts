@@ -382,6 +382,14 @@ export const ConfigFile = Closed(
       }),
       [],
     ),
+    model_lists: section("The lists of models that providers give.", {
+      refresh_minutes: whole(
+        0,
+        10_080,
+        360,
+        "How often, in the background, providers that are set up are asked for their models; 0: never. Those whose `models` are named here list these alone.",
+      ),
+    }),
     alerts: optional(AlertsFile),
     allowed_hosts: texts(
       "Names in `Host` by which a listener on a loopback address may be called, besides localhost, e.g. `troupe.lan`; `*` stands for any characters.",

@@ -14,6 +14,7 @@ import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
+import { listedNames, modelFacts } from "./model-facts.ts";
 import { mayUseNamed, standsFor } from "./named.ts";
 import { describeModelEntries, describeModelEntry } from "./openapi/generate-content.ts";
 import { describeModel, describeModelList } from "./openapi/models.ts";
@@ -67,7 +68,15 @@ function findCallable(services: Services, caller: Caller, id: string): Model | u
   const bound = namespace === undefined ? undefined : services.live.accounts.find(namespace);
   if (bound === undefined || !mayUseNamed(caller, id, meant)) return undefined;
   if (bound.provider.kind === "local" && !bound.account.models.includes(name!)) return undefined;
-  return { id, object: "model", created: builtAt(services), owned_by: bound.account.name, name: id };
+  const [listed, now] = [services.modelLists.find(bound, name!), services.clock.now()];
+  return {
+    id,
+    object: "model",
+    created: listed?.created ?? builtAt(services),
+    owned_by: bound.account.name,
+    name: id,
+    ...modelFacts(bound, name!, { listed, prices: services.live.prices, now }),
+  };
 }
 
 const variants: NonNullable<Route["variants"]> = [
@@ -149,19 +158,25 @@ export const preparePersona = (services: Services, name: string): Promise<void> 
 
 const builtAt = ({ build }: Services): number => Math.floor(Date.parse(build.builtAt) / 1000) || 0;
 
-/** The configured models; a provider may accept others. */
+/** The models that are configured, else those that providers list, else well-known ones; a provider may accept others. */
 function gatewayModels(services: Services): Model[] {
+  const { live, modelLists } = services;
   const created = builtAt(services);
-  return services.live.accounts.list().flatMap(({ account }) =>
-    account.models.map(
-      (name): Model => ({
+  const now = services.clock.now();
+  return live.accounts.list().flatMap((bound) => {
+    const { account } = bound;
+    const list = modelLists.of(bound);
+    return listedNames(bound, list).map((name): Model => {
+      const listed = list?.models.get(name);
+      return {
         id: formatModelId({ namespace: account.name, name }),
         object: "model",
-        created,
+        created: listed?.created ?? created,
         owned_by: account.name,
         // Several accounts may have models of one name.
         name: `${name} (${account.name})`,
-      }),
-    ),
-  );
+        ...modelFacts(bound, name, { listed, prices: live.prices, now }),
+      };
+    });
+  });
 }

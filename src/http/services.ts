@@ -23,6 +23,7 @@ import type { Upstream } from "../upstream/client.ts";
 import type { CredentialSources } from "../upstream/credentials/sources.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
 import type { Pools } from "../upstream/pool/pools.ts";
+import type { ModelLists } from "../upstream/model-lists.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { ClientNames } from "../usage/labels.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
@@ -86,6 +87,7 @@ export type Services = {
   readonly pools: Pools;
   /** Of accounts without a key. */
   readonly credentials: CredentialSources;
+  readonly modelLists: ModelLists;
   readonly mcp: McpServers;
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;

@@ -11,6 +11,30 @@ export const Model = Open({
   tier: Type.Optional(Type.String({ description: "The lowest plan that may use it (orchestrator)." })),
   greeting: Type.Optional(Type.String({ description: "How a persona opens a conversation, for clients to show." })),
   tags: Type.Optional(Type.Array(Type.String(), { description: "Words to find a persona by." })),
+  context_length: Type.Optional(Type.Integer({ description: "Tokens that it reads at most." })),
+  max_output_tokens: Type.Optional(Type.Integer({ description: "Tokens that it answers with at most." })),
+  input_modalities: Type.Optional(
+    Type.Array(Type.String(), { description: "text, image, audio, video, file, as its provider names them." }),
+  ),
+  output_modalities: Type.Optional(Type.Array(Type.String())),
+  pricing: Type.Optional(
+    Type.Object(
+      { input: Type.Number(), output: Type.Number() },
+      { description: "Dollars per million tokens: as configured, else as its provider lists it, else as the list of prices has it." },
+    ),
+  ),
+  formats: Type.Optional(
+    Type.Array(Type.String(), {
+      description: "Formats that its upstream speaks itself, so that calls in them pass untranslated: chat, responses…",
+    }),
+  ),
+  shutdown_date: Type.Optional(
+    Type.String({
+      format: "date",
+      description: "The first day on which it no longer answers, where that is announced.",
+    }),
+  ),
+  deprecated: Type.Optional(Type.Literal(true, { description: "Its provider says so." })),
 });
 export const ModelList = Type.Object({ object: Type.Literal("list"), data: Type.Array(Model) });
 

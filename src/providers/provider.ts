@@ -218,6 +218,39 @@ type Described = {
   readonly models: readonly string[];
 };
 
+/** What is known of a model beside its name. */
+export type ListedModel = {
+  /** The upstream's own name. */
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created?: number | undefined;
+  /** Most tokens of prompt and answer together, or of the prompt where the upstream counts that alone. */
+  readonly contextLength?: number | undefined;
+  readonly maxOutputTokens?: number | undefined;
+  /** `text`, `image`, `audio`, `video`, `file`. */
+  readonly inputModalities?: readonly string[] | undefined;
+  readonly outputModalities?: readonly string[] | undefined;
+  /** Dollars per million tokens. */
+  readonly price?: { readonly input: number; readonly output: number } | undefined;
+  /** YYYY-MM-DD: the first day on which it no longer answers. */
+  readonly endsOn?: string | undefined;
+  readonly isDeprecated?: true | undefined;
+};
+
+export type ModelListPage = {
+  readonly models: readonly ListedModel[];
+  /** Where the next page begins; absent: this is the last. */
+  readonly next?: string | undefined;
+};
+
+/** A provider's format of its list. */
+export type ModelListFormat = {
+  /** @param after `next` of the page before */
+  request(account: Account, after?: string): UpstreamRequest;
+  /** @param body the parsed JSON of a 200 answer @throws InvalidAnswer where it is no list of models */
+  page(body: unknown): ModelListPage;
+};
+
 /** A question for the number of a call's tokens. */
 export type TokenCounter = {
   readonly request: UpstreamRequest;
@@ -259,6 +292,8 @@ export interface RemoteProvider extends Described {
   methodAddress?(format: string, method: string, model: string, account: Account): string | undefined;
   /** Fields of such an operation that have another name here (`null`: that are not sent). */
   operationFields?(operation: Operation): Readonly<Record<string, string | null>> | undefined;
+  /** The format of its list of models. Absent: it is not known to have one. */
+  readonly modelList?: ModelListFormat;
   /** The format of embeddings, where it is not OpenAI's. */
   readonly embeddings?: EmbeddingsFormat;
   /** @throws ApiError for what this provider can't do, naming the field */

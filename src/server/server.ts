@@ -85,6 +85,7 @@ export class RunningServer {
     });
     this.services.live = liveFrom(config, this.services.log, this.services);
     this.services.mcp.configure(config.mcpServers);
+    this.services.modelLists.start();
     for (const { listener, certificate } of renewals) listener.renewCertificate(certificate);
     return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.url}`)];
   }

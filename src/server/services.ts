@@ -44,6 +44,7 @@ import { Upstream } from "../upstream/client.ts";
 import { openCredentialSources } from "../upstream/credentials/open.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { Pools } from "../upstream/pool/pools.ts";
+import { ModelLists } from "../upstream/model-lists.ts";
 import { Budgets } from "../usage/budgets.ts";
 import { CallRecovery } from "../usage/call-recovery.ts";
 import { ClientNames } from "../usage/labels.ts";
@@ -168,6 +169,16 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     openAlerts({ store, config: current, budgets, keys, ledger, metrics, variantStops, servedVersion }, options),
   );
   const upstream = own(new Upstream(clock, transport));
+  const modelLists = own(
+    new ModelLists({
+      upstream,
+      accounts: () => services.live.accounts,
+      clock,
+      log,
+      data: config.data,
+      refreshMinutes: () => current().modelLists.refreshMinutes,
+    }),
+  );
   const mcp = own(new McpServers({ clock, log, version: build.version }));
   mcp.configure(config.mcpServers);
   const conversations = new Conversations(store, clock, () => current().conversations.retentionDays);
@@ -218,6 +229,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     upstream,
     pools,
     credentials,
+    modelLists,
     mcp,
     usage,
     ledger,
@@ -242,6 +254,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await idempotency.interruptAbandoned();
   await budgets.start();
   alerts.start();
+  modelLists.start();
   await sampleServices(services, {
     sweeper,
     coordination: [elsewhere, streams].flatMap((one) => (one === undefined ? [] : [one.connection])),

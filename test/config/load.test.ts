@@ -56,6 +56,7 @@ describe("without anything", () => {
       conversations: { retentionDays: 30 },
       usage: { retentionDays: 400, metadata: [] },
       prices: [],
+      modelLists: { refreshMinutes: 360 },
       allowedHosts: [],
       trustedProxies: [],
       log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },

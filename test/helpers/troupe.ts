@@ -170,6 +170,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
     conversations: { retentionDays: 30 },
     usage: { retentionDays: 400, metadata: [] },
     prices: [],
+    modelLists: { refreshMinutes: 0 },
     allowedHosts: [],
     trustedProxies: [],
     log: { level: "info", format: "json", content: false, sample: 1, omit: [] },

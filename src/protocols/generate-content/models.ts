@@ -12,6 +12,8 @@ export const ModelEntry = Open({
   version: Type.String(),
   displayName: Type.String(),
   description: Type.Optional(Type.String()),
+  inputTokenLimit: Type.Optional(Type.Integer()),
+  outputTokenLimit: Type.Optional(Type.Integer()),
   supportedGenerationMethods: Type.Array(Type.String()),
 });
 export type ModelEntry = Static<typeof ModelEntry>;
@@ -21,12 +23,14 @@ export const ModelEntryPage = Type.Object({
   nextPageToken: Type.Optional(Type.String()),
 });
 
-export function modelEntry({ id, name, description }: Model): ModelEntry {
+export function modelEntry({ id, name, description, context_length, max_output_tokens }: Model): ModelEntry {
   return {
     name: `models/${id}`,
     version: "1",
     displayName: name,
     ...(description !== undefined && { description }),
+    ...(context_length !== undefined && { inputTokenLimit: context_length }),
+    ...(max_output_tokens !== undefined && { outputTokenLimit: max_output_tokens }),
     supportedGenerationMethods: ["generateContent", "countTokens"],
   };
 }

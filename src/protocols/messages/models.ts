@@ -13,13 +13,13 @@ export const ModelInfo = Type.Object({
   id: Type.String(),
   display_name: Type.String(),
   created_at: Type.String({ format: "date-time" }),
-  lifecycle: Type.Literal("active"),
+  lifecycle: Type.Union([Type.Literal("active"), Type.Literal("deprecated")]),
   deprecated_at: nothing,
-  retires_at: nothing,
+  retires_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()]),
   line: nothing,
   capabilities: nothing,
-  max_input_tokens: nothing,
-  max_tokens: nothing,
+  max_input_tokens: Type.Union([Type.Integer(), Type.Null()]),
+  max_tokens: Type.Union([Type.Integer(), Type.Null()]),
 });
 export type ModelInfo = Static<typeof ModelInfo>;
 
@@ -32,19 +32,20 @@ export const ModelPage = Type.Object({
 });
 export type ModelPage = Static<typeof ModelPage>;
 
-export function modelInfo({ id, name, created }: Model): ModelInfo {
+export function modelInfo(model: Model): ModelInfo {
+  const { id, name, created, shutdown_date: ends, context_length, max_output_tokens } = model;
   return {
     type: "model",
     id,
     display_name: name,
     created_at: new Date(created * 1000).toISOString(),
-    lifecycle: "active",
+    lifecycle: ends === undefined && model.deprecated === undefined ? "active" : "deprecated",
     deprecated_at: null,
-    retires_at: null,
+    retires_at: ends === undefined ? null : `${ends}T00:00:00Z`,
     line: null,
     capabilities: null,
-    max_input_tokens: null,
-    max_tokens: null,
+    max_input_tokens: context_length ?? null,
+    max_tokens: max_output_tokens ?? null,
   };
 }
 

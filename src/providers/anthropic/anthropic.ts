@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { Words } from "../../lib/schemas.ts";
+import { anthropicModelList } from "../model-lists.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { countPrompt, native } from "./native.ts";
@@ -59,6 +60,7 @@ export const anthropic: RemoteProvider = {
     "claude-opus-4-5",
   ],
   wantsThoughts: asksForThoughts,
+  modelList: anthropicModelList,
   keyPlace: {
     header: "x-api-key",
     // Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication

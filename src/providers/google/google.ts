@@ -7,6 +7,7 @@
 import { Type } from "@sinclair/typebox";
 import { Closed } from "../../lib/schemas.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
+import { googleModelList } from "../model-lists.ts";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
 import { apiRoot, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
@@ -47,6 +48,7 @@ export const google: RemoteProvider = {
     "gemini-2.5-flash-lite",
   ],
   wantsThoughts,
+  modelList: googleModelList,
   apiRoot,
   keyPlace: { header: "x-goog-api-key" },
   embeddings: googleEmbeddings,

@@ -27,6 +27,9 @@ const chat = openAiCompatible({
     baseUrl: ["AZURE_OPENAI_ENDPOINT"],
     options: { OPENAI_API_VERSION: "api_version" },
   },
+  // A resource lists the models that could be deployed, not its deployments: those are named by Azure's management API alone.
+  // https://learn.microsoft.com/azure/ai-foundry/openai/reference (models - list)
+  modelList: null,
   quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
   options: Type.Object({
     api_version: Type.Optional(

@@ -5,11 +5,13 @@ import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
 import { type Doors, doorOptions, doorRoutes } from "../doors.ts";
 import { idsFor } from "../made-ids.ts";
+import { chatModelList } from "../model-lists.ts";
 import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type {
   Account,
   Call,
   KeyPlace,
+  ModelListFormat,
   NativeRoute,
   Operation,
   ProviderEnvironment,
@@ -37,6 +39,8 @@ type CompatibleSpec = {
   readonly quirks?: Quirks;
   /** Quirks of single models; the first row to name a key wins, and all of them over `quirks`. */
   readonly modelRules?: readonly (Quirks & ModelRule)[];
+  /** Default: OpenAI's, at `/models` below the base URL. null: it is not documented to have one. */
+  readonly modelList?: ModelListFormat | null;
   /** Extra options beside those that every such provider takes. */
   readonly extras?: TObject;
   /** Settings of an account. */
@@ -68,7 +72,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const options = optionsOf(spec);
   const rows = [...modelRules, ...(responses?.modelRules ?? []), { ...quirks, match: "*" }];
   const quirksOf = ({ model, account }: Call): Rules => rulesFor<Rules>(model, account.modelRules, rows);
-  const { keyPlace, url = below, lacks = [], operationFields } = spec;
+  const { keyPlace, url = below, lacks = [], operationFields, modelList = chatModelList } = spec;
   const legacy = textCompletions(url);
   const chat: RemoteProvider = {
     kind: "remote",
@@ -85,6 +89,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     ...(keyPlace === undefined ? {} : { keyPlace }),
     endpoint: (operation, model, account) => (lacks.includes(operation) ? undefined : url(operation, model, account)),
     ...(operationFields === undefined ? {} : { operationFields }),
+    ...(modelList === null ? {} : { modelList }),
     native(format, call) {
       if (format === "completions") return quirksOf(call).completions === true ? legacy : undefined;
       const door = ownMember(routes, format);

@@ -1,5 +1,6 @@
 /** xAI's chat completions: https://docs.x.ai/docs/api-reference#chat-completions, https://docs.x.ai/docs/models */
 
+import { xaiModelList } from "../model-lists.ts";
 import { xaiResponses } from "../responses/quirks.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import type { Quirks } from "./quirks.ts";
@@ -17,6 +18,7 @@ export const xai = openAiCompatible({
   baseUrl: "https://api.x.ai/v1",
   environment: { keys: ["XAI_API_KEY"], baseUrl: ["XAI_BASE_URL"] },
   models: ["grok-4.6", "grok-4.5", "grok-4.3", "grok-4.20-reasoning", "grok-4.20-non-reasoning"],
+  modelList: xaiModelList,
   responses: xaiResponses,
   quirks: {
     dropped: droppedForReasoners,

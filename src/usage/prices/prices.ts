@@ -61,6 +61,11 @@ export class Prices {
     return known ?? undefined;
   }
 
+  /** True if the operator gave a price for it. @param id `<account>/<model>` */
+  isConfigured(id: string): boolean {
+    return this.#configured.some(({ match }) => globMatches(match, id));
+  }
+
   price(target: AttemptTarget, counted: Counted, serviceTier: string | undefined, now: number): Priced {
     if (counted.cost !== undefined) {
       return { cost: counted.cost, costs: null, priceSource: "upstream", priceDate: null, priceNote: null };

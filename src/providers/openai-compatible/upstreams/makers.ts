@@ -86,6 +86,7 @@ export const zai = openAiCompatible({
   baseUrl: "https://api.z.ai/api/paas/v4",
   environment: { keys: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
   models: ["glm-5.3", "glm-5.2", "glm-4.7", "glm-4.6v"],
+  modelList: null,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: [...platformFields, "user", "parallel_tool_calls"],
@@ -113,6 +114,7 @@ export const perplexity = openAiCompatible({
   baseUrl: "https://api.perplexity.ai",
   environment: { keys: ["PERPLEXITY_API_KEY", "PPLX_API_KEY"], baseUrl: ["PERPLEXITY_BASE_URL"] },
   models: ["sonar", "sonar-pro", "sonar-reasoning-pro", "sonar-deep-research"],
+  modelList: null,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: [...platformFields, "user", "seed", "parallel_tool_calls"],

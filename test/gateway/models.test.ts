@@ -1,0 +1,141 @@
+/** The gateway's lists of models, as providers gave them, read by the official clients of three formats. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import { Troupe } from "../helpers/troupe.ts";
+
+const listed = {
+  object: "list",
+  data: [
+    { id: "gpt-5.5", object: "model", created: 1767225600, owned_by: "openai", shutdown_date: null },
+    { id: "gpt-4o", object: "model", created: 1715367049, owned_by: "system", shutdown_date: "2027-01-14" },
+  ],
+};
+const router = {
+  data: [
+    {
+      id: "vendor/model",
+      context_length: 262144,
+      architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+      top_provider: { max_completion_tokens: 32768 },
+      pricing: { prompt: "0.0000005", completion: "0.000002" },
+    },
+  ],
+};
+
+let asked = 0;
+const upstream = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  development: false,
+  fetch: (request) => {
+    asked += 1;
+    const { pathname } = new URL(request.url);
+    return pathname === "/openai/models"
+      ? Response.json(listed)
+      : pathname === "/router/models"
+        ? Response.json(router)
+        : new Response("", { status: 404 });
+  },
+});
+const root = `http://127.0.0.1:${upstream.port}`;
+
+let troupe: Troupe;
+beforeAll(async () => {
+  troupe = await Troupe.start({
+    providers: {
+      openai: { baseUrl: `${root}/openai` },
+      mine: { dialect: "openai", baseUrl: `${root}/openai`, models: ["gpt-5.5", "own"] },
+      openrouter: { baseUrl: `${root}/router` },
+      gone: { dialect: "anthropic", baseUrl: `${root}/gone`, models: ["claude-opus-5"] },
+    },
+    config: { aliases: { ours: "openrouter/vendor/model" } },
+  });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  await upstream.stop(true);
+});
+
+const list = async (key = troupe.key) => {
+  const { data } = await troupe.client("gateway", { apiKey: key }).models.list();
+  return data.filter(({ id }) => !id.startsWith("builtin/"));
+};
+
+test("before a list came, what is named or well known is listed, and nobody waits", async () => {
+  const before = await list();
+  expect(asked).toBe(0);
+  expect(before.map(({ id }) => id)).toContain("openai/gpt-6-sol");
+  expect(before.map(({ id }) => id)).toContain("openrouter/openrouter/auto");
+});
+
+test("then providers' own lists are, with what is known of each model", async () => {
+  await troupe.server.services.modelLists.refresh();
+  const [first, ...rest] = await list();
+  expect(first).toEqual({
+    id: "openai/gpt-5.5",
+    object: "model",
+    created: 1767225600,
+    owned_by: "openai",
+    name: "gpt-5.5 (openai)",
+    pricing: { input: 5, output: 30 },
+    formats: ["chat", "responses"],
+  } as never);
+  expect(rest).toMatchObject([
+    { id: "openai/gpt-4o", shutdown_date: "2027-01-14", pricing: { input: 2.5, output: 10 } },
+    // What the operator named, and no more of it.
+    { id: "mine/gpt-5.5", created: 1767225600 },
+    { id: "mine/own" },
+    {
+      id: "openrouter/vendor/model",
+      context_length: 262144,
+      max_output_tokens: 32768,
+      input_modalities: ["text", "image"],
+      output_modalities: ["text"],
+      pricing: { input: 0.5, output: 2 },
+    },
+    { id: "gone/claude-opus-5", formats: ["messages"] },
+    { id: "ours", context_length: 262144 },
+  ]);
+  expect(await troupe.client("gateway").models.retrieve("openrouter/vendor/model")).toMatchObject({
+    context_length: 262144,
+  });
+  // Its table says so where no list came.
+  const old = await troupe.client("gateway").models.retrieve("gone/claude-sonnet-4-5-20250929");
+  expect(old).toMatchObject({ shutdown_date: "2026-11-30" });
+});
+
+test("for Anthropic's clients, with limits and the end", async () => {
+  const client = new Anthropic({ baseURL: `${troupe.url}/gateway`, apiKey: troupe.key, authToken: null });
+  const found: Record<string, unknown>[] = [];
+  for await (const one of client.models.list({ limit: 2 })) found.push(one as unknown as Record<string, unknown>);
+  expect(found.find(({ id }) => id === "openrouter/vendor/model")).toMatchObject({
+    lifecycle: "active",
+    max_input_tokens: 262144,
+    max_tokens: 32768,
+    retires_at: null,
+  });
+  expect(found.find(({ id }) => id === "openai/gpt-4o")).toMatchObject({
+    lifecycle: "deprecated",
+    retires_at: "2027-01-14T00:00:00Z",
+    max_tokens: null,
+  });
+});
+
+test("for Google's clients, with limits", async () => {
+  const client = new GoogleGenAI({
+    apiKey: troupe.key,
+    httpOptions: { baseUrl: `${troupe.url}/gateway`, apiVersion: "v1beta" },
+  });
+  const found = [];
+  for await (const one of await client.models.list({ config: { pageSize: 2, queryBase: true } })) found.push(one);
+  expect(found.find(({ name }) => name === "models/openrouter/vendor/model")).toMatchObject({
+    inputTokenLimit: 262144,
+    outputTokenLimit: 32768,
+  });
+});
+
+test("a key sees the models that it may use", async () => {
+  const key = await troupe.createKey({ name: "few", tier: "pro", models: ["openai/gpt-4*", "ours"] });
+  expect((await list(key)).map(({ id }) => id)).toEqual(["openai/gpt-4o", "ours"]);
+});
