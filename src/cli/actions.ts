@@ -11,6 +11,7 @@ export { doctor } from "./doctor/doctor.ts";
 export { checkHealth } from "./health.ts";
 export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";
 export { migrate } from "./migrate.ts";
+export { listModels } from "./models.ts";
 export { moveData } from "./move.ts";
 export { diffPersonas } from "./personas/diff.ts";
 export { exportPersona } from "./personas/export.ts";

@@ -64,6 +64,16 @@ export function addCommands(program: Command, act: Act): void {
       "cat notes.txt | troupe chat troupe/minutes 'Only the decisions'",
     ),
   );
+  commandsOf(program, stored)(
+    "models",
+    "List the models of the providers that are set up",
+    "listModels",
+    argument("[pattern]", "A glob over <provider>/<model>, or a part of it", filled),
+    option("--ending", "Only those that have ended, or end within six months"),
+    option("--offline", "Ask no provider: only what is known here"),
+    json,
+    examples("troupe models", "troupe models 'openai/gpt-6*'", "troupe models --ending"),
+  );
   const health = commandsOf(program, ["config", "host", "port"]);
   health("health", "Ask the running server for its health", "checkHealth", json);
   addKeyCommands(group("keys", "API keys", stored));

@@ -6,6 +6,7 @@ import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import type { Persona } from "../personas/persona.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { announcedEnd, endState, endWords } from "../providers/retirement.ts";
+import { readLists } from "../upstream/model-lists.ts";
 import type { Context } from "./context.ts";
 
 type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
@@ -13,9 +14,14 @@ type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMa
 /** Finds the day on which an account's model ends. */
 type EndOf = (account: string, model: string) => string | undefined;
 
-export function endsOf({ providers }: Pick<Config, "providers">): EndOf {
-  const dialects = new Map(providers.map(({ name, dialect }) => [name, dialect]));
-  return (account, model) => announcedEnd(dialects.get(account) ?? account, model);
+function endsOf({ providers, data }: Config): EndOf {
+  const configured = new Map(providers.map((one) => [one.name, one]));
+  const lists = readLists(data);
+  return (account, model) => {
+    const { dialect = account, baseUrl } = configured.get(account) ?? {};
+    const list = lists.find((one) => one.provider === account && one.baseUrl === baseUrl);
+    return list?.models.get(model)?.endsOn ?? announcedEnd(dialect, model);
+  };
 }
 
 /** @returns a diagnostic at each place that names such a model */

@@ -30,7 +30,7 @@ type ListLimits = {
  * @returns models by their first mention; names that could not stand in an id are left out
  * @throws ModelListError
  */
-export async function askModelList(
+async function askModelList(
   { upstream, clock }: ListTools,
   bound: BoundAccount,
   format: ModelListFormat,
@@ -59,6 +59,23 @@ export async function askModelList(
   } finally {
     cancelTimer();
   }
+}
+
+/** Keys of one account that are tried for its list. */
+const maxTries = 4;
+
+/** Asks with each of an account's keys in turn, until one gives the list. @throws ModelListError of the last one that was tried */
+export function askAccount(
+  tools: ListTools,
+  bound: BoundAccount,
+  format: ModelListFormat,
+  limits: ListLimits,
+): Promise<ListedModel[]> {
+  const [first = bound, ...others] = bound.pool?.members ?? [];
+  let asked = askModelList(tools, first, format, limits);
+  for (const other of others.slice(0, maxTries - 1))
+    asked = asked.catch(() => askModelList(tools, other, format, limits));
+  return asked;
 }
 
 /** Without white space and control characters, which no id of ours has. */

@@ -12,7 +12,7 @@ import type { ListedModel, ModelListFormat } from "../providers/provider.ts";
 import { announcedEnd } from "../providers/retirement.ts";
 import type { Accounts, BoundAccount } from "./accounts.ts";
 import type { Upstream } from "./client.ts";
-import { askModelList, ModelListError, maxModels } from "./model-list.ts";
+import { askAccount, ModelListError, maxModels } from "./model-list.ts";
 
 /** A list as it was last given. */
 export type KnownList = {
@@ -45,8 +45,6 @@ const firstMs = 30_000;
 /** The most that is added to a pause, as a part of it. */
 const spread = 0.2;
 const deadlineMs = 30_000;
-/** Keys of one account that are tried for its list. */
-const maxTries = 4;
 
 export class ModelLists {
   readonly #tools: ModelListTools;
@@ -144,19 +142,10 @@ export class ModelLists {
     this.#lists = next;
   }
 
-  /** Asks with each key in turn, until one gives the list. @throws ModelListError of the last one that was tried */
-  async #askAny([first, ...others]: readonly BoundAccount[], format: ModelListFormat): Promise<ListedModel[]> {
-    const ask = (one: BoundAccount) =>
-      askModelList(this.#tools, one, format, { deadlineMs, signal: this.#closing.signal });
-    let asked = ask(first!);
-    for (const other of others.slice(0, maxTries - 1)) asked = asked.catch(() => ask(other));
-    return asked;
-  }
-
   async #ask(bound: BoundAccount, format: ModelListFormat): Promise<KnownList | undefined> {
     const { name, baseUrl } = bound.account;
     try {
-      const models = await this.#askAny(bound.pool?.members ?? [bound], format);
+      const models = await askAccount(this.#tools, bound, format, { deadlineMs, signal: this.#closing.signal });
       this.#failures.delete(name);
       return listFrom(name, baseUrl, this.#tools.clock.now(), models);
     } catch (error) {

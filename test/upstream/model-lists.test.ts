@@ -1,6 +1,7 @@
 /** Providers' lists of models: each in its own documented form, from strict stand-ins; and what becomes of one that does not come. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
+import type { ProviderConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { Accounts } from "../../src/upstream/accounts.ts";
@@ -55,10 +56,14 @@ function serve(answer: Answer): ListServer {
 
 type Set = { clock?: ManualClock; data?: string; minutes?: number };
 
-function listsOf(urls: Readonly<Record<string, string>>, { clock, data, minutes = 360 }: Set = {}) {
+type Provider = string | (Partial<ProviderConfig> & { readonly baseUrl: string });
+
+function listsOf(named: Readonly<Record<string, Provider>>, { clock, data, minutes = 360 }: Set = {}) {
   const folder = new TempFolder();
   made.push(folder);
-  const configured = Object.fromEntries(Object.entries(urls).map(([name, baseUrl]) => [name, { baseUrl }]));
+  const configured = Object.fromEntries(
+    Object.entries(named).map(([name, one]) => [name, typeof one === "string" ? { baseUrl: one } : one]),
+  );
   const path = data ?? folder.path;
   const { providers: accounts } = testConfig(path, { providers: configured });
   const bound = new Accounts(accounts, providers);
@@ -270,6 +275,16 @@ test("providers that are not documented to have a list are not asked", async () 
   const { lists } = listsOf({ perplexity: server.url, zai: server.url, azure: server.url });
   await lists.refresh();
   expect(server.asked).toEqual([]);
+});
+
+test("of several keys the first that is taken gives the list", async () => {
+  const server = serve((_, request) => (bearer(request, "c") ? Response.json({ data: [model("a")] }) : refused()));
+  const member = (apiKey: string) => ({ apiKey, baseUrl: server.url, weight: 1 });
+  const pool = { strategy: "sticky" as const, members: ["a", "b", "c", "d"].map(member) };
+  const { lists, of } = listsOf({ openai: { baseUrl: server.url, apiKey: "a", pool } });
+  await lists.refresh();
+  expect(of("openai").map(({ id }) => id)).toEqual(["a"]);
+  expect(server.asked).toHaveLength(3);
 });
 
 const model = (id: string) => ({ id, object: "model", created: 1, owned_by: "a" });
