@@ -20,7 +20,10 @@ export const Model = Open({
   pricing: Type.Optional(
     Type.Object(
       { input: Type.Number(), output: Type.Number() },
-      { description: "Dollars per million tokens: as configured, else as its provider lists it, else as the list of prices has it." },
+      {
+        description:
+          "Dollars per million tokens: as configured, else as its provider lists it, else as the list of prices has it.",
+      },
     ),
   ),
   formats: Type.Optional(
