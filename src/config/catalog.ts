@@ -9,6 +9,7 @@ export type RemoteEntry = {
   readonly environment: {
     readonly keys: readonly string[];
     readonly baseUrl: readonly string[];
+    readonly shared?: readonly string[];
     readonly presence?: readonly string[];
     readonly tokens?: readonly string[];
     readonly options?: Readonly<Record<string, string>>;

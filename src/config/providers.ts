@@ -56,9 +56,10 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
   const dialect = formatOf(name, entry, context);
   if (dialect === undefined) return undefined;
   const { enabled, options = {}, modelRules = [], headers = {}, models = [] } = entry;
-  checkParts(dialect, options, modelRules, at, context);
-  checkHeaders(headers, at, report);
   const found = lookUp(environmentOf(name, dialect), context.variables);
+  const variables = Object.entries(found.options).map(([option, { value }]) => [option, value]);
+  checkParts(dialect, { ...Object.fromEntries(variables), ...options }, modelRules, at, context);
+  checkHeaders(headers, at, report);
   if (!enabled) {
     const key = entry.apiKey ? "its api_key" : entry.apiKeys ? "its api_keys" : found.apiKeys[0]?.from;
     if (key !== undefined) context.hint([...at, "enabled"], `turns ${name} off, though a key for it is set (${key})`);
@@ -89,9 +90,10 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
 
 function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): ProviderConfig | undefined {
   const { name } = dialect;
-  const found = lookUp(dialect.environment, context.variables);
-  const present = found.apiKeys[0] ?? found.baseUrl ?? context.variables.first(dialect.environment.presence ?? []);
+  const own = lookUp(withoutShared(dialect.environment), context.variables);
+  const present = own.apiKeys[0] ?? own.baseUrl ?? context.variables.first(dialect.environment.presence ?? []);
   if (present === undefined) return warnOfEmptyFile(dialect, context);
+  const found = lookUp(dialect.environment, context.variables);
   const at = ["providers", name];
   const lacks = (what: string): undefined => {
     context.warn(withoutPlace("environment", present.from, `does not set up the provider ${name}: ${what}`));
@@ -115,7 +117,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
 
 /** An empty variable is usual where a compose file passes all of them on; nobody makes an empty file for a key. */
 function warnOfEmptyFile({ name, environment }: RemoteEntry, { variables, warn }: ProviderContext): undefined {
-  for (const variable of environment.keys) {
+  for (const variable of withoutShared(environment).keys) {
     const { from, value = "" } = variables.find(variable) ?? {};
     if (from !== undefined && from !== variable && value === "")
       warn(withoutPlace("environment", variable, `does not set up the provider ${name}: ${from} is empty`));
@@ -155,6 +157,13 @@ type LookedUp = {
   readonly baseUrl: Found | undefined;
   readonly options: Readonly<Record<string, Found>>;
 };
+
+/** Other tools' variables say nothing of whether a provider is wanted. */
+function withoutShared(environment: RemoteEntry["environment"]): RemoteEntry["environment"] {
+  const { keys, baseUrl, shared = [] } = environment;
+  const own = (names: readonly string[]) => names.filter((name) => !shared.includes(name));
+  return shared.length === 0 ? environment : { ...environment, keys: own(keys), baseUrl: own(baseUrl) };
+}
 
 function lookUp(environment: RemoteEntry["environment"], variables: Variables): LookedUp {
   const { keys: names, baseUrl, tokens = [], options = {} } = environment;
@@ -202,7 +211,7 @@ function optionsFound(
 const needsKey = ({ keyOptional, baseUrl }: RemoteEntry, used: string) =>
   !keyOptional && (baseUrl === "" || used === parseBaseUrl(baseUrl));
 
-const keyHeaders = new Set(["authorization", "x-api-key", "api-key", "x-goog-api-key"]);
+const keyHeaders = new Set(["authorization", "x-api-key", "api-key", "x-goog-api-key", "cf-aig-authorization"]);
 const carriesKey = (headers: Readonly<Record<string, string>>) =>
   Object.keys(headers).some((name) => keyHeaders.has(name.toLowerCase()));
 

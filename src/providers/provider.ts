@@ -201,6 +201,8 @@ export type ProviderEnvironment = {
   readonly keys: readonly string[];
   /** Variables that move the base URL. */
   readonly baseUrl: readonly string[];
+  /** Those of `keys` and `baseUrl` that other tools read too: they serve a provider that the configuration names, and set up none by themselves. */
+  readonly shared?: readonly string[];
   /** Variables whose presence alone sets up an upstream that needs no key. */
   readonly presence?: readonly string[];
   /** Those of `keys` that hold access tokens: a key from there sets the option `bearer`. */

@@ -5,10 +5,29 @@ import { builtin } from "./builtin/builtin.ts";
 import { google } from "./google/google.ts";
 import { azure } from "./openai-compatible/azure.ts";
 import { openai } from "./openai-compatible/openai.ts";
-import { openrouter } from "./openai-compatible/upstreams/gateways.ts";
-import { cerebras, fireworks, groq, together } from "./openai-compatible/upstreams/hosts.ts";
-import { deepseek, mistral, moonshot, perplexity, zai } from "./openai-compatible/upstreams/makers.ts";
-import { llamacpp, lmstudio, ollama, vllm } from "./openai-compatible/upstreams/own-servers.ts";
+import { huggingface, litellm, openrouter, vercel } from "./openai-compatible/upstreams/gateways.ts";
+import {
+  cerebras,
+  fireworks,
+  groq,
+  nebius,
+  nvidia,
+  ollamaCloud,
+  sambanova,
+  together,
+} from "./openai-compatible/upstreams/hosts.ts";
+import {
+  alibaba,
+  deepseek,
+  minimax,
+  mistral,
+  moonshot,
+  perplexity,
+  volcengine,
+  zai,
+} from "./openai-compatible/upstreams/makers.ts";
+import { cloudflare, cloudflareGateway, databricks, snowflake } from "./openai-compatible/upstreams/own-addresses.ts";
+import { docker, llamacpp, lmstudio, ollama, sglang, vllm } from "./openai-compatible/upstreams/own-servers.ts";
 import { xai } from "./openai-compatible/xai.ts";
 import type { Provider } from "./provider.ts";
 import { vertex } from "./vertex/vertex.ts";
@@ -31,9 +50,25 @@ export const providers: readonly Provider[] = [
   cerebras,
   moonshot,
   zai,
+  alibaba,
+  minimax,
+  volcengine,
+  nvidia,
+  sambanova,
+  nebius,
+  ollamaCloud,
+  huggingface,
+  vercel,
+  cloudflare,
+  cloudflareGateway,
+  databricks,
+  snowflake,
   ollama,
   vllm,
   llamacpp,
   lmstudio,
+  sglang,
+  docker,
+  litellm,
   builtin,
 ];

@@ -85,6 +85,7 @@ describe("docs/settings.md", () => {
 const env = {
   OPENAI_API_KEY: "k",
   AZURE_OPENAI_API_KEY: "k",
+  CLOUDFLARE_API_TOKEN: "k",
   DATABASE_PASSWORD: "p",
   ALERTS_URL: "https://ops.example.com/hook",
   ALERTS_SECRET: "a secret of the alerts",

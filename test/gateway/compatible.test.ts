@@ -8,16 +8,26 @@ import { dataIn } from "../helpers/chat-stream.ts";
 import { answeredCases, exampleResponse } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
-import { type Body, basePath, simpleAnswer, strictCompatible } from "../helpers/upstreams/compatible.ts";
+import {
+  accountOptions,
+  type Body,
+  basePath,
+  simpleAnswer,
+  strictCompatible,
+} from "../helpers/upstreams/compatible.ts";
 
 const families = providers.flatMap((one) => (one.kind === "remote" && one.format === "chat" ? one.name : []));
 const models: Readonly<Record<string, string>> = { openai: "gpt-5.4", xai: "grok-4.3", groq: "openai/gpt-oss-120b" };
 /** Where earlier thoughts go back to those that take them. */
 const thoughtFields: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    ["xai", "deepseek", "fireworks", "moonshot", "zai", "llamacpp"].map((name) => [name, "reasoning_content"]),
+    ["xai", "deepseek", "fireworks", "moonshot", "zai", "llamacpp", "volcengine", "sglang", "docker", "litellm"].map(
+      (name) => [name, "reasoning_content"],
+    ),
   ),
-  ...Object.fromEntries(["groq", "openrouter", "cerebras", "ollama", "vllm"].map((name) => [name, "reasoning"])),
+  ...Object.fromEntries(
+    ["groq", "openrouter", "cerebras", "ollama", "vllm", "ollama-cloud", "vercel"].map((name) => [name, "reasoning"]),
+  ),
 };
 /** Those whose tool results may hold images; elsewhere the images follow in a user's message. */
 const takesToolImages = new Set(["openrouter"]);
@@ -45,7 +55,9 @@ for (const name of families) {
         () =>
           new Response(new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10]), { headers: { "content-type": "image/png" } }),
       );
-      troupe = await Troupe.start({ providers: { [name]: { baseUrl: upstream.url + basePath(name) } } });
+      troupe = await Troupe.start({
+        providers: { [name]: { baseUrl: upstream.url + basePath(name), options: accountOptions[name] ?? {} } },
+      });
       client = troupe.client("gateway");
     });
     afterAll(async () => {
@@ -162,7 +174,10 @@ for (const name of families) {
       const urls = (sentMessages()[0]!["content"] as { image_url: { url: string } }[]).map(
         ({ image_url }) => image_url.url,
       );
-      expect(urls).toEqual([["moonshot", "ollama", "lmstudio"].includes(name) ? data : `${media.url}/a.png`, data]);
+      expect(urls).toEqual([
+        ["moonshot", "ollama", "lmstudio", "ollama-cloud"].includes(name) ? data : `${media.url}/a.png`,
+        data,
+      ]);
     });
 
     test("answers errors byte for byte", async () => {

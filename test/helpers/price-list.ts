@@ -10,7 +10,18 @@ import type { Conditional, ListedModel, ListedPrices } from "../../src/usage/pri
 const released = "2026-09-23";
 const wanted = [
   ...["anthropic", "aws", "azure", "cerebras", "cohere", "deepseek", "fireworks", "google", "groq", "mistral"],
-  ...["moonshotai", "openai", "openrouter", "perplexity", "together", "voyageai", "x-ai", "zai"],
+  ...[
+    "cloudflare",
+    "minimax",
+    "moonshotai",
+    "openai",
+    "openrouter",
+    "perplexity",
+    "together",
+    "voyageai",
+    "x-ai",
+    "zai",
+  ],
 ];
 
 /**

@@ -1,7 +1,8 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "../../src/config/load.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { Quirks } from "../../src/providers/openai-compatible/quirks.ts";
 import { providers } from "../../src/providers/registry.ts";
 
@@ -57,7 +58,9 @@ test("public addresses are https and end without a slash; a server of one's own 
   for (const provider of providers) {
     if (provider.kind === "local" || provider.baseUrl === "") continue;
     const { baseUrl, keyOptional, environment } = provider;
-    expect(baseUrl).toMatch(keyOptional ? /^http:\/\/(localhost|127\.0\.0\.1):\d+\/v1$/ : /^https:\/\/.*[^/]$/);
+    expect(baseUrl).toMatch(
+      keyOptional ? /^http:\/\/(localhost|127\.0\.0\.1):\d+\/(engines\/)?v1$/ : /^https:\/\/.*[^/]$/,
+    );
     expect(environment.baseUrl).not.toEqual([]);
   }
 });
@@ -79,5 +82,51 @@ test("the example of docs/providers.md is a configuration", () => {
         { name: "gpu-box", dialect: "vllm", modelRules: [{ match: "qwen3*", options: ["thinking_budget"] }] },
       ],
     },
+  });
+});
+
+describe("variables that other tools read too", () => {
+  const shared = {
+    HF_TOKEN: "hf",
+    CLOUDFLARE_API_TOKEN: "cf",
+    CLOUDFLARE_ACCOUNT_ID: "a1",
+    DATABRICKS_TOKEN: "db",
+    DATABRICKS_HOST: "acme.cloud.databricks.com",
+    SNOWFLAKE_PAT: "sf",
+  };
+  const load = (yaml: string, env: Record<string, string>) => {
+    const readFile = (path: string) => (path === "troupe.yaml" ? yaml : undefined);
+    const loaded = loadConfig({ flags: { config: "troupe.yaml" }, env, cwd: "/srv", readFile }, providers);
+    if ("errors" in loaded) throw new Error(loaded.errors.map(formatDiagnostic).join("\n"));
+    return { warnings: loaded.warnings, configured: loaded.config.providers };
+  };
+
+  test("set up no provider", () => {
+    expect(load("", shared)).toEqual({ warnings: [], configured: [] });
+  });
+
+  test("serve those that the configuration names", () => {
+    const { warnings, configured } = load(
+      "providers: { huggingface: {}, cloudflare: {}, databricks: {}, ollama-cloud: {} }",
+      { ...shared, OLLAMA_API_KEY: "ol", OLLAMA_HOST: "" },
+    );
+    expect(warnings).toEqual([]);
+    expect(configured).toMatchObject([
+      { name: "huggingface", apiKey: "hf", baseUrl: "https://router.huggingface.co/v1" },
+      { name: "cloudflare", apiKey: "cf", options: { account_id: "a1" } },
+      { name: "databricks", apiKey: "db", baseUrl: "https://acme.cloud.databricks.com" },
+      { name: "ollama-cloud", apiKey: "ol", baseUrl: "https://ollama.com/v1" },
+      { name: "ollama" },
+    ]);
+  });
+
+  test("serve one that its own variables set up", () => {
+    expect(load("", { DATABRICKS_API_KEY: "own", DATABRICKS_HOST: "acme.test" }).configured).toMatchObject([
+      { name: "databricks", apiKey: "own", baseUrl: "https://acme.test" },
+    ]);
+  });
+
+  test("an account that is named nowhere is an error by its place", () => {
+    expect(() => load("providers: { cloudflare: { api_key: k } }", {})).toThrow("account_id");
   });
 });

@@ -111,6 +111,7 @@ type Texts = { content: string | undefined; thoughts: string | undefined };
 /**
  * The text and the thoughts of a message or a fragment of one.
  * Mistral says both in one array: https://docs.mistral.ai/capabilities/reasoning
+ * Databricks too: https://docs.databricks.com/aws/en/machine-learning/model-serving/query-reason-models
  * @throws InvalidAnswer where there is something else
  */
 export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
@@ -120,7 +121,7 @@ export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: 
   else {
     const parts = objectsIn(from, "content");
     content = parts.map((part) => (part["type"] === "text" ? textIn(part, "text") : "")).join("");
-    thoughts ??= parts.map((part) => (part["type"] === "thinking" ? thinkingOf(part) : "")).join("");
+    thoughts ??= parts.map(thoughtsOfPart).join("");
   }
   if (tags === undefined || content === undefined) return { content, thoughts };
   const split = tags.push(content, isWhole);
@@ -131,6 +132,14 @@ export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: 
 export function thoughtsIn(from: JsonObject): string | undefined {
   const named = [from["reasoning_content"], from["reasoning"], from["reasoning_text"]];
   return named.find((text) => typeof text === "string" && text !== "") as string | undefined;
+}
+
+function thoughtsOfPart(part: JsonObject): string {
+  if (part["type"] === "thinking") return thinkingOf(part);
+  if (part["type"] !== "reasoning") return "";
+  return listOf(part["summary"])
+    .map((one) => (isObject(one) ? stringOf(one["text"]) : ""))
+    .join("");
 }
 
 function thinkingOf({ thinking }: JsonObject): string {
@@ -352,13 +361,31 @@ function choiceLogprobs(value: unknown): Logprobs | undefined {
 /**
  * True for an error that came with a 200, in any of its known forms: `{"error":…}` (OpenRouter, Groq, xAI, llama.cpp…),
  * `{"object":"error",…}` (Mistral, older vLLM), `{"detail":…}` (FastAPI servers), `{"message":…}` (Cerebras, Together),
- * `{"fault":…}` (Fireworks).
+ * `{"fault":…}` (Fireworks), `{"base_resp":{"status_code":1004,…}}` (MiniMax).
  */
 export function isFault(body: JsonObject): boolean {
   if (saysError(body["error"]) || (isObject(body["x_groq"]) && saysError(body["x_groq"]["error"]))) return true;
-  if (body["object"] === "error") return true;
+  if (body["object"] === "error" || minimaxCode(body) !== undefined) return true;
   return body["choices"] === undefined && errorNames.some((name) => saysError(body[name]));
 }
+
+/** @returns undefined where it says that all is well, or nothing: https://platform.minimax.io/docs/api-reference/errorcode */
+function minimaxCode({ base_resp: state }: JsonObject): number | undefined {
+  const code = isObject(state) ? state["status_code"] : undefined;
+  return typeof code === "number" && code !== 0 ? code : undefined;
+}
+
+/** The statuses of MiniMax's codes; 500 for others. */
+const minimaxStatuses: ReadonlyMap<number, number> = new Map([
+  [1001, 504],
+  [1002, 429],
+  [1004, 401],
+  [1008, 402],
+  [1026, 400],
+  [1027, 400],
+  [2013, 400],
+  [2049, 401],
+]);
 
 const errorNames = ["detail", "message", "fault"];
 
@@ -381,6 +408,8 @@ const statusWords: readonly (readonly [RegExp, number])[] = [
 /** The status that an error stands for which came with a 200; 503, worth a retry, when it says nothing of it. */
 export function faultStatus(body: unknown): number {
   const outer = isObject(body) ? body : {};
+  const code = minimaxCode(outer);
+  if (code !== undefined) return minimaxStatuses.get(code) ?? 500;
   const inner = isObject(outer["error"]) ? outer["error"] : outer;
   for (const value of [inner["status_code"], inner["status"], inner["code"], outer["code"], outer["status"]]) {
     const status = typeof value === "string" ? Number(value) : value;

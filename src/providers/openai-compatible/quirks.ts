@@ -37,11 +37,16 @@ export const Quirks = Type.Object({
     Type.String(field("Marks a last assistant message as the beginning of the answer, with true.")),
   ),
   reasoning_replay: oneOf(
-    ["reasoning_content", "reasoning", "reasoning_details", "thinking_part", "think_tags"],
+    ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "thinking_part", "think_tags"],
     "Where an earlier answer's thoughts go back to the model; absent: they are left out.",
   ),
   reasoning_beside_calls: flag("An earlier answer with tool calls must carry its thoughts, though they be empty."),
   thinking_field: flag("There is a field thinking:{type}: reasoning_effort switches it."),
+  thinking_flag: Type.Optional(
+    Type.String(
+      field("A field that switches thinking by true and false: reasoning_effort and thinking:{type} set it."),
+    ),
+  ),
   efforts: Type.Optional(
     KeyedRecord(
       keyOfLength(64),

@@ -19,6 +19,7 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   limitTokens(body, quirks);
   askForUsage(body, quirks);
   if (quirks.thinking_field === true || request.reasoning_effort !== undefined) setReasoning(body, call, quirks);
+  if (quirks.thinking_flag !== undefined) switchThinking(body, call, quirks.thinking_flag);
   if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
   if (request.response_format !== undefined) setResponseFormat(body, quirks);
   if (body["store"] === true && call.account.upstreamStore !== true) dropStore(body);
@@ -66,6 +67,13 @@ function setReasoning(body: JsonObject, { request, extras }: Call, { efforts, th
   const known = effortHere(effort, efforts);
   if (known === undefined) delete body["reasoning_effort"];
   else body["reasoning_effort"] = known;
+}
+
+/** The caller's own value of the field goes before. */
+function switchThinking(body: JsonObject, { request, extras }: Call, flag: string): void {
+  const type = (extras["thinking"] as JsonObject | undefined)?.["type"];
+  if (type !== undefined) body[flag] ??= type !== "disabled";
+  else if (request.reasoning_effort !== undefined) body[flag] ??= request.reasoning_effort !== "none";
 }
 
 /** @returns undefined where the model takes no such effort */
@@ -249,6 +257,10 @@ function replayThoughts(sent: JsonObject, message: AssistantMessage, quirks: Qui
     case "reasoning_details":
       if (message.reasoning_details != null) sent["reasoning_details"] = wholeDetails(message.reasoning_details);
       if (thoughts !== undefined) sent["reasoning"] = thoughts;
+      return;
+    case "thinking_blocks":
+      if (message.thinking_blocks != null) sent["thinking_blocks"] = message.thinking_blocks;
+      if (thoughts !== undefined) sent["reasoning_content"] = thoughts;
       return;
     case "thinking_part":
       if (thoughts) {

@@ -60,6 +60,9 @@ const asOpenAi = (status: number, message: string, param: string) =>
   jsonResponse({ error: { message, type: "invalid_request_error", param, code: null } }, status, {
     "x-request-id": "req_up",
   });
+/** Errors come with a 200: https://platform.minimax.io/docs/api-reference/errorcode */
+const asMiniMax = (status: number, message: string) =>
+  jsonResponse({ choices: null, base_resp: { status_code: status === 401 ? 1004 : 2013, status_msg: message } });
 /** Everything else overlooked, as servers of one's own do. */
 const easy: UpstreamRules = { path: "/v1/chat/completions", roles: olderRoles, refuse: asOpenAi };
 
@@ -163,6 +166,49 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
   },
   moonshot: { ...easy, inlineImagesOnly: true, besideCalls: "reasoning_content" },
   zai: { ...easy, path: "/api/paas/v4/chat/completions", refused: ["user", "max_completion_tokens"] },
+  alibaba: {
+    ...easy,
+    path: "/compatible-mode/v1/chat/completions",
+    refused: ["max_completion_tokens", "reasoning_effort"],
+  },
+  minimax: { ...easy, refused: ["max_tokens", "reasoning_effort"], refuse: asMiniMax },
+  volcengine: { ...easy, path: "/api/v3/chat/completions" },
+  nvidia: { ...easy, textOnly: true },
+  sambanova: easy,
+  nebius: easy,
+  "ollama-cloud": { ...easy, inlineImagesOnly: true },
+  huggingface: easy,
+  vercel: { ...easy, roles: ["developer", ...olderRoles] },
+  cloudflare: {
+    ...easy,
+    path: "/client/v4/accounts/an-account/ai/v1/chat/completions",
+    ownPrefix: "/accounts/an-account/ai/v1",
+    roles: ["developer", ...olderRoles],
+    refuse: (status, message) =>
+      jsonResponse({ result: null, success: false, errors: [{ code: 7000, message }], messages: [] }, status),
+  },
+  "cloudflare-gateway": {
+    ...easy,
+    path: "/v1/an-account/a-gateway/compat/chat/completions",
+    ownPrefix: "/an-account/a-gateway/compat",
+    roles: ["developer", ...olderRoles],
+  },
+  databricks: {
+    ...easy,
+    path: "/serving-endpoints/chat/completions",
+    ownPrefix: "/serving-endpoints",
+    refused: ["stream_options", "max_completion_tokens"],
+    refuse: (status, message) => jsonResponse({ error_code: "BAD_REQUEST", message }, status),
+  },
+  snowflake: {
+    ...easy,
+    path: "/api/v2/cortex/v1/chat/completions",
+    ownPrefix: "/api/v2/cortex/v1",
+    roles: ["developer", ...olderRoles],
+  },
+  sglang: easy,
+  docker: { ...easy, path: "/engines/v1/chat/completions" },
+  litellm: { ...easy, roles: ["developer", ...olderRoles] },
   ollama: { ...easy, inlineImagesOnly: true },
   vllm: easy,
   llamacpp: easy,
@@ -174,6 +220,12 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
         ? "'response_format.type' must be 'json_schema' or 'text'"
         : undefined,
   },
+};
+
+/** Settings without which there is no address. */
+export const accountOptions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  cloudflare: { account_id: "an-account" },
+  "cloudflare-gateway": { account_id: "an-account", gateway_id: "a-gateway" },
 };
 
 /** The part of its address that stands before `/chat/completions`. */

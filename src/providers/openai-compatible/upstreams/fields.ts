@@ -1,4 +1,5 @@
-/** Lists that rows of upstreams share. */
+/** What rows of upstreams share. */
+import type { Quirks } from "../quirks.ts";
 
 /** Fields that only OpenAI's own platform knows, without which the answer is the same. */
 export const platformFields = [
@@ -15,3 +16,11 @@ export const platformFieldsBut = (...kept: string[]) => platformFields.filter((n
 
 export const strictMessageKeys = ["role", "content", "tool_calls", "tool_call_id"];
 export const allRoles = ["system", "developer", "user", "assistant", "tool"];
+
+/** Hosts of open models, whose chat templates know neither OpenAI's own fields nor its role developer. */
+export const openModels: Quirks = {
+  max_tokens_field: "max_tokens",
+  dropped: platformFields,
+  developer_role: "system",
+  think_tags: true,
+};

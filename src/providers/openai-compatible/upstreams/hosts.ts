@@ -1,6 +1,6 @@
 /** Hosts of open models: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
-import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
+import { allRoles, openModels, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 
 /** https://console.groq.com/docs/openai, https://console.groq.com/docs/reasoning */
 export const groq = openAiCompatible({
@@ -80,4 +80,42 @@ export const cerebras = openAiCompatible({
     // https://inference-docs.cerebras.ai/capabilities/reasoning#reasoning-context-retention
     { match: "zai-glm*", reasoning_replay: "think_tags" },
   ],
+});
+
+/** https://docs.api.nvidia.com/nim/reference/llm-apis */
+export const nvidia = openAiCompatible({
+  name: "nvidia",
+  baseUrl: "https://integrate.api.nvidia.com/v1",
+  environment: { keys: ["NVIDIA_API_KEY"], baseUrl: ["NVIDIA_BASE_URL"] },
+  // Lists of texts are refused: https://strandsagents.com/latest/documentation/docs/community/model-providers/nvidia-nim
+  quirks: { ...openModels, text_roles: allRoles },
+});
+
+/** https://docs.sambanova.ai/docs/en/features/openai-compatibility, https://docs.pipecat.ai/server/services/llm/sambanova (the address) */
+export const sambanova = openAiCompatible({
+  name: "sambanova",
+  baseUrl: "https://api.sambanova.ai/v1",
+  environment: { keys: ["SAMBANOVA_API_KEY"], baseUrl: ["SAMBANOVA_BASE_URL"] },
+  quirks: openModels,
+});
+
+/** https://docs.tokenfactory.nebius.com/api-reference/introduction */
+export const nebius = openAiCompatible({
+  name: "nebius",
+  baseUrl: "https://api.tokenfactory.nebius.com/v1",
+  environment: { keys: ["NEBIUS_API_KEY"], baseUrl: ["NEBIUS_BASE_URL"] },
+  quirks: openModels,
+});
+
+/** https://docs.ollama.com/api/authentication, https://docs.ollama.com/api/introduction */
+export const ollamaCloud = openAiCompatible({
+  name: "ollama-cloud",
+  baseUrl: "https://ollama.com/v1",
+  environment: {
+    keys: ["OLLAMA_CLOUD_API_KEY", "OLLAMA_API_KEY"],
+    // The local server's row has it too.
+    shared: ["OLLAMA_API_KEY"],
+    baseUrl: ["OLLAMA_CLOUD_BASE_URL"],
+  },
+  quirks: { ...openModels, inline_images: true, reasoning_replay: "reasoning" },
 });

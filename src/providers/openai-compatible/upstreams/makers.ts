@@ -127,3 +127,55 @@ export const perplexity = openAiCompatible({
     think_tags: true,
   },
 });
+
+/**
+ * https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope names an address for each region, and a key is
+ * that of one region: this is Singapore's.
+ */
+export const alibaba = openAiCompatible({
+  name: "alibaba",
+  baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+  environment: { keys: ["DASHSCOPE_API_KEY"], baseUrl: ["DASHSCOPE_BASE_URL"] },
+  quirks: {
+    max_tokens_field: "max_tokens",
+    dropped: platformFields,
+    developer_role: "system",
+    // https://www.alibabacloud.com/help/en/model-studio/deep-thinking
+    thinking_flag: "enable_thinking",
+    efforts: { "*": null },
+    options: ["thinking_budget"],
+  },
+});
+
+/** https://platform.minimax.io/docs/api-reference/text-openai-api */
+export const minimax = openAiCompatible({
+  name: "minimax",
+  baseUrl: "https://api.minimax.io/v1",
+  environment: { keys: ["MINIMAX_API_KEY"], baseUrl: ["MINIMAX_BASE_URL"] },
+  quirks: {
+    // "max_tokens" is deprecated: https://java.agentscope.io/v2/en/integration/model/minimax
+    max_tokens_field: "max_completion_tokens",
+    dropped: platformFields,
+    developer_role: "system",
+    // The text holds the thoughts between tags, and has to come back with them.
+    think_tags: true,
+    reasoning_replay: "think_tags",
+    efforts: { "*": null },
+    options: ["thinking"],
+  },
+});
+
+/** https://www.volcengine.com/docs/82379/1494384, and for its address abroad https://docs.byteplus.com/en/docs/ModelArk/1494384 */
+export const volcengine = openAiCompatible({
+  name: "volcengine",
+  baseUrl: "https://ark.cn-beijing.volces.com/api/v3",
+  environment: { keys: ["ARK_API_KEY"], baseUrl: ["ARK_BASE_URL"] },
+  quirks: {
+    dropped: platformFieldsBut("service_tier"),
+    developer_role: "system",
+    reasoning_replay: "reasoning_content",
+    thinking_field: true,
+    // "minimal" is thinking switched off, which the other field says.
+    efforts: { none: null, minimal: "low", xhigh: "high", max: "high" },
+  },
+});

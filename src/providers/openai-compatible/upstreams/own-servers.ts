@@ -55,3 +55,21 @@ export const lmstudio = openAiCompatible({
   keyOptional: true,
   quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
 });
+
+/** https://docs.sglang.io/docs/basic_usage/openai_api_completions, https://docs.sglang.io/advanced_features/separate_reasoning.html */
+export const sglang = openAiCompatible({
+  name: "sglang",
+  baseUrl: "http://localhost:30000/v1",
+  environment: { keys: ["SGLANG_API_KEY"], baseUrl: ["SGLANG_BASE_URL"] },
+  keyOptional: true,
+  quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
+});
+
+/** https://docs.docker.com/ai/model-runner/api-reference; its engine is llama.cpp's server if nothing else is chosen. */
+export const docker = openAiCompatible({
+  name: "docker",
+  baseUrl: "http://localhost:12434/engines/v1",
+  environment: { keys: ["DOCKER_MODEL_RUNNER_API_KEY"], baseUrl: ["DOCKER_MODEL_RUNNER_BASE_URL"] },
+  keyOptional: true,
+  quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
+});
