@@ -7,13 +7,14 @@ import { budgetRoutes } from "./budgets.ts";
 import { callRoutes } from "./calls.ts";
 import { keyRoutes } from "./keys.ts";
 import { personaRoutes } from "./personas.ts";
+import { providerRoutes } from "./providers.ts";
 import { usageRoutes } from "./usage.ts";
 import { variantRoutes } from "./variants.ts";
 
 /** @param prefix of all its paths */
 export function adminRoutes(host: Host, prefix: string): AnyElysia {
   const plugin = adminPlugin(host, prefix);
-  for (const add of [keyRoutes, budgetRoutes, usageRoutes, callRoutes, personaRoutes, variantRoutes, auditRoutes])
-    add(plugin);
+  const parts = [keyRoutes, budgetRoutes, usageRoutes, callRoutes, providerRoutes, personaRoutes, variantRoutes];
+  for (const add of [...parts, auditRoutes]) add(plugin);
   return plugin;
 }

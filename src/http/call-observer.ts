@@ -71,7 +71,7 @@ export class CallRecorder implements CallObserver {
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
     if (attempt.number > 1) {
       context.logFields["attempts"] = attempt.number;
-      delete context.logFields["failure"];
+      delete context.logFields["failure_reason"];
     }
     context.logFields["format"] = context.format;
     context.logFields["provider"] = attempt.target.provider;
@@ -166,7 +166,7 @@ export class CallRecorder implements CallObserver {
     // An answer that can't be read, or none at all, is settled by `failed`.
     if (status < 400) return;
     const variantOutcome = this.#isJudged ? this.#failureOutcome(error) : undefined;
-    const failure = this.#leftFor(error && answeredFailure(error));
+    const failure = this.#leftFor(answeredFailure(error ?? { status, headers: {}, body: new Uint8Array() }));
     this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, failure, variantOutcome });
   }
 
@@ -200,7 +200,7 @@ export class CallRecorder implements CallObserver {
 
   /** Logs the reason for which the attempt was left. */
   #leftFor(failure: FailureReason | undefined): FailureReason | undefined {
-    if (failure !== undefined) this.#context.logFields["failure"] = failure;
+    if (failure !== undefined) this.#context.logFields["failure_reason"] = failure;
     return failure;
   }
 

@@ -6,6 +6,8 @@ import type { StoredLimiterStatus } from "../limits/stored.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
+import type { PoolView } from "../upstream/pool/pools.ts";
+import { poolState } from "../upstream/pool/state.ts";
 import { isAdmin, showAnonymousLimit } from "./authenticate.ts";
 import { checkedRoutes } from "./checked-routes.ts";
 import type { Host, RequestContext } from "./context.ts";
@@ -24,10 +26,9 @@ type Check = {
  * Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. While a database
  * server is away, full or failing and its keys may still be trusted, calls without an id go on, and a balancer is not to take every node out.
  */
-async function health(services: Services): Promise<WholeAnswer> {
+async function health(services: Services, context: RequestContext): Promise<WholeAnswer> {
   await services.loading;
   const { goesOn, ...storage } = await checkStorage(services);
-  const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {
     storage,
     personas: {
@@ -37,7 +38,7 @@ async function health(services: Services): Promise<WholeAnswer> {
       ...others(services, "personas"),
     },
     configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
-    providers: { status: "ok", set_up: providers },
+    providers: checkProviders(services, isAdmin(services, context)),
     ...(services.storedLimits !== undefined && { rate_limits: checkLimits(await services.storedLimits.check()) }),
     ...(services.idempotency.live !== undefined && {
       live_streams: working(
@@ -79,6 +80,32 @@ function databaseFailure(error: unknown): string {
   if (kind === "readonly") return "The database takes no writes.";
   if (kind === "busy") return "The database did not answer in time.";
   return "The database fails; the log says how.";
+}
+
+/** For whoever may ask: counts. Names and fingerprints are for who administers. */
+function checkProviders({ live, pools }: Services, isShownNames: boolean) {
+  const views = pools.view(live.accounts);
+  const resting = views.filter((pool) => poolState(pool) === "resting");
+  const degraded = views.filter((pool) => poolState(pool) === "degraded");
+  const named = ({ provider, members }: PoolView) => ({
+    provider,
+    keys: members.flatMap(({ fingerprint, rests, breaker }) => {
+      const until = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
+      const all = rests.map((rest) => ({ key: fingerprint, ...rest, until: until(rest.until) }));
+      if (breaker.state === "closed") return all;
+      return [
+        ...all,
+        { key: fingerprint, breaker: breaker.state, reason: breaker.reason, until: until(breaker.until) },
+      ];
+    }),
+  });
+  return {
+    ...working(resting.length === 0, "Every key and endpoint of a provider rests after errors."),
+    set_up: views.length,
+    ...(resting.length > 0 && { resting: resting.length }),
+    ...(degraded.length > 0 && { degraded: degraded.length }),
+    ...(isShownNames && resting.length + degraded.length > 0 && { rests: [...resting, ...degraded].map(named) }),
+  };
 }
 
 function checkLimits({ state, nodes, cause }: StoredLimiterStatus) {
@@ -156,7 +183,7 @@ export const opsRoutes = (host: Host) =>
   openRoutes(host)
     .get(
       "/health",
-      ({ services }) => health(services),
+      ({ services, context }) => health(services, context),
       openOperation({
         operationId: "health",
         summary: "Service status with its checks",

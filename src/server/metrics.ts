@@ -9,6 +9,7 @@ import { comparisonMetrics } from "../observability/node-versions.ts";
 import { type CoordinationState, coordinationMetrics, databaseMetrics, storeMetrics } from "../store/metrics.ts";
 import type { Store } from "../store/store.ts";
 import { type Sweeper, sweepMetrics } from "../store/sweeper.ts";
+import { poolMetrics } from "../upstream/pool/metrics.ts";
 import { budgetMetrics, ledgerMetrics } from "../usage/metrics.ts";
 import { variantStopMetrics } from "../usage/variant-stops.ts";
 
@@ -21,6 +22,10 @@ export type SampledParts = {
 export async function sampleServices(services: Services, { sweeper, coordination }: SampledParts): Promise<void> {
   const { metrics, store, budgets, ledger, idempotency, storedLimits, comparison } = services;
   metrics.sample(servicesMetrics, services);
+  metrics.sample(poolMetrics, () => ({
+    sticky: services.pools.sticky,
+    pools: services.pools.view(services.live.accounts),
+  }));
   metrics.sample(knowledgeSizes, services.knowledge);
   metrics.sample(budgetMetrics, budgets);
   metrics.sample(variantStopMetrics, services.variantStops);

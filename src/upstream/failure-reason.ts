@@ -11,7 +11,7 @@ const maxText = 16_384;
 const known = { now: 0, failures: { key: 1, model: 1, endpoint: 1 } };
 
 /** @returns the reason by an error that the upstream answered: the one for which something rests, or the request's own */
-export function answeredFailure(error: UpstreamError): FailureReason {
+export function answeredFailure(error: Pick<UpstreamError, "status" | "headers" | "body">): FailureReason {
   const { status, headers, body } = error;
   const { reason } = restAfterAnswer(
     { status, headers, text: new TextDecoder().decode(body.subarray(0, maxText)) },

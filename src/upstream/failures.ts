@@ -14,7 +14,7 @@ const tooLong =
 const againstPolicy = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage policies/i;
 
 /** Classifies an upstream's error by its status and text. */
-export function classifyFailure(error: UpstreamError): FailureClass {
+export function classifyFailure(error: Pick<UpstreamError, "status" | "body">): FailureClass {
   const { status } = error;
   if (status === 408 || status === 504) return { kind: "transient", timedOut: true };
   if (status === 429 || status >= 500) return { kind: "transient", timedOut: false };

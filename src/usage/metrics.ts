@@ -33,6 +33,11 @@ const usageMetrics = {
     help: "Attempts to answer a request by how they ended, as in the ledger.",
     labels: ["surface", "end"],
   },
+  left: {
+    name: "troupe_attempts_left_total",
+    help: "Attempts that an upstream failed or refused, by the reason for which they were left.",
+    labels: ["gen_ai_provider_name", "reason"],
+  },
   versions: {
     name: "troupe_persona_attempts_total",
     help: "Attempts of personas by version and by how they ended, as in the ledger; beyond 1000 versions since the start: other.",
@@ -118,6 +123,7 @@ export class LineCounter {
       this.#last = last;
     }
     last.attempts.add();
+    if (line.failure !== null && provider !== null) this.metrics.left.series(provider, line.failure).add();
     if (persona !== null && personaVersion !== null) {
       const isKnown = this.#versions.of(`${persona}@${personaVersion}`, false) !== "other";
       versions.series(persona, isKnown ? personaVersion : "other", ended).add();

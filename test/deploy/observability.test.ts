@@ -46,12 +46,22 @@ beforeAll(async () => {
   await using redis = await RedisServer.start();
   using upstream = new UpstreamServer(({ json }) => {
     const { model } = json as { model: string };
+    if (model === "refused") return jsonResponse({ error: { message: "no" } }, 401);
     if (model === "broken") return jsonResponse({ error: { message: "busy" } }, 503);
     return sseResponse([chunk]);
   });
   const url = await postgres.createDatabase();
   await using troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url } },
+    providers: {
+      openai: { baseUrl: upstream.url },
+      pooled: {
+        ...{ dialect: "openai", baseUrl: upstream.url, apiKey: "a" },
+        pool: {
+          strategy: "first",
+          members: ["a", "b"].map((apiKey) => ({ apiKey, baseUrl: upstream.url, weight: 1 })),
+        },
+      },
+    },
     config: {
       store: { url, pool: 4, statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 },
       coordination: redis.url(),
@@ -76,6 +86,7 @@ beforeAll(async () => {
   );
   await ask("/gateway/v1/chat/completions", { model: "openai/broken" });
   await ask("/gateway/v1/chat/completions", { model: "openai/unpriced" });
+  await ask("/gateway/v1/chat/completions", { model: "pooled/refused" });
   troupe.setTargets("troupe/guide", ["openai/broken", "openai/x"]);
   await ask("/v1/chat/completions", { model: "troupe/guide" });
   const poor = await troupe.createKey({ name: "poor", tier: "free" });

@@ -8,6 +8,8 @@ import { providers } from "../../providers/registry.ts";
 import { Accounts, type BoundAccount } from "../../upstream/accounts.ts";
 import { Upstream } from "../../upstream/client.ts";
 import { openCredentialSources } from "../../upstream/credentials/open.ts";
+import { membersOf } from "../../upstream/pool/pools.ts";
+import { testCall } from "../../upstream/test-call.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
 /** @param call whether each is sent one small request, which costs a few tokens */
@@ -28,13 +30,17 @@ export async function examineUpstreams(config: Config, call: boolean, env: Envir
   }
   const signed = (await Promise.all(accounts.map(examineCredentials))).flat();
   if (!call) {
-    const uncalled = accounts.map(({ account }) =>
-      ok(`provider ${account.name}`, `${account.baseUrl}, not called (--call does)`),
+    const uncalled = accounts.map(({ account, pool }) =>
+      ok(`provider ${account.name}`, `${account.baseUrl}${keysOf(pool)}, not called (--call does)`),
     );
     return [...signed, ...uncalled];
   }
   const upstream = new Upstream(systemClock);
-  return [...signed, ...(await Promise.all(accounts.map((account) => callOnce(upstream, account))))];
+  const calls = accounts.flatMap((bound) => {
+    const members = membersOf(bound);
+    return members.map((member) => callOnce(upstream, member, members.length > 1));
+  });
+  return [...signed, ...(await Promise.all(calls))];
 }
 
 /** Names the source of an account's credentials, where it has no key. */
@@ -48,36 +54,34 @@ async function examineCredentials({ account, credentials }: BoundAccount): Promi
   }
 }
 
-const deadlineMs = 30_000;
+/** Names several keys by their fingerprints. */
+function keysOf(pool: BoundAccount["pool"]): string {
+  if (pool === undefined) return "";
+  const keys = new Set(pool.members.flatMap(({ member }) => member.fingerprint || []));
+  const endpoints = new Set(pool.members.map(({ account }) => account.baseUrl));
+  const more = endpoints.size > 1 ? ` and ${endpoints.size - 1} more` : "";
+  return keys.size > 1 ? `${more}, ${keys.size} keys: ${[...keys].join(", ")}` : more;
+}
 
-/** Sends the smallest request there is: the answer shows whether the address is reached and the key is accepted. */
-async function callOnce(upstream: Upstream, bound: BoundAccount): Promise<Check> {
-  const { account, provider } = bound;
-  const what = `provider ${account.name}`;
-  const model = account.models[0];
+/** @param bound one key at one endpoint */
+async function callOnce(upstream: Upstream, bound: BoundAccount, isOneOfSeveral: boolean): Promise<Check> {
+  const { account, provider, member, keyName } = bound;
+  const key = isOneOfSeveral ? `, key ${[member.fingerprint, keyName].filter(Boolean).join(" ")}` : "";
+  const what = `provider ${account.name}${key}`;
+  const model = (bound.has ?? account.models)[0];
   if (provider.kind !== "remote" || model === undefined) {
     return warning(what, "no model of it is known to call", `Name one under providers.${account.name}.models.`);
   }
-  try {
-    const messages = [{ role: "user" as const, content: "Say ok." }];
-    const request = { model: `${account.name}/${model}`, messages, max_tokens: 16 };
-    const sent = provider.encode({ model, request, extras: {}, account, media: new Map() });
-    const answer = await upstream.send(sent, bound, AbortSignal.timeout(deadlineMs));
-    const text = new TextDecoder().decode(await answer.bytes()).slice(0, 300);
-    if (answer.status < 300) return ok(what, `${model} answered`);
-    const found = `${account.baseUrl} answered ${answer.status}: ${text.replaceAll(/\s+/g, " ")}`;
-    if (answer.status === 401 || answer.status === 403)
-      return failure(what, found, "Its key is refused: see where 'troupe config print' says it comes from.");
-    return warning(
-      what,
-      found,
-      `It is reached; read what it says. Another model can be named under providers.${account.name}.models.`,
-    );
-  } catch (error) {
-    return failure(
-      what,
-      (error as Error).message,
-      "Look at its base_url, the network and, behind a proxy, HTTPS_PROXY.",
-    );
-  }
+  const { answered, status, message = "" } = await testCall(upstream, bound, model);
+  if (answered) return ok(what, `${model} answered`);
+  if (status === undefined)
+    return failure(what, message, "Look at its base_url, the network and, behind a proxy, HTTPS_PROXY.");
+  const found = `${account.baseUrl} answered ${status}: ${message}`;
+  if (status === 401 || status === 403)
+    return failure(what, found, "Its key is refused: see where 'troupe config print' says it comes from.");
+  return warning(
+    what,
+    found,
+    `It is reached; read what it says. Another model can be named under providers.${account.name}.models.`,
+  );
 }

@@ -1,0 +1,221 @@
+/** The admin API's routes of providers: the state of their keys and endpoints, what went wrong of late, and a small call to test them. */
+import { Type } from "@sinclair/typebox";
+import { writing } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { failureReasons, type LedgerLine } from "../store/usage.ts";
+import type { BoundAccount } from "../upstream/accounts.ts";
+import { membersOf, type PoolView } from "../upstream/pool/pools.ts";
+import { poolState } from "../upstream/pool/state.ts";
+import { testCall } from "../upstream/test-call.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull } from "./pages.ts";
+
+const Reason = Type.String({ description: `${failureReasons.join(", ")}.` });
+const Rest = Type.Object({
+  model: OrNull(Type.String(), { description: "The only model that it rests for; null: all." }),
+  reason: Reason,
+  until: Type.String(),
+});
+const Key = Type.Object({
+  fingerprint: Type.String({ description: "Of the key; empty where there is none." }),
+  name: OrNull(Type.String(), { description: "The key's name in the configuration." }),
+  endpoint: Type.String(),
+  weight: Type.Number(),
+  calls_under_way: Type.Integer(),
+  first_token_ms: OrNull(Type.Number(), { description: "A moving average of the last minutes." }),
+  rests: Type.Array(Rest),
+  breaker: Type.Object({
+    state: Type.String({ description: "closed, open or half_open." }),
+    reason: OrNull(Reason),
+    until: OrNull(Type.String()),
+    failures: Type.Integer({ description: "In a row." }),
+  }),
+});
+const Provider = Type.Object({
+  object: Type.Literal("provider"),
+  id: Type.String(),
+  dialect: Type.String(),
+  state: Type.String({ description: "ok; degraded: some of its keys or endpoints rest; resting: all do." }),
+  strategy: Type.String(),
+  keys: Type.Array(Key, { description: "As the process knows them that answers; each key at each endpoint." }),
+});
+const Detail = Type.Object({
+  ...Provider.properties,
+  last_hour: Type.Object(
+    {
+      attempts: Type.Integer(),
+      failures: Type.Integer({ description: "Without those that are the request's own." }),
+      error_rate: OrNull(Type.Number()),
+      first_token_ms: Type.Object({ p50: OrNull(Type.Integer()), p95: OrNull(Type.Integer()) }),
+    },
+    { description: "By the ledger; of its last 500 attempts where there were more." },
+  ),
+  last_errors: Type.Array(
+    Type.Object({
+      at: Type.String(),
+      request_id: Type.String(),
+      reason: Reason,
+      status: OrNull(Type.Integer()),
+      key: OrNull(Type.String(), { description: "The fingerprint, where there are several." }),
+      endpoint: OrNull(Type.String()),
+    }),
+    { description: "The newest first, 10 at most, of the last hour." },
+  ),
+});
+const Test = Type.Object({ model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) });
+const Tested = Type.Object({
+  object: Type.Literal("provider.tested"),
+  provider: Type.String(),
+  model: Type.String(),
+  results: Type.Array(
+    Type.Object({
+      fingerprint: Type.String(),
+      endpoint: Type.String(),
+      answered: Type.Boolean(),
+      status: OrNull(Type.Integer()),
+      reason: OrNull(Reason),
+      message: OrNull(Type.String(), { description: "The beginning of the error." }),
+      milliseconds: Type.Integer(),
+    }),
+  ),
+});
+const Named = Type.Object({ name: Type.String() });
+
+const iso = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
+
+const providerJson = (pool: PoolView, { provider }: BoundAccount) => ({
+  object: "provider" as const,
+  id: pool.provider,
+  dialect: provider.name,
+  state: poolState(pool),
+  strategy: pool.strategy,
+  keys: pool.members.map((member) => ({
+    fingerprint: member.fingerprint,
+    name: member.name ?? null,
+    endpoint: member.endpoint,
+    weight: member.weight,
+    calls_under_way: member.callsUnderWay,
+    first_token_ms: member.firstTokenMs ?? null,
+    rests: member.rests.map(({ model, reason, until }) => ({ model: model ?? null, reason, until: iso(until)! })),
+    breaker: {
+      state: member.breaker.state,
+      reason: member.breaker.reason ?? null,
+      until: iso(member.breaker.until),
+      failures: member.breaker.failures,
+    },
+  })),
+});
+
+/** @throws ApiError not_found */
+function boundOf({ live }: Services, name: string): BoundAccount {
+  const bound = live.accounts.find(name);
+  if (bound === undefined || bound.provider.kind === "local")
+    throw ApiError.notFound("No such provider is set up.", "name");
+  return bound;
+}
+
+const viewOf = ({ pools, live }: Services, name: string) =>
+  pools.view(live.accounts).find(({ provider }) => provider === name)!;
+
+const hourMs = 3_600_000;
+const maxLines = 500;
+const maxErrors = 10;
+/** Of the request: they say nothing of the provider. */
+const ofRequest: ReadonlySet<string> = new Set(["invalid_request", "context_length", "content_filter"]);
+
+async function lastHour(services: Services, provider: string) {
+  const { store, clock, ledger } = services;
+  await ledger.flush();
+  const filter = { since: clock.now() - hourMs, until: clock.now() + 1, where: { provider } };
+  const lines = await needsStorage(() => store.ledger.lines({ ...filter, limit: maxLines }));
+  const failed = lines.filter(({ failure }) => failure !== null && !ofRequest.has(failure));
+  const firstTokens = lines.flatMap(({ firstTokenMs }) => firstTokenMs ?? []).toSorted((a, b) => a - b);
+  const quantile = (share: number) => firstTokens[Math.ceil(share * firstTokens.length) - 1] ?? null;
+  return {
+    last_hour: {
+      attempts: lines.length,
+      failures: failed.length,
+      error_rate: lines.length === 0 ? null : failed.length / lines.length,
+      first_token_ms: { p50: quantile(0.5), p95: quantile(0.95) },
+    },
+    last_errors: lines
+      .filter(({ failure }) => failure !== null)
+      .slice(0, maxErrors)
+      .map(errorJson),
+  };
+}
+
+const errorJson = ({ at, requestId, failure, status, upstreamKey, upstreamEndpoint }: LedgerLine) => ({
+  at: iso(at)!,
+  request_id: requestId,
+  reason: failure!,
+  status,
+  key: upstreamKey,
+  endpoint: upstreamEndpoint,
+});
+
+export const providerRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/providers",
+      ({ services }) => {
+        const { live, pools } = services;
+        const data = pools.view(live.accounts).map((pool) => providerJson(pool, live.accounts.find(pool.provider)!));
+        return { object: "list" as const, data };
+      },
+      adminOperation({
+        operationId: "adminListProviders",
+        summary: "The providers that are set up, and the state of their keys and endpoints",
+        response: Type.Object({ object: Type.Literal("list"), data: Type.Array(Provider) }),
+      }),
+    )
+    .get(
+      "/v1/providers/:name",
+      async ({ services, params: { name } }) => {
+        const bound = boundOf(services, name);
+        return { ...providerJson(viewOf(services, name), bound), ...(await lastHour(services, name)) };
+      },
+      adminOperation({
+        operationId: "adminGetProvider",
+        summary: "A provider with its last errors, and how it answered in the last hour",
+        params: Named,
+        response: Detail,
+        errors: [404],
+      }),
+    )
+    .post(
+      "/v1/providers/:name/test",
+      async ({ services, params: { name }, body, record }) => {
+        const bound = boundOf(services, name);
+        const model = body.model ?? bound.account.models[0];
+        if (model === undefined) throw ApiError.missingField("model");
+        const results = await Promise.all(
+          membersOf(bound).map(async (one) => {
+            const begunAt = services.clock.monotonic();
+            const { answered, status, reason, message } = await testCall(services.upstream, one, model);
+            return {
+              fingerprint: one.member.fingerprint,
+              endpoint: one.member.endpoint.url,
+              answered,
+              status: status ?? null,
+              reason: reason ?? null,
+              message: message ?? null,
+              milliseconds: Math.round(services.clock.monotonic() - begunAt),
+            };
+          }),
+        );
+        const outcome = results.map(({ message: _, milliseconds: __, ...one }) => one);
+        await record({ act: "provider.test", subject: name, after: { model, results: outcome } });
+        return { object: "provider.tested" as const, provider: name, model, results };
+      },
+      adminOperation({
+        operationId: "adminTestProvider",
+        summary: "Sends each key at each endpoint one small call, which costs a few tokens",
+        params: Named,
+        body: Test,
+        response: Tested,
+        errors: [400, 404, ...writing],
+      }),
+    );
