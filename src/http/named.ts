@@ -143,15 +143,19 @@ async function foundUpstream(
   source: Source,
 ): Promise<number> {
   const { parsed } = source;
-  const speaks = (format: string) => (target: Target) =>
-    target.provider.kind === "remote" && target.provider.native?.(format, target.call) !== undefined;
-  const speaking = targets.filter(speaks(generateContent.name));
+  const routeOf = ({ provider, call }: Target, format: string) =>
+    provider.kind === "remote" ? provider.native?.(format, call) : undefined;
+  const speaking = targets.filter((target) => routeOf(target, generateContent.name) !== undefined);
   const cached = speaking.length > 0 && namesCached(source, speaking) ? cachedTokens : 0;
   if (cached > 0 && !caller.surfaces.has("raw")) {
     const place = cacheNames.find((name) => parsed[name] != null) ?? "cached_content";
     throw inClientsPlace(ApiError.surfaceNotAllowed("raw", place));
   }
-  if (protocol.upstreamItems === undefined || !targets.some(speaks(protocol.name))) return cached;
+  const mayKeep = targets.some((target) => {
+    const route = routeOf(target, protocol.name);
+    return route !== undefined && route.keepsNothing !== true;
+  });
+  if (protocol.upstreamItems === undefined || !mayKeep) return cached;
   refuseDoubledWithin(source);
   const named = protocol.upstreamItems(parsed);
   if (named.length === 0) return cached;

@@ -3,24 +3,25 @@
  * untranslated, unless it says what the door is documented to drop and a translated call does not drop in silence.
  */
 import { type TObject, Type } from "@sinclair/typebox";
-import { isObject, type JsonObject, saysNothing } from "../lib/json/json.ts";
+import { globMatches } from "../lib/glob.ts";
+import { isObject, type JsonObject, listOf, saysNothing } from "../lib/json/json.ts";
+import { isReference } from "../protocols/responses/references.ts";
+import { withoutSystemTurns } from "./anthropic/fit.ts";
 import { messagesRoute } from "./anthropic/native.ts";
 import type { AnthropicRules } from "./anthropic/rules.ts";
-import type { Account, KeyPlace, NativeRoute } from "./provider.ts";
+import type { Account, Call, KeyPlace, NativeRoute } from "./provider.ts";
 import { openaiResponses } from "./responses/quirks.ts";
-import { nativeResponses } from "./responses/responses.ts";
+import { nativeResponses, type ResponsesAddress } from "./responses/responses.ts";
 
 /**
- * The parts of a format that an upstream drops in silence, though a translated call carries them, or is refused for them. What is dropped
- * either way does not stand here.
+ * The parts of a format that an upstream drops or refuses, though a translated call carries them, or is refused here for them with words
+ * of its own. What gets lost either way does not stand here.
  */
 type Dropped = {
-  /** Members of the body, by their paths: `top_k`, `output_config.format`. */
+  /** Members of the body, by their paths: `output_config.format`; by a value, or one of a list: `tool_choice.type=any`. */
   readonly fields?: readonly string[];
-  /** Types of parts and items, wherever they stand in the conversation. */
+  /** Parts and items, wherever they stand in the conversation, by their type; by a member of theirs: `image source.type=url`. */
   readonly parts?: readonly string[];
-  /** Types of tools, without their dates: `web_search`. */
-  readonly tools?: readonly string[];
 };
 
 type Door = {
@@ -29,9 +30,20 @@ type Door = {
    * account's base URL.
    */
   readonly path?: string;
+  /** Other endings of the account's base URL that `path` takes the place of. */
+  readonly besides?: readonly string[];
   /** Default: the provider's own. */
   readonly keyPlace?: KeyPlace;
+  /** Globs of the models that are to be had there. Absent: all are. */
+  readonly models?: readonly string[];
+  /**
+   * Tools that it takes beside plain functions, by their type without its date, or by a member: `custom name=apply_patch`. A call with
+   * any other is translated, where something may stand in for it. Absent: it takes all, or answers for itself.
+   */
+  readonly tools?: readonly string[];
   readonly drops?: Dropped;
+  /** Members of the body that it does not know, and a translated call does not carry either: they are left out. */
+  readonly leavesOut?: readonly string[];
 };
 
 export type MessagesDoor = Door & {
@@ -39,6 +51,8 @@ export type MessagesDoor = Door & {
   readonly countsTokens?: true;
   /** The models behind it check signatures, as Claude does: thinking of other makers is left out. Absent: it goes back as it came. */
   readonly checksThinking?: true;
+  /** `messages` may hold the role system. Absent: such turns, which Claude Code sends to names that it does not know, go as texts. */
+  readonly systemTurns?: true;
   /** The reading of what a persona sets, where it is not that of older Claude models. */
   readonly rules?: Partial<AnthropicRules>;
 };
@@ -50,8 +64,8 @@ export type Doors = { readonly messages?: MessagesDoor; readonly responses?: Res
 
 export type DoorRoute = {
   readonly route: NativeRoute;
-  /** @returns undefined where this account has no such door */
-  baseOf(account: Account): string | undefined;
+  /** @returns undefined where this call's account, or its model, has no such door */
+  baseOf(call: Call): string | undefined;
 };
 
 /** @param row whose doors they are */
@@ -62,44 +76,45 @@ export function doorRoutes(row: {
 }): Readonly<Record<string, DoorRoute>> {
   const { messages, responses } = row.doors ?? {};
   const own = new URL(row.baseUrl || "http://localhost").pathname.replace(/\/$/, "");
-  const routes: Record<string, DoorRoute> = {};
-  if (messages !== undefined) {
-    const baseOf = (account: Account) => baseIn(account, "messages_base_url", own, messages.path);
-    const route = messagesRoute(
-      (account) => ({ baseUrl: baseOf(account)!, keyPlace: messages.keyPlace }),
-      messages.rules,
-    );
-    const { counter, ...uncounted } = route;
-    routes["messages"] = {
-      baseOf,
-      route: {
-        ...(messages.countsTokens === true ? route : uncounted),
-        ...taking(messages.drops),
-        keepsNothing: true,
-        ...(messages.checksThinking === true ? {} : { takesAnyThinking: true }),
-      },
-    };
-  }
-  if (responses !== undefined) {
-    const baseOf = (account: Account) => baseIn(account, "responses_base_url", own, responses.path);
-    const { encode, ...reading } = nativeResponses(
-      { ...openaiResponses, provider: row.name },
-      (path, account) => `${baseOf(account)}/${path}`,
-    );
-    const { keyPlace } = responses;
-    routes["responses"] = {
-      baseOf,
-      route: {
-        ...reading,
-        encode:
-          keyPlace === undefined ? encode : (body, call, headers) => ({ ...encode(body, call, headers), keyPlace }),
-        ...taking(responses.drops),
-        keepsNothing: true,
-        takesAnyThinking: true,
-      },
-    };
-  }
-  return routes;
+  return {
+    ...(messages !== undefined && { messages: messagesDoor(messages, own) }),
+    ...(responses !== undefined && { responses: responsesDoor(responses, own, row.name) }),
+  };
+}
+
+function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
+  const { keyPlace, rules, countsTokens, checksThinking, systemTurns } = door;
+  const placeIn = (account: Account) => ({ baseUrl: baseIn(account, "messages_base_url", own, door)!, keyPlace });
+  const { counter, ...route } = messagesRoute(placeIn, rules);
+  return {
+    baseOf: (call) => baseFor(call, "messages_base_url", own, door),
+    route: {
+      ...route,
+      ...(countsTokens === true && { counter }),
+      ...taking(door),
+      fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), door.leavesOut),
+      keepsNothing: true,
+      ...(checksThinking !== true && { takesAnyThinking: true }),
+    },
+  };
+}
+
+function responsesDoor(door: ResponsesDoor, own: string, provider: string): DoorRoute {
+  const { keyPlace } = door;
+  const { takes } = taking(door);
+  const addressOf: ResponsesAddress = (path, account) => `${baseIn(account, "responses_base_url", own, door)}/${path}`;
+  const { encode, ...reading } = nativeResponses({ ...openaiResponses, provider }, addressOf);
+  return {
+    baseOf: (call) => baseFor(call, "responses_base_url", own, door),
+    route: {
+      ...reading,
+      encode: keyPlace === undefined ? encode : (body, call, headers) => ({ ...encode(body, call, headers), keyPlace }),
+      takes: (body) => !listOf(body["input"]).some(isReference) && (takes?.(body) ?? true),
+      fit: (body) => without(body, door.leavesOut),
+      keepsNothing: true,
+      takesAnyThinking: true,
+    },
+  };
 }
 
 /** The options by which an account moves or closes the doors of its row. */
@@ -117,43 +132,82 @@ const address = (format: string) =>
     }),
   );
 
+function baseFor(call: Call, option: string, own: string, door: Door): string | undefined {
+  const isServed = door.models?.some((glob) => globMatches(glob, call.model)) ?? true;
+  return isServed ? baseIn(call.account, option, own, door) : undefined;
+}
+
 /** @param own path of the row's base URL: an account's that ends otherwise is no server of whose doors anything is known */
-function baseIn({ baseUrl, options }: Account, option: string, own: string, path = own): string | undefined {
+function baseIn({ baseUrl, options }: Account, option: string, own: string, door: Door): string | undefined {
   const named = options[option];
   if (typeof named === "string") return named.replace(/\/+$/, "");
   if (named === false) return undefined;
-  if (path === own) return baseUrl;
-  return baseUrl.endsWith(own) ? `${baseUrl.slice(0, baseUrl.length - own.length)}${path}` : undefined;
+  const { path, besides = [] } = door;
+  if (path === undefined) return baseUrl;
+  const ending = [...besides, own].find((one) => baseUrl.endsWith(one));
+  return ending === undefined ? undefined : `${baseUrl.slice(0, baseUrl.length - ending.length)}${path}`;
 }
 
-function taking(dropped: Dropped | undefined): Pick<NativeRoute, "takes"> {
-  if (dropped === undefined) return {};
-  const fields = (dropped.fields ?? []).map((field) => field.split("."));
-  const parts = new Set<unknown>(dropped.parts);
-  const tools = new Set<unknown>(dropped.tools);
+/** @returns the body itself where it holds none of them */
+function without(body: JsonObject, names: readonly string[] = []): JsonObject {
+  if (!names.some((name) => Object.hasOwn(body, name))) return body;
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)));
+}
+
+/** A test of one object. */
+type Says = (object: JsonObject) => boolean;
+
+function taking({ drops: { fields = [], parts = [] } = {}, tools }: Door): Pick<NativeRoute, "takes"> {
+  if (fields.length === 0 && parts.length === 0 && tools === undefined) return {};
+  const dropped = fields.map(member);
+  const droppedParts = parts.map(typed);
+  const taken = tools?.map(typed);
   return {
     takes: (body) =>
-      !fields.some((path) => says(body, path)) &&
-      (parts.size === 0 || ![body["system"], body["messages"], body["input"]].some((list) => holds(list, parts))) &&
-      (tools.size === 0 || !(Array.isArray(body["tools"]) && body["tools"].some((tool) => tools.has(kindOf(tool))))),
+      !dropped.some((says) => says(body)) &&
+      (droppedParts.length === 0 ||
+        ![body["system"], body["messages"], body["input"]].some((list) => holds(list, droppedParts))) &&
+      (taken === undefined || listOf(body["tools"]).every((tool) => !isObject(tool) || isTaken(tool, taken))),
   };
 }
 
-function says(body: JsonObject, path: readonly string[]): boolean {
-  let value: unknown = body;
-  for (const name of path) {
-    if (!isObject(value) || !Object.hasOwn(value, name)) return false;
-    value = value[name];
-  }
-  return value !== false && !saysNothing(value);
+/** Functions are taken everywhere; they have no type in one format, and `custom` means one there that has a schema. */
+function isTaken(tool: JsonObject, taken: readonly Says[]): boolean {
+  const isFunction = tool["type"] == null || tool["type"] === "function" || Object.hasOwn(tool, "input_schema");
+  return isFunction || taken.some((says) => says(tool));
 }
 
-function holds(list: unknown, types: ReadonlySet<unknown>): boolean {
-  if (!Array.isArray(list)) return false;
-  return list.some(
-    (one) => isObject(one) && (types.has(one["type"]) || holds(one["content"], types) || holds(one["output"], types)),
+/** @param form `a.b` or `a.b=value`: the member says something, or this */
+function member(form: string): Says {
+  const [path = "", value] = form.split("=");
+  const names = path.split(".");
+  return (object) => {
+    let found: unknown = object;
+    for (const name of names) {
+      if (!isObject(found) || !Object.hasOwn(found, name)) return false;
+      found = found[name];
+    }
+    if (value !== undefined) return found === value || listOf(found).includes(value);
+    return found !== false && !saysNothing(found);
+  };
+}
+
+/** @param form a type, and what else it says behind a space */
+function typed(form: string): Says {
+  const [type, condition] = form.split(" ");
+  const says = condition === undefined ? undefined : member(condition);
+  return (object) => {
+    const own = object["type"];
+    if (typeof own !== "string" || own.replace(dated, "") !== type) return false;
+    return says === undefined || says(object);
+  };
+}
+
+const dated = /_20\d{6}$/;
+
+function holds(list: unknown, types: readonly Says[]): boolean {
+  return listOf(list).some(
+    (one) =>
+      isObject(one) && (types.some((says) => says(one)) || holds(one["content"], types) || holds(one["output"], types)),
   );
 }
-
-const kindOf = (tool: unknown): unknown =>
-  isObject(tool) && typeof tool["type"] === "string" ? tool["type"].replace(/_20\d{6}$/, "") : undefined;

@@ -15,6 +15,8 @@ import { silentLogger } from "./silent-logger.ts";
 export type TroupeOptions = {
   /** Providers by name; `dialect` defaults to the name. */
   readonly providers?: Readonly<Record<string, Partial<ProviderConfig> & { readonly baseUrl: string }>>;
+  /** Providers are asked in every format that they speak. Absent: in that of their family alone, which most tests are about. */
+  readonly doors?: true;
   /** A folder of personas; absent: those compiled in. */
   readonly personas?: string;
   readonly config?: Partial<Config>;
@@ -110,7 +112,9 @@ export class Troupe implements AsyncDisposable {
   }
 }
 
-export function testConfig(data: string, { providers = {}, personas, config }: TroupeOptions): Config {
+const closedDoors = { messages_base_url: false, responses_base_url: false };
+
+export function testConfig(data: string, { providers = {}, doors, personas, config }: TroupeOptions): Config {
   return {
     listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] }],
     data,
@@ -122,10 +126,10 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
         apiKey: `key-of-${name}`,
         headers: {},
         models: [],
-        options: {},
         modelRules: [],
         timeouts: { connectSeconds: 5, firstByteSeconds: 30, idleSeconds: 30 },
         ...provider,
+        options: { ...(doors !== true && closedDoors), ...provider.options },
       }),
     ),
     workers: 1,

@@ -11,10 +11,20 @@ const row = openAiCompatible({
   doors: {
     messages: {
       path: "/anthropic",
+      besides: ["/api/coding/v4"],
       keyPlace,
-      drops: { fields: ["top_k", "output_config.format"], parts: ["image"], tools: ["web_search"] },
+      models: ["m*"],
+      tools: ["web_search"],
+      drops: {
+        fields: ["top_k", "output_config.format", "tool_choice.type=any"],
+        parts: ["image source.type=url", "document"],
+      },
     },
-    responses: { drops: { fields: ["truncation"], parts: ["input_file"] } },
+    responses: {
+      tools: ["custom name=apply_patch"],
+      drops: { fields: ["truncation=auto", "include=logprobs"], parts: ["input_file"] },
+      leavesOut: ["include", "truncation"],
+    },
   },
 });
 
@@ -31,6 +41,7 @@ describe("addresses", () => {
   test.each<[string, string, Account["options"], string | undefined]>([
     ["messages", "https://api.example.com/api/v4", {}, "https://api.example.com/anthropic/v1/messages"],
     ["messages", "http://proxy/made-up/api/v4", {}, "http://proxy/made-up/anthropic/v1/messages"],
+    ["messages", "http://proxy/api/coding/v4", {}, "http://proxy/anthropic/v1/messages"],
     ["messages", "http://proxy/elsewhere", {}, undefined],
     ["messages", "http://proxy/elsewhere", { messages_base_url: "http://m/" }, "http://m/v1/messages"],
     ["messages", "https://api.example.com/api/v4", { messages_base_url: false }, undefined],
@@ -62,18 +73,54 @@ describe("what a door drops", () => {
     ["messages", { top_k: 3 }, false],
     ["messages", { top_k: null, output_config: { effort: "high", format: null } }, true],
     ["messages", { output_config: { format: { type: "json_schema", schema: {} } } }, false],
-    ["messages", { messages: [{ role: "user", content: [{ type: "image" }] }] }, false],
-    ["messages", { messages: [{ content: [{ type: "tool_result", content: [{ type: "image" }] }] }] }, false],
-    ["messages", { tools: [{ name: "image", input_schema: {} }] }, true],
-    ["messages", { tools: [{ type: "web_search_20250305", name: "web_search" }] }, false],
-    ["messages", { tools: [{ type: "custom", name: "web_search" }] }, true],
+    ["messages", { tool_choice: { type: "auto" } }, true],
+    ["messages", { tool_choice: { type: "any" } }, false],
+    ["messages", { messages: [{ role: "user", content: [{ type: "image", source: { type: "base64" } }] }] }, true],
+    ["messages", { messages: [{ role: "user", content: [{ type: "image", source: { type: "url" } }] }] }, false],
+    ["messages", { messages: [{ content: [{ type: "tool_result", content: [{ type: "document" }] }] }] }, false],
+    ["messages", { tools: [{ name: "document", input_schema: {} }] }, true],
+    ["messages", { tools: [{ type: "web_search_20250305", name: "web_search" }] }, true],
+    ["messages", { tools: [{ type: "web_fetch_20250910", name: "web_fetch" }] }, false],
+    ["messages", { tools: [{ type: "custom", name: "web_fetch", input_schema: {} }] }, true],
     ["responses", { truncation: "auto" }, false],
+    ["responses", { truncation: "disabled", include: ["reasoning.encrypted_content"] }, true],
+    ["responses", { include: ["logprobs"] }, false],
+    ["responses", { tools: [{ type: "function", name: "f" }] }, true],
+    ["responses", { tools: [{ type: "custom", name: "apply_patch" }] }, true],
+    ["responses", { tools: [{ type: "custom", name: "other" }] }, false],
+    ["responses", { tools: [{ type: "mcp" }] }, false],
     ["responses", { input: [{ content: [{ type: "input_file" }] }] }, false],
     ["responses", { input: [{ type: "function_call_output", output: [{ type: "input_file" }] }] }, false],
     ["responses", { input: "input_file" }, true],
+    ["responses", { input: [{ type: "item_reference", id: "msg_x_0" }] }, false],
   ])("leaves a call of %s with %j: %p", (format, body, taken) => {
     expect(row.native!(format, call)!.takes!(body as Record<string, unknown>)).toBe(taken);
   });
+});
+
+test("a door leaves out what neither it nor a translated call knows, and says system turns as texts", () => {
+  const call = callAt("https://api.example.com/api/v4");
+  const body = { model: "m", input: "hi", include: ["x"], truncation: "disabled" };
+  expect(row.native!("responses", call)!.fit!(body, call)).toEqual({ model: "m", input: "hi" });
+  const plain = { model: "m", input: "hi" };
+  expect(row.native!("responses", call)!.fit!(plain, call)).toBe(plain);
+  const messages = [
+    { role: "user", content: "a" },
+    { role: "system", content: "b" },
+    { role: "user", content: "c" },
+  ];
+  expect(row.native!("messages", call)!.fit!({ messages }, call)).toEqual({
+    messages: [
+      { role: "user", content: [text("a"), text("b")] },
+      { role: "user", content: "c" },
+    ],
+  });
+});
+const text = (words: string) => ({ type: "text", text: words });
+
+test("a model that is not to be had there has no such door", () => {
+  const call = { ...callAt("https://api.example.com/api/v4"), model: "other" };
+  expect([row.native!("messages", call), row.native!("responses", call) === undefined]).toEqual([undefined, false]);
 });
 
 test("a door that counts no tokens has no counter, and what is stored is stored here alone", () => {

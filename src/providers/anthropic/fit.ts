@@ -67,7 +67,7 @@ function mayBudget({ tool_choice, messages }: JsonObject): boolean {
  * System turns as text: the leading ones before the conversation, later ones at the end of the user's turn beside them.
  * @param isTaken whether the model takes those that end a user's turn
  */
-function withoutSystemTurns(body: JsonObject, isTaken: boolean): JsonObject {
+export function withoutSystemTurns(body: JsonObject, isTaken: boolean): JsonObject {
   const said = listOf(body["messages"]);
   const isPlaced = (at: number) => isUserTurn(said[at - 1]) && roleOf(said[at + 1] ?? assistant) === "assistant";
   const refused = new Set(said.filter((turn, at) => isSystemTurn(turn) && !(isTaken && isPlaced(at))));

@@ -93,7 +93,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     native(format, call) {
       if (format === "completions") return quirksOf(call).completions === true ? legacy : undefined;
       const door = ownMember(routes, format);
-      return door?.baseOf(call.account) === undefined ? undefined : door.route;
+      return door?.baseOf(call) === undefined ? undefined : door.route;
     },
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({

@@ -1,5 +1,6 @@
 /** Gateways to the models of many makers: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
+import { openrouterDoors } from "./doors.ts";
 import { openModels } from "./fields.ts";
 
 /** https://openrouter.ai/docs/api-reference/parameters, https://openrouter.ai/docs/use-cases/reasoning-tokens */
@@ -8,6 +9,7 @@ export const openrouter = openAiCompatible({
   baseUrl: "https://openrouter.ai/api/v1",
   environment: { keys: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: ["openrouter/auto"],
+  doors: openrouterDoors,
   quirks: {
     top_k: true,
     // https://openrouter.ai/docs/use-cases/usage-accounting

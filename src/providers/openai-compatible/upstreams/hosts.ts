@@ -1,5 +1,6 @@
 /** Hosts of open models: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
+import { groqDoors } from "./doors.ts";
 import { allRoles, openModels, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 
 /** https://console.groq.com/docs/openai, https://console.groq.com/docs/reasoning */
@@ -8,6 +9,7 @@ export const groq = openAiCompatible({
   baseUrl: "https://api.groq.com/openai/v1",
   environment: { keys: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
   models: ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "qwen/qwen3-32b"],
+  doors: groqDoors,
   quirks: {
     dropped: platformFieldsBut("service_tier"),
     dropped_when_neutral: ["n", "logprobs", "logit_bias", "modalities"],

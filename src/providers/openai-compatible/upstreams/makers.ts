@@ -1,5 +1,6 @@
 /** Makers of models that serve them by chat completions: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
+import { deepseekDoors, moonshotDoors, zaiDoors } from "./doors.ts";
 import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 
 /** https://docs.mistral.ai/api/#tag/chat: unknown fields are answered with 422. */
@@ -45,6 +46,7 @@ export const deepseek = openAiCompatible({
   baseUrl: "https://api.deepseek.com",
   environment: { keys: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
   models: ["deepseek-v4-pro", "deepseek-v4-flash"],
+  doors: deepseekDoors,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: platformFields,
@@ -65,6 +67,7 @@ export const moonshot = openAiCompatible({
   baseUrl: "https://api.moonshot.ai/v1",
   environment: { keys: ["MOONSHOT_API_KEY"], baseUrl: ["MOONSHOT_BASE_URL"] },
   models: ["kimi-k2.6", "kimi-k2.5", "moonshot-v1-auto"],
+  doors: moonshotDoors,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: platformFieldsBut("prompt_cache_key", "safety_identifier"),
@@ -87,6 +90,7 @@ export const zai = openAiCompatible({
   environment: { keys: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
   models: ["glm-5.3", "glm-5.2", "glm-4.7", "glm-4.6v"],
   modelList: null,
+  doors: zaiDoors,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: [...platformFields, "user", "parallel_tool_calls"],

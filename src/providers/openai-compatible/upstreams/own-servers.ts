@@ -1,6 +1,7 @@
 /** Servers on one's own machine: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
 import type { Quirks } from "../quirks.ts";
+import { llamacppDoors, lmstudioDoors, ollamaDoors, vllmDoors } from "./doors.ts";
 import { platformFields } from "./fields.ts";
 
 const ownServer: Quirks = {
@@ -19,6 +20,7 @@ export const ollama = openAiCompatible({
   environment: { keys: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL", "OLLAMA_HOST"] },
   keyOptional: true,
   // Older versions take images as data URLs only.
+  doors: ollamaDoors,
   quirks: { ...ownServer, inline_images: true, reasoning_replay: "reasoning" },
 });
 
@@ -28,6 +30,7 @@ export const vllm = openAiCompatible({
   baseUrl: "http://localhost:8000/v1",
   environment: { keys: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
   keyOptional: true,
+  doors: vllmDoors,
   quirks: {
     completions: true,
     top_k: true,
@@ -44,6 +47,7 @@ export const llamacpp = openAiCompatible({
   baseUrl: "http://127.0.0.1:8080/v1",
   environment: { keys: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
   keyOptional: true,
+  doors: llamacppDoors,
   quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
 });
 
@@ -53,6 +57,7 @@ export const lmstudio = openAiCompatible({
   baseUrl: "http://localhost:1234/v1",
   environment: { keys: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"] },
   keyOptional: true,
+  doors: lmstudioDoors,
   quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
 });
 
