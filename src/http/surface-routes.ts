@@ -5,7 +5,7 @@ import { chat } from "../protocols/chat/chat.ts";
 import { completions } from "../protocols/completions/completions.ts";
 import { messages, messagesCount } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
-import { responses } from "../protocols/responses/responses.ts";
+import { compaction, responses } from "../protocols/responses/responses.ts";
 import { createCompletion } from "./call/complete.ts";
 import type { Surface } from "./call/surface.ts";
 import type { Host } from "./context.ts";
@@ -16,7 +16,7 @@ import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/chat.ts";
 import { describeTextCompletion } from "./openapi/completions.ts";
 import { describeCountTokens, describeMessages } from "./openapi/messages.ts";
-import { describeInputTokens, describeResponses } from "./openapi/responses.ts";
+import { describeCompaction, describeInputTokens, describeResponses } from "./openapi/responses.ts";
 import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { rawRoutes } from "./raw.ts";
@@ -58,6 +58,7 @@ function routesOf(surface: Surface): Route[] {
   return [
     ...modelRoutes(area),
     ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, () => describe(area))),
+    completionRoute(surface, "/v1/responses/compact", compaction, () => describeCompaction(area)),
     ...operationRoutes(area),
     tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, () => describeInputTokens(area)),
     tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, () =>

@@ -6,7 +6,7 @@
 import { parseJson } from "../lib/json/json.ts";
 import { JsonScan } from "../lib/json/scan.ts";
 
-export const sealFamilies = ["anthropic", "google", "openai", "xai", "openrouter"] as const;
+export const sealFamilies = ["anthropic", "google", "openai", "xai", "openrouter", "troupe"] as const;
 export type SealFamily = (typeof sealFamilies)[number];
 
 type Seal = { readonly family: SealFamily; readonly content: unknown };

@@ -78,6 +78,28 @@ export function describeResponses(surface: SurfaceName): Record<string, unknown>
   });
 }
 
+/** The operation that makes a conversation shorter. */
+export function describeCompaction(surface: SurfaceName): Record<string, unknown> {
+  const model = exampleModel[surface];
+  const { input, instructions, previous_response_id } = ResponsesRequestBody.properties;
+  return describeCall(surface, {
+    name: "CompactResponse",
+    summary: "A conversation, made short enough to go on",
+    description:
+      "OpenAI and Azure compact it themselves. Any other model is asked for a summary, which the compaction item holds. Its output is the input of the next turn.",
+    body: Open({ model: Type.String(), input, instructions, previous_response_id }),
+    examples: { plain: { summary: "A conversation", value: { model, input: [{ role: "user", content: "Hello!" }] } } },
+    responseDescription: "The user's messages, and one compaction item in place of all else.",
+    response: Open({
+      id: Type.String(),
+      object: Type.Literal("response.compaction"),
+      created_at: Type.Integer(),
+      output: Type.Array(Open({ type: Type.String() })),
+      usage: nullable(some),
+    }),
+  });
+}
+
 /** The operation that counts the tokens of a request's input. */
 export function describeInputTokens(surface: SurfaceName): Record<string, unknown> {
   return describeCount(surface, {

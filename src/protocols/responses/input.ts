@@ -15,6 +15,7 @@ import { answerOfItem } from "./ids.ts";
 import { isReference, referredItem } from "./references.ts";
 import { type ItemType, itemSchemas, MessageItem, type Part, type PartType, partSchemas, partsOf } from "./schema.ts";
 import { TurnState } from "./state.ts";
+import { summaryIn } from "./summary.ts";
 import { freeTextArguments, type ToolNames } from "./tools.ts";
 
 export type Conversation = {
@@ -88,6 +89,11 @@ class ConversationBuilder {
   item(item: JsonObject, path: readonly PathPart[]): void {
     if (isReference(item)) {
       this.#reference(item["id"] as string, path);
+      return;
+    }
+    const summary = summaryIn(item);
+    if (summary !== undefined) {
+      this.message({ role: "user", content: summary }, formatPath(path));
       return;
     }
     const type = item["type"] ?? (item["role"] === undefined ? undefined : "message");

@@ -20,6 +20,7 @@ import type { ResponsesOptions } from "./options.ts";
 import { ownEcho } from "./own-echo.ts";
 import { isReference } from "./references.ts";
 import { itemSchemas, toolSchemas } from "./schema.ts";
+import { summaryIn } from "./summary.ts";
 
 export const native: NativeForm<ResponsesOptions> = {
   patch: patchedBody,
@@ -120,7 +121,7 @@ function isForeignTool(tool: unknown): boolean {
 }
 
 function isForeignItem(item: unknown): boolean {
-  if (!isObject(item) || isReference(item)) return false;
+  if (!isObject(item) || isReference(item) || summaryIn(item) !== undefined) return false;
   const type = String(item["type"] ?? "message");
   return type !== "message" && !Object.hasOwn(itemSchemas, type);
 }
@@ -130,10 +131,15 @@ function isForeignItem(item: unknown): boolean {
  *   content can't be found there
  */
 function withoutForeignSeals(input: unknown, isUnstored: boolean): unknown {
-  if (!Array.isArray(input) || !input.some((item) => isLost(item, isUnstored))) return input;
+  const isOther = (item: unknown) => isLost(item, isUnstored) || summaryIn(item) !== undefined;
+  if (!Array.isArray(input) || !input.some(isOther)) return input;
   return derive(
     input,
-    input.filter((item) => !isLost(item, isUnstored)),
+    input.flatMap((item) => {
+      if (isLost(item, isUnstored)) return [];
+      const summary = summaryIn(item);
+      return [summary === undefined ? item : { type: "message", role: "user", content: summary }];
+    }),
   );
 }
 
@@ -142,7 +148,7 @@ function isLost(item: unknown, isUnstored: boolean): boolean {
   return content !== undefined && (isSeal(content) || (isUnstored && content === ""));
 }
 
-const isSealed = (item: unknown): boolean => isSeal(reasoningIn(item) ?? "");
+const isSealed = (item: unknown): boolean => isSeal(reasoningIn(item) ?? "") || summaryIn(item) !== undefined;
 
 /** @returns the encrypted content of a reasoning item, "" where it has none; undefined for any other item */
 function reasoningIn(item: unknown): string | undefined {

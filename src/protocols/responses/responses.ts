@@ -7,6 +7,7 @@ import { keepAliveComment } from "../../lib/sse.ts";
 import { chatError } from "../chat/errors.ts";
 import { passedOfUsers, passedText } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
+import { compactionOf } from "./compaction.ts";
 import { upstreamErrorBody } from "./errors.ts";
 import { answerIdPrefix } from "./ids.ts";
 import { native } from "./native.ts";
@@ -51,3 +52,5 @@ export const responses: Protocol<ResponsesOptions> = {
   sharesErrors: ["chat"],
   upstreamError: upstreamErrorBody,
 };
+
+export const compaction = compactionOf(responses);

@@ -3,7 +3,9 @@
  * Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
 import { Type } from "@sinclair/typebox";
+import { compactionName } from "../../protocols/responses/compaction.ts";
 import type { Account, RemoteProvider } from "../provider.ts";
+import { nativeCompaction } from "../responses/compaction.ts";
 import { openaiResponses } from "../responses/quirks.ts";
 import { forgetResponse, nativeResponses, type ResponsesAddress } from "../responses/responses.ts";
 
@@ -64,7 +66,14 @@ const chat = openAiCompatible({
 /** Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/managed-identity */
 const auth = { kind: "entra", scope: "https://cognitiveservices.azure.com/.default", isChosen: true } as const;
 
-export const azure: RemoteProvider = { ...chat, auth, forget: forgetResponse(responsesAddress) };
+const compaction = nativeCompaction(responsesAddress);
+
+export const azure: RemoteProvider = {
+  ...chat,
+  auth,
+  native: (format, call) => (format === compactionName ? compaction : chat.native?.(format, call)),
+  forget: forgetResponse(responsesAddress),
+};
 
 /** @param path below the v1 API @param datedPath where the account names a dated version */
 function addressOf({ baseUrl, options }: Account, path: string, datedPath: string): string {

@@ -41,6 +41,8 @@ export type ResponsesQuirks = {
   readonly logprobs: "field" | "include";
   readonly topLogprobsLimit: number;
   readonly verbosity: boolean;
+  /** It has a route that compacts a conversation. */
+  readonly compacts?: true;
   /** The search tool takes `web_search_options`. */
   readonly webSearchOptions: boolean;
   readonly streamOptions: boolean;
@@ -108,6 +110,7 @@ export const openaiResponses: ResponsesQuirks = {
   logprobs: "include",
   topLogprobsLimit: 20,
   verbosity: true,
+  compacts: true,
   webSearchOptions: true,
   streamOptions: true,
   metadata: "caller",

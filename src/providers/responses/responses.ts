@@ -8,12 +8,14 @@ import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { compactionName } from "../../protocols/responses/compaction.ts";
 import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
 import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
+import { nativeCompaction } from "./compaction.ts";
 import { earlierItems, inputItems } from "./input.ts";
 import { completionOf } from "./output.ts";
 import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
@@ -98,6 +100,7 @@ export function withResponses(
   rulesOf: (call: Call) => Rules,
 ): RemoteProvider {
   const native = nativeResponses(quirks);
+  const compaction = quirks.compacts === true ? nativeCompaction(usualAddress) : undefined;
   const speaks = (call: Call) => (call.extras["use_responses_api"] ?? rulesOf(call).responses_only ?? false) === true;
   return {
     ...chat,
@@ -118,7 +121,10 @@ export function withResponses(
     decode: (body, text, call) => (speaks(call) ? native : chat).decode(body, text, call),
     streamDecoder: (call) => (speaks(call) ? native : chat).streamDecoder(call),
     upstreamResponseId,
-    native: (format, call) => (format === "responses" ? native : chat.native?.(format, call)),
+    native(format, call) {
+      if (format === compactionName) return compaction;
+      return format === "responses" ? native : chat.native?.(format, call);
+    },
     forget: forgetResponse(),
   };
 }
