@@ -298,8 +298,14 @@ export async function readUpstreamError(
 }
 
 /** Headers of an upstream's error that are passed on. Its request id becomes `x-upstream-request-id`, beside ours. */
-const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
-const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
+const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"].concat(
+  // AWS names an error's type beside its body.
+  "x-amzn-errortype",
+);
+const requestIdHeaders = ["x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id"].concat([
+  "apim-request-id",
+  "cf-ray",
+]);
 
 export function errorHeaders(headers: HeaderFields, provider: RemoteProvider, body: string): Record<string, string> {
   const visible = visibleHeaders(headers);

@@ -10,14 +10,15 @@ export type FailureClass =
   | { readonly kind: "transient"; readonly timedOut: boolean };
 
 const tooLong =
-  /context.?length|context.?window|maximum context|too (?:long|many tokens)|exceeds? the (?:maximum|max|limit).*tokens|token count.*exceeds|input.*too large/i;
+  /context.?(?:length|window|limit)|maximum context|too (?:long|many tokens)|exceeds? the (?:maximum|max|limit).*tokens|token count.*exceeds|input.*too large/i;
 const againstPolicy = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage policies/i;
 
 /** Classifies an upstream's error by its status and text. */
 export function classifyFailure(error: Pick<UpstreamError, "status" | "body">): FailureClass {
   const { status } = error;
   if (status === 408 || status === 504) return { kind: "transient", timedOut: true };
-  if (status === 429 || status >= 500) return { kind: "transient", timedOut: false };
+  // Bedrock's model failed: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
+  if (status === 424 || status === 429 || status >= 500) return { kind: "transient", timedOut: false };
   const words = new TextDecoder().decode(error.body.subarray(0, 16_384));
   // Some upstreams answer a wrong key with 400: https://ai.google.dev/gemini-api/docs/troubleshooting
   const isInput = (status === 400 || status === 413 || status === 422) && !/api.?key/i.test(words);

@@ -23,6 +23,8 @@ export type TroupeOptions = {
   readonly clock?: Clock;
   readonly log?: Logger;
   readonly telemetry?: TelemetrySettings;
+  /** Variables, for credentials of providers without a key. */
+  readonly env?: Readonly<Record<string, string>>;
   /** What its key may use; absent: both surfaces. */
   readonly surfaces?: KeySpec["surfaces"];
   /** Where the data lives; absent: a folder that goes with the server. */
@@ -54,6 +56,7 @@ export class Troupe implements AsyncDisposable {
       log: options.log ?? silentLogger,
       allowPrivateMedia: true,
       ...(options.telemetry && { telemetry: options.telemetry }),
+      ...(options.env && { env: options.env }),
     });
     const made = await server.services.keys.create({
       name: "test",

@@ -35,12 +35,12 @@ export class CredentialSources {
     return known;
   }
 
-  #made(auth: KeylessAuth, { name, options }: Account): Signer {
+  #made(auth: KeylessAuth, { name, options, baseUrl }: Account): Signer {
     const tools = this.#tools;
     const option = (key: string) => (typeof options[key] === "string" ? options[key] : undefined);
     if (auth.kind === "aws-sigv4") {
       const profile = option("profile");
-      const region = option("region") ?? awsRegion(tools, profile);
+      const region = option("region") ?? regionOfHost(baseUrl) ?? awsRegion(tools, profile);
       const keys = this.#cached(name, () => awsKeys(tools, profile, region));
       return new SigV4Signer(keys, { clock: tools.clock, service: auth.service, region });
     }
@@ -76,3 +76,7 @@ export class CredentialSources {
     });
   }
 }
+
+/** The region that a public address or a VPC endpoint names: `bedrock-runtime.eu-west-1.amazonaws.com`, `….eu-west-1.vpce.amazonaws.com`. */
+const regionOfHost = (url: string): string | undefined =>
+  /\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com/.exec(url)?.[1];
