@@ -9,6 +9,7 @@ import { AlertWatch, type BudgetState, type Watched } from "../observability/ale
 import type { Store } from "../store/store.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
+import type { RetiringModels } from "../usage/retiring-models.ts";
 import { dollarsFrom, endOf, spanOf } from "../usage/spans.ts";
 import { stopFields, type VariantStops } from "../usage/variant-stops.ts";
 
@@ -20,6 +21,7 @@ export type AlertParts = {
   readonly ledger: LedgerWriter;
   readonly variantStops: VariantStops;
   readonly servedVersion: Watched["servedVersion"];
+  readonly retiring: RetiringModels;
   readonly metrics: Registry;
 };
 
@@ -27,7 +29,7 @@ export function openAlerts(
   parts: AlertParts,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): AlertWatch {
-  const { store, metrics, config, ledger, variantStops, servedVersion } = parts;
+  const { store, metrics, config, ledger, variantStops, servedVersion, retiring: models } = parts;
   const alerts = new Alerts({ store: store.alerts, clock, log, settings: () => config().alerts });
   metrics.sample(alertMetrics, alerts);
   const budgets = () => budgetStates(parts, clock.now());
@@ -37,7 +39,10 @@ export function openAlerts(
     return variantStops.all.map((one) => ({ ...one, fields: stopFields(one) }));
   };
   const ledgerLagSeconds = () => ledger.lagSeconds;
-  return new AlertWatch(alerts, { budgets, variants, servedVersion, ledgerLagSeconds, checkStorage }, clock);
+  const retiring = () => models.all();
+  const endOf = (provider: string, model: string) => models.endOf(provider, model);
+  const watched = { budgets, variants, servedVersion, ledgerLagSeconds, checkStorage, retiring, endOf };
+  return new AlertWatch(alerts, watched, clock);
 }
 
 async function budgetStates({ store, budgets, keys }: AlertParts, now: number): Promise<BudgetState[]> {

@@ -53,6 +53,7 @@ import { LedgerWriter } from "../usage/ledger-writer.ts";
 import { LineCounter } from "../usage/metrics.ts";
 import { Prices } from "../usage/prices/prices.ts";
 import { listInUse } from "../usage/prices/stored-list.ts";
+import { RetiringModels, retiringMetrics } from "../usage/retiring-models.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { UsageRecorder } from "../usage/usage.ts";
 import { VariantStops } from "../usage/variant-stops.ts";
@@ -165,8 +166,21 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     }),
   );
   const servedVersion = (id: string) => (services.loading === undefined ? personas.find(id)?.version : null);
+  const retiring = own(
+    new RetiringModels({
+      used: () => lines.used(),
+      accounts: () => services.live.accounts,
+      lists: { find: (bound, model) => modelLists.find(bound, model) },
+      clock,
+      log,
+    }),
+  );
+  metrics.sample(retiringMetrics, retiring);
   const alerts = own(
-    openAlerts({ store, config: current, budgets, keys, ledger, metrics, variantStops, servedVersion }, options),
+    openAlerts(
+      { store, config: current, budgets, keys, ledger, metrics, variantStops, servedVersion, retiring },
+      options,
+    ),
   );
   const upstream = own(new Upstream(clock, transport));
   const modelLists = own(
@@ -255,6 +269,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await budgets.start();
   alerts.start();
   modelLists.start();
+  retiring.start();
   await sampleServices(services, {
     sweeper,
     coordination: [elsewhere, streams].flatMap((one) => (one === undefined ? [] : [one.connection])),

@@ -95,9 +95,13 @@ const maxVersions = 1000;
 type Value = ReturnType<Metric["series"]>;
 /** The series of one provider's model: its costs by surface, and its tokens by kind. */
 type ModelSeries = {
+  calls: number;
   readonly costs: Map<string, Value>;
   readonly tokens: { [kind in (typeof tokenKinds)[number]]?: Value };
 };
+
+/** A model that was called since the start, by its name in the metrics. */
+export type UsedModel = { readonly provider: string; readonly model: string; readonly calls: number };
 
 /** Counts the lines of the ledger. */
 export class LineCounter {
@@ -134,6 +138,7 @@ export class LineCounter {
     // An operator's own models have labels of their own.
     const model = this.#models.of(upstreamModel ?? "", target?.isListed === true);
     const series = this.#of(provider, model);
+    series.calls += 1;
     if (cost === null) unknownCosts.series(surface, provider, model).add();
     else if (cost > 0) {
       let value = series.costs.get(surface);
@@ -150,6 +155,12 @@ export class LineCounter {
     }
   }
 
+  /** The models that have series of their own. */
+  *used(): Generator<UsedModel> {
+    for (const [provider, models] of this.#series)
+      for (const [model, { calls }] of models) yield { provider, model, calls };
+  }
+
   #of(provider: string, model: string): ModelSeries {
     let models = this.#series.get(provider);
     if (models === undefined) {
@@ -158,7 +169,7 @@ export class LineCounter {
     }
     let found = models.get(model);
     if (found === undefined) {
-      found = { costs: new Map(), tokens: {} };
+      found = { calls: 0, costs: new Map(), tokens: {} };
       models.set(model, found);
     }
     return found;

@@ -87,6 +87,7 @@ beforeAll(async () => {
   await ask("/gateway/v1/chat/completions", { model: "openai/broken" });
   await ask("/gateway/v1/chat/completions", { model: "openai/unpriced" });
   await ask("/gateway/v1/chat/completions", { model: "pooled/refused" });
+  await ask("/gateway/v1/chat/completions", { model: "openai/gpt-4o" });
   troupe.setTargets("troupe/guide", ["openai/broken", "openai/x"]);
   await ask("/v1/chat/completions", { model: "troupe/guide" });
   const poor = await troupe.createKey({ name: "poor", tier: "free" });

@@ -22,10 +22,17 @@ export type StoppedVariant = {
   readonly fields: Readonly<Record<string, unknown>>;
 };
 
+/** @property ends YYYY-MM-DD */
+export type RetiringModel = { readonly provider: string; readonly model: string; readonly ends: string };
+
 export type Watched = {
   /** @throws StorageError */
   readonly budgets: () => Promise<readonly BudgetState[]>;
   readonly ledgerLagSeconds: () => number;
+  /** Models that are called and have an announced end. */
+  readonly retiring: () => readonly RetiringModel[];
+  /** The day on which a model ends; undefined: none is known, or its provider is not set up. */
+  readonly endOf: (provider: string, model: string) => string | undefined;
   /** Reads those that are stopped. @throws StorageError */
   readonly variants: () => Promise<readonly StoppedVariant[]>;
   /** The version of a persona that this process serves; undefined: none. Null: it has not read its personas yet. */
@@ -42,6 +49,8 @@ const failedChecks = 2;
 /** Longest time for which an end waits for deliveries under way. */
 const closeMs = 1_000;
 const behindSeconds = 30;
+/** How long before and after its end a model is a cause. */
+const retirementMs = 30 * 86_400_000;
 const caughtUpSeconds = 5;
 const thresholds = [50, 80, 100];
 /** Calls in a row that fail, or are refused for their key, until their provider counts as down. */
@@ -129,6 +138,7 @@ export class AlertWatch {
         await this.#providersIn(causes);
         await this.#budgets(causes);
         await this.#variants(causes);
+        await this.#models(causes);
       } catch {
         // The storage is away, which is a cause of its own.
       }
@@ -218,6 +228,25 @@ export class AlertWatch {
         await this.#alerts.end(cause, { type: "variant.resumed", data });
       } else if (served !== null && served !== version)
         await this.#alerts.end(cause, { type: "variant.replaced", data });
+    }
+  }
+
+  /** Reports a model that ends within 30 days once; that is over when its end is put off or withdrawn, or lies 30 days back. */
+  async #models(causes: ReadonlyMap<string, number>): Promise<void> {
+    const now = this.#clock.now();
+    const isNear = (ends: string | undefined) => ends !== undefined && Math.abs(Date.parse(ends) - now) < retirementMs;
+    for (const { provider, model, ends } of this.#watched.retiring()) {
+      const cause = `model:${provider}/${model}`;
+      if (!isNear(ends) || causes.has(cause)) continue;
+      await this.#alerts.begin(cause, { type: "model.retiring", data: { provider, model, ends_on: ends } });
+    }
+    for (const cause of causes.keys()) {
+      const [, provider, model] = /^model:([^/]*)\/(.*)$/.exec(cause) ?? [];
+      if (provider === undefined || model === undefined) continue;
+      const ends = this.#watched.endOf(provider, model);
+      if (isNear(ends)) continue;
+      const data = { provider, model, ends_on: ends ?? null };
+      await this.#alerts.end(cause, { type: "model.retirement_over", data });
     }
   }
 

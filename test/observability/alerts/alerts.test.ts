@@ -2,7 +2,12 @@
 import { expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { Alerts } from "../../../src/observability/alerts/alerts.ts";
-import { AlertWatch, type BudgetState, type StoppedVariant } from "../../../src/observability/alerts/watch.ts";
+import {
+  AlertWatch,
+  type BudgetState,
+  type RetiringModel,
+  type StoppedVariant,
+} from "../../../src/observability/alerts/watch.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { AlertRepository } from "../../../src/store/store.ts";
@@ -60,6 +65,8 @@ class Scene implements Disposable {
   budgets: BudgetState[] = [];
   variants: StoppedVariant[] = [];
   served: string | undefined | null = null;
+  retiring: RetiringModel[] = [];
+  ends: string | undefined;
   lag = 0;
   storageError: Error | undefined;
 
@@ -78,6 +85,8 @@ class Scene implements Disposable {
         variants: async () => this.variants,
         servedVersion: () => this.served,
         ledgerLagSeconds: () => this.lag,
+        retiring: () => this.retiring,
+        endOf: () => this.ends,
         checkStorage: async () => {
           if (this.storageError !== undefined) throw this.storageError;
         },
@@ -115,6 +124,31 @@ class AlertLook {
     this.done = watch.close();
   }
 }
+
+test("a model that is called and ends is reported once 30 days before, and when that is over", async () => {
+  using scene = new Scene();
+  const [first, second] = [scene.node(), scene.node()];
+  const at = (days: number) => new Date(scene.clock.now() + days * 86_400_000).toISOString().slice(0, 10);
+  const look = async () => {
+    for (const node of [first, second]) await node.look(5_000);
+    return scene.receiver.received.splice(0).map(({ type, data }): Record<string, unknown> => ({ type, ...data }));
+  };
+  const retire = (ends: string | undefined) => {
+    scene.ends = ends;
+    scene.retiring = ends === undefined ? [] : [{ provider: "openai", model: "a/b", ends }];
+  };
+  const model = { provider: "openai", model: "a/b" };
+  retire(at(32));
+  expect(await look()).toEqual([]);
+  const ends = at(29);
+  retire(ends);
+  expect(await look()).toEqual([{ type: "model.retiring", ...model, ends_on: ends }]);
+  // Not called since a restart: it is no news that it ends.
+  scene.retiring = [];
+  expect(await look()).toEqual([]);
+  retire(undefined);
+  expect(await look()).toEqual([{ type: "model.retirement_over", ...model, ends_on: null }]);
+});
 
 test("a variant that stopped is reported once, by one of two nodes, and when it goes on or its persona is another", async () => {
   using scene = new Scene();
