@@ -43,7 +43,11 @@ function inConfiguration({ io }: Context, { config, file }: LoadedConfig, messag
     ...config.providers.flatMap(({ name, models }) =>
       models.map((model, at): [PathPart[], string] => [["providers", name, "models", at], `${name}/${model}`]),
     ),
-    ...Object.entries(config.aliases).map(([alias, target]): [PathPart[], string] => [["aliases", alias], target]),
+    ...Object.entries(config.aliases).flatMap(([alias, target]) =>
+      typeof target === "string"
+        ? [[["aliases", alias], target] as [PathPart[], string]]
+        : target.models.map((model, at): [PathPart[], string] => [["aliases", alias, "models", at], model]),
+    ),
   ];
   const found = named.flatMap(([path, id]) => {
     const text = message(id);

@@ -1,4 +1,5 @@
 /** Names of providers and MCP servers that there are not, in personas, aliases and keys: most likely misspelt. */
+import { modelsOf } from "../config/aliases.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { globMatches } from "../lib/glob.ts";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
@@ -77,7 +78,10 @@ export function lostAliases(
     configured.some((one) => one.name === name) || providers.some((one) => one.kind === "local" && one.name === name);
   const errors: string[] = [];
   const warnings: string[] = [];
-  for (const [alias, target] of Object.entries(aliases)) {
+  const targets = Object.entries(aliases).flatMap(([alias, one]) =>
+    modelsOf(one).map((target) => [alias, target] as const),
+  );
+  for (const [alias, target] of targets) {
     const name = parseModelId(target)?.namespace ?? "";
     if (isSetUp(name) || personas.some(({ id }) => globMatches(target, id))) continue;
     const at = loaded.origins.get(formatPath(["aliases", alias]))?.name ?? "";

@@ -1,10 +1,10 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { Static } from "@sinclair/typebox";
+import type { Strategy } from "../lib/strategies.ts";
 import type { Filled, Frozen } from "./filled.ts";
 import type { McpServerConfig } from "./mcp.ts";
 import type { PriceFile, PriceRatesFile, UnknownPriceFile } from "./price-schema.ts";
 import type { BudgetFile, ConfigFile, StoreFile } from "./schema.ts";
-import type { Strategy } from "./strategies.ts";
 import type { modelSurfaces, surfaceNames } from "./surfaces.ts";
 
 /** The surfaces that models are called on. */

@@ -294,8 +294,8 @@ class ConfigLoader {
 
   #aliases(aliases: Config["aliases"]): Config["aliases"] {
     for (const [name, target] of Object.entries(aliases)) {
-      const message = aliasError(name, target);
-      if (message !== undefined) this.#report(["aliases", name], message);
+      const error = aliasError(name, target);
+      if (error !== undefined) this.#report(["aliases", name, ...error.at], error.message);
     }
     return aliases;
   }

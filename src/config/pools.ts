@@ -1,9 +1,9 @@
 /** The keys and endpoints of a provider: of the file, and numbered variables of the environment. */
 import type { PathPart } from "../lib/schema-errors.ts";
+import type { Strategy } from "../lib/strategies.ts";
 import type { PoolConfig, PoolMemberConfig } from "./config.ts";
+import type { EndpointFile, KeyFile } from "./provider-schema.ts";
 import type { Report } from "./report.ts";
-import type { EndpointFile, KeyFile } from "./schema.ts";
-import type { Strategy } from "./strategies.ts";
 import type { Found, Variables } from "./variables.ts";
 
 export type ProviderKey = { readonly key: string; readonly weight: number; readonly name?: string | undefined };

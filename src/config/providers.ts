@@ -16,8 +16,8 @@ import {
   type ProviderKey,
   poolOf,
 } from "./pools.ts";
+import { ProviderFile } from "./provider-schema.ts";
 import type { Report } from "./report.ts";
-import { ProviderFile } from "./schema.ts";
 import { type Found, type Variables, withoutPlace } from "./variables.ts";
 
 type ProviderContext = {

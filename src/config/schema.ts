@@ -5,12 +5,13 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
-import { Closed, Open, Words } from "../lib/schemas.ts";
+import { Closed, Words } from "../lib/schemas.ts";
+import { strategies } from "../lib/strategies.ts";
 import type { Filled, Frozen } from "./filled.ts";
 import { hostedTools, mcpSection, mcpServers } from "./mcp.ts";
 import { PriceFile, UnknownPriceFile } from "./price-schema.ts";
+import { ProviderFile, providerName, weight } from "./provider-schema.ts";
 import { defaulted, flag, oneOf, optional, section, text, texts, timeout, timeouts, whole } from "./schema-fields.ts";
-import { strategies } from "./strategies.ts";
 import { surfaceNames } from "./surfaces.ts";
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
@@ -33,103 +34,10 @@ export const ListenerFile = Closed({
   ),
 });
 
-const ModelRuleFile = Open({ match: text("A glob over the model's name; `*` matches anything.") });
-
-/** Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 */
-const headerName = { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", message: "is no name for a header" };
-
-const providerName = {
-  pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
-  message: "must be of 1 to 64 lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit",
-};
-
 const aliasName = {
   pattern: "^[^/\\s]{1,256}$",
   message: "must be a name of 1 to 256 characters without '/' or spaces",
 };
-
-const weight = (description: string) => Type.Number({ minimum: 0.001, maximum: 1000, description });
-
-const KeyFile = Type.Union([
-  Type.String(),
-  Closed({
-    key: Type.String({ description: "Better `${NAME}` than the key itself." }),
-    name: optional(text("By which it is shown beside its fingerprint.")),
-    weight: optional(weight("Its share of the conversations, beside the other keys' shares. Default: 1.")),
-  }),
-]);
-export type KeyFile = Frozen<Static<typeof KeyFile>>;
-
-const EndpointFile = Type.Union([
-  text("http or https."),
-  Closed({
-    base_url: text("http or https."),
-    api_keys: optional(
-      Type.Array(KeyFile, { minItems: 1, maxItems: 64, description: "Default: the keys of the provider." }),
-    ),
-    weight: optional(weight("Its share of the conversations, which its keys divide among them. Default: 1.")),
-    models: optional(
-      Type.Array(text("The upstream's name of a model."), {
-        minItems: 1,
-        description: "The only models that it has. Default: all.",
-      }),
-    ),
-  }),
-]);
-export type EndpointFile = Frozen<Static<typeof EndpointFile>>;
-
-export const ProviderFile = Closed({
-  enabled: flag(true, "false: not set up, even if its key is in the environment."),
-  dialect: optional(text("The built-in provider whose format it speaks. Default: the one of this name.")),
-  base_url: optional(text("http or https. Default: the built-in provider's public address.")),
-  api_key: optional(Type.String({ description: "Better `${NAME}` than the key itself." })),
-  api_keys: optional(
-    Type.Array(KeyFile, {
-      minItems: 1,
-      maxItems: 64,
-      description:
-        "Several keys in place of `api_key`, each as it is or as `{ key, name, weight }`. In the environment: `<NAME>_1`, `<NAME>_2` and so on beside the usual variable.",
-    }),
-  ),
-  endpoints: optional(
-    Type.Array(EndpointFile, {
-      minItems: 1,
-      maxItems: 64,
-      description:
-        "Several addresses in place of `base_url`, each as it is or as `{ base_url, api_keys, weight, models }`.",
-    }),
-  ),
-  strategy: oneOf(
-    strategies,
-    "sticky",
-    "Which of several keys and endpoints a call goes to: that of its `sticky` conversation, the `first` in order, `weighted` at random, the `least_busy`, or the one with the `fastest` first token.",
-  ),
-  headers: optional(KeyedRecord(headerName, Type.String(), { description: "Sent with every call." })),
-  models: optional(Type.Array(Type.String({ minLength: 1 }), { description: "What the gateway's model list shows." })),
-  options: optional(Type.Object({}, { additionalProperties: true, description: "Settings of that provider alone." })),
-  model_rules: optional(
-    Type.Array(ModelRuleFile, { description: "Overrides of what is known about models; the first that fits wins." }),
-  ),
-  unsupported_tools: oneOf(
-    ["refuse", "drop"],
-    "refuse",
-    "Whether a call with a tool that only another provider runs (`web_search_20250305`) is refused with 400, or made without the tool.",
-  ),
-  upstream_store: flag(
-    false,
-    "Whether `store: true` of chat completions is passed on, so that the provider stores them too: its list shows those of all keys to whoever may use its own API.",
-  ),
-  timeouts: optional(
-    Closed(
-      {
-        connect_seconds: optional(timeouts.connect_seconds),
-        first_byte_seconds: optional(timeouts.first_byte_seconds),
-        idle_seconds: optional(timeouts.idle_seconds),
-      },
-      { description: "Where it differs from `timeouts`." },
-    ),
-  ),
-});
 
 const DatabaseAddress = text(
   "`postgres://<user>:<password>@<host>:<port>/<database>`; better `${NAME}` than the password itself.",
@@ -237,10 +145,31 @@ export const ConfigFile = Closed(
     aliases: defaulted(
       KeyedRecord(
         aliasName,
-        text("`<provider>/<model>`, or a persona. Its `*` stands for what that of the alias matched."),
+        Type.Union([
+          text("`<provider>/<model>`, or a persona. Its `*` stands for what that of the alias matched."),
+          Closed({
+            models: Type.Array(text("`<provider>/<model>`."), {
+              minItems: 1,
+              maxItems: 16,
+              description: "Models that stand for one another.",
+            }),
+            strategy: optional(
+              Words(strategies, {
+                description: "How one of them is chosen, as that of a provider's keys. Default: sticky.",
+              }),
+            ),
+            weights: optional(
+              Type.Array(weight("A share."), {
+                minItems: 1,
+                maxItems: 16,
+                description: "Shares of the models, in their order. Default: equal ones.",
+              }),
+            ),
+          }),
+        ]),
         {
           description:
-            "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-5: anthropic/claude-sonnet-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones.",
+            "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-5: anthropic/claude-sonnet-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones. `{ models, strategy, weights }` names several models of the gateway.",
         },
       ),
       {},
@@ -434,7 +363,6 @@ export const ConfigFile = Closed(
 /** A file with its defaults. */
 export type ConfigFile = Filled<typeof ConfigFile>;
 export type ListenerFile = Frozen<Static<typeof ListenerFile>>;
-export type ProviderFile = Frozen<Static<typeof ProviderFile>>;
 
 /** For editors: what docs/troupe.schema.json holds. */
 export function configJsonSchema(): Record<string, unknown> {

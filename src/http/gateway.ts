@@ -1,13 +1,33 @@
 /** The gateway surface: providers' models by name, with their errors byte for byte. */
 
-import { mayUseProvider } from "../auth/keys.ts";
+import { type Caller, mayUseModel, mayUseProvider } from "../auth/keys.ts";
+import type { AliasGroup } from "../config/aliases.ts";
+import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../protocols/errors.ts";
+import type { Source } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveTarget } from "../upstream/target.ts";
-import type { Surface } from "./call/surface.ts";
+import type { Plan, Surface } from "./call/surface.ts";
 import { errorObjectIn } from "./error-fields.ts";
 import { mayUseNamed, standsFor } from "./named.ts";
 import { jsonAnswer } from "./respond.ts";
+import type { Services } from "./services.ts";
+
+/** @param group that the request's model stands for */
+function planGroup(
+  services: Services,
+  caller: Caller,
+  { models, strategy = "sticky", weights }: AliasGroup,
+  request: ChatRequest,
+  source: Source,
+): Plan {
+  const isAllowed = mayUseModel(caller, request.model) || models.every((model) => mayUseModel(caller, model));
+  const mayName = (provider: string) => mayUseProvider(caller, provider);
+  const targets = models.map((model) => resolveTarget(services.live.accounts, model, request, source, mayName));
+  if (!isAllowed) throw ApiError.modelNotAllowed(request.model);
+  const store = targets[0]!.call.extras["store"] ?? request.store;
+  return { targets, strategy, weights, store: store === true, upstreamMayHold: true };
+}
 
 export const gateway: Surface = {
   name: "gateway",
@@ -15,6 +35,8 @@ export const gateway: Surface = {
   plan(services, caller, request, source) {
     const mayName = (provider: string) => mayUseProvider(caller, provider);
     const model = standsFor(services, request.model);
+    const group = model === request.model ? undefined : services.live.aliases.group(request.model);
+    if (group !== undefined) return planGroup(services, caller, group, request, source);
     const target = resolveTarget(services.live.accounts, model, request, source, mayName);
     if (!mayUseNamed(caller, request.model, model)) throw ApiError.modelNotAllowed(request.model);
     const store = target.call.extras["store"] ?? request.store;

@@ -79,7 +79,7 @@ function planFor(
   const { store, ...composed } = compose(persona, request, additions);
   return {
     persona,
-    targets: targetsOf(services, persona, composed, source),
+    ...targetsOf(services, persona, composed, source),
     store: store === true,
     upstreamMayHold: false,
     ...(persona.mcp !== undefined && {
@@ -99,17 +99,25 @@ function changeOf(persona: Persona, request: ChatRequest, composed: ComposedRequ
 }
 
 /** The persona's models whose provider is set up, in its order of preference. */
-function targetsOf(services: Services, persona: Persona, composed: ComposedRequest, source: Source): Target[] {
+function targetsOf(
+  services: Services,
+  { id: persona, targets, strategy, weights }: Persona,
+  composed: ComposedRequest,
+  source: Source,
+): Pick<Plan, "targets" | "strategy" | "weights"> {
   const { accounts } = services.live;
-  const models = persona.targets.filter((id) => {
+  const isSetUp = (id: string) => {
     const provider = parseModelId(id)?.namespace;
     return provider !== undefined && accounts.find(provider) !== undefined;
-  });
+  };
+  const models = targets.filter(isSetUp);
   if (models.length === 0) {
-    services.log.error("none of a persona's models has a provider that is set up", { persona: persona.id });
+    services.log.error("none of a persona's models has a provider that is set up", { persona });
     throw unavailable(false);
   }
-  return models.map((id) => targetOf(accounts, id, composed, source));
+  const planned = models.map((id) => targetOf(accounts, id, composed, source));
+  if (strategy === undefined) return { targets: planned };
+  return { targets: planned, strategy, weights: weights?.filter((_, at) => isSetUp(targets[at]!)) };
 }
 
 /** The call to one of a persona's models. @param composed without `store` @throws ApiError as `resolveTarget` does */
@@ -138,6 +146,7 @@ function mapUpstreamError(error: UpstreamError): ApiError {
 /** Replaces the messages of our own errors that name the provider. */
 function hideProvider(error: ApiError): ApiError {
   if (error.status === 504) return unavailable(true);
+  if (error.code === "upstream_unavailable") return unavailable(false, error.headers["retry-after"]);
   return error.status === 503 && error.code.startsWith("upstream_") ? unavailable(false) : error;
 }
 

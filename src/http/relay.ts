@@ -18,6 +18,7 @@ import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
 import type { AttemptBounds, TextMeter } from "../usage/attempt.ts";
 import { type Ahead, notWhole, readAhead, respondBytes } from "./byte-body.ts";
+import { sessionKey } from "./call/conversation-key.ts";
 import { attemptAt, CallRecorder } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "./error-fields.ts";
@@ -53,7 +54,10 @@ export function relayTo(
   const meant = standsFor(services, modelId);
   const { bound, name } = resolveModel(services.live.accounts, meant, mayName);
   if (!mayUseNamed(caller, modelId, meant)) throw ApiError.modelNotAllowed(modelId);
-  return relayVia(services, context, caller, modelId, bound, name, bounds, { input });
+  if (bound.pool === undefined) return relayVia(services, context, caller, modelId, bound, name, bounds, { input });
+  const picked = services.pools.pick(bound, name, sessionKey(context.request));
+  const relay = relayVia(services, context, caller, modelId, picked, name, bounds, { input });
+  return { ...relay, observer: services.pools.observed(relay.observer, picked, name) };
 }
 
 /**

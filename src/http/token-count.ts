@@ -8,9 +8,11 @@ import type { Source } from "../protocols/source.ts";
 import type { TokenCounter } from "../providers/provider.ts";
 import type { UpstreamError, WholeAnswer } from "../upstream/answer.ts";
 import { readUpstreamError } from "../upstream/call.ts";
+import { atMember } from "../upstream/pool/pools.ts";
 import type { Target } from "../upstream/target.ts";
 import { estimatePrompt } from "../usage/estimate.ts";
 import { admit } from "./authenticate.ts";
+import { sessionKey } from "./call/conversation-key.ts";
 import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "./call/native.ts";
 import { parseCall } from "./call/parse.ts";
 import { noteVersion } from "./call/persona-version.ts";
@@ -58,8 +60,12 @@ export async function countTokens(
   const conversation = await openConversation(services, context, caller, surface.name, request);
   const plan = await surface.plan(services, caller, conversation.whole, source);
   if (plan.persona !== undefined) noteVersion(context, plan.persona);
-  const [target] = plan.targets;
-  if (target === undefined) throw ApiError.modelNotFound(request.model);
+  const [planned] = plan.targets;
+  if (planned === undefined) throw ApiError.modelNotFound(request.model);
+  const target =
+    planned.pool === undefined
+      ? planned
+      : atMember(planned, services.pools.pick(planned, planned.call.model, sessionKey(context.request)));
   checkNamedModels(caller, target.account.name, "gateway", source, isCounted);
   await namedUpstream(services, caller, surface.name, protocol, plan.targets, source);
   const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;

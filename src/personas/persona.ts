@@ -1,9 +1,11 @@
 /** One YAML file's text, made into a persona, or into the errors that keep it from being one. */
+
 import { deepFreeze } from "../lib/freeze.ts";
 import { canonical } from "../lib/json/canonical.ts";
 import { isObject } from "../lib/json/json.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import type { Strategy } from "../lib/strategies.ts";
 import { versionOf } from "../lib/version-of.ts";
 import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
@@ -43,6 +45,10 @@ export type Persona = Presentation & {
   readonly created: number;
   /** `<provider>/<model>`, in order of preference; at least one. */
   readonly targets: readonly string[];
+  /** How one of them is chosen. Absent: they are tried in their order. */
+  readonly strategy?: Strategy;
+  /** Their shares, in their order. Absent: equal ones. */
+  readonly weights?: readonly number[];
   readonly system: Template;
   readonly variables: ReadonlyMap<string, Variable>;
   readonly examples: readonly Message[];
@@ -270,6 +276,8 @@ function toPersona(file: PersonaContent, id: string, namespace: string): Persona
     tier: file.tier ?? "free",
     created: file.created === undefined ? createdByDefault : parseCreated(file.created)!,
     targets: [file.model].flat(),
+    ...(file.strategy !== undefined && { strategy: file.strategy }),
+    ...(file.weights !== undefined && { weights: file.weights }),
     system: parseTemplate(file.system),
     variables: new Map(Object.entries(file.variables ?? {}).map(([name, variable]) => [name, toVariable(variable)])),
     examples: (file.examples ?? []).map(toMessage),

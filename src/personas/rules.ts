@@ -28,6 +28,7 @@ export function* validationErrors(file: File, namespace: string): RuleErrors {
 /** The errors of what shapes a request, which a variant may have its own of. */
 function* requestErrors(file: File): RuleErrors {
   yield* repeated(["model"], [file.model].flat());
+  yield* weightErrors(file);
   yield* systemErrors(file);
   yield* variableErrors(file.variables ?? {});
   yield* exampleErrors(file);
@@ -48,6 +49,14 @@ function* requestErrors(file: File): RuleErrors {
       message: "needs the word JSON in system: upstreams refuse json_object without it",
     };
   }
+}
+
+function* weightErrors({ model, strategy, weights }: File): RuleErrors {
+  if (weights === undefined) return;
+  const { length } = [model].flat();
+  if (strategy === undefined) yield { path: ["weights"], at: "key", message: "belongs beside a strategy" };
+  if (weights.length !== length)
+    yield { path: ["weights"], message: `must have one for each model: ${length}, not ${weights.length}` };
 }
 
 const toolNames = ({ tools }: File) => (tools ?? []).map((tool) => tool.function.name);

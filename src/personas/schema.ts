@@ -5,6 +5,7 @@
 import { KindGuard, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
 import { Closed, Open, Words } from "../lib/schemas.ts";
+import { strategies } from "../lib/strategies.ts";
 import {
   ChatRequestBody,
   FunctionTool,
@@ -141,6 +142,19 @@ const own = {
   model: Type.Union([ModelReference, Type.Array(ModelReference, { minItems: 1, maxItems: 16 })], {
     description: "<provider>/<model>, or several in order of preference.",
   }),
+  strategy: Type.Optional(
+    Words(strategies, {
+      description:
+        "How one of several models is chosen, which then stand for one another: that of the `sticky` conversation, the `first` in order, `weighted` at random, the `least_busy`, or the one with the `fastest` first token. Default: in their order, from the first on with each call.",
+    }),
+  ),
+  weights: Type.Optional(
+    Type.Array(Type.Number({ minimum: 0.001, maximum: 1000 }), {
+      minItems: 2,
+      maxItems: 16,
+      description: "Shares of the models, in their order, for a strategy. Default: equal ones.",
+    }),
+  ),
   system: Type.Optional(
     Type.String({
       minLength: 1,
@@ -190,6 +204,8 @@ const own = {
 /** What shapes a request: fields that a variant may have in place of the persona's. All but `options`, which providers know. */
 const overrides = {
   model: Type.Optional(own.model),
+  strategy: own.strategy,
+  weights: own.weights,
   system: own.system,
   system_file: own.system_file,
   examples: own.examples,

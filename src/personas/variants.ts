@@ -47,9 +47,14 @@ export function countBeyond(calls: number, share: number): number | undefined {
 export const variantName = ({ name }: VariantContent, at: number): string => name ?? String(at + 1);
 
 /** The persona's content as it is with the variant's fields. */
-export function withVariant({ variants: _, ...file }: PersonaContent, variant: VariantContent): PersonaContent {
+export function withVariant(
+  { variants: _, weights, ...file }: PersonaContent,
+  variant: VariantContent,
+): PersonaContent {
   const given = Object.entries(variant).filter(([field]) => variantFields.includes(field));
-  return { ...file, ...Object.fromEntries(given) };
+  // They are of the models.
+  const shares = variant.model === undefined && weights !== undefined ? { weights } : {};
+  return { ...file, ...shares, ...Object.fromEntries(given) };
 }
 
 /** @param until that has been checked */

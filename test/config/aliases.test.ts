@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Aliases, aliasError } from "../../src/config/aliases.ts";
+import { Aliases, type AliasGroup, aliasError } from "../../src/config/aliases.ts";
 
 const aliases = new Aliases({
   "claude-*": "anthropic/claude-*",
@@ -40,5 +40,21 @@ test.each([
   ["a*b*", "openai/x*", "has a '*', for which the alias 'a*b*' needs one '*' too"],
   ["a*", "openai/*x*", "may have one '*' at most"],
 ])("%s: %s is judged", (name, target, error) => {
-  expect(aliasError(name, target)).toBe(error);
+  expect(aliasError(name, target)?.message).toBe(error!);
+});
+
+test.each<[string, AliasGroup, string, string]>([
+  ["a", { models: ["openai/x", "openai"] }, "models.1", "must be <provider>/<model> or a persona's <namespace>/<name>"],
+  ["a", { models: ["openai/x", "openai/x"] }, "models.1", "repeats openai/x"],
+  ["a*", { models: ["openai/x"] }, "", "names several models, and so may have no '*'"],
+  ["a", { models: ["openai/x", "b/y"], weights: [1] }, "weights", "must have one for each model: 2, not 1"],
+])("%s: several models %j are judged", (name, group, at, message) => {
+  const error = aliasError(name, group)!;
+  expect([error.at.join("."), error.message]).toEqual([at, message]);
+});
+
+test("an alias of several models stands for the first where one is wanted", () => {
+  const group = { models: ["openai/x", "azure/y"], strategy: "weighted" as const, weights: [3, 1] };
+  const both = new Aliases({ fast: group, slow: "openai/z" });
+  expect([both.find("fast"), both.group("fast"), both.group("slow")]).toEqual(["openai/x", group, undefined]);
 });

@@ -5,7 +5,8 @@
 import { join } from "node:path";
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { McpServerFile } from "../../src/config/mcp.ts";
-import { ConfigFile, ListenerFile, ProviderFile, StoreFile } from "../../src/config/schema.ts";
+import { ProviderFile } from "../../src/config/provider-schema.ts";
+import { ConfigFile, ListenerFile, StoreFile } from "../../src/config/schema.ts";
 import { settings } from "../../src/config/settings.ts";
 
 export const page = join(import.meta.dir, "../../docs/settings.md");

@@ -1,9 +1,11 @@
 /** Several keys and endpoints behind one account, over real sockets. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import type { PoolConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const body = (content: string) => ({
   choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
@@ -197,4 +199,274 @@ describe("a key rests", () => {
     expect((await ask("x")).status).toBe(200);
     expect((await ask("x")).status).toBe(200);
   });
+});
+
+describe("an endpoint", () => {
+  const two = (strategy: PoolConfig["strategy"] = "first") =>
+    pool(strategy, [
+      { apiKey: "k1", baseUrl: upstream.url, weight: 1 },
+      { apiKey: "k1", baseUrl: other.url, weight: 1 },
+    ]);
+  const counts = () => [upstream.requests.length, other.requests.length];
+
+  test("that fails is left for another, and rests from the third failure on, until one call was answered", async () => {
+    await fresh(two());
+    script = (key) => (key === "k1" ? failing(500, { message: "broken" }) : undefined);
+    for (let at = 0; at < 5; at += 1) expect((await ask("x")).status).toBe(200);
+    expect(counts()).toEqual([3, 5]);
+    expect(view().members[0]!.breaker).toEqual({
+      state: "open",
+      reason: "server_error",
+      until: begin + 5000,
+      failures: 3,
+    });
+    // One call tries it; the others wait for that.
+    let answered = Promise.withResolvers<Response>();
+    script = (key) => (key === "k1" ? answered.promise : undefined);
+    shift = 5 * second;
+    const trial = ask("trial");
+    await upstream.received(4);
+    const others = await Promise.all(Array.from({ length: 200 }, (_, at) => ask(`other ${at}`)));
+    expect(others.every(({ status }) => status === 200)).toBe(true);
+    expect(counts()).toEqual([4, 205]);
+    expect(view().members[0]!.breaker.state).toBe("half_open");
+    answered.resolve(jsonResponse(body("k1")));
+    await (await trial).text();
+    expect(view().members[0]!.breaker).toEqual({ state: "closed", reason: undefined, until: undefined, failures: 0 });
+    script = () => undefined;
+    await ask("x");
+    expect(counts()).toEqual([5, 205]);
+    answered = Promise.withResolvers();
+  });
+
+  test("that is the only one is called whatever it answers, with one of its keys for each call", async () => {
+    await fresh();
+    script = () => failing(500, { message: "broken" });
+    for (let at = 0; at < 5; at += 1) expect((await ask("x")).status).toBe(500);
+    expect(asked()).toHaveLength(5);
+  });
+
+  test("that can't be reached is left for another", async () => {
+    const gone = new UpstreamServer(() => jsonResponse({}));
+    const url = gone.url;
+    gone[Symbol.dispose]();
+    await fresh(
+      pool("first", [
+        { apiKey: "k1", baseUrl: url, weight: 1 },
+        { apiKey: "k1", baseUrl: other.url, weight: 1 },
+      ]),
+    );
+    for (let at = 0; at < 4; at += 1) expect((await ask("x")).status).toBe(200);
+    expect(view().members.map(({ breaker: { state, reason } }) => [state, reason])).toEqual([
+      ["open", "unreachable"],
+      ["closed", undefined],
+    ]);
+  });
+
+  test("that is silent is asked once, as it may have billed the call, and rests", async () => {
+    await troupe[Symbol.asyncDispose]();
+    troupe = await Troupe.start({
+      clock,
+      providers: { openai: { ...two(), timeouts: { connectSeconds: 5, firstByteSeconds: 0.05, idleSeconds: 5 } } },
+    });
+    script = (key) => (key === "k1" ? new Promise(() => {}) : undefined);
+    for (let at = 0; at < 3; at += 1) expect((await ask("x")).status).toBe(504);
+    expect(counts()).toEqual([3, 0]);
+    expect((await ask("x")).status).toBe(200);
+    expect(counts()).toEqual([3, 1]);
+    expect(view().members[0]!.breaker).toMatchObject({ state: "open", reason: "timeout", until: begin + 5 * second });
+  });
+
+  test("that breaks its streams is not asked again for a call, and rests", async () => {
+    await fresh(two());
+    const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "gpt" };
+    const delta = {
+      ...chunk,
+      choices: [{ index: 0, delta: { role: "assistant", content: "a" }, finish_reason: null }],
+    };
+    script = (key) => (key === "k1" ? sseResponse([`data: ${JSON.stringify(delta)}\n\n`]) : undefined);
+    for (let at = 0; at < 3; at += 1) expect(await (await ask("x", { stream: true })).text()).toContain("event: error");
+    expect(counts()).toEqual([3, 0]);
+    expect(view().members[0]!.breaker).toMatchObject({ state: "open", reason: "broken" });
+  });
+
+  test("has the models that are named for it alone", async () => {
+    await fresh(
+      pool("first", [
+        { apiKey: "k1", baseUrl: upstream.url, weight: 1, models: ["small"] },
+        { apiKey: "k2", baseUrl: other.url, weight: 1, models: ["gpt"] },
+      ]),
+    );
+    await ask("x");
+    await ask("x", { model: "openai/small" });
+    await ask("x", { model: "openai/unknown" });
+    expect(counts()).toEqual([2, 1]);
+  });
+});
+
+describe("beside completions", () => {
+  test("operations go to a key that does not rest, and learn what does", async () => {
+    await fresh();
+    script = (_, { path }) =>
+      path.endsWith("/embeddings") ? failing(429, { message: "slow" }, { "retry-after": "60" }) : undefined;
+    const embed = () => troupe.post("/gateway/v1/embeddings", { model: "openai/gpt", input: "a" });
+    for (let at = 0; at < 3; at += 1) expect((await embed()).status).toBe(429);
+    expect(asked().toSorted()).toEqual(keys);
+    expect(view().members.map(({ callsUnderWay }) => callsUnderWay)).toEqual([0, 0, 0]);
+    // All rest: the upstream itself says so.
+    expect((await embed()).status).toBe(429);
+  });
+
+  test("a provider's own API has the first key, where its files are", async () => {
+    await fresh();
+    const key = await troupe.createKey({ name: "raw", tier: "pro", surfaces: ["gateway", "raw"] });
+    for (let at = 0; at < 4; at += 1) await troupe.fetch("/gateway/providers/openai/files", { key });
+    expect(asked()).toEqual(["k1", "k1", "k1", "k1"]);
+  });
+});
+
+test("the ledger has a line for each attempt, and for a call that all rest before", async () => {
+  await fresh();
+  const answers = [failing(401, { message: "Incorrect API key provided" }), failing(429, {}, { "retry-after": "5" })];
+  script = () => answers.shift();
+  const answered = await ask("x");
+  script = () => failing(401, { message: "Incorrect API key provided" });
+  await ask("y");
+  const refused = await ask("z");
+  const { services } = troupe.server;
+  while (services.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  await services.usage.close();
+  await services.ledger.flush();
+  const lines = await services.store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, limit: 100 });
+  const of = (response: Response) =>
+    lines
+      .filter(({ requestId }) => requestId === response.headers.get("x-request-id"))
+      .reverse()
+      .map(({ attempt, ended, status }) => [attempt, ended, status]);
+  expect([answered.status, refused.status]).toEqual([200, 503]);
+  expect(of(answered)).toEqual([
+    [1, "refused", 401],
+    [2, "refused", 429],
+    [3, "finished", 200],
+  ]);
+  expect(of(refused)).toEqual([[1, "refused", 503]]);
+});
+
+describe("several models behind one name", () => {
+  const begun = (aliases: object) =>
+    Troupe.start({
+      clock,
+      config: { aliases: aliases as never },
+      providers: {
+        openai: { baseUrl: upstream.url, apiKey: "k1" },
+        second: { dialect: "openai", baseUrl: other.url, apiKey: "k2" },
+      },
+    });
+  const models = ["openai/gpt", "second/gpt"];
+
+  test("an alias keeps a conversation at one of them, and leaves what rests", async () => {
+    await troupe[Symbol.asyncDispose]();
+    troupe = await begun({ smart: { models } });
+    const talk = (at: number) => ask(`talk ${at}`, { model: "smart" });
+    for (let at = 0; at < 40; at += 1) await talk(at);
+    const before = [upstream.requests.length, other.requests.length];
+    expect(Math.min(...before)).toBeGreaterThan(0);
+    for (let at = 0; at < 40; at += 1) await talk(at);
+    expect([upstream.requests.length, other.requests.length]).toEqual(before.map((count) => count * 2));
+    script = (key) => (key === "k1" ? failing(401, { message: "Incorrect API key provided" }) : undefined);
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, at) => talk(at)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(200));
+    // A model that is named itself stays.
+    expect((await ask("x")).status).toBe(401);
+  });
+
+  test("one that has no such model leaves the call to the other", async () => {
+    await troupe[Symbol.asyncDispose]();
+    troupe = await begun({ smart: { models, strategy: "first" } });
+    script = (key) => (key === "k1" ? failing(404, { code: "model_not_found" }) : undefined);
+    for (let at = 0; at < 3; at += 1) expect((await ask("x", { model: "smart" })).status).toBe(200);
+    expect(upstream.requests).toHaveLength(3);
+  });
+
+  test("a key must be for all of them, or for the alias", async () => {
+    await troupe[Symbol.asyncDispose]();
+    troupe = await begun({ smart: { models, strategy: "first" } });
+    const key = (name: string, ...globs: string[]) => troupe.createKey({ name, tier: "pro", models: globs });
+    const status = async (secret: string) =>
+      (
+        await troupe.post(
+          "/gateway/v1/chat/completions",
+          { model: "smart", messages: [{ role: "user", content: "x" }] },
+          { key: secret },
+        )
+      ).status;
+    expect(await status(await key("a", "openai/*"))).toBe(403);
+    expect(await status(await key("b", "openai/*", "second/*"))).toBe(200);
+    expect(await status(await key("c", "smart"))).toBe(200);
+  });
+});
+
+test("a persona's strategy leaves what rests, and its answers tell when to try again", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("house"));
+  const persona = "description: Cooks.\nmodel: [openai/gpt, second/gpt]\nstrategy: first\nsystem: You cook.\n";
+  writeFileSync(folder.file("house/cook.yaml"), persona);
+  await troupe[Symbol.asyncDispose]();
+  troupe = await Troupe.start({
+    clock,
+    personas: folder.path,
+    providers: {
+      openai: { baseUrl: upstream.url, apiKey: "k1" },
+      second: { dialect: "openai", baseUrl: other.url, apiKey: "k2" },
+    },
+  });
+  const cook = () =>
+    troupe.post("/v1/chat/completions", { model: "house/cook", messages: [{ role: "user", content: "soup" }] });
+  script = (key) => (key === "k1" ? failing(429, {}, { "retry-after": "30" }) : undefined);
+  for (let at = 0; at < 3; at += 1) expect((await cook()).status).toBe(200);
+  expect([upstream.requests.length, other.requests.length]).toEqual([1, 3]);
+  script = () => failing(429, {}, { "retry-after": "20" });
+  expect((await cook()).status).toBe(503);
+  const resting = await cook();
+  expect([resting.status, resting.headers.get("retry-after")]).toEqual([503, "20"]);
+  expect([upstream.requests.length, other.requests.length]).toEqual([1, 4]);
+});
+
+test("a conversation that the provider stores is continued with the key that began it", async () => {
+  await fresh();
+  script = (key) =>
+    jsonResponse({
+      id: `resp_of_${key}`,
+      object: "response",
+      created_at: 1,
+      status: "completed",
+      model: "gpt",
+      output: [
+        {
+          type: "message",
+          id: "m",
+          role: "assistant",
+          status: "completed",
+          content: [{ type: "output_text", text: key, annotations: [] }],
+        },
+      ],
+      usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+    });
+  for (let at = 0; at < 8; at += 1) {
+    upstream.requests.length = 0;
+    const first = await troupe.post("/gateway/v1/responses", { model: "openai/gpt", input: `talk ${at}`, store: true });
+    const { id } = (await first.json()) as { id: string };
+    const [key] = asked();
+    expect(id).toBe(`resp_of_${key}`);
+    // Another session key would lead elsewhere.
+    for (const prompt_cache_key of ["a", "b", "c", "d"])
+      await troupe.post("/gateway/v1/responses", {
+        model: "openai/gpt",
+        input: "go on",
+        previous_response_id: id,
+        prompt_cache_key,
+      });
+    expect(asked()).toEqual([key!, key!, key!, key!, key!]);
+    expect((upstream.last.json as { previous_response_id?: string }).previous_response_id).toBe(id);
+  }
 });

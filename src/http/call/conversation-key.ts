@@ -49,6 +49,15 @@ export function conversationKey(
   return hashOf(plan.persona?.id ?? "", ...beginning(whole));
 }
 
+/** @returns the same, where headers alone name it */
+export function sessionKey(request: Request): string | undefined {
+  for (const name of headers) {
+    const value = request.headers.get(name);
+    if (value) return hashOf(value);
+  }
+  return undefined;
+}
+
 /** Of the first system text and the first of the user's. */
 function beginning({ messages }: ChatRequest): string[] {
   const system = messages.find(({ role }) => role === "system" || role === "developer");

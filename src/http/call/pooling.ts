@@ -1,7 +1,9 @@
 /** Routes a call of several keys, endpoints or targets: by its conversation, and to where what it names is stored. */
 
+import type { ApiError } from "../../protocols/errors.ts";
 import type { LeftReport, Pooling } from "../../upstream/pool/walk.ts";
 import type { Target } from "../../upstream/target.ts";
+import { nextAttempt } from "../call-observer.ts";
 import { type Conversation, heldAt } from "../conversation.ts";
 import { conversationKey } from "./conversation-key.ts";
 import { describeFailure } from "./errors.ts";
@@ -16,25 +18,24 @@ export function poolingOf(
   targets: readonly Target[],
   namesStored: boolean,
 ): Pooling {
-  const { services, context } = scope;
+  const { services, context, caller, call } = scope;
   const { strategy, weights } = plan;
-  const [first] = targets;
-  const held = conversation.held && first && heldAt(conversation.held, first)?.member;
-  const pinned = held ?? (namesStored ? first?.pool?.members[0]?.member.id : undefined);
-  const report: LeftReport = ({ account, call, member }, failure, reason) => {
+  const { held } = conversation;
+  const holding = held && targets.map((target) => heldAt(held, target)).find((one) => one !== undefined);
+  const pinned = holding?.member ?? (namesStored ? targets[0]?.pool?.members[0]?.member.id : undefined);
+  const report: LeftReport = ({ account, call: { model }, member }, failure, reason) => {
     services.log.warn("a key or an endpoint failed; trying the next one", {
       request_id: context.id,
       provider: account.name,
-      upstream_model: call.model,
+      upstream_model: model,
       key: member.fingerprint,
       endpoint: member.endpoint.url,
       reason,
       ...describeFailure(services, failure),
     });
   };
-  return {
-    pools: services.pools,
-    routing: { key: conversationKey(scope, plan, conversation), strategy, weights, pinned },
-    report,
-  };
+  const onRefusal = ({ status }: ApiError) =>
+    services.usage.record(nextAttempt(context, caller, call.request.model), { ended: "refused", status });
+  const routing = { key: conversationKey(scope, plan, conversation), strategy, weights, pinned };
+  return { pools: services.pools, routing, report, onRefusal };
 }

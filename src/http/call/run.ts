@@ -199,6 +199,7 @@ function callUpstream(
       return answerWithTools({
         scope,
         targets,
+        isGroup: plan.strategy !== undefined,
         tools: tools.granted,
         bounds: tools.bounds,
         signal,

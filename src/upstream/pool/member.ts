@@ -165,6 +165,12 @@ export class Attempt {
     this.over();
   }
 
+  /** It could not be signed, as there are no credentials for now: the upstream knows nothing of it. */
+  unsigned(): void {
+    this.verdict = { ms: 0, isStated: false, mayRepeat: true };
+    this.over();
+  }
+
   /** Ends it, in whatever way; only the first time counts. */
   over(): void {
     if (this.#isOver) return;

@@ -13,18 +13,35 @@ const maxText = 16_384;
 
 export class PooledObserver implements CallObserver {
   readonly #inner: CallObserver;
-  readonly #attempt: Attempt;
+  readonly #start: () => Attempt;
   readonly #clock: Clock;
+  #begun: Attempt | undefined;
   #sentAt = 0;
 
-  constructor(inner: CallObserver, attempt: Attempt, clock: Clock) {
+  /** @param start begins the call, when it does */
+  constructor(inner: CallObserver, start: () => Attempt, clock: Clock) {
     this.#inner = inner;
-    this.#attempt = attempt;
+    this.#start = start;
     this.#clock = clock;
   }
 
+  get #attempt(): Attempt {
+    this.#begun ??= this.#start();
+    return this.#begun;
+  }
+
   begin(signal?: AbortSignal): Promise<void> | undefined {
-    return this.#inner.begin(signal);
+    const attempt = this.#attempt;
+    // Refused before anything was sent, such as by a budget, it says nothing of the member.
+    const refused = (error: unknown): never => {
+      attempt.over();
+      throw error;
+    };
+    try {
+      return this.#inner.begin(signal)?.catch(refused);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   sent(provider: string): void {
@@ -97,6 +114,10 @@ export class PooledObserver implements CallObserver {
   #broke(error: unknown): void {
     if (!isUpstreamFault(error)) {
       this.#attempt.over();
+      return;
+    }
+    if (error.code === "upstream_unavailable") {
+      this.#attempt.unsigned();
       return;
     }
     const now = this.#clock.now();

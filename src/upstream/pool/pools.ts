@@ -1,11 +1,14 @@
 /** Chooses the key and the endpoint of each call of an account that has several, and of several accounts that stand for one model. */
-import type { Strategy } from "../../config/strategies.ts";
+
 import type { Clock } from "../../lib/clock.ts";
+import type { Strategy } from "../../lib/strategies.ts";
 import type { Accounts, BoundAccount } from "../accounts.ts";
+import type { CallObserver } from "../observer.ts";
 import type { Target } from "../target.ts";
 import type { Attempt } from "./member.ts";
 import { Members } from "./members.ts";
 import { type Candidate, ordered } from "./order.ts";
+import { PooledObserver } from "./pooled-observer.ts";
 import { seedOf } from "./rendezvous.ts";
 import type { RestReason } from "./rests.ts";
 
@@ -105,7 +108,7 @@ export class Pools {
     const candidates = stored.length > 0 ? stored : all;
     const by = strategy ?? targets[0]?.pool?.strategy ?? "sticky";
     const inOrder = ordered(candidates, by, { key, now, random: this.#random });
-    const heedsEndpoints = inOrder.some(({ member }) => member.endpoint !== inOrder[0]!.member.endpoint);
+    const heedsEndpoints = areSeveral(inOrder);
     const isSticky = by === "sticky" && key !== undefined;
     const placed = isSticky
       ? [key, ...targets.map(({ account, call }) => `${account.name}/${call.model}`)].join(" ")
@@ -113,6 +116,30 @@ export class Pools {
     const moved = isSticky ? this.#movedTo(placed, inOrder, now) : undefined;
     const first = moved === undefined ? inOrder : [moved, ...inOrder.filter((one) => one !== moved)];
     return { candidates: first, heedsEndpoints, home: isSticky ? first[0] : undefined, key: placed };
+  }
+
+  /**
+   * Chooses for a call that is made once, whatever becomes of it.
+   * @param key of the conversation; undefined: of none that is known
+   * @returns one that does not rest; where all do the one whose rest ends first
+   */
+  pick(bound: BoundAccount, model: string, key: string | undefined): BoundAccount {
+    if (bound.pool === undefined) return bound;
+    const { members, strategy } = bound.pool;
+    const now = this.#clock.monotonic();
+    const having = members.filter(({ has }) => has === undefined || has.includes(model));
+    const candidates = (having.length > 0 ? having : members).map((one) => ({
+      bound: one,
+      ...candidateOf(one, model),
+    }));
+    const inOrder = ordered(candidates, strategy, { key, now, random: this.#random });
+    const isFit = ({ member }: Candidate) => !member.isResting(model, now, areSeveral(inOrder));
+    return (inOrder.find(isFit) ?? soonest(inOrder))!.bound;
+  }
+
+  /** Notes what becomes of a call of a member, beside the call's own observer. */
+  observed(inner: CallObserver, { member }: BoundAccount, model: string): CallObserver {
+    return new PooledObserver(inner, () => member.begin(model, this.#clock.monotonic()), this.#clock);
   }
 
   /** @returns undefined where it rests */
@@ -203,7 +230,17 @@ export const membersOf = (bound: BoundAccount): readonly BoundAccount[] => bound
 
 const idOf = ({ member, model }: PooledTarget) => `${member.id} ${model}`;
 
-function soonest(candidates: readonly PooledTarget[]): PooledTarget | undefined {
+const areSeveral = (candidates: readonly Candidate[]) =>
+  candidates.some(({ member }) => member.endpoint !== candidates[0]!.member.endpoint);
+
+const candidateOf = ({ member, weight }: BoundAccount, model: string): Candidate => ({
+  member,
+  model,
+  weight,
+  seed: member.seed,
+});
+
+function soonest<C extends Candidate>(candidates: readonly C[]): C | undefined {
   const ends = candidates.map((candidate) => candidate.member.restsUntil(candidate.model) ?? 0);
   return candidates[ends.indexOf(Math.min(...ends))];
 }
@@ -215,13 +252,11 @@ function candidatesOf(target: Target, share: number, isGroup: boolean): PooledTa
   const having = all.filter(({ has }) => has === undefined || has.includes(model));
   const members = having.length > 0 ? having : all;
   const sum = members.reduce((total, { weight }) => total + weight, 0);
-  return members.map((bound) => ({
-    target: atMember(target, bound),
-    member: bound.member,
-    model,
-    weight: isGroup ? (share * bound.weight) / sum : bound.weight,
-    seed: isGroup ? seedOf(`${bound.member.id} ${model}`) : bound.member.seed,
-  }));
+  return members.map((bound) => {
+    const usual = { target: atMember(target, bound), ...candidateOf(bound, model) };
+    if (!isGroup) return usual;
+    return { ...usual, weight: (share * bound.weight) / sum, seed: seedOf(`${bound.member.id} ${model}`) };
+  });
 }
 
 /** The target at one key and endpoint. */

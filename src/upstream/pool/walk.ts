@@ -14,7 +14,13 @@ import { PooledObserver } from "./pooled-observer.ts";
 import type { PooledTarget, Pools, Routing } from "./pools.ts";
 import type { RestReason } from "./rests.ts";
 
-export type Pooling = { readonly pools: Pools; readonly routing: Routing; readonly report: LeftReport };
+export type Pooling = {
+  readonly pools: Pools;
+  readonly routing: Routing;
+  readonly report: LeftReport;
+  /** Called where the call is refused, as all rest. */
+  readonly onRefusal: (error: ApiError) => void;
+};
 
 /** Called with the error of a key at an endpoint before the next one is tried. */
 export type LeftReport = (target: Target, failure: UpstreamError | ApiError, reason: RestReason | undefined) => void;
@@ -57,7 +63,11 @@ export async function walkPool(
   }
   if (failures.length > 0) return given(failures.findLast(isTransient) ?? failures.at(-1)!);
   const probe = pools.probe(choice);
-  if (probe === undefined) throw resting(targets, pools.restMs(choice));
+  if (probe === undefined) {
+    const error = resting(targets, pools.restMs(choice));
+    if (!isFollowed) walk.onRefusal(error);
+    throw error;
+  }
   const result = await callMember(walk, probe.candidate, probe.attempt, isFollowed);
   return isFailure(result) ? given(result) : result;
 }
@@ -71,10 +81,9 @@ async function callMember(
 ): Promise<Answer<EventSource> | ApiError> {
   try {
     const options = optionsFor(target, mayFallBack);
-    const observer = new PooledObserver(options.observer, attempt, pools.clock);
+    const observer = new PooledObserver(options.observer, () => attempt, pools.clock);
     return await callUpstream(tools, target, { ...options, observer });
   } catch (error) {
-    // Refused before anything was sent, such as by a budget, it says nothing of the member.
     attempt.over();
     if (error instanceof ApiError) return error;
     throw error;

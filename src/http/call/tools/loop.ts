@@ -47,6 +47,8 @@ export type ToolLoopOptions = {
   readonly scope: CallScope;
   /** With the request as it goes to each, without the tools. */
   readonly targets: readonly Target[];
+  /** True where any of them may be the first. */
+  readonly isGroup: boolean;
   readonly tools: readonly GrantedTool[];
   readonly bounds: McpBounds;
   readonly signal: AbortSignal;
@@ -132,7 +134,8 @@ class ToolLoop {
         const at = this.#targets.findIndex(
           ({ account, call }) => account.name === target.account.name && call.model === target.call.model,
         );
-        if (at > 0) this.#targets = this.#targets.slice(at);
+        if (at >= 0 && this.#options.isGroup) this.#targets = [this.#targets[at]!];
+        else if (at > 0) this.#targets = this.#targets.slice(at);
       },
     });
   }

@@ -1,0 +1,137 @@
+import { describe, expect, test } from "bun:test";
+import { ApiError } from "../../../src/protocols/errors.ts";
+import { restAfterAnswer, restAfterFault, type Verdict } from "../../../src/upstream/pool/rests.ts";
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const now = Date.parse("2026-11-23T12:00:00Z");
+const known = (times: number) => ({ now, failures: { key: times, model: times, endpoint: times } });
+const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
+const key = (reason: "unauthorized" | "quota", ms: number, isStated = false): Verdict => ({
+  rests: "key",
+  reason,
+  ms,
+  isStated,
+  mayRepeat: true,
+});
+const model = (ms: number, isStated: boolean): Verdict => ({
+  rests: "model",
+  reason: "rate_limit",
+  ms,
+  isStated,
+  mayRepeat: true,
+});
+const endpoint = (reason: "server_error" | "timeout", ms: number, mayRepeat: boolean, isStated = false): Verdict => ({
+  rests: "endpoint",
+  reason,
+  ms,
+  isStated,
+  mayRepeat,
+});
+
+describe("an answered error", () => {
+  test.each<[string, number, string, Record<string, string>, number, Verdict]>([
+    ["a wrong key", 401, "Incorrect API key provided", {}, 1, key("unauthorized", hour)],
+    [
+      "Google's wrong key",
+      400,
+      '{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}',
+      {},
+      1,
+      key("unauthorized", hour),
+    ],
+    [
+      "xAI's wrong key",
+      400,
+      '{"code":"x","error":"Incorrect API key provided: xa***"}',
+      {},
+      1,
+      key("unauthorized", hour),
+    ],
+    ["a key without rights", 403, "forbidden", {}, 1, key("unauthorized", hour)],
+    ["a filtered text", 403, "Content violates usage guidelines. Failed check: SAFETY_CHECK", {}, 1, nothing],
+    [
+      "a model that the project may not use",
+      403,
+      '{"error":{"message":"Project `p` does not have access to model `m`","code":"model_not_found"}}',
+      {},
+      1,
+      { ...nothing, mayRepeat: true },
+    ],
+    ["no credit", 402, "Insufficient credits", {}, 1, key("quota", hour)],
+    ["no credit with an end", 402, "", { "retry-after": "120" }, 1, key("quota", 2 * minute, true)],
+    [
+      "Anthropic's limit with its date",
+      400,
+      "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+      {},
+      1,
+      key("quota", 7.5 * 24 * hour, true),
+    ],
+    [
+      "a date that is over",
+      400,
+      "You have reached your specified API usage limits. You will regain access on 2026-11-01 at 00:00 UTC.",
+      {},
+      1,
+      key("quota", hour),
+    ],
+    [
+      "Anthropic's balance",
+      400,
+      "Your credit balance is too low to access the Anthropic API.",
+      {},
+      1,
+      key("quota", hour),
+    ],
+    [
+      "OpenAI's quota",
+      429,
+      '{"error":{"code":"insufficient_quota"}}',
+      { "retry-after": "1" },
+      1,
+      key("quota", second, true),
+    ],
+    [
+      "xAI's credits",
+      403,
+      "Your team has either used all available credits or reached its monthly spending limit.",
+      {},
+      1,
+      key("quota", hour),
+    ],
+    ["a rate limit", 429, "", { "retry-after": "7" }, 3, model(7 * second, true)],
+    ["a rate limit in milliseconds", 429, "", { "retry-after": "8", "retry-after-ms": "7500" }, 1, model(7500, true)],
+    ["a rate limit with a date", 429, "", { "retry-after": "Mon, 23 Nov 2026 12:01:00 GMT" }, 1, model(minute, true)],
+    ["a date before now", 429, "", { "retry-after": "Mon, 23 Nov 2026 11:01:00 GMT" }, 1, model(10 * second, false)],
+    ["a zero", 429, "", { "retry-after": "0" }, 1, model(10 * second, false)],
+    ["a rate limit that is absurd", 429, "", { "retry-after": "99999999" }, 1, model(24 * hour, true)],
+    ["a second rate limit in a row", 429, "", {}, 2, model(20 * second, false)],
+    ["a hundredth", 429, "", {}, 100, model(5 * minute, false)],
+    ["an error of the server", 500, "", {}, 1, endpoint("server_error", 0, true)],
+    ["a third in a row", 529, "", {}, 3, endpoint("server_error", 5 * second, true)],
+    ["a fifth", 503, "", {}, 5, endpoint("server_error", 20 * second, true)],
+    ["a hundredth of them", 503, "", {}, 100, endpoint("server_error", 5 * minute, true)],
+    ["one with an end", 503, "", { "retry-after": "30" }, 1, endpoint("server_error", 30 * second, true, true)],
+    ["a proxy's time-out", 504, "", {}, 3, endpoint("timeout", 5 * second, false)],
+    ["Cloudflare's", 524, "", {}, 1, endpoint("timeout", 0, false)],
+    ["a wrong request", 400, "This model's maximum context length is 8", {}, 1, nothing],
+    ["no such model", 404, "model_not_found", {}, 1, nothing],
+    ["too large", 413, "", {}, 1, nothing],
+  ])("%s", (_, status, text, headers, failures, verdict) => {
+    expect(restAfterAnswer({ status, text, headers }, known(failures))).toEqual(verdict);
+  });
+});
+
+describe("a call without an answer", () => {
+  test.each<[ApiError, boolean, number, Partial<Verdict>]>([
+    [ApiError.upstreamUnreachable("x"), false, 1, { reason: "unreachable", ms: 0, mayRepeat: true }],
+    [ApiError.upstreamUnreachable("x"), true, 3, { reason: "unreachable", ms: 5 * second, mayRepeat: false }],
+    [ApiError.upstreamTimeout("x"), true, 4, { reason: "timeout", ms: 10 * second, mayRepeat: false }],
+    [ApiError.upstreamTimeout("x"), false, 1, { reason: "timeout", mayRepeat: true }],
+    [ApiError.unavailable("upstream_invalid_response", "x"), true, 1, { reason: "broken", mayRepeat: false }],
+  ])("%s, sent: %p", (error, wasSent, failures, verdict) => {
+    expect(restAfterFault(error, wasSent, known(failures))).toMatchObject({ rests: "endpoint", ...verdict });
+  });
+});
