@@ -552,6 +552,29 @@ export const accents: Readonly<Record<string, readonly Case[]>> = {
     },
     { name: "an error of the network", json: whole({ content: "" }, "network_error"), want: { error: 503 } },
   ],
+  minimax: [
+    ...thinkTags("minimax"),
+    {
+      name: "an error with a 200",
+      json: { choices: null, base_resp: { status_code: 1008, status_msg: "insufficient balance" } },
+      want: { error: 402 },
+    },
+  ],
+  databricks: [
+    {
+      name: "thoughts as parts of the content",
+      sse: data(
+        chunk({
+          role: "assistant",
+          content: [{ type: "reasoning", summary: [{ type: "summary_text", text: "Hm", signature: "" }] }],
+        }),
+        chunk({ content: [{ type: "text", text: "A" }] }),
+        chunk({ content: "" }, "stop", { usage }),
+        "[DONE]",
+      ),
+      want: { text: "A", thoughts: "Hm", usage: told },
+    },
+  ],
   ollama: [
     {
       name: "a whole call",

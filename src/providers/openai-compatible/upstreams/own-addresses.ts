@@ -1,4 +1,7 @@
-/** Clouds whose addresses hold the customer's account: what each does differently, and where it says so. */
+/**
+ * Clouds whose addresses hold the customer's account: what each does differently, and where it says so. Their lists of models, where they have
+ * one, are of another format.
+ */
 import { Type } from "@sinclair/typebox";
 import type { Account } from "../../provider.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
@@ -25,6 +28,7 @@ export const cloudflare = openAiCompatible({
   },
   options: Type.Object({ account_id: accountId }),
   url: (operation, _model, account) => `${account.baseUrl}/accounts/${part(account, "account_id")}/ai/v1/${operation}`,
+  modelList: null,
   quirks: { dropped: platformFields },
   modelRules: [{ match: "@cf/*", ...openModels }],
 });
@@ -44,6 +48,7 @@ export const cloudflareGateway = openAiCompatible({
   }),
   url: (operation, _model, account) =>
     `${account.baseUrl}/${part(account, "account_id")}/${part(account, "gateway_id")}/compat/${operation}`,
+  modelList: null,
   quirks: { dropped: platformFields },
 });
 
@@ -60,6 +65,7 @@ export const databricks = openAiCompatible({
   },
   url: (operation, _model, { baseUrl }) =>
     `${baseUrl.replace(/\/serving-endpoints$/, "")}/serving-endpoints/${operation}`,
+  modelList: null,
   quirks: {
     // https://github.com/OpenHands/software-agent-sdk/pull/2128
     max_tokens_field: "max_tokens",
@@ -84,5 +90,6 @@ export const snowflake = openAiCompatible({
   },
   url: (operation, _model, { baseUrl }) =>
     `${baseUrl.replace(/\/api\/v2\/cortex\/v1$/, "")}/api/v2/cortex/v1/${operation}`,
+  modelList: null,
   quirks: { dropped: platformFields },
 });
