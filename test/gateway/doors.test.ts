@@ -15,7 +15,11 @@ import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-s
 import { type Body, basePath, simpleAnswer } from "../helpers/upstreams/compatible.ts";
 import { messagesRules, responsesRules, strictDoors } from "../helpers/upstreams/doors.ts";
 
-const models: Readonly<Record<string, string>> = { moonshot: "kimi-k3", openrouter: "anthropic/claude-sonnet-5" };
+const models: Readonly<Record<string, string>> = {
+  moonshot: "kimi-k3",
+  openrouter: "anthropic/claude-sonnet-5",
+  databricks: "databricks-claude-sonnet-4-5",
+};
 const formatHeader = "x-troupe-upstream-format";
 
 /** As each answers: thinking with a signature or an empty one, and members that nobody here knows. */
@@ -198,8 +202,12 @@ for (const [name, rules] of Object.entries(messagesRules)) {
       ];
       const { response } = await ask({ tools: [weather], messages });
       expect(response.headers.get(formatHeader)).toBe("messages");
-      expect((at.upstream.last.json as Body)["messages"]).toEqual(messages);
-      expect(at.upstream.last.text).toContain(JSON.stringify([given, call]));
+      // Claude checks signatures, and refuses thinking without one.
+      const back = rules.signed === true && given === unsigned ? [call] : [given, call];
+      expect((at.upstream.last.json as Body)["messages"]).toEqual(
+        messages.with(1, { role: "assistant", content: back } as (typeof messages)[number]),
+      );
+      expect(at.upstream.last.text).toContain(JSON.stringify(back));
     });
 
     test("system turns, which Claude Code sends to names that it does not know, are taken", async () => {
@@ -257,6 +265,8 @@ test("a translated turn's thinking goes back by the door where it is text, and b
 const lost: readonly (readonly [name: string, more: object, found: string])[] = [
   ["deepseek", { output_config: { format: { type: "json_schema", schema: { type: "object" } } } }, "json_object"],
   ["deepseek", { tools: [weather], tool_choice: { type: "any" } }, '"tool_choice":"required"'],
+  ["minimax", { stop_sequences: ["x"] }, '"stop":'],
+  ["minimax", { tools: [weather], tool_choice: { type: "any" } }, '"tool_choice":"required"'],
   ["vllm", { thinking: { type: "enabled", budget_tokens: 2000 } }, '"reasoning_effort"'],
   ["ollama", { output_config: { format: { type: "json_schema", schema: { type: "object" } } } }, "json_schema"],
   ["llamacpp", { output_config: { format: { type: "json_schema", schema: { type: "object" } } } }, "json_schema"],

@@ -27,6 +27,7 @@ type MessagesRules = Rules & {
   readonly systemTurns?: true;
   readonly urls?: true;
   readonly counts?: true;
+  readonly signed?: true;
 };
 
 const sampling = ["temperature", "top_p", "top_k", "stop_sequences", "metadata"];
@@ -36,6 +37,16 @@ const messagesFields = [
 ];
 const ownParts = ["text", "image", "thinking", "tool_use", "tool_result"];
 const formatOf = ({ output_config }: Body) => (output_config as Body | undefined)?.["format"];
+
+/** Its cloud speaks as its servers do: https://docs.ollama.com/cloud */
+const ollamaMessages: MessagesRules = {
+  path: "/v1/messages",
+  key: "authorization",
+  fields: [...messagesFields, "cache_control"],
+  parts: ownParts,
+  tools: ["", "custom"],
+  loss: (body) => (formatOf(body) === undefined ? undefined : "output_config.format"),
+};
 
 export const messagesRules: Readonly<Record<string, MessagesRules>> = {
   deepseek: {
@@ -68,6 +79,30 @@ export const messagesRules: Readonly<Record<string, MessagesRules>> = {
     parts: ownParts,
     tools: ["", "custom"],
   },
+  minimax: {
+    path: "/anthropic/v1/messages",
+    key: "authorization",
+    fields: [...messagesFields, "cache_control", "service_tier"],
+    parts: ownParts,
+    urls: true,
+    tools: ["", "custom", "web_search_20250305"],
+    loss: (body) =>
+      body["stop_sequences"] !== undefined
+        ? "stop_sequences"
+        : ["any", "tool"].includes(String((body["tool_choice"] as Body | undefined)?.["type"]))
+          ? "tool_choice"
+          : undefined,
+  },
+  databricks: {
+    path: "/serving-endpoints/anthropic/v1/messages",
+    key: "authorization",
+    fields: [...messagesFields, "cache_control"],
+    parts: [...ownParts, "redacted_thinking", "document"],
+    urls: true,
+    tools: ["", "custom"],
+    models: /^databricks-claude-/,
+    signed: true,
+  },
   openrouter: {
     path: "/api/v1/messages",
     key: "authorization",
@@ -76,14 +111,8 @@ export const messagesRules: Readonly<Record<string, MessagesRules>> = {
     urls: true,
     tools: ["", "custom", "web_search_20250305"],
   },
-  ollama: {
-    path: "/v1/messages",
-    key: "authorization",
-    fields: [...messagesFields, "cache_control"],
-    parts: ownParts,
-    tools: ["", "custom"],
-    loss: (body) => (formatOf(body) === undefined ? undefined : "output_config.format"),
-  },
+  ollama: ollamaMessages,
+  "ollama-cloud": ollamaMessages,
   vllm: {
     path: "/v1/messages",
     counts: true,
@@ -124,6 +153,19 @@ const more = ["include", "prompt_cache_key", "safety_identifier", "truncation", 
 const keepsNothing = ({ store, previous_response_id: previous }: Body) =>
   previous == null && store === false ? undefined : "nothing is stored here";
 
+/** Its cloud speaks as its servers do: https://docs.ollama.com/cloud */
+const ollamaResponses: Rules = {
+  path: "/v1/responses",
+  key: "authorization",
+  fields: [...responsesFields, ...more],
+  tools: ["function"],
+  refusal: keepsNothing,
+  loss: (body) => {
+    const type = ((body["text"] as Body | undefined)?.["format"] as Body | undefined)?.["type"] ?? "text";
+    return type === "text" ? undefined : "text.format";
+  },
+};
+
 export const responsesRules: Readonly<Record<string, Rules>> = {
   moonshot: {
     path: "/v1/responses",
@@ -147,17 +189,8 @@ export const responsesRules: Readonly<Record<string, Rules>> = {
     tools: ["function", "mcp", "browser_search", "code_interpreter"],
     refusal: keepsNothing,
   },
-  ollama: {
-    path: "/v1/responses",
-    key: "authorization",
-    fields: [...responsesFields, ...more],
-    tools: ["function"],
-    refusal: keepsNothing,
-    loss: (body) => {
-      const type = ((body["text"] as Body | undefined)?.["format"] as Body | undefined)?.["type"] ?? "text";
-      return type === "text" ? undefined : "text.format";
-    },
-  },
+  ollama: ollamaResponses,
+  "ollama-cloud": ollamaResponses,
   vllm: {
     path: "/v1/responses",
     key: "authorization",

@@ -61,6 +61,30 @@ export const zaiDoors: Doors = {
   },
 };
 
+export const minimaxDoors: Doors = {
+  // https://platform.minimax.io/docs/api-reference/text-anthropic-api: `stop_sequences`, `mcp_servers`, `container`, `service_tier` and `top_k`
+  // are ignored, documents are no input; turns are to come back whole. https://platform.minimax.io/docs/api-reference/text-chat-anthropic:
+  // of tool choices, only auto and none; a bearer is recommended. Tools: https://platform.minimax.io/docs/guides/server-tools
+  messages: {
+    path: "/anthropic",
+    tools: ["web_search"],
+    drops: {
+      fields: ["stop_sequences", "mcp_servers", "tool_choice.type=any", "tool_choice.type=tool"],
+      parts: [...textDocuments, ...foreignResults],
+    },
+  },
+};
+
+/** https://docs.databricks.com/aws/en/machine-learning/model-serving/query-anthropic-messages: for its own Claude models, by a bearer. */
+export const databricksDoors: Doors = {
+  messages: {
+    path: "/serving-endpoints/anthropic",
+    besides: ["/serving-endpoints"],
+    models: ["databricks-claude-*"],
+    checksThinking: true,
+  },
+};
+
 export const openrouterDoors: Doors = {
   // https://openrouter.ai/docs/guides/coding-agents/claude-code-integration: by a bearer. Cache marks are read:
   // https://openrouter.ai/docs/features/prompt-caching

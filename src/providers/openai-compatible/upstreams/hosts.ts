@@ -1,6 +1,6 @@
 /** Hosts of open models: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
-import { groqDoors } from "./doors.ts";
+import { groqDoors, ollamaDoors } from "./doors.ts";
 import { allRoles, openModels, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 
 /** https://console.groq.com/docs/openai, https://console.groq.com/docs/reasoning */
@@ -119,5 +119,6 @@ export const ollamaCloud = openAiCompatible({
     shared: ["OLLAMA_API_KEY"],
     baseUrl: ["OLLAMA_CLOUD_BASE_URL"],
   },
+  doors: ollamaDoors,
   quirks: { ...openModels, inline_images: true, reasoning_replay: "reasoning" },
 });

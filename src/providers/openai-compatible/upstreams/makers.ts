@@ -1,6 +1,6 @@
 /** Makers of models that serve them by chat completions: what each does differently, and where it says so. */
 import { openAiCompatible } from "../openai-compatible.ts";
-import { deepseekDoors, moonshotDoors, zaiDoors } from "./doors.ts";
+import { deepseekDoors, minimaxDoors, moonshotDoors, zaiDoors } from "./doors.ts";
 import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 
 /** https://docs.mistral.ai/api/#tag/chat: unknown fields are answered with 422. */
@@ -156,6 +156,7 @@ export const minimax = openAiCompatible({
   name: "minimax",
   baseUrl: "https://api.minimax.io/v1",
   environment: { keys: ["MINIMAX_API_KEY"], baseUrl: ["MINIMAX_BASE_URL"] },
+  doors: minimaxDoors,
   quirks: {
     // "max_tokens" is deprecated: https://java.agentscope.io/v2/en/integration/model/minimax
     max_tokens_field: "max_completion_tokens",

@@ -5,6 +5,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Account } from "../../provider.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
+import { databricksDoors } from "./doors.ts";
 import { openModels, platformFields } from "./fields.ts";
 
 /** An option as a part of a path. */
@@ -66,6 +67,7 @@ export const databricks = openAiCompatible({
   url: (operation, _model, { baseUrl }) =>
     `${baseUrl.replace(/\/serving-endpoints$/, "")}/serving-endpoints/${operation}`,
   modelList: null,
+  doors: databricksDoors,
   quirks: {
     // https://github.com/OpenHands/software-agent-sdk/pull/2128
     max_tokens_field: "max_tokens",
