@@ -148,6 +148,60 @@ describeProgram("codex", () => {
   );
 });
 
+describeProgram("codex", () => {
+  /** The page's settings, with a WebSocket. */
+  const overSocket: Agent = {
+    ...agents[0]!,
+    run(place) {
+      const { command, files: given } = agents[0]!.run(place);
+      const config = given![".codex/config.toml"]!.replace("wire_api =", "supports_websockets = true, wire_api =");
+      return { command, files: { ".codex/config.toml": config } };
+    },
+  };
+
+  /** Handshakes that were answered so, by the server's own metrics. */
+  async function handshakes(status: number): Promise<number> {
+    const metrics = await (await stage.troupe.fetch("/metrics")).text();
+    const counted = metrics
+      .split("\n")
+      .filter((line) => line.startsWith("http_server_request_duration_seconds_count{"));
+    const found = counted.filter((line) => line.includes('="GET"') && line.includes(`="${status}"`));
+    return found.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+  }
+
+  test.each(familyNames)(
+    "over a WebSocket on a model that speaks %s",
+    async (family) => {
+      const before = await handshakes(101);
+      expect(await converse(overSocket, "gateway", models[family])).toContain(final);
+      expectResults(family);
+      expect(await handshakes(101)).toBeGreaterThan(before);
+    },
+    clientSeconds * 1000,
+  );
+
+  test(
+    "goes on by HTTP at once where there are no WebSockets",
+    async () => {
+      const { live } = stage.troupe.server.services;
+      const { websockets } = live.config;
+      stage.troupe.server.services.live = {
+        ...live,
+        config: { ...live.config, websockets: { ...websockets, enabled: false } },
+      };
+      try {
+        const before = await handshakes(426);
+        expect(await converse(overSocket, "gateway", models.chat)).toContain(final);
+        expectResults("chat");
+        expect(await handshakes(426)).toBe(before + 1);
+      } finally {
+        stage.troupe.server.services.live = live;
+      }
+    },
+    clientSeconds * 1000,
+  );
+});
+
 describeProgram("claude", () => {
   test(
     "brings Anthropic's thoughts back, where an alias names the model as Anthropic does",

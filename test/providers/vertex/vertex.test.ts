@@ -1,11 +1,13 @@
 /** Vertex AI: the requests are those of Google's and Anthropic's own libraries, and each family answers in its format. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
 import AnthropicVertex from "@anthropic-ai/vertex-sdk";
 import { GoogleGenAI } from "@google/genai";
 import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { vertex } from "../../../src/providers/vertex/vertex.ts";
+import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
 
@@ -325,6 +327,40 @@ describe("through the gateway", () => {
       "key-of-express",
       null,
     ]);
+  });
+
+  test("a service account's file gives the tokens that calls carry", async () => {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    using tokens = new UpstreamServer(() =>
+      jsonResponse({ access_token: "ya29.of-the-account", expires_in: 3600, token_type: "Bearer" }),
+    );
+    using folder = new TempFolder();
+    const file = folder.file("account.json");
+    await Bun.write(
+      file,
+      JSON.stringify({
+        type: "service_account",
+        project_id: "p",
+        private_key_id: "1",
+        private_key: privateKey.export({ type: "pkcs8", format: "pem" }),
+        client_email: "troupe@p.iam.gserviceaccount.com",
+        token_uri: `${tokens.url}/token`,
+      }),
+    );
+    await using own = await Troupe.start({
+      providers: {
+        vertex: {
+          baseUrl: `${upstream.url}/v1`,
+          apiKey: undefined as never,
+          options: { project: "p", location: "global", credentials_file: file },
+        },
+      },
+    });
+    for (const name of ["gemini-3.5-flash", "claude-opus-4-6"]) {
+      await own.client("gateway").chat.completions.create({ model: `vertex/${name}`, ...body });
+      expect(upstream.last.headers.get("authorization")).toBe("Bearer ya29.of-the-account");
+    }
+    expect(tokens.requests).toHaveLength(1);
   });
 
   test("embeddings of both generations of models", async () => {
