@@ -6,6 +6,7 @@ import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { callRoutes } from "./calls.ts";
 import { keyRoutes } from "./keys.ts";
+import { modelRoutes } from "./models.ts";
 import { personaRoutes } from "./personas.ts";
 import { providerRoutes } from "./providers.ts";
 import { usageRoutes } from "./usage.ts";
@@ -14,7 +15,16 @@ import { variantRoutes } from "./variants.ts";
 /** @param prefix of all its paths */
 export function adminRoutes(host: Host, prefix: string): AnyElysia {
   const plugin = adminPlugin(host, prefix);
-  const parts = [keyRoutes, budgetRoutes, usageRoutes, callRoutes, providerRoutes, personaRoutes, variantRoutes];
+  const parts = [
+    keyRoutes,
+    budgetRoutes,
+    usageRoutes,
+    callRoutes,
+    providerRoutes,
+    modelRoutes,
+    personaRoutes,
+    variantRoutes,
+  ];
   for (const add of [...parts, auditRoutes]) add(plugin);
   return plugin;
 }

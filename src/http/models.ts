@@ -159,7 +159,7 @@ export const preparePersona = (services: Services, name: string): Promise<void> 
 const builtAt = ({ build }: Services): number => Math.floor(Date.parse(build.builtAt) / 1000) || 0;
 
 /** The models that are configured, else those that providers list, else well-known ones; a provider may accept others. */
-function gatewayModels(services: Services): Model[] {
+export function gatewayModels(services: Services): Model[] {
   const { live, modelLists } = services;
   const created = builtAt(services);
   const now = services.clock.now();

@@ -1,0 +1,69 @@
+/** The admin API's list of providers' models: what is known of each, when it ends, and which lists of providers that comes from. */
+import { Type } from "@sinclair/typebox";
+import { gatewayModels } from "../http/models.ts";
+import { queryOf } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { Model } from "../protocols/models.ts";
+import { endState } from "../providers/retirement.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
+
+const Listed = Type.Object({
+  ...Model.properties,
+  end_state: OrNull(Type.String(), {
+    description: "ended, ends_soon: within six months, or later; null: no end is announced.",
+  }),
+});
+const List = Type.Object({
+  provider: Type.String(),
+  listed_at: OrNull(Type.String(), {
+    description: "When its list came last; null: what is named or well known is listed.",
+  }),
+  models: Type.Integer({ description: "Of its list." }),
+  failure: OrNull(Type.String(), { description: "Why the last question for it failed." }),
+});
+
+/** Providers that have a list, as the process knows it that answers. */
+function listsOf({ live, modelLists }: Services) {
+  return live.accounts.list().flatMap((bound) => {
+    if (bound.provider.kind === "local" || bound.provider.modelList === undefined) return [];
+    const list = modelLists.of(bound);
+    return {
+      provider: bound.account.name,
+      listed_at: list === undefined ? null : new Date(list.at).toISOString(),
+      models: list?.models.size ?? 0,
+      failure: modelLists.failureOf(bound) ?? null,
+    };
+  });
+}
+
+export const modelRoutes = (plugin: AdminPlugin) =>
+  plugin.get(
+    "/v1/models",
+    ({ services, query: { provider, ending, after, limit } }) => {
+      const now = services.clock.now();
+      const all = gatewayModels(services).flatMap((model) => {
+        const { owned_by: owner, shutdown_date: ends } = model;
+        const state = ends === undefined ? null : endState(ends, now);
+        if (provider !== undefined && owner !== provider) return [];
+        if (ending === "true" && (state === null || state === "later")) return [];
+        return { ...model, end_state: state };
+      });
+      return { ...pageOf(all, after, limit), lists: listsOf(services) };
+    },
+    adminOperation({
+      operationId: "adminListModels",
+      summary: "The providers' models that are known here, and when each ends",
+      query: queryOf({
+        provider: text("Of that one alone."),
+        ending: Type.Optional(
+          Type.Union([Type.Literal("true"), Type.Literal("false")], {
+            description: "true: only those that have ended, or end within six months.",
+          }),
+        ),
+        ...pageParameters(1000, 100),
+      }),
+      response: Type.Object({ ...pageSchema(Listed).properties, lists: Type.Array(List) }),
+      errors: [400, 404],
+    }),
+  );
