@@ -45,6 +45,8 @@ export function errorObjectIn(body: string | Uint8Array): Record<string, unknown
     }
     if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };
     if (typeof outer?.["message"] === "string") return { ...known, ...outer };
+    // Gateways of AWS spell it so.
+    if (typeof outer?.["Message"] === "string") return { ...known, message: outer["Message"] };
     return known;
   } catch {
     return known;

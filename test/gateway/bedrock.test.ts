@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { BedrockRuntimeClient, ConverseStreamCommand } from "@aws-sdk/client-bedrock-runtime";
 import type OpenAI from "openai";
+import { compiledList } from "../../src/usage/prices/list.ts";
+import { exampleResponse } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 import {
@@ -164,6 +166,86 @@ test("a turn with tools and thoughts of Claude by Converse, for a client of Mess
   } finally {
     await own[Symbol.asyncDispose]();
   }
+});
+
+describe("the platform's other formats", () => {
+  const claude = "global.anthropic.claude-haiku-4-5-20251001-v1:0";
+  let doors: UpstreamServer;
+  let own: Troupe;
+  let answer: () => Response;
+
+  beforeAll(async () => {
+    doors = new UpstreamServer(({ headers }) =>
+      headers.get("authorization") === `Bearer ${bedrockKey}` ? answer() : new Response("{}", { status: 403 }),
+    );
+    own = await Troupe.start({ providers: { bedrock: { baseUrl: doors.url, apiKey: bedrockKey } } });
+  });
+  afterAll(async () => {
+    await own[Symbol.asyncDispose]();
+    doors[Symbol.dispose]();
+  });
+
+  test("a client of Messages reaches Claude untranslated, in both directions", async () => {
+    const text =
+      '{"id":"msg_bdrk_1","type":"message","role":"assistant","model":"claude-haiku-4-5-20251001","content":[{"type":"text","text":"Hi!"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":8,"output_tokens":3},"new_member":1.0}';
+    answer = () => new Response(text, { headers: { "content-type": "application/json" } });
+    const body = { max_tokens: 16, messages: [{ role: "user", content: "Hi" }], new_field: [1] };
+    const got = await own.fetch("/gateway/v1/messages", {
+      method: "POST",
+      headers: { "content-type": "application/json", "anthropic-version": "2023-06-01", "anthropic-beta": "a,b" },
+      body: JSON.stringify({ model: `bedrock/${claude}`, ...body }),
+    });
+    expect([got.status, await got.text()]).toEqual([200, text]);
+    expect(got.headers.get("x-troupe-upstream-format")).toBe("messages");
+    const { path, headers, json } = doors.last;
+    expect([path, json]).toEqual(["/anthropic/v1/messages", { model: claude, ...body }]);
+    expect([headers.get("anthropic-version"), headers.get("anthropic-beta")]).toEqual(["2023-06-01", "a,b"]);
+    expect(headers.get("x-api-key")).toBeNull();
+  });
+
+  test("a client of chat completions reaches Claude by Messages, streamed as events", async () => {
+    answer = () => exampleResponse("anthropic/text-stream");
+    const stream = own.client("gateway").chat.completions.stream({
+      model: `bedrock/${claude}`,
+      messages: [{ role: "user", content: "Hi" }],
+    });
+    const { choices } = await stream.finalChatCompletion();
+    expect(choices[0]!.finish_reason).toBe("stop");
+    expect(doors.last.path).toBe("/anthropic/v1/messages");
+    expect(doors.last.json).toMatchObject({ model: claude, stream: true });
+  });
+
+  test("OpenAI's own models have chat completions, and Responses for its clients", async () => {
+    answer = () => exampleResponse("openai-responses/phases");
+    const got = await own.fetch("/gateway/v1/responses", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "bedrock/openai.gpt-5.4", input: "Hi", store: false }),
+    });
+    expect(got.status).toBe(200);
+    expect(got.headers.get("x-troupe-upstream-format")).toBe("responses");
+    expect(doors.last.path).toBe("/openai/v1/responses");
+    expect(doors.last.json).toEqual({ model: "openai.gpt-5.4", input: "Hi", store: false });
+    answer = () => exampleResponse("openai/finish-length");
+    await own.client("gateway").chat.completions.create({
+      model: "bedrock/openai.gpt-5.4",
+      messages: [{ role: "user", content: "Hi" }],
+      max_tokens: 5,
+    });
+    expect(doors.last.path).toBe("/openai/v1/chat/completions");
+    expect(doors.last.json).toMatchObject({ model: "openai.gpt-5.4", max_completion_tokens: 5 });
+  });
+});
+
+test.each([
+  ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", 3.3],
+  ["global.anthropic.claude-haiku-4-5-20251001-v1:0", 1],
+  ["amazon.nova-pro-v1:0", 0.8],
+  ["arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-opus-4-6-v1", 5.5],
+])("%s has a price", (model, dollars) => {
+  const listed = compiledList.find("bedrock", "https://vpce.example.com", model);
+  expect(listed?.provider).toBe("aws");
+  expect(listed?.at(Date.parse("2026-11-23"))).toMatchObject({ input_mtok: dollars });
 });
 
 describe("errors", () => {

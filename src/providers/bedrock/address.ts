@@ -15,6 +15,19 @@ export function baseOf({ baseUrl, options }: Account): string {
   return `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`;
 }
 
+/** The other endpoint, which knows neither Converse nor inference profiles: https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html */
+export const isMantle = ({ baseUrl }: Pick<Account, "baseUrl">): boolean => /^https:\/\/bedrock-mantle\./.test(baseUrl);
+
+/**
+ * The base URL of OpenAI's formats. On `bedrock-mantle` most models stand below `/v1`, OpenAI's own below `/openai/v1`:
+ * https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html,
+ * https://github.com/openai/openai-node/blob/HEAD/bedrock.md
+ */
+export function openAiBase(account: Account, model: string): string {
+  const isBelow = !isMantle(account) || /^openai\.gpt-\d/.test(model);
+  return `${baseOf(account)}${isBelow ? "/openai" : ""}/v1`;
+}
+
 /** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_RequestParameters */
 const modelForm = /^[a-zA-Z0-9_.:/-]{1,2048}$/;
 

@@ -16,7 +16,7 @@ import { openAiQuirks } from "../openai-compatible/openai.ts";
 import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
 import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
-import { baseOf, converseUrl, usualBase } from "./address.ts";
+import { baseOf, converseUrl, isMantle, openAiBase, usualBase } from "./address.ts";
 import { ConverseStream, decodeConverse } from "./answer.ts";
 import { converseBody } from "./body.ts";
 import { remoteMedia } from "./parts.ts";
@@ -57,15 +57,19 @@ const chat = openAiCompatible({
   baseUrl: usualBase,
   environment,
   quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
-  url: (operation, _, account) => `${baseOf(account)}/openai/v1/${operation}`,
+  url: (operation, model, account) => `${openAiBase(account, model)}/${operation}`,
 });
 
-const isIn = (call: Call, door: BedrockRules["door"]): boolean => bedrockRules(call).door === door;
+/** On `bedrock-mantle` chat completions take the place of Converse. */
+function doorOf(call: Call): BedrockRules["door"] {
+  const { door } = bedrockRules(call);
+  return door === "converse" && isMantle(call.account) ? "chat" : door;
+}
 
 const messagesBase = (account: Account): Pick<Account, "baseUrl"> => ({ baseUrl: `${baseOf(account)}/anthropic` });
 
 function encode(call: Call): UpstreamRequest {
-  switch (bedrockRules(call).door) {
+  switch (doorOf(call)) {
     case "messages": {
       const body = { ...encodeBody(withRules(call)), model: call.model };
       return upstreamRequest(messagesBase(call.account), "", JSON.stringify(body), { betas: [] });
@@ -86,26 +90,24 @@ const claude: NativeRoute = {
 };
 
 /** Requests are always synchronous here: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html */
-const responses = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: { path: "/openai/v1" } } });
-const responsesRoute = responses["responses"]!.route;
+const door = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: {} } })["responses"]!.route;
 const openai: NativeRoute = {
-  ...responsesRoute,
-  encode: (body, call, headers) => responsesRoute.encode(body, inRegion(call), headers),
+  ...door,
+  encode: (body, call, headers) => ({
+    ...door.encode(body, call, headers),
+    url: `${openAiBase(call.account, call.model)}/responses`,
+  }),
 };
 
-function inRegion<C extends Call>(call: C): C {
-  return { ...call, account: { ...call.account, baseUrl: baseOf(call.account) } };
-}
-
 function native(format: string, call: Call): NativeRoute | undefined {
-  if (format === "messages" && isIn(call, "messages")) return claude;
-  return format === "responses" && isIn(call, "chat") ? openai : undefined;
+  if (format === "messages" && doorOf(call) === "messages") return claude;
+  return format === "responses" && doorOf(call) === "chat" ? openai : undefined;
 }
 
 export const bedrock: RemoteProvider = {
   kind: "remote",
   format: "converse",
-  formatOf: (call) => bedrockRules(call).door,
+  formatOf: doorOf,
   name: "bedrock",
   baseUrl: usualBase,
   environment,
@@ -139,11 +141,11 @@ export const bedrock: RemoteProvider = {
     "us.meta.llama4-maverick-17b-instruct-v1:0",
   ],
   wantsThoughts: asksForThoughts,
-  remoteMedia: (call) => (isIn(call, "converse") ? remoteMedia(call) : []),
+  remoteMedia: (call) => (doorOf(call) === "converse" ? remoteMedia(call) : []),
   encode,
   native,
   decode(body, text, call: AnsweredCall) {
-    switch (bedrockRules(call).door) {
+    switch (doorOf(call)) {
       case "messages":
         return decodeAnswer(body, text, withRules(call));
       case "chat":
@@ -153,7 +155,7 @@ export const bedrock: RemoteProvider = {
     }
   },
   streamDecoder(call) {
-    switch (bedrockRules(call).door) {
+    switch (doorOf(call)) {
       case "messages":
         return new AnthropicStream(withRules(call));
       case "chat":

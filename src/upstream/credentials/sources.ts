@@ -42,7 +42,7 @@ export class CredentialSources {
       const profile = option("profile");
       const region = option("region") ?? regionOfHost(baseUrl) ?? awsRegion(tools, profile);
       const keys = this.#cached(name, () => awsKeys(tools, profile, region));
-      return new SigV4Signer(keys, { clock: tools.clock, service: auth.service, region });
+      return new SigV4Signer(keys, { clock: tools.clock, service: serviceOfHost(baseUrl) ?? auth.service, region });
     }
     const { scope } = auth;
     return new BearerSigner(
@@ -79,4 +79,11 @@ export class CredentialSources {
 
 /** The region that a public address or a VPC endpoint names: `bedrock-runtime.eu-west-1.amazonaws.com`, `….eu-west-1.vpce.amazonaws.com`. */
 const regionOfHost = (url: string): string | undefined =>
-  /\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com/.exec(url)?.[1];
+  /\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:(?:vpce\.)?amazonaws\.com|api\.aws)/.exec(url)?.[1];
+
+/**
+ * Hosts of the newer domain are named as their service stands in signatures: `bedrock-mantle.eu-west-1.api.aws`.
+ * Source: https://github.com/anthropics/anthropic-sdk-typescript/blob/main/packages/bedrock-sdk/src/mantle-client.ts
+ */
+const serviceOfHost = (url: string): string | undefined =>
+  /^https:\/\/([a-z-]+)\.[a-z0-9-]+\.api\.aws(?:\/|$)/.exec(url)?.[1];

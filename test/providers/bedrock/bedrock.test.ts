@@ -282,4 +282,14 @@ describe("addresses", () => {
     expect(bedrock.formatOf?.(callOf())).toBe("converse");
     expect(bedrock.formatOf?.(callOf({}, { model: claude }))).toBe("messages");
   });
+
+  test("bedrock-mantle has chat completions where there is no Converse, and OpenAI's models below a path of their own", () => {
+    const mantle = { baseUrl: "https://bedrock-mantle.us-west-2.api.aws" };
+    expect(urlOf("openai.gpt-oss-120b", {}, mantle)).toBe(`${mantle.baseUrl}/v1/chat/completions`);
+    expect(urlOf("openai.gpt-5.4", {}, mantle)).toBe(`${mantle.baseUrl}/openai/v1/chat/completions`);
+    expect(urlOf("anthropic.claude-haiku-4-5", {}, mantle)).toBe(`${mantle.baseUrl}/anthropic/v1/messages`);
+    const call = callOf({}, { model: "openai.gpt-oss-120b", account: { ...account, ...mantle } });
+    expect(bedrock.native?.("responses", call)?.encode("{}", call, {}).url).toBe(`${mantle.baseUrl}/v1/responses`);
+    expect(bedrock.formatOf?.(call)).toBe("chat");
+  });
 });
