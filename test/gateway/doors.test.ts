@@ -19,6 +19,7 @@ const models: Readonly<Record<string, string>> = {
   moonshot: "kimi-k3",
   openrouter: "anthropic/claude-sonnet-5",
   databricks: "databricks-claude-sonnet-4-5",
+  snowflake: "claude-sonnet-5",
 };
 const formatHeader = "x-troupe-upstream-format";
 

@@ -204,6 +204,7 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
     ...easy,
     path: "/api/v2/cortex/v1/chat/completions",
     ownPrefix: "/api/v2/cortex/v1",
+    refused: ["max_tokens"],
     roles: ["developer", ...olderRoles],
   },
   sglang: easy,

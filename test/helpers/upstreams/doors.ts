@@ -103,6 +103,16 @@ export const messagesRules: Readonly<Record<string, MessagesRules>> = {
     models: /^databricks-claude-/,
     signed: true,
   },
+  snowflake: {
+    path: "/api/v2/cortex/v1/messages",
+    key: "authorization",
+    fields: [...messagesFields, "cache_control"],
+    parts: [...ownParts, "redacted_thinking", "document"],
+    urls: true,
+    tools: ["", "custom"],
+    models: /^claude/,
+    signed: true,
+  },
   openrouter: {
     path: "/api/v1/messages",
     key: "authorization",

@@ -151,3 +151,8 @@ export const lmstudioDoors: Doors = {
   // https://lmstudio.ai/docs/developer/openai-compat/responses: from version 0.3.29 on. What the server keeps ends with it.
   responses: { tools: ["mcp"] },
 };
+
+/** https://docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api: for Claude alone, by a bearer. */
+export const snowflakeDoors: Doors = {
+  messages: { path: "/api/v2/cortex", besides: ["/api/v2/cortex/v1"], models: ["claude*"], checksThinking: true },
+};

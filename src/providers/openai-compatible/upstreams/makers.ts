@@ -175,6 +175,7 @@ export const volcengine = openAiCompatible({
   name: "volcengine",
   baseUrl: "https://ark.cn-beijing.volces.com/api/v3",
   environment: { keys: ["ARK_API_KEY"], baseUrl: ["ARK_BASE_URL"] },
+  modelList: null,
   quirks: {
     dropped: platformFieldsBut("service_tier"),
     developer_role: "system",

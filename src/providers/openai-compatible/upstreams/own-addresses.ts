@@ -5,7 +5,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Account } from "../../provider.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import { databricksDoors } from "./doors.ts";
+import { databricksDoors, snowflakeDoors } from "./doors.ts";
 import { openModels, platformFields } from "./fields.ts";
 
 /** An option as a part of a path. */
@@ -93,5 +93,10 @@ export const snowflake = openAiCompatible({
   url: (operation, _model, { baseUrl }) =>
     `${baseUrl.replace(/\/api\/v2\/cortex\/v1$/, "")}/api/v2/cortex/v1/${operation}`,
   modelList: null,
-  quirks: { dropped: platformFields },
+  doors: snowflakeDoors,
+  quirks: {
+    // https://github.com/anomalyco/opencode/blob/dev/packages/opencode/src/plugin/snowflake-cortex.ts
+    max_tokens_field: "max_completion_tokens",
+    dropped: platformFields,
+  },
 });

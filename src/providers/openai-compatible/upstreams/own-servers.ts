@@ -61,7 +61,10 @@ export const lmstudio = openAiCompatible({
   quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
 });
 
-/** https://docs.sglang.io/docs/basic_usage/openai_api_completions, https://docs.sglang.io/advanced_features/separate_reasoning.html */
+/**
+ * https://docs.sglang.io/docs/basic_usage/openai_api_completions, https://docs.sglang.io/advanced_features/separate_reasoning.html; thoughts are taken back:
+ * https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py
+ */
 export const sglang = openAiCompatible({
   name: "sglang",
   baseUrl: "http://localhost:30000/v1",
