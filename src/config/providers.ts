@@ -69,7 +69,12 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
   const lacksKey = !isKeyless(dialect.auth, options, undefined) && !carriesKey(headers);
   if (lacksKey && members.some(({ apiKey, baseUrl }) => apiKey === undefined && needsKey(dialect, baseUrl))) {
     const [usual] = environmentOf(name, dialect).keys;
-    report(at, `has no key: set ${usual ?? "api_key"}${usual === undefined ? "" : " or api_key"}, or enabled: false`);
+    const ways = [
+      ...(usual === undefined ? [] : [usual]),
+      "api_key",
+      ...(dialect.auth ? [`options.auth: ${dialect.auth.kind}`] : []),
+    ];
+    report(at, `has no key: set ${ways.join(" or ")}, or enabled: false`);
   }
   const [{ apiKey, baseUrl } = { apiKey: undefined, baseUrl: "" }] = members;
   return {
