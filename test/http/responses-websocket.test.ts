@@ -3,6 +3,7 @@
  * Source: https://developers.openai.com/api/docs/guides/websocket-mode
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { ResponsesWS } from "openai/resources/responses/ws";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, testConfig } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -177,6 +178,35 @@ test("a stored response is continued from any connection", async () => {
   expect((upstream.last.json as Json).messages).toHaveLength(3);
 });
 
+test("the official client holds a conversation", async () => {
+  answer = () => says("Four.");
+  const socket = new ResponsesWS(troupe.client("gateway"));
+  const texts: string[] = [];
+  socket.send({ type: "response.create", model: "groq/x", input: "hi", store: false });
+  for await (const event of socket) {
+    if (event.type !== "message") continue;
+    const { message } = event;
+    if (message.type !== "response.completed") continue;
+    texts.push(
+      message.response.output
+        .flatMap((item) => (item.type === "message" ? item.content : []))
+        .map((part) => ("text" in part ? part.text : ""))
+        .join(""),
+    );
+    if (texts.length === 2) break;
+    socket.send({
+      type: "response.create",
+      model: "groq/x",
+      input: "again",
+      store: false,
+      previous_response_id: message.response.id,
+    });
+  }
+  socket.close();
+  expect(texts).toEqual(["Four.", "Four."]);
+  expect((upstream.last.json as Json).messages).toHaveLength(3);
+});
+
 test("a turn that fails is not continued from", async () => {
   answer = () => says("Four.");
   const client = await connect();
@@ -244,6 +274,30 @@ test("turns of one lane wait for each other, those of two run beside each other"
   await upstream.received(before + 3);
   held[2]!();
   expect((await client.turn()).at(-1)).toMatchObject({ stream_id: "a", type: "response.completed" });
+});
+
+test("messages wait up to the size of one body, and what they held is free again", async () => {
+  const { limits } = testConfig("", {});
+  await using own = await Troupe.start({
+    providers: { groq: { baseUrl: upstream.url } },
+    config: { limits: { ...limits, bodyBytes: 4096 } },
+  });
+  const held = Promise.withResolvers<void>();
+  answer = async () => {
+    await held.promise;
+    return says("x");
+  };
+  const before = upstream.requests.length;
+  const client = await Client.open(own);
+  client.send({ type: "response.create", ...ask });
+  await upstream.received(before + 1);
+  for (const input of ["é".repeat(1000), "ü".repeat(1000)]) client.send({ type: "response.create", ...ask, input });
+  expect(await client.next()).toMatchObject({ type: "error", status: 503, error: { code: "overloaded" } });
+  held.resolve();
+  for (const _ of [1, 2]) expect((await client.turn()).at(-1)!.type).toBe("response.completed");
+  client.socket.close();
+  await client.closed;
+  while (own.server.services.bodyMemory.heldBytes > 0) await new Promise(setImmediate);
 });
 
 test("a service_request_id makes a turn run once", async () => {

@@ -68,7 +68,9 @@ export class Connection {
   readonly #openedAt: number;
   #socket: Socket | undefined;
   #running = 0;
+  /** Messages that have not begun to be answered, and their bytes. */
   #waiting = 0;
+  #waitingBytes = 0;
   /** Bytes of messages and of what is remembered, which count as bodies in memory. */
   #held = 0;
   #lastTurnAt: number;
@@ -99,10 +101,11 @@ export class Connection {
   }
 
   message(message: string | Uint8Array): void {
-    const size = message.length;
-    const { bodyMemory } = this.#host.services;
+    const size = typeof message === "string" ? Buffer.byteLength(message) : message.length;
+    const { bodyMemory, live } = this.#host.services;
     try {
-      if (this.#waiting >= maxWaiting)
+      const isFull = this.#waiting > 0 && this.#waitingBytes + size > live.config.limits.bodyBytes;
+      if (isFull || this.#waiting >= maxWaiting)
         throw ApiError.unavailable("overloaded", "Too many messages wait on this connection.", {
           retryAfterSeconds: 1,
         });
@@ -112,6 +115,7 @@ export class Connection {
       return;
     }
     this.#waiting += 1;
+    this.#waitingBytes += size;
     this.#hold(size);
     this.#reading = this.#reading.then(() => this.#read(message, size));
   }
@@ -182,6 +186,8 @@ export class Connection {
   async #run(lane: Lane, turn: Turn): Promise<void> {
     lane.isRunning = true;
     this.#running += 1;
+    // From here on its request counts the same bytes.
+    this.#passed(turn.size);
     try {
       await this.#answer(lane, turn);
     } catch (error) {
@@ -193,9 +199,7 @@ export class Connection {
     lane.isRunning = false;
     this.#running -= 1;
     this.#lastTurnAt = this.#host.services.clock.monotonic();
-    if (this.#socket === undefined) return;
-    this.#passed(turn.size);
-    this.#next();
+    if (this.#socket !== undefined) this.#next();
   }
 
   async #answer(lane: Lane, turn: Turn): Promise<void> {
@@ -290,7 +294,10 @@ export class Connection {
     if (lane === undefined) return;
     if (lane.latest !== undefined) this.#hold(-lane.latest.size);
     lane.latest = undefined;
-    if (remembered === undefined || remembered.size > this.#host.services.live.config.limits.bodyBytes) return;
+    if (remembered === undefined) return;
+    let size = remembered.size;
+    for (const { latest } of this.#lanes.values()) size += latest?.size ?? 0;
+    if (size > this.#host.services.live.config.limits.bodyBytes) return;
     lane.latest = remembered;
     this.#hold(remembered.size);
   }
@@ -314,9 +321,11 @@ export class Connection {
     return this.#drained.promise;
   }
 
-  /** A message has been answered, or refused. */
+  /** A message waits no more: it is about to be answered, or was refused. */
   #passed(size: number): void {
+    if (this.#socket === undefined) return;
     this.#waiting -= 1;
+    this.#waitingBytes -= size;
     this.#hold(-size);
   }
 
