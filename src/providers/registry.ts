@@ -1,5 +1,6 @@
 /** Every provider that is compiled in: one line each, and the name is the namespace left of a model's slash. */
 import { anthropic } from "./anthropic/anthropic.ts";
+import { foundry } from "./anthropic/foundry.ts";
 import { bedrock } from "./bedrock/bedrock.ts";
 import { builtin } from "./builtin/builtin.ts";
 import { google } from "./google/google.ts";
@@ -38,6 +39,7 @@ export const providers: readonly Provider[] = [
   google,
   xai,
   azure,
+  foundry,
   vertex,
   bedrock,
   mistral,

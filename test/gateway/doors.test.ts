@@ -384,7 +384,7 @@ test("every row with a door has a strict stand-in for it, and each stand-in a ro
       const cells = line.split("|").map((cell) => cell.trim());
       return cells[column] === "" ? [] : cells[1]!.split(", ");
     });
-  expect(documented(2).toSorted()).toEqual([...speaks("messages"), "anthropic"].toSorted());
+  expect(documented(2).toSorted()).toEqual([...speaks("messages"), "anthropic", "foundry"].toSorted());
   expect(documented(3).toSorted()).toEqual(speaks("responses").toSorted());
   expect(speaks("messages").toSorted()).toEqual(Object.keys(messagesRules).toSorted());
   const own = ["openai", "xai", "azure"];

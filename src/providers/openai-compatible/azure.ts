@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { compactionName } from "../../protocols/responses/compaction.ts";
+import { entraOptions } from "../entra.ts";
 import type { Account, RemoteProvider } from "../provider.ts";
 import { nativeCompaction } from "../responses/compaction.ts";
 import { openaiResponses } from "../responses/quirks.ts";
@@ -41,21 +42,7 @@ const chat = openAiCompatible({
           "Addresses deployments by this dated version, e.g. 2024-12-01-preview; absent, v1, latest or preview: the v1 API.",
       }),
     ),
-    bearer: Type.Optional(
-      Type.Boolean({ description: "The key is an access token (Entra ID), sent as Authorization: Bearer." }),
-    ),
-    auth: Type.Optional(
-      Type.Union([Type.Literal("api_key"), Type.Literal("entra")], {
-        description:
-          "`entra`: access tokens of Entra ID in place of a key, by a client's secret, a federated token or a managed identity; they are fetched and renewed by the server.",
-      }),
-    ),
-    tenant_id: Type.Optional(
-      Type.String({ minLength: 1, description: "With `auth: entra`. Default: `AZURE_TENANT_ID`." }),
-    ),
-    client_id: Type.Optional(
-      Type.String({ minLength: 1, description: "With `auth: entra`. Default: `AZURE_CLIENT_ID`." }),
-    ),
+    ...entraOptions,
   }),
   url: (operation, model, account) =>
     addressOf(account, operation, `deployments/${encodeURIComponent(model)}/${operation}`),

@@ -16,6 +16,8 @@ import type {
 const otherNames: Readonly<Record<string, string>> = {
   xai: "x-ai",
   moonshot: "moonshotai",
+  // "uses Anthropic's standard API pricing": https://platform.claude.com/docs/en/build-with-claude/claude-in-microsoft-foundry
+  foundry: "anthropic",
   vertex: "google",
   bedrock: "aws",
 };

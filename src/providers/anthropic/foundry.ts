@@ -1,0 +1,26 @@
+/**
+ * Claude in Microsoft Foundry: Anthropic's format below a resource of one's own; the model is the name of a deployment, which is the
+ * model's own unless another was chosen.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/claude-in-microsoft-foundry
+ */
+import { Type } from "@sinclair/typebox";
+import { entraOptions } from "../entra.ts";
+import type { RemoteProvider } from "../provider.ts";
+import { anthropic } from "./anthropic.ts";
+
+/** There is no list of models. */
+const { modelList: _, ...messages } = anthropic;
+
+export const foundry: RemoteProvider = {
+  ...messages,
+  name: "foundry",
+  // Every resource has its own: https://<resource>.services.ai.azure.com/anthropic
+  baseUrl: "",
+  models: [],
+  // The variables of the official library: https://github.com/anthropics/anthropic-sdk-typescript/tree/main/packages/foundry-sdk
+  environment: { keys: ["ANTHROPIC_FOUNDRY_API_KEY"], baseUrl: ["ANTHROPIC_FOUNDRY_BASE_URL"] },
+  options: Type.Object(entraOptions),
+  keyPlace: { header: "api-key" },
+  // https://learn.microsoft.com/azure/foundry/foundry-models/how-to/use-foundry-models-claude
+  auth: { kind: "entra", scope: "https://ai.azure.com/.default", isChosen: true },
+};
