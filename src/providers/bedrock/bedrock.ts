@@ -141,6 +141,7 @@ export const bedrock: RemoteProvider = {
     "us.meta.llama4-maverick-17b-instruct-v1:0",
   ],
   wantsThoughts: asksForThoughts,
+  apiRoot: baseOf,
   remoteMedia: (call) => (doorOf(call) === "converse" ? remoteMedia(call) : []),
   encode,
   native,

@@ -44,6 +44,18 @@ const formats: Readonly<Record<string, readonly [Kind, string]>> = {
   "video/3gpp": ["video", "three_gp"],
 };
 
+const office = "application/vnd.openxmlformats-officedocument";
+/** Beside those that every provider knows. */
+const typesByExtension: Readonly<Record<string, string>> = {
+  ...{ doc: "application/msword", docx: `${office}.wordprocessingml.document` },
+  ...{ xls: "application/vnd.ms-excel", xlsx: `${office}.spreadsheetml.sheet` },
+  ...{ mkv: "video/x-matroska", mpeg: "video/mpeg", mpg: "video/mpeg", flv: "video/x-flv", wmv: "video/x-ms-wmv" },
+  "3gp": "video/3gpp",
+};
+
+const typeOf = (name: string): string | undefined =>
+  typeByName(name) ?? ownMember(typesByExtension, /\.(\w+)$/.exec(name)?.[1]?.toLowerCase() ?? "");
+
 /** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_AudioBlock.html */
 const audioFormats = new Set("aac flac m4a mka mkv mp3 mp4 mpeg mpga ogg opus pcm wav webm x-aac".split(" "));
 
@@ -67,7 +79,7 @@ function placeOf(part: UserPart, path: string): Placed | undefined {
 
 function filePlace({ file_data, file_id, filename }: FilePart["file"], path: string): Placed {
   const name = filename || undefined;
-  const mimeType = typeByName(name ?? "");
+  const mimeType = typeOf(name ?? "");
   const named = name === undefined ? {} : { name };
   if (file_data != null) {
     const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(file_data);
@@ -97,7 +109,7 @@ export function partsOf({ media }: Call): PartBlocks {
     const { url, param } = place;
     const isObject = /^s3:\/\//i.test(url);
     const found = isObject ? undefined : inlineOf(place, media);
-    const mimeType = found?.mimeType ?? place.mimeType ?? typeByName(url) ?? "";
+    const mimeType = found?.mimeType ?? place.mimeType ?? typeOf(url) ?? "";
     const [kind, format] = formatOf(mimeType, param);
     const source = found === undefined ? { s3Location: { uri: url } } : { bytes: found.base64 };
     const name = kind === "document" ? { name: documentName(place.name, names) } : {};

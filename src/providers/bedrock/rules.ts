@@ -51,7 +51,7 @@ const plain: BedrockRules = {
 
 /** https://docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html: models with `outputConfig.textFormat` */
 const structured = ["qwen.", "deepseek.v3", "mistral.ministral", "mistral.magistral", "mistral.mistral-large-3"].concat(
-  ["google.gemma", "nvidia.", "minimax.", "moonshot", "zai.", "openai.gpt-oss"],
+  ["google.gemma", "nvidia.", "minimax.", "moonshot", "openai.gpt-oss"],
 );
 
 const rows: readonly Row[] = [
