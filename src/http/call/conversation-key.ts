@@ -12,8 +12,9 @@ const members = ["prompt_cache_key", "session_id"];
 
 /**
  * Headers of coding agents that name it. Sources: Codex, https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/requests/headers.rs;
- * Claude Code, https://docs.claude.com/en/docs/claude-code/llm-gateway; opencode,
- * https://github.com/sst/opencode/blob/dev/packages/opencode/src/session/llm.ts; OpenRouter, as above
+ * Claude Code, https://code.claude.com/docs/en/llm-gateway-protocol; opencode,
+ * https://github.com/sst/opencode/blob/dev/packages/opencode/src/session/llm/request.ts; several of them,
+ * https://docs.merge.dev/merge-gateway/routing/cache-aware-routing
  */
 const headers = [
   "x-claude-code-session-id",

@@ -134,7 +134,7 @@ export class Pools {
     }));
     const inOrder = ordered(candidates, strategy, { key, now, random: this.#random });
     const isFit = ({ member }: Candidate) => !member.isResting(model, now, areSeveral(inOrder));
-    return (inOrder.find(isFit) ?? soonest(inOrder))!.bound;
+    return { ...(inOrder.find(isFit) ?? soonest(inOrder))!.bound, pool: bound.pool };
   }
 
   /** Notes what becomes of a call of a member, beside the call's own observer. */

@@ -64,18 +64,28 @@ const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
 
 /**
  * Texts of a spent account, whatever their status. Sources:
- * Anthropic, 400 "You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.":
- *   https://github.com/anthropics/claude-code/issues/38038; "Your credit balance is too low": https://platform.claude.com/docs/en/api/errors
- * OpenAI, 429 `insufficient_quota`, 400 `billing_hard_limit_reached`: https://platform.openai.com/docs/guides/error-codes
+ * OpenAI, 429 `insufficient_quota`: https://platform.openai.com/docs/guides/error-codes
  * DeepSeek, 402 "Insufficient Balance": https://api-docs.deepseek.com/quick_start/error_codes
- * Moonshot, 429 `exceeded_current_quota_error`: https://platform.moonshot.ai/docs/api/chat
- * xAI, 403 "used all available credits or reached its monthly spending limit": https://docs.x.ai/docs/key-information/debugging
+ * Moonshot, 403 for an insufficient balance: https://www.kimi.com/help/kimi-api/api-troubleshooting
+ * xAI, 403 and 429 "used all available credits or reached its monthly spending limit": https://github.com/continuedev/continue/issues/10373
  */
 const spent =
-  /reached your specified (?:workspace )?api usage limits|credit balance is too low|insufficient_quota|exceeded_current_quota|billing_hard_limit_reached|billing_not_active|insufficient (?:account )?(?:balance|credits?|funds)|used all available credits|monthly spending limit/i;
+  /insufficient_quota|exceeded_current_quota|billing_hard_limit_reached|billing_not_active|insufficient (?:account )?(?:balance|credits?|funds)|used all available credits|monthly spending limit/i;
 
-/** A wrong key that is answered with 400. Source: https://ai.google.dev/gemini-api/docs/troubleshooting */
-const wrongKey = /api_key_invalid|(?:incorrect|invalid) api.?key|api.?key (?:not valid|is invalid|expired)/i;
+/**
+ * The same where the status is that of a wrong request, which may quote what its caller wrote: at the beginning of the message alone.
+ * Sources: https://platform.claude.com/docs/en/api/errors, https://github.com/anthropics/claude-code/issues/38038 (the date),
+ * https://github.com/anthropics/claude-code/issues/867 (the balance)
+ */
+const spentByRequest =
+  /"message"\s*:\s*"(?:You have reached your specified (?:workspace )?API usage limits|Your credit balance is too low)|"code"\s*:\s*"billing_(?:hard_limit_reached|not_active)"/i;
+
+/** OpenRouter has some credit left, but not for so long an answer. Source: https://github.com/can1357/oh-my-pi/issues/9569 */
+const tooLongToPay = /requires more credits, or fewer max_tokens/i;
+
+/** A wrong key that is answered with 400. Sources: https://ai.google.dev/gemini-api/docs/troubleshooting, https://docs.x.ai/docs/key-information/debugging */
+const wrongKey =
+  /"reason"\s*:\s*"API_KEY_INVALID"|"(?:message|error)"\s*:\s*"(?:Incorrect API key|API key (?:not valid|not found|expired|is invalid))/i;
 
 /** 403 for what the request says, or for the model alone: the key is good. */
 const ofRequest = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage (?:policies|guidelines)/i;
@@ -85,7 +95,9 @@ const ofModel =
 /** @returns what rests after an error that the upstream answered */
 export function restAfterAnswer(failure: Failure, known: Known): Verdict {
   const { status, text } = failure;
-  if (status === 402 || (status < 500 && spent.test(text))) return quota(failure, known.now);
+  if (status === 402 && tooLongToPay.test(text)) return { ...nothing, mayRepeat: true };
+  const isSpent = status === 400 ? spentByRequest.test(text) : status < 500 && spent.test(text);
+  if (status === 402 || isSpent) return quota(failure, known.now);
   if (status === 401 || (status === 400 && wrongKey.test(text))) return unauthorized;
   if (status === 403 && ofRequest.test(text)) return nothing;
   if (status === 403 && ofModel.test(text)) return { ...nothing, mayRepeat: true };
