@@ -470,3 +470,21 @@ test("a conversation that the provider stores is continued with the key that beg
     expect((upstream.last.json as { previous_response_id?: string }).previous_response_id).toBe(id);
   }
 });
+
+test("a reload keeps the rest of a key that stays, and calls one that was changed", async () => {
+  await fresh();
+  script = (key) => (key === "k3" ? undefined : failing(401, { message: "Incorrect API key provided" }));
+  for (let at = 0; at < 12; at += 1) expect((await ask(`talk ${at}`)).status).toBe(200);
+  const { server } = troupe;
+  const { config } = server.services.live;
+  const changed = ["k1", "new", "k3"].map((apiKey) => ({ apiKey, baseUrl: upstream.url, weight: 1 }));
+  const resting = () => view().members.map(({ rests }) => rests.length);
+  expect(resting()).toEqual([1, 1, 0]);
+  server.reload({ ...config, providers: [{ ...config.providers[0]!, ...pool("sticky", changed) }] });
+  expect(resting()).toEqual([1, 0, 0]);
+  upstream.requests.length = 0;
+  script = () => undefined;
+  for (let at = 0; at < 24; at += 1) await ask(`talk ${at}`);
+  expect(asked()).not.toContain("k1");
+  expect(new Set(asked())).toEqual(new Set(["new", "k3"]));
+});
