@@ -1,6 +1,7 @@
 /** `troupe personas`: who can be asked, and what is wrong with their files. */
 import { resolve } from "node:path";
 import type { Config } from "../config/config.ts";
+import { systemClock } from "../lib/clock.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinPersonas, builtinText } from "../personas/builtin.ts";
@@ -16,6 +17,7 @@ import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig
 import { missingKnowledge } from "./personas/knowledge-files.ts";
 import { loadSuites } from "./personas/suites.ts";
 import { printJson } from "./print-json.ts";
+import { retiringInPersonas } from "./retiring.ts";
 import { formatTable } from "./table.ts";
 import { unknownInPersonas } from "./unknown-names.ts";
 
@@ -122,6 +124,7 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
     const tests = await loadSuites(loaded);
     const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured), ...tests.errors];
     const missing = missingKnowledge(personas, loaded.folder);
+    const retiring = retiringInPersonas(context, loaded, configured, systemClock.now()).map(formatDiagnostic);
     const testCount = tests.suites.reduce((sum, { suite }) => sum + suite.tests.length, 0);
     if (json)
       printJson(context.io, {
@@ -130,11 +133,12 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
         errors: errors.map(formatDiagnostic),
         unreachable: unreachable(personas, config),
         missing_knowledge: missing,
+        retiring,
       });
     else {
       printDiagnostics(context.io, errors);
       for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
-      for (const problem of missing) context.io.stderr.write(`warning: ${problem}\n`);
+      for (const problem of [...missing, ...retiring]) context.io.stderr.write(`warning: ${problem}\n`);
       if (errors.length === 0)
         context.io.stdout.write(
           `${counted(personas.length, "persona")}${testCount === 0 ? "" : ` and ${counted(testCount, "test")}`} in ${from}: no errors\n`,

@@ -26,14 +26,22 @@ function endsOf({ providers, data }: Config): EndOf {
 
 /** @returns a diagnostic at each place that names such a model */
 export function retiringModels(context: Context, files: Files, loaded: LoadedConfig, now: number): Diagnostic[] {
-  const endOf = endsOf(loaded.config);
-  const message = (id: string): string | undefined => {
+  const message = messageOf(loaded.config, now);
+  return [...inConfiguration(context, loaded, message), ...inPersonas(context, files, message)];
+}
+
+/** @returns the same of personas alone */
+export const retiringInPersonas = (context: Context, files: Files, { config }: LoadedConfig, now: number) =>
+  inPersonas(context, files, messageOf(config, now));
+
+function messageOf(config: Config, now: number): Message {
+  const endOf = endsOf(config);
+  return (id) => {
     const { namespace, name } = parseModelId(id) ?? {};
     const ends = namespace === undefined ? undefined : endOf(namespace, name!);
     if (ends === undefined || endState(ends, now) === "later") return undefined;
     return `'${id}' ${endWords(ends, now)}: name another model`;
   };
-  return [...inConfiguration(context, loaded, message), ...inPersonas(context, files, message)];
 }
 
 type Message = (id: string) => string | undefined;

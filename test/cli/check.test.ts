@@ -85,6 +85,7 @@ no errors
     const { code, out } = await shell.run("check --json");
     expect(JSON.parse(out).warnings).toEqual(found);
     expect(code).toBe(0);
+    expect((await shell.run("personas check")).err).toBe(`warning: ${found[2]}\n`);
     const doctor = (await shell.run("doctor")).out;
     for (const one of found) expect(doctor).toContain(`warn  models: ${one}`);
   });
