@@ -17,7 +17,10 @@ export const platformFieldsBut = (...kept: string[]) => platformFields.filter((n
 export const strictMessageKeys = ["role", "content", "tool_calls", "tool_call_id"];
 export const allRoles = ["system", "developer", "user", "assistant", "tool"];
 
-/** Hosts of open models, whose chat templates know neither OpenAI's own fields nor its role developer. */
+/**
+ * Hosts of open models. Their chat templates know no role developer (https://huggingface.co/docs/transformers/chat_templating), and where
+ * nothing parses the answer, thoughts stand in the text: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
+ */
 export const openModels: Quirks = {
   max_tokens_field: "max_tokens",
   dropped: platformFields,

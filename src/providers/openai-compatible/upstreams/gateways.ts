@@ -49,7 +49,6 @@ export const vercel = openAiCompatible({
     reasoning_replay: "reasoning_details",
     // https://vercel.com/docs/ai-gateway/models-and-providers/automatic-caching
     cache_control: true,
-    think_tags: true,
   },
 });
 

@@ -73,7 +73,7 @@ export const sglang = openAiCompatible({
   quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
 });
 
-/** https://docs.docker.com/ai/model-runner/api-reference; its engine is llama.cpp's server if nothing else is chosen. */
+/** https://docs.docker.com/ai/model-runner/api-reference; its engine is llama.cpp's server if nothing else is chosen, whose row is above. */
 export const docker = openAiCompatible({
   name: "docker",
   baseUrl: "http://localhost:12434/engines/v1",
