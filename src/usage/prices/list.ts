@@ -68,7 +68,13 @@ export class PriceList {
     const provider = byAddress ?? providers.find(({ id }) => id === name);
     if (provider === undefined) return undefined;
     const meant = ownMember(ownMember(successors, provider.id) ?? {}, model.toLowerCase()) ?? model;
-    const found = findModel(providers, provider, meant) ?? findModel(providers, provider, withDashedDate(meant));
+    const found =
+      findModel(providers, provider, meant) ??
+      findModel(providers, provider, withDashedDate(meant)) ??
+      // Where an account has models of several makers, one may stand behind its maker's name.
+      (meant.startsWith(`${provider.id}/`)
+        ? findModel(providers, provider, meant.slice(provider.id.length + 1))
+        : undefined);
     if (found === undefined) return undefined;
     return { provider: provider.id, model: found.id, date, at: (now) => pricesAt(found, now) };
   }

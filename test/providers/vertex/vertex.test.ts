@@ -7,6 +7,7 @@ import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { vertex } from "../../../src/providers/vertex/vertex.ts";
+import { compiledList } from "../../../src/usage/prices/list.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
@@ -234,6 +235,20 @@ describe("bodies are those that the official libraries send", () => {
     expect(JSON.parse(ours.body as string)).toEqual(theirs.json as Json);
     expect(ours.headers?.["anthropic-version"]).toBe(theirs.headers.get("anthropic-version") ?? undefined);
   });
+});
+
+test("models have prices, with and without their publisher", () => {
+  const priceOf = (model: string) =>
+    compiledList.find("vertex", "https://eu-west4-aiplatform.googleapis.com/v1", model)?.model;
+  expect(["gemini-3.5-flash", "google/gemini-3.5-flash"].map(priceOf)).toEqual([
+    "gemini-3.5-flash",
+    "gemini-3.5-flash",
+  ]);
+  expect(["claude-opus-4-6", "anthropic/claude-opus-4-6", "claude-opus-4-5@20251101"].map(priceOf)).toEqual([
+    "claude-opus-4-6",
+    "claude-opus-4-6",
+    "claude-opus-4-5",
+  ]);
 });
 
 describe("through the gateway", () => {
