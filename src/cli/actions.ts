@@ -10,6 +10,7 @@ export { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 export { doctor } from "./doctor/doctor.ts";
 export { checkHealth } from "./health.ts";
 export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";
+export { importLiteLlm } from "./litellm/import.ts";
 export { migrate } from "./migrate.ts";
 export { listModels } from "./models.ts";
 export { moveData } from "./move.ts";

@@ -89,6 +89,16 @@ export function addCommands(program: Command, act: Act): void {
   config("print", "Print the configuration and where each value came from, without secrets", "printConfig", json);
   reading(config("schema", "Print the JSON Schema of troupe.yaml", "printConfigSchema"), []);
   const about = commandsOf(program, []);
+  const imports = group("import", "Configurations of other programs", []);
+  imports(
+    "litellm",
+    "Make a configuration of one of LiteLLM's proxy, and list what has no counterpart",
+    "importLiteLlm",
+    argument("<config.yaml>", "LiteLLM's file", filled),
+    option("--output <file>", "Where to write it (default: the standard output)", filled),
+    option("--force", "Replace a file that exists"),
+    examples("troupe import litellm config.yaml --output troupe.yaml"),
+  );
   about("openapi", "Print the API's description (OpenAPI, JSON)", "printOpenApi");
   about(
     "completion",

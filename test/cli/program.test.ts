@@ -125,6 +125,7 @@ describe("help", () => {
       ...[
         "completion",
         "config schema",
+        "import litellm",
         "openapi",
         "personas diff",
         "personas export",
