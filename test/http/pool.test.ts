@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { PoolConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { Random } from "../helpers/random.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -488,3 +489,47 @@ test("a reload keeps the rest of a key that stays, and calls one that was change
   expect(asked()).not.toContain("k1");
   expect(new Set(asked())).toEqual(new Set(["new", "k3"]));
 });
+
+test("under errors of every kind no call is billed twice, none asks a member twice, and every key comes back", async () => {
+  await troupe[Symbol.asyncDispose]();
+  const at = (apiKey: string, baseUrl: string) => ({ apiKey, baseUrl, weight: 1 });
+  const members = [at("k1", upstream.url), at("k2", upstream.url), at("k1", other.url), at("k3", other.url)];
+  const timeouts = { connectSeconds: 5, firstByteSeconds: 0.03, idleSeconds: 5 };
+  troupe = await Troupe.start({ clock, providers: { openai: { ...pool("sticky", members), timeouts } } });
+  const random = Random.fromEnvironment("TROUPE_TEST_SEED");
+  const failures: (() => Response | Promise<Response>)[] = [
+    () => failing(401, { message: "Incorrect API key provided" }),
+    () => failing(402, { message: "Insufficient credits" }),
+    () => failing(429, { message: "slow" }, { "retry-after": String(1 + random.below(30)) }),
+    () => failing(500, { message: "broken" }),
+    () => failing(529, { message: "overloaded" }),
+    () => new Promise(() => {}),
+  ];
+  const billed = new Map<string, number>();
+  const seen = new Map<string, string[]>();
+  script = (member, request) => {
+    const { content } = (request.json as { messages: { content: string }[] }).messages[0]!;
+    seen.set(content, [...(seen.get(content) ?? []), member]);
+    const failure = random.below(3) === 0 ? random.pick(failures) : undefined;
+    const isBilled = failure === undefined || failure === failures.at(-1);
+    if (isBilled) billed.set(content, (billed.get(content) ?? 0) + 1);
+    return failure?.();
+  };
+  const statuses = new Set<number>();
+  for (let round = 0; round < 60; round += 1) {
+    const calls = Array.from({ length: 5 }, (_, call) => ask(`talk ${round} ${call}`));
+    for (const { status } of await Promise.all(calls)) statuses.add(status);
+    shift += random.below(90) * second;
+  }
+  expect(Math.max(...billed.values())).toBe(1);
+  for (const asked of seen.values()) expect(new Set(asked).size).toBe(asked.length);
+  expect(statuses).toContain(200);
+  // What is mended comes back when its rest is over.
+  script = () => undefined;
+  shift += 2 * hour;
+  upstream.requests.length = 0;
+  other.requests.length = 0;
+  for (let call = 0; call < 60; call += 1) expect((await ask(`late ${call}`)).status).toBe(200);
+  expect([new Set(asked()).size, new Set(other.requests.map(keyOf)).size]).toEqual([2, 2]);
+  expect(view().members.flatMap(({ rests, callsUnderWay }) => [rests.length, callsUnderWay])).toEqual(Array(8).fill(0));
+}, 60_000);

@@ -182,3 +182,19 @@ describe("a strategy", () => {
     expect(first("fastest", { random: steady, now: 6 * 60_000 })).toBe(c);
   });
 });
+
+test("conversations stay where they are over restarts and workers, while nothing fails", () => {
+  const moved = talks.filter((key) => {
+    const fresh = () => {
+      const members = new Members();
+      return ["a", "b", "c", "d"].map((one) => {
+        const member = members.of("openai", one, "http://a");
+        return { member, model: "m", weight: 1, seed: member.seed };
+      });
+    };
+    const choose = () => ordered(fresh(), "sticky", { key, now: 0, random: Math.random })[0]!.member.id;
+    const before = choose();
+    return choose() !== before;
+  });
+  expect(moved).toEqual([]);
+}, 60_000);
