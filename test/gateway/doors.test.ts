@@ -282,6 +282,23 @@ test.each(lost)("%s drops %j, which is translated", async (name, more, found) =>
   upstream[Symbol.dispose]();
 });
 
+test("a persona is put before the caller's own words, and is translated where it asks for what the door drops", async () => {
+  const { troupe, upstream, model } = await startDoors("deepseek");
+  troupe.setTargets("troupe/guide", [model]);
+  const ask = () =>
+    troupe.post("/v1/messages", { model: "troupe/guide", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] });
+  const passed = await ask();
+  expect([passed.status, passed.headers.get(formatHeader)]).toEqual([200, "messages"]);
+  expect((upstream.last.json as Body)["system"]).toMatchObject([{ type: "text" }]);
+  const { personas } = troupe.server.services;
+  const others = personas.list();
+  const json = { responseFormat: { type: "json_object" as const } };
+  personas.replace(others.map((one) => (one.id === "troupe/guide" ? { ...one, ...json } : one)));
+  expect((await ask()).headers.get(formatHeader)).toBe("chat");
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
 test("a tool that the upstream would run itself is refused by us where it has none, and passes where it has", async () => {
   const search = { type: "web_search_20250305", name: "web_search" };
   for (const [name, status] of [

@@ -1,7 +1,10 @@
 /** Formats that an upstream speaks beside chat completions: their addresses, key places, and what leaves them for a translation. */
 import { describe, expect, test } from "bun:test";
+import { loadConfig } from "../../src/config/load.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
 import type { Account, Call } from "../../src/providers/provider.ts";
+import { providers } from "../../src/providers/registry.ts";
 
 const keyPlace = { header: "x-api-key" };
 const row = openAiCompatible({
@@ -127,4 +130,24 @@ test("a door that counts no tokens has no counter, and what is stored is stored 
   const route = row.native!("messages", callAt("https://api.example.com/api/v4"))!;
   expect(route.counter).toBeUndefined();
   expect([route.keepsNothing, route.takesAnyThinking]).toEqual([true, true]);
+});
+
+test("the address of a format is an option of providers that speak it; false turns the format off", () => {
+  const load = (options: string) => {
+    const yaml = `providers:\n  deepseek: { options: ${options} }\n`;
+    const readFile = (path: string) => (path === "troupe.yaml" ? yaml : undefined);
+    const input = { flags: { config: "troupe.yaml" }, env: { DEEPSEEK_API_KEY: "k" }, cwd: "/srv", readFile };
+    const result = loadConfig(input, providers);
+    return "errors" in result ? result.errors.map(formatDiagnostic) : result.config.providers[0]?.options;
+  };
+  expect(load("{ messages_base_url: https://proxy/anthropic }")).toEqual({
+    messages_base_url: "https://proxy/anthropic",
+  });
+  expect(load("{ messages_base_url: false }")).toEqual({ messages_base_url: false });
+  expect(load("{ messages_base_url: here }")).toEqual([
+    "troupe.yaml:2:45: providers.deepseek.options.messages_base_url: must match ^https?://",
+  ]);
+  expect(load("{ responses_base_url: false }")).toEqual([
+    "troupe.yaml:2:26: providers.deepseek.options.responses_base_url: is not a known key; did you mean 'messages_base_url'?",
+  ]);
 });
