@@ -41,6 +41,28 @@ const callJson = (line: LedgerLine, names: KeyNames) => ({
   ...lineJson(line, names),
 });
 
+const OpenCall = Open({
+  object: Type.Literal("call.open"),
+  request_id: Type.String(),
+  attempt: Type.Integer(),
+  at: Type.String(),
+  age_ms: Type.Integer({ description: "Since the attempt began." }),
+  key: Type.String(),
+  key_name: OrNull(Type.String()),
+});
+
+/** A call that has no end yet, without the fields that an end gives it. */
+function openCallJson(line: LedgerLine, names: KeyNames, now: number) {
+  const known = Object.entries(lineJson(line, names)).filter(([name]) => !endFields.has(name));
+  return { object: "call.open" as const, ...Object.fromEntries(known), age_ms: Math.max(0, now - line.at) };
+}
+
+/** Known once a call has ended. */
+const endFields: ReadonlySet<string> = new Set([
+  ...["ended", "failure", "status", "call_of", "service_tier", "counted", "tokens", "first_token_ms", "total_ms"],
+  ...["cost_micro_dollars", "costs_micro_dollars", "price_source", "price_date", "price_note"],
+]);
+
 const pollMs = 1_000;
 /** The time that the tail looks back for calls that have ended: it leaves out those that took longer. */
 const tailMs = 3_600_000;
@@ -187,6 +209,28 @@ export const callRoutes = (plugin: AdminPlugin) =>
           },
         ],
         media: "text/event-stream",
+        errors: [400],
+      }),
+    )
+    .get(
+      "/v1/calls/open",
+      async ({ services, query: { limit } }) => {
+        const names = await keyNames(services);
+        const now = services.clock.now();
+        const { begun } = services.ledger;
+        const calls = begun.slice(0, limit).map((line) => openCallJson(line, names, now));
+        return { object: "list" as const, data: calls, has_more: begun.length > limit, total: begun.length };
+      },
+      adminOperation({
+        operationId: "adminListOpenCalls",
+        summary: "Calls under way in the process that answers, the oldest first",
+        query: queryOf({ limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }) }),
+        response: Type.Object({
+          object: Type.Literal("list"),
+          data: Type.Array(OpenCall),
+          has_more: Type.Boolean(),
+          total: Type.Integer(),
+        }),
         errors: [400],
       }),
     )

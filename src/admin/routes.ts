@@ -9,6 +9,7 @@ import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { personaRoutes } from "./personas.ts";
 import { providerRoutes } from "./providers.ts";
+import { systemRoutes } from "./system.ts";
 import { usageRoutes } from "./usage.ts";
 import { variantRoutes } from "./variants.ts";
 
@@ -24,6 +25,7 @@ export function adminRoutes(host: Host, prefix: string): AnyElysia {
     modelRoutes,
     personaRoutes,
     variantRoutes,
+    systemRoutes,
   ];
   for (const add of [...parts, auditRoutes]) add(plugin);
   return plugin;

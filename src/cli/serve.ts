@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { buildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import { parentVariable, workerVariable } from "../config/settings.ts";
 import { systemClock } from "../lib/clock.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
@@ -23,7 +24,9 @@ export type ServeOptions = {
 export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promise<ExitCode> {
   const files = new Set<string>();
   const context = recordingFiles(given, files);
-  return withConfig(context, async (config) => {
+  const origins = new WeakMap<Config, LoadedConfig["origins"]>();
+  return withConfig(context, async (config, loaded) => {
+    origins.set(config, loaded.origins);
     // The server is not loaded for the other commands.
     const { runServer } = await import("../server/run.ts");
     const { io } = context;
@@ -38,8 +41,13 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
       notifier: new Notifier(io.env, io.processes.id),
       reload: async (log: Logger) => {
         files.clear();
-        return reload(context, config, log, workerChannel);
+        const found = reload(context, config, log);
+        if (found === undefined) return undefined;
+        const own = workerChannel === undefined ? found.config : workerConfig(workerChannel.settings, found.config);
+        origins.set(own, found.origins);
+        return own;
       },
+      originsOf: (one: Config) => origins.get(one) ?? loaded.origins,
       watchedFiles: () => [...files],
       ...(telemetry && { telemetry }),
     };
@@ -100,12 +108,7 @@ function serverIo({ stderr, env, onSignal, processes }: Io, workerChannel: Worke
   };
 }
 
-function reload(
-  context: Context,
-  running: Config,
-  log: Logger,
-  workerChannel: WorkerChannel | undefined,
-): Config | undefined {
+function reload(context: Context, running: Config, log: Logger): LoadedConfig | undefined {
   const loaded = loadFrom(context);
   if ("errors" in loaded) {
     for (const diagnostic of loaded.errors)
@@ -115,5 +118,5 @@ function reload(
   for (const warning of loaded.warnings) log.warn("the configuration", { at: formatDiagnostic(warning) });
   const waiting = fixedSettings.filter((key) => !Bun.deepEquals(loaded.config[key], running[key]));
   if (waiting.length > 0) log.warn("some changes need a restart", { keys: waiting.join(", ") });
-  return workerChannel === undefined ? loaded.config : workerConfig(workerChannel.settings, loaded.config);
+  return loaded;
 }

@@ -54,6 +54,9 @@ export type LoadedConfig = {
   readonly origins: ReadonlyMap<string, Origin>;
 };
 
+/** Finds where the values of a configuration came from, by their paths such as `log.level`. A default has no origin. */
+export type OriginsOf = (config: Config) => LoadedConfig["origins"];
+
 export type LoadResult = LoadedConfig | { readonly errors: readonly Diagnostic[] };
 
 /** The "file" of an error in a flag. */

@@ -26,7 +26,8 @@ type Check = {
  * Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. While a database
  * server is away, full or failing and its keys may still be trusted, calls without an id go on, and a balancer is not to take every node out.
  */
-async function health(services: Services, context: RequestContext): Promise<WholeAnswer> {
+/** @param isForAdmin true where names and fingerprints may be shown */
+export async function healthOf(services: Services, isForAdmin: boolean) {
   await services.loading;
   const { goesOn, ...storage } = await checkStorage(services);
   const checks = {
@@ -38,7 +39,7 @@ async function health(services: Services, context: RequestContext): Promise<Whol
       ...others(services, "personas"),
     },
     configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
-    providers: checkProviders(services, isAdmin(services, context)),
+    providers: checkProviders(services, isForAdmin),
     ...(services.storedLimits !== undefined && { rate_limits: checkLimits(await services.storedLimits.check()) }),
     ...(services.idempotency.live !== undefined && {
       live_streams: working(
@@ -50,12 +51,17 @@ async function health(services: Services, context: RequestContext): Promise<Whol
   };
   const ok = Object.values(checks).every(({ status }) => status === "ok");
   const body = {
-    status: ok ? "ok" : "degraded",
+    status: ok ? ("ok" as const) : ("degraded" as const),
     version: services.build.version,
     uptime_seconds: Math.floor((services.clock.monotonic() - services.startedAt) / 1000),
     checks,
   };
-  return jsonAnswer(body, storage.status === "ok" || goesOn ? 200 : 503);
+  return { body, isHealthy: storage.status === "ok" || goesOn === true };
+}
+
+async function health(services: Services, context: RequestContext): Promise<WholeAnswer> {
+  const { body, isHealthy } = await healthOf(services, isAdmin(services, context));
+  return jsonAnswer(body, isHealthy ? 200 : 503);
 }
 
 /** `goesOn`: what needs no storage is answered all the same. */

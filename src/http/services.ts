@@ -4,6 +4,7 @@ import type { Keys, NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
+import type { OriginsOf } from "../config/load.ts";
 import type { Conversations, UpstreamState } from "../conversations/conversations.ts";
 import type { ReplayMemory } from "../conversations/thinking-state.ts";
 import type { Idempotency } from "../idempotency/idempotency.ts";
@@ -56,6 +57,7 @@ export type Live = {
 
 export type Services = {
   live: Live;
+  readonly originsOf: OriginsOf;
   readonly build: BuildInfo;
   readonly clock: Clock;
   /** Names of the programs that call, for the accounts. */

@@ -3,6 +3,7 @@
 import type { NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
+import type { OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Watch, watchFiles } from "../lib/file-watch.ts";
@@ -42,6 +43,7 @@ export type RunOptions = {
   readonly telemetry?: TelemetrySettings;
   /** Reads the configuration anew. @returns undefined when it is invalid; the errors are logged */
   readonly reload: (log: Logger) => Promise<Config | undefined>;
+  readonly originsOf: OriginsOf;
   /** The files that the configuration was last read from; a change of one triggers a reload. */
   readonly watchedFiles: () => readonly string[];
 };
@@ -57,6 +59,7 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       log,
       behindForwardProxy: io.behindForwardProxy,
       env: io.env,
+      originsOf: options.originsOf,
       isUpgrade: workerChannel?.settings.isUpgrade ?? io.parentId !== undefined,
       ...(workerChannel && { workerChannel }),
       ...(options.telemetry && { telemetry: options.telemetry }),

@@ -4,6 +4,7 @@ import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
+import type { OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
 import { configVersion } from "../config/version.ts";
 import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
@@ -71,6 +72,8 @@ export type ServiceOptions = {
   readonly env?: Environment;
   /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;
+  /** Where the values of a configuration came from. Default: nobody knows. */
+  readonly originsOf?: OriginsOf;
   /** Changes each persona before it is in service. */
   readonly changePersona?: (persona: Persona) => Persona;
   /** Lets images be fetched from private addresses: for tests. */
@@ -220,6 +223,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     );
   const services: Services = {
     live,
+    originsOf: options.originsOf ?? (() => new Map()),
     build,
     clock,
     log,

@@ -70,6 +70,11 @@ export class LedgerWriter {
     return this.#waiting.length;
   }
 
+  /** Lines of the calls under way in this process, in the order in which they began. */
+  get begun(): readonly LedgerLine[] {
+    return [...this.#begun];
+  }
+
   /** For how many seconds the oldest of them has waited. */
   get lagSeconds(): number {
     return this.#waiting.length === 0 ? 0 : (this.#clock.monotonic() - this.#since) / 1000;
