@@ -108,7 +108,9 @@ export class PooledObserver implements CallObserver {
 
   #judge(failure: Failure): void {
     const now = this.#clock.now();
-    this.#attempt.failed((failures) => restAfterAnswer(failure, { now, failures }), this.#clock.monotonic());
+    const attempt = this.#attempt;
+    const isKeyless = attempt.member.fingerprint === "";
+    attempt.failed((failures) => restAfterAnswer(failure, { now, failures, isKeyless }), this.#clock.monotonic());
   }
 
   #broke(error: unknown): void {

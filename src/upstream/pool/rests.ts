@@ -43,6 +43,8 @@ export type Known = {
   readonly now: number;
   /** Failures of that kind in a row, this one included, for each thing that may rest. */
   readonly failures: Readonly<Record<Resting, number>>;
+  /** True without a key: a token or a signature's secret that is refused is fetched anew. */
+  readonly isKeyless?: boolean;
 };
 
 const second = 1000;
@@ -52,6 +54,8 @@ const day = 24 * hour;
 
 /** Without a stated end: a rejected or spent key. */
 const keyRest = hour;
+/** A refused secret that the server fetches itself: the next one may be good, and is fetched after a minute at the soonest. */
+const secretRest = minute;
 /** A rate limit without `Retry-After`: doubled with each in a row. */
 const rateLimitRest = { first: 10 * second, longest: 5 * minute };
 /** An endpoint rests from this failure in a row on; each one more doubles the rest. */
@@ -98,10 +102,10 @@ export function restAfterAnswer(failure: Failure, known: Known): Verdict {
   if (status === 402 && tooLongToPay.test(text)) return { ...nothing, mayRepeat: true };
   const isSpent = status === 400 ? spentByRequest.test(text) : status < 500 && spent.test(text);
   if (status === 402 || isSpent) return quota(failure, known.now);
-  if (status === 401 || (status === 400 && wrongKey.test(text))) return unauthorized;
+  if (status === 401 || (status === 400 && wrongKey.test(text))) return unauthorized(known);
   if (status === 403 && ofRequest.test(text)) return nothing;
   if (status === 403 && ofModel.test(text)) return { ...nothing, mayRepeat: true };
-  if (status === 403) return unauthorized;
+  if (status === 403) return unauthorized(known);
   if (status === 429) return rateLimit(failure, known);
   // A proxy's time-out, 524 is Cloudflare's: what is behind it may have answered, and billed.
   if (status === 408 || status === 504 || status === 524) return endpoint("timeout", known, false);
@@ -120,13 +124,13 @@ export function restAfterFault(error: ApiError, wasSent: boolean, known: Known):
   return endpoint(reason, known, !wasSent);
 }
 
-const unauthorized: Verdict = {
+const unauthorized = ({ isKeyless }: Known): Verdict => ({
   rests: "key",
   reason: "unauthorized",
-  ms: keyRest,
+  ms: isKeyless === true ? secretRest : keyRest,
   isStated: false,
   mayRepeat: true,
-};
+});
 
 function quota(failure: Failure, now: number): Verdict {
   const stated = statedDate(failure.text, now) ?? statedMs(failure, now);

@@ -159,3 +159,8 @@ describe("a call without an answer", () => {
     expect(restAfterFault(error, wasSent, known(failures))).toMatchObject({ rests: "endpoint", ...verdict });
   });
 });
+
+test.each([401, 403])("a refused secret that is fetched anew (%p) gives its account a rest of a minute", (status) => {
+  const verdict = restAfterAnswer({ status, headers: {}, text: "no" }, { ...known(1), isKeyless: true });
+  expect(verdict).toEqual(key("unauthorized", minute));
+});
