@@ -1,9 +1,11 @@
 /** `troupe check`: checks what a start would, without starting. */
+import { isKeyless } from "../config/catalog.ts";
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../limits/machine/limiter.ts";
+import { providers } from "../providers/registry.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -35,6 +37,13 @@ export async function check(context: Context, { json }: { readonly json?: boolea
   return code;
 }
 
+/** With the kind of its credentials, where it has no key; `doctor` asks for them, and names their source. */
+function describe({ name, baseUrl, dialect, options, apiKey }: Config["providers"][number]): string {
+  const provider = providers.find((one) => one.name === dialect);
+  const auth = provider?.kind === "remote" ? provider.auth : undefined;
+  return `${name} (${baseUrl}${auth !== undefined && isKeyless(auth, options, apiKey) ? `, ${auth.kind}` : ""})`;
+}
+
 async function runChecks(context: Context): Promise<CheckReport> {
   const loaded = loadFrom(context);
   if ("errors" in loaded)
@@ -52,7 +61,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       listen: config.listen
         .map(({ address, surfaces }) => `${formatAddress(address)} (${surfaces.join(", ")})`)
         .join(", "),
-      providers: config.providers.map(({ name, baseUrl }) => `${name} (${baseUrl})`).join(", ") || "none",
+      providers: config.providers.map(describe).join(", ") || "none",
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
       ...(coordination && { coordination: coordination.summary }),

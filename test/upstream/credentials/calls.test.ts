@@ -119,6 +119,8 @@ describe("commands", () => {
     expect(err + out).toContain(
       "providers.azure: has no key: set AZURE_OPENAI_API_KEY or api_key or options.auth: entra, or enabled: false",
     );
+    writeFileSync(folder.file("troupe.yaml"), config("https://x.test"));
+    expect((await new Console(folder.path).run("check")).out).toContain("azure (https://x.test, entra)");
     writeFileSync(
       folder.file("troupe.yaml"),
       "providers: {azure: {base_url: https://x.test, options: {auth: oauth}}}\n",
