@@ -12,7 +12,7 @@ import { inWholeLines, type Logger } from "../lib/log.ts";
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { type TelemetrySettings, telemetrySettings } from "../observability/otlp/settings.ts";
 import type { ServerIo } from "../server/run.ts";
-import { fixedSettings, WorkerChannel, type WorkerSettings, workerConfig } from "../server/worker.ts";
+import { fixedSettings, fixedSettingsOf, WorkerChannel, type WorkerSettings, workerConfig } from "../server/worker.ts";
 import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
 import { assertSqlite } from "./storage.ts";
 
@@ -43,7 +43,11 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
         files.clear();
         const found = reload(context, config, log);
         if (found === undefined) return undefined;
-        const own = workerChannel === undefined ? found.config : workerConfig(workerChannel.settings, found.config);
+        // What needs a restart stays as it was, but for the certificates of addresses that are listened at.
+        const own =
+          workerChannel === undefined
+            ? { ...found.config, ...fixedSettingsOf(config), listen: found.config.listen }
+            : workerConfig(workerChannel.settings, found.config);
         origins.set(own, found.origins);
         return own;
       },

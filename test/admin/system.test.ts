@@ -20,10 +20,10 @@ async function get({ url, key }: TroupeProcess, path: string): Promise<Json> {
 test("the configuration in force is shown with the origin of each value and without a secret, also after a reload", async () => {
   using folder = new TempFolder();
   const file = folder.file("troupe.yaml");
-  writeFileSync(
-    file,
-    `log:\n  level: info\nproviders:\n  mycorp: { dialect: openai, base_url: "http://127.0.0.1:9/v1", api_key: ${secret} }\n`,
-  );
+  const settings = (level: string, anonymous: number) =>
+    `log:\n  level: ${level}\ntiers: { pro: 1000000 }\nlimits:\n  anonymous_per_minute: ${anonymous}\n`;
+  const mycorp = `providers:\n  mycorp: { dialect: openai, base_url: "http://127.0.0.1:9/v1", api_key: ${secret} }\n`;
+  writeFileSync(file, settings("info", 500) + mycorp);
   await using troupe = await TroupeProcess.start(folder.path, "http://127.0.0.1:9/v1", {
     env: { OPENAI_API_KEY: secret, TROUPE_CONFIG: file },
   });
@@ -47,14 +47,17 @@ test("the configuration in force is shown with the origin of each value and with
   expect(anonymous.status).toBe(401);
   await anonymous.body?.cancel();
 
-  writeFileSync(file, "\n\nlog:\n  level: warn\n");
+  writeFileSync(file, `\n\n${settings("warn", 700)}`);
   troupe.signal("SIGHUP");
   let after = before;
-  while (after["version"] === before["version"]) after = await get(troupe, "/configuration");
+  while ((after["values"] as { limits: Json }).limits["anonymous_per_minute"] !== 700)
+    after = await get(troupe, "/configuration");
+  // The log's level waits for a restart.
   expect(after).toMatchObject({
-    values: { log: { level: "warn" } },
-    origins: { "log.level": { where: "file", name: expect.stringMatching(/troupe\.yaml:4:\d+$/) } },
+    values: { log: { level: "info" } },
+    origins: { "limits.anonymous_per_minute": { where: "file", name: expect.stringMatching(/troupe\.yaml:7:\d+$/) } },
   });
+  expect(after["version"]).not.toBe(before["version"]);
   expect(Object.keys((after["values"] as Json)["providers"] as Json)).toEqual(["openai"]);
 }, 60_000);
 
