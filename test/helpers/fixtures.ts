@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import type { HttpRequest } from "../../src/lib/http/client.ts";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
+import type { ModelRule } from "../../src/providers/model-rules.ts";
 import type {
   Account,
   AnsweredCall,
@@ -123,6 +124,13 @@ export function answeredCases(folder: string, form?: "json" | "sse"): AnsweredCa
   return fixtureCases(folder).filter(
     (one): one is AnsweredCase => one.upstream !== undefined && (form === undefined || one.form === form),
   );
+}
+
+/** Rules of the operator's that a provider's answered cases need, each for the case's model alone. */
+export function answeredRules(provider: string): readonly ModelRule[] {
+  const own = fixtureFamilies().filter((family) => family.provider.name === provider);
+  const cases = own.flatMap(({ folder }) => answeredCases(folder));
+  return cases.flatMap(({ model, account }) => (account?.modelRules ?? []).map((rule) => ({ ...rule, match: model })));
 }
 
 /** @param path `<family>/<case>` @throws Error where there is none */

@@ -287,6 +287,7 @@ describe("no route passes a budget by", () => {
     "/v1/images/generations": { model, prompt: "a cat" },
     "/v1/images/edits": { model, prompt: "a cat" },
     "/v1/images/variations": { model },
+    "/v1/responses/compact": { model, input: "Hello" },
     "/v1/audio/speech": { model, input: "Hello", voice: "alloy" },
     "/v1/audio/transcriptions": { model },
     "/v1/audio/translations": { model },

@@ -3,7 +3,13 @@
  * answers of the fixtures, plain and streamed, on both surfaces. https://www.openresponses.org/compliance
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type AnsweredCase, answeredCases, exampleResponse, fixtureFamilies } from "../helpers/fixtures.ts";
+import {
+  type AnsweredCase,
+  answeredCases,
+  answeredRules,
+  exampleResponse,
+  fixtureFamilies,
+} from "../helpers/fixtures.ts";
 import { faultsOfEvents, faultsOfResponse } from "../helpers/open-responses.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -20,7 +26,10 @@ let answer: () => Response;
 
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
-  const named = fixtureFamilies().map(({ provider }) => [provider.name, { baseUrl: upstream.url }]);
+  const named = fixtureFamilies().map(({ provider: { name } }) => [
+    name,
+    { baseUrl: upstream.url, modelRules: answeredRules(name) },
+  ]);
   troupe = await Troupe.start({ providers: Object.fromEntries(named) });
 });
 afterAll(async () => {

@@ -4,7 +4,9 @@
  * https://docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html,
  * https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html
  */
+
 import { Type } from "@sinclair/typebox";
+import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { fitted } from "../anthropic/fit.ts";
@@ -36,10 +38,11 @@ const extras = Type.Object({
     Type.Object({ latency: Words(["standard", "optimized"]) }, { description: "Converse's performanceConfig." }),
   ),
   request_metadata: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: "Converse's requestMetadata, for invocation logs." }),
+    // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html: keys of at most 256 characters
+    KeyedRecord(keyOfLength(256), Type.String(), { description: "Converse's requestMetadata, for invocation logs." }),
   ),
   additional_model_request_fields: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
+    KeyedRecord(keyOfLength(256), Type.Unknown(), {
       description: "Fields of the model's own, as Converse passes them on.",
     }),
   ),
