@@ -169,7 +169,7 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
   alibaba: {
     ...easy,
     path: "/compatible-mode/v1/chat/completions",
-    refused: ["max_completion_tokens", "reasoning_effort"],
+    refused: ["max_tokens", "reasoning_effort"],
   },
   minimax: { ...easy, refused: ["max_tokens", "reasoning_effort"], refuse: asMiniMax },
   volcengine: { ...easy, path: "/api/v3/chat/completions" },

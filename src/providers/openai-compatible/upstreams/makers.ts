@@ -133,15 +133,16 @@ export const perplexity = openAiCompatible({
 });
 
 /**
- * https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope names an address for each region, and a key is
- * that of one region: this is Singapore's.
+ * https://www.alibabacloud.com/help/en/model-studio/base-url names an address for each region, and a key is that of one region: this is
+ * Singapore's, for all workspaces.
  */
 export const alibaba = openAiCompatible({
   name: "alibaba",
   baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
   environment: { keys: ["DASHSCOPE_API_KEY"], baseUrl: ["DASHSCOPE_BASE_URL"] },
   quirks: {
-    max_tokens_field: "max_tokens",
+    // "max_tokens" is deprecated: https://www.alibabacloud.com/en/notice/model_studio_notice_of_changes_to_certain_model_fields_724
+    max_tokens_field: "max_completion_tokens",
     dropped: platformFields,
     developer_role: "system",
     // https://www.alibabacloud.com/help/en/model-studio/deep-thinking
