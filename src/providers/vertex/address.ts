@@ -1,6 +1,6 @@
 /**
  * Addresses of models on Google's Vertex AI: the model, its publisher, the project and its location stand in the path.
- * Source: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/learn/locations
+ * Source: https://docs.cloud.google.com/gemini-enterprise-agent-platform/resources/locations
  */
 import { ApiError } from "../../protocols/errors.ts";
 import { segmentOf } from "../../protocols/model-id.ts";

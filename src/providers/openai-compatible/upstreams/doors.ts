@@ -89,7 +89,7 @@ export const openrouterDoors: Doors = {
   // https://openrouter.ai/docs/guides/coding-agents/claude-code-integration: by a bearer. Cache marks are read:
   // https://openrouter.ai/docs/features/prompt-caching
   messages: {},
-  // https://openrouter.ai/docs/api-reference/responses-api/error-handling: stateless; `store: true` and `previous_response_id` are refused
+  // https://openrouter.ai/docs/api/reference/responses/error-handling: stateless; `store: true` and `previous_response_id` are refused
   responses: {},
 };
 
@@ -104,7 +104,7 @@ export const groqDoors: Doors = {
 
 export const ollamaDoors: Doors = {
   // https://docs.ollama.com/api/anthropic-compatibility: from version 0.14.0 on; images inline only, no documents, no cache marks, no
-  // counting. `tool_choice` is known in neither format. https://docs.ollama.com/cloud: bearers only
+  // counting. `tool_choice` is known in neither format. https://docs.ollama.com/api/authentication: bearers only
   messages: {
     tools: [],
     drops: {

@@ -87,6 +87,7 @@ export const snowflake = openAiCompatible({
   baseUrl: "",
   environment: {
     keys: ["SNOWFLAKE_API_KEY", "SNOWFLAKE_PAT"],
+    // Snowflake's own examples name it so: https://docs.snowflake.com/user-guide/snowflake-cortex/cortex-agent-sdk/authentication
     shared: ["SNOWFLAKE_PAT"],
     baseUrl: ["SNOWFLAKE_BASE_URL"],
   },

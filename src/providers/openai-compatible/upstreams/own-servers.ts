@@ -62,7 +62,7 @@ export const lmstudio = openAiCompatible({
 });
 
 /**
- * https://docs.sglang.io/docs/basic_usage/openai_api_completions, https://docs.sglang.io/advanced_features/separate_reasoning.html; thoughts are taken back:
+ * https://docs.sglang.io/docs/basic_usage/openai_api_completions, https://docs.sglang.io/docs/advanced_features/separate_reasoning; thoughts are taken back:
  * https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py
  */
 export const sglang = openAiCompatible({
