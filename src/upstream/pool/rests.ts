@@ -66,8 +66,11 @@ const longest = { rateLimit: day, quota: 32 * day, endpoint: hour };
 
 const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
 
+/** The statuses of a spent account. Others, as a 404 or a 422, may quote whatever their caller wrote, such as a model's name. */
+const spentStatuses: ReadonlySet<number> = new Set([402, 403, 429]);
+
 /**
- * Texts of a spent account, whatever their status. Sources:
+ * Texts of a spent account. Sources:
  * OpenAI, 429 `insufficient_quota`: https://platform.openai.com/docs/guides/error-codes
  * DeepSeek, 402 "Insufficient Balance": https://api-docs.deepseek.com/quick_start/error_codes
  * Moonshot, 403 for an insufficient balance: https://www.kimi.com/help/kimi-api/api-troubleshooting
@@ -100,11 +103,14 @@ const ofModel =
 export function restAfterAnswer(failure: Failure, known: Known): Verdict {
   const { status, text } = failure;
   if (status === 402 && tooLongToPay.test(text)) return { ...nothing, mayRepeat: true };
-  const isSpent = status === 400 ? spentByRequest.test(text) : status < 500 && spent.test(text);
+  // It quotes the name of the model, which its caller may have made up.
+  const isOfModel = status === 403 && ofModel.test(text);
+  const isSpent =
+    status === 400 ? spentByRequest.test(text) : !isOfModel && spentStatuses.has(status) && spent.test(text);
   if (status === 402 || isSpent) return quota(failure, known.now);
   if (status === 401 || (status === 400 && wrongKey.test(text))) return unauthorized(known);
   if (status === 403 && ofRequest.test(text)) return nothing;
-  if (status === 403 && ofModel.test(text)) return { ...nothing, mayRepeat: true };
+  if (isOfModel) return { ...nothing, mayRepeat: true };
   if (status === 403) return unauthorized(known);
   if (status === 429) return rateLimit(failure, known);
   // A proxy's time-out, 524 is Cloudflare's: what is behind it may have answered, and billed.

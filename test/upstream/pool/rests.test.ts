@@ -141,6 +141,23 @@ describe("an answered error", () => {
       { ...nothing, mayRepeat: true },
     ],
     ["a wrong request", 400, "This model's maximum context length is 8", {}, 1, nothing],
+    [
+      "a model that is called like a spent account",
+      404,
+      '{"error":{"message":"The model `insufficient_quota` does not exist","code":"model_not_found"}}',
+      {},
+      1,
+      nothing,
+    ],
+    [
+      "such a model that the project may not use",
+      403,
+      '{"error":{"message":"Project `p` does not have access to model `insufficient_quota`","code":"model_not_found"}}',
+      {},
+      1,
+      { ...nothing, mayRepeat: true },
+    ],
+    ["a field that is quoted", 422, '{"detail":[{"input":"insufficient credits"}]}', {}, 1, nothing],
     ["no such model", 404, "model_not_found", {}, 1, nothing],
     ["too large", 413, "", {}, 1, nothing],
   ])("%s", (_, status, text, headers, failures, verdict) => {
