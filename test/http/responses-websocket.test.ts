@@ -3,6 +3,7 @@
  * Source: https://developers.openai.com/api/docs/guides/websocket-mode
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { connect as connectTo } from "node:net";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, testConfig } from "../helpers/troupe.ts";
@@ -459,6 +460,33 @@ describe("a connection ends", () => {
     await using _ = await Client.open(own);
     await expect(Client.open(own)).rejects.toBeDefined();
   });
+});
+
+test("who writes on and on but reads nothing is disconnected before much waits for it", async () => {
+  const { host, port } = new URL(troupe.url);
+  const socket = connectTo(Number(port), "127.0.0.1");
+  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()).on("error", () => {}));
+  const key = "dGhlIHNhbXBsZSBub25jZQ==";
+  const upgrade = `Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}`;
+  const answered = new Promise((resolve) => socket.once("data", resolve));
+  socket.write(
+    `GET /gateway/v1/responses HTTP/1.1\r\nHost: ${host}\r\n${upgrade}\r\nAuthorization: Bearer ${troupe.key}\r\n\r\n`,
+  );
+  expect(String(await answered)).toStartWith("HTTP/1.1 101");
+  socket.pause();
+  const message = Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x78]);
+  const many = Buffer.concat(Array.from({ length: 10_000 }, () => message));
+  // Of each message 7 bytes come, and some 200 go back: 60 MB of them.
+  let left = 30;
+  while (left > 0) {
+    const written = new Promise<"written">((resolve) => socket.write(many, () => resolve("written")));
+    if ((await Promise.race([written, closed])) !== "written") break;
+    left -= 1;
+    await Bun.sleep(5);
+  }
+  // A paused socket learns of its end when it is read.
+  socket.resume();
+  await closed;
 });
 
 test("a slow reader slows its upstream, and nothing is lost", async () => {

@@ -38,6 +38,8 @@ const maxLanes = 32;
 const maxWaiting = 64;
 /** Bytes that may wait for a slow reader before its upstream is read no further. */
 const maxBuffered = 256 * 1024;
+/** Bytes of refusals that may wait for a client that writes on but does not read: beyond it the connection ends. */
+const maxRefused = 1024 * 1024;
 /** The time between looks at the key, the idle time and the age. */
 const watchMs = 15_000;
 
@@ -78,6 +80,8 @@ export class Connection {
   /** Messages are read in the order in which they came. */
   #reading: Promise<void> = Promise.resolve();
   #drained: PromiseWithResolvers<void> | undefined;
+  /** Bytes of refusals since all was last read: nothing else is sent that no answer waits for. */
+  #refused = 0;
   /** Set once no more turns begin: the connection closes when those under way have ended. */
   #ending: Ending | undefined;
 
@@ -122,6 +126,7 @@ export class Connection {
 
   /** The socket has room again. */
   drain(): void {
+    this.#refused = 0;
     this.#drained?.resolve();
     this.#drained = undefined;
   }
@@ -173,8 +178,7 @@ export class Connection {
       if (this.#ending !== undefined) {
         for (const { size, streamId } of lane.waiting.splice(0)) {
           this.#passed(size);
-          const event = this.#ending.event ?? errorEvent(goingAway());
-          void this.#sendEvent(event, streamId);
+          this.#sendRefusal(this.#ending.event ?? errorEvent(goingAway()), streamId);
         }
       } else if (!lane.isRunning && this.#running < maxRunning && lane.waiting.length > 0) {
         void this.#run(lane, lane.waiting.shift()!);
@@ -304,7 +308,15 @@ export class Connection {
 
   #refuse(error: unknown): void {
     if (!(error instanceof ApiError)) throw error;
-    void this.#sendEvent(errorEvent(error), undefined);
+    this.#sendRefusal(errorEvent(error), undefined);
+  }
+
+  #sendRefusal(event: JsonObject, streamId: string | undefined): void {
+    const text = named(JSON.stringify(event), streamId);
+    void this.#send(text);
+    if (this.#socket === undefined || this.#socket.getBufferedAmount() === 0) this.#refused = 0;
+    else this.#refused += text.length;
+    if (this.#refused > maxRefused) this.#socket?.terminate();
   }
 
   #sendEvent(event: JsonObject, streamId: string | undefined): Promise<void> | undefined {
