@@ -16,6 +16,8 @@ export type TestResult = {
 
 const deadlineMs = 30_000;
 const maxMessage = 300;
+/** Bytes of an error in which the key is looked for. */
+const maxLooked = 64 * 1024;
 
 /** Never rejects. @param bound one key at one endpoint of a provider that is not compiled in */
 export async function testCall(upstream: Upstream, bound: BoundAccount, model: string): Promise<TestResult> {
@@ -27,8 +29,11 @@ export async function testCall(upstream: Upstream, bound: BoundAccount, model: s
     const sent = provider.encode({ model, request, extras: {}, account, media: new Map() });
     const { status, body, headers } = await wholeOf(upstream, sent, bound);
     if (status < 300) return { answered: true, status };
-    const text = new TextDecoder().decode(body).slice(0, maxMessage).replaceAll(/\s+/g, " ");
-    const message = credentials.isIn(text) ? "an error that quotes the key" : text;
+    const text = new TextDecoder().decode(body.subarray(0, maxLooked));
+    // Before it is cut: a beginning of the key is no less secret.
+    const message = credentials.isIn(text)
+      ? "an error that quotes the key"
+      : text.slice(0, maxMessage).replaceAll(/\s+/g, " ");
     return { answered: false, status, reason: answeredFailure({ status, headers, body }), message };
   } catch (error) {
     const message = (error as Error).message.slice(0, maxMessage);

@@ -12,7 +12,7 @@ const hash = (key: string) => new Bun.CryptoHasher("sha256").update(key).digest(
 test("a key that rests is shown by its fingerprint with the reason, a test calls each key, and nobody else sees names", async () => {
   using upstream = new UpstreamServer(({ headers }) => {
     const key = headers.get("authorization")!.slice("Bearer ".length);
-    if (key === "bad-key-1") return jsonResponse({ error: { message: `bad key ${key}` } }, 401);
+    if (key === "bad-key-1") return jsonResponse({ error: { message: `${"x".repeat(270)} ${key}` } }, 401);
     return jsonResponse(answer);
   });
   const baseUrl = upstream.url;
