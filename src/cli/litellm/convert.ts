@@ -133,7 +133,7 @@ class Conversion {
       return undefined;
     }
     const [, name] = variable.exec(String(value)) ?? [];
-    return name === undefined ? String(value).replaceAll("${", "$${") : `\${${name}}`;
+    return name === undefined ? String(value).replaceAll("${", () => "$${") : `\${${name}}`;
   }
 
   /** A key by the name of a variable: one that stands in the file is not copied. */

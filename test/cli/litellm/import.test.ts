@@ -45,6 +45,13 @@ describe("import litellm", () => {
     expect(err).toBe("");
   });
 
+  test("what is no variable in LiteLLM's file is none here", async () => {
+    const headers = 'extra_headers: { x-a: "${OPENAI_API_KEY}" }';
+    const entry = `{ model_name: a, litellm_params: { model: openai/gpt-5.4, ${headers} } }`;
+    const { config } = await imported(models(entry));
+    expect(config["providers"]).toMatchObject({ openai: { headers: { "x-a": "$${OPENAI_API_KEY}" } } });
+  });
+
   test("a key that stands in the file is not copied, and one key has one variable", async () => {
     const secret = "sk-ant-very-secret";
     const entry = (name: string) =>
