@@ -23,7 +23,9 @@ const shiftedClock = resolve(import.meta.dir, "../helpers/shifted-clock.ts");
 export class CountingUpstream implements Disposable {
   readonly calls: UpstreamCall[] = [];
   readonly #counts = new Map<string, number>();
-  readonly #server = new UpstreamServer(({ path, json, signal }) => {
+  readonly #server = new UpstreamServer(({ method, path, json, signal }) => {
+    // Nodes ask for the list of models in the background.
+    if (method === "GET") return Response.json({ error: { message: "There is no list." } }, { status: 404 });
     const node = Number(/^\/n(\d)\//.exec(path)![1]);
     const { messages, stream } = json as { messages: { content: string }[]; stream?: boolean };
     const [id, fragments, pauseMs] = messages.at(-1)!.content.split(" ");
