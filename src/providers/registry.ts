@@ -9,6 +9,7 @@ import { openai } from "./openai-compatible/openai.ts";
 import { huggingface, litellm, openrouter, vercel } from "./openai-compatible/upstreams/gateways.ts";
 import {
   cerebras,
+  deepinfra,
   fireworks,
   groq,
   nebius,
@@ -58,6 +59,7 @@ export const providers: readonly Provider[] = [
   nvidia,
   sambanova,
   nebius,
+  deepinfra,
   ollamaCloud,
   huggingface,
   vercel,

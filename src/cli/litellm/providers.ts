@@ -10,7 +10,8 @@ const dialects: Readonly<Record<string, string>> = {
   ...{ mistral: "mistral", groq: "groq", deepseek: "deepseek", together_ai: "together", fireworks_ai: "fireworks" },
   ...{ openrouter: "openrouter", perplexity: "perplexity", cerebras: "cerebras", moonshot: "moonshot", zai: "zai" },
   ...{ xai: "xai", dashscope: "alibaba", minimax: "minimax", volcengine: "volcengine", nvidia_nim: "nvidia" },
-  ...{ sambanova: "sambanova", nebius: "nebius", huggingface: "huggingface", vercel_ai_gateway: "vercel" },
+  ...{ sambanova: "sambanova", nebius: "nebius", deepinfra: "deepinfra", huggingface: "huggingface" },
+  ...{ vercel_ai_gateway: "vercel" },
   ...{ databricks: "databricks", snowflake: "snowflake", ollama: "ollama", ollama_chat: "ollama" },
   ...{ hosted_vllm: "vllm", lm_studio: "lmstudio", docker_model_runner: "docker", litellm_proxy: "litellm" },
 };

@@ -176,6 +176,17 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
   nvidia: { ...easy, textOnly: true },
   sambanova: easy,
   nebius: easy,
+  deepinfra: {
+    ...easy,
+    path: "/v1/openai/chat/completions",
+    refused: ["max_completion_tokens"],
+    rules: ({ reasoning_effort }) =>
+      reasoning_effort === undefined || ["none", "low", "medium", "high"].includes(String(reasoning_effort))
+        ? undefined
+        : "Input should be 'none', 'low', 'medium' or 'high'",
+    refuse: (status, msg, param) =>
+      jsonResponse({ detail: [{ type: "value_error", loc: ["body", param], msg }] }, status === 400 ? 422 : status),
+  },
   "ollama-cloud": { ...easy, inlineImagesOnly: true },
   huggingface: easy,
   vercel: { ...easy, roles: ["developer", ...olderRoles] },

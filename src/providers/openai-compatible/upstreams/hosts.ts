@@ -109,6 +109,24 @@ export const nebius = openAiCompatible({
   quirks: openModels,
 });
 
+/** https://docs.deepinfra.com/chat/overview */
+export const deepinfra = openAiCompatible({
+  name: "deepinfra",
+  baseUrl: "https://api.deepinfra.com/v1/openai",
+  environment: { keys: ["DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"], baseUrl: ["DEEPINFRA_BASE_URL"] },
+  quirks: {
+    ...openModels,
+    // https://docs.deepinfra.com/chat/overview#service-tier, https://docs.deepinfra.com/api-reference/openai-chat-completions-1
+    dropped: platformFieldsBut("service_tier", "prompt_cache_key"),
+    // https://docs.deepinfra.com/api-reference/openai-chat-completions-1
+    top_k: true,
+    // https://docs.deepinfra.com/apis/completions
+    completions: true,
+    // https://docs.deepinfra.com/chat/reasoning: none, low, medium and high
+    efforts: { minimal: "low", xhigh: "high", max: "high" },
+  },
+});
+
 /** https://docs.ollama.com/api/authentication, https://docs.ollama.com/api/introduction */
 export const ollamaCloud = openAiCompatible({
   name: "ollama-cloud",
