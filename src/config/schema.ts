@@ -273,6 +273,7 @@ export const ConfigFile = Closed(
     websockets: section("WebSockets, by which `/v1/responses` may be asked too.", {
       enabled: flag(true, "Whether they are taken; else the answer is 426, on which clients go on by HTTP."),
       max_connections: whole(1, 1_000_000, 1000, "How many may be open at once in one process."),
+      max_connections_per_key: whole(1, 1_000_000, 100, "How many of these one API key may have."),
       idle_seconds: whole(1, 86_400, 600, "Time without a response under way after which one is closed."),
       max_seconds: whole(1, 86_400, 3600, "How long one may be open; a response under way ends first."),
     }),

@@ -36,7 +36,7 @@ export type Host = {
   readonly draining: boolean;
   readonly surfaces: readonly ServedSurface[];
   /** Its open WebSockets. */
-  readonly sockets: Set<{ goAway(): void }>;
+  readonly sockets: Set<{ readonly keyId: string; goAway(): void }>;
 };
 
 /** The parts of a request's answer that are known before it has a handler. */

@@ -134,7 +134,7 @@ export class Listener {
       telemetry: this.#telemetry,
       checksNames: isLoopback(this.config),
       draining: false,
-      sockets: new Set<{ goAway(): void }>(),
+      sockets: new Set<{ readonly keyId: string; goAway(): void }>(),
     };
     const { app } = buildApp(host, adminRoutes);
     if (address.kind === "unix") removeSocket(this.config);

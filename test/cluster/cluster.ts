@@ -192,7 +192,7 @@ export class Cluster implements AsyncDisposable {
 
 const configuration = (upstream: string) => `
 store: { url: "\${DB}", lease_seconds: ${leaseMs / 1000}, statement_seconds: "\${STATEMENT_SECONDS}" }
-providers: { up: { dialect: vllm, base_url: "${upstream}", api_key: k } }
+providers: { up: { dialect: vllm, base_url: "${upstream}", api_key: k, options: { messages_base_url: false, responses_base_url: false } } }
 prices: [{ match: "up/paid", input: 0, output: 1000000 }, { match: "up/m", input: 0, output: 0 }]
 limits: { gateway_per_minute: 1000000 }
 `;

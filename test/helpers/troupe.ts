@@ -171,7 +171,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
       anonymousPerMinute: 600,
     },
     streams: { keepAliveSeconds: 15 },
-    websockets: { enabled: true, maxConnections: 1000, idleSeconds: 600, maxSeconds: 3600 },
+    websockets: { enabled: true, maxConnections: 1000, maxConnectionsPerKey: 100, idleSeconds: 600, maxSeconds: 3600 },
     shutdown: { delaySeconds: 0, drainSeconds: 5 },
     idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
     conversations: { retentionDays: 30 },

@@ -392,13 +392,14 @@ test("a revoked key ends its connections", async () => {
   expect((await client.closed).code).toBe(1008);
 });
 
+const handshake = {
+  connection: "upgrade",
+  upgrade: "websocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
+
 test("without a key, on other routes and where they are turned off there is none", async () => {
-  const handshake = {
-    connection: "upgrade",
-    upgrade: "websocket",
-    "sec-websocket-version": "13",
-    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-  };
   const { limits } = testConfig("", {});
   expect((await troupe.fetch("/v1/responses", { headers: handshake, key: null })).status).toBe(401);
   expect((await troupe.fetch("/v1/messages", { headers: handshake })).status).toBe(400);
@@ -407,14 +408,17 @@ test("without a key, on other routes and where they are turned off there is none
   const { connection: _, upgrade: __, ...left } = handshake;
   expect((await troupe.fetch("/v1/responses", { headers: left })).status).toBe(426);
   await using off = await Troupe.start({
-    config: { limits, websockets: { enabled: false, maxConnections: 1, idleSeconds: 1, maxSeconds: 1 } },
+    config: {
+      limits,
+      websockets: { enabled: false, maxConnections: 1, maxConnectionsPerKey: 1, idleSeconds: 1, maxSeconds: 1 },
+    },
   });
   const refused = await off.fetch("/v1/responses", { headers: handshake });
   expect([refused.status, await refused.json()]).toMatchObject([426, { error: { code: "websockets_unsupported" } }]);
 });
 
 describe("a connection ends", () => {
-  const bounded = { enabled: true, maxConnections: 1, idleSeconds: 60, maxSeconds: 90 };
+  const bounded = { enabled: true, maxConnections: 1, maxConnectionsPerKey: 1, idleSeconds: 60, maxSeconds: 90 };
 
   test("where it is idle, and where it is too old", async () => {
     const clock = new ManualClock(Date.now());
@@ -432,6 +436,29 @@ describe("a connection ends", () => {
       error: { code: "websocket_connection_limit_reached" },
     });
     expect((await old.closed).code).toBe(1000);
+  });
+
+  test("not where another key has its share of them", async () => {
+    const websockets = { ...bounded, maxConnections: 3, maxConnectionsPerKey: 2 };
+    await using own = await Troupe.start({ config: { websockets } });
+    const other = await own.createKey({ name: "other", tier: "pro" });
+    await using _one = await Client.open(own);
+    await using _two = await Client.open(own);
+    const refused = await own.fetch("/gateway/v1/responses", { headers: handshake });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      503,
+      {
+        error: {
+          code: "overloaded",
+          message: "Too many WebSockets of this key are open. Retry in a moment, or use HTTP.",
+        },
+      },
+    ]);
+    await using _third = await Client.open(own, undefined, { authorization: `Bearer ${other}` });
+    const full = await own.fetch("/gateway/v1/responses", { headers: handshake, key: other });
+    expect(((await full.json()) as { error: { message: string } }).error.message).toStartWith(
+      "Too many WebSockets are open.",
+    );
   });
 
   test("where the server stops, once its turn has ended", async () => {

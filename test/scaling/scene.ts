@@ -84,7 +84,7 @@ async function* fragments(text: string, pauseMs: number, signal: AbortSignal): A
 
 const configuration = (upstream: string, store: boolean) => `
 ${store ? 'store: { url: "${DB}" }' : ""}
-providers: { up: { dialect: vllm, base_url: "${upstream}", api_key: k } }
+providers: { up: { dialect: vllm, base_url: "${upstream}", api_key: k, options: { messages_base_url: false, responses_base_url: false } } }
 prices: [{ match: "up/*", input: 1000, output: 2000 }]
 limits: { gateway_per_minute: 1000000 }
 log: { sample: 0.001 }

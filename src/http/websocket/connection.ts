@@ -59,6 +59,8 @@ const terminal: ReadonlySet<unknown> = new Set([
 ]);
 
 export class Connection {
+  /** The id of the key that opened it. */
+  readonly keyId: string;
   readonly #host: Host;
   readonly #call: Call;
   readonly #url: string;
@@ -85,9 +87,10 @@ export class Connection {
   /** Set once no more turns begin: the connection closes when those under way have ended. */
   #ending: Ending | undefined;
 
-  /** @param request that was upgraded @param address of its client */
-  constructor(host: Host, request: Request, address: string | undefined, call: Call) {
+  /** @param keyId of the key that opens it @param request that was upgraded @param address of its client */
+  constructor(host: Host, keyId: string, request: Request, address: string | undefined, call: Call) {
     this.#host = host;
+    this.keyId = keyId;
     this.#call = call;
     this.#url = request.url.startsWith("/") ? `http://localhost${request.url}` : request.url;
     this.#headers = headersOf(request.headers);

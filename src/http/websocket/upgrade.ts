@@ -30,7 +30,7 @@ export function upgradeAt(
 ): Upgrade {
   return async (request, server) => {
     const { services } = host;
-    const { enabled, maxConnections } = services.live.config.websockets;
+    const { enabled, maxConnections, maxConnectionsPerKey } = services.live.config.websockets;
     const isAsked = asksForWebSocket(request);
     // A proxy in between that does not upgrade leaves the other headers of the handshake.
     if (!isAsked && !request.headers.has("sec-websocket-key")) return refuse(request, server);
@@ -38,20 +38,24 @@ export function upgradeAt(
     const context = openContext(host, { request, server }, route);
     try {
       await checkRequest(host, context, true);
-      await admit(services, context, surface);
+      const { keyId } = await admit(services, context, surface);
       if (!enabled || !isAsked) throw ApiError.websocketsUnsupported(426);
       if (host.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
-      if (host.sockets.size >= maxConnections)
-        throw ApiError.unavailable("overloaded", "Too many WebSockets are open. Retry in a moment, or use HTTP.", {
-          retryAfterSeconds: 1,
-        });
-      const connection = new Connection(host, request, server.requestIP(request)?.address, (own, handle, warmUp) =>
-        serve(
-          host,
-          { request: own, server: handle },
-          route,
-          warmUp === undefined ? create.run : (_, own) => warmedUp(services, own, surface, warmUp),
-        ),
+      if (host.sockets.size >= maxConnections) throw tooMany("Too many WebSockets are open");
+      const own = [...host.sockets].filter((one) => one.keyId === keyId);
+      if (own.length >= maxConnectionsPerKey) throw tooMany("Too many WebSockets of this key are open");
+      const connection = new Connection(
+        host,
+        keyId,
+        request,
+        server.requestIP(request)?.address,
+        (sent, handle, warmUp) =>
+          serve(
+            host,
+            { request: sent, server: handle },
+            route,
+            warmUp === undefined ? create.run : (_, own) => warmedUp(services, own, surface, warmUp),
+          ),
       );
       if (!(server as UpgradingServer).upgrade(request, { data: connection, headers: context.headers }))
         throw ApiError.websocketsUnsupported(426);
@@ -62,6 +66,9 @@ export function upgradeAt(
     }
   };
 }
+
+const tooMany = (what: string) =>
+  ApiError.unavailable("overloaded", `${what}. Retry in a moment, or use HTTP.`, { retryAfterSeconds: 1 });
 
 /** Answers a turn that asks nothing of a model, for callers who may ask. */
 async function warmedUp(services: Services, context: RequestContext, surface: SurfaceName, warmUp: () => JsonObject) {
