@@ -5,6 +5,8 @@ export const hasTmux = Bun.which("tmux") !== null;
 
 let opened = 0;
 
+const sayingItsEnd = ["sh", "-c", '"$@"; printf "\\nended: %s\\n" $?; exec cat', "sh"];
+
 export class TmuxTerminal implements AsyncDisposable {
   readonly #socket: string;
 
@@ -12,7 +14,10 @@ export class TmuxTerminal implements AsyncDisposable {
     this.#socket = socket;
   }
 
-  /** Runs a command line of this program. The screen stays when it has ended. */
+  /**
+   * Runs a command line of this program. When it has ended the screen stays, and `ended: <code>` stands below: a shell writes it, as tmux
+   * itself misses now and then that a process has ended.
+   */
   static async open(
     words: readonly string[],
     {
@@ -31,7 +36,7 @@ export class TmuxTerminal implements AsyncDisposable {
     await terminal.#tmux(
       ...["-u", "-f", "/dev/null", "new-session", "-d", ...size, "-c", cwd, "cat"],
       ...[";", "set-option", "-g", "remain-on-exit", "on"],
-      ...[";", "respawn-window", "-k", "-c", cwd, ...command, process.execPath, main, ...words],
+      ...[";", "respawn-window", "-k", "-c", cwd, ...sayingItsEnd, ...command, process.execPath, main, ...words],
     );
     return terminal;
   }

@@ -132,7 +132,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     pieces.end(3);
     await terminal.seen("Done.");
     await terminal.press("C-d");
-    await terminal.seen("Pane is dead");
+    await terminal.seen("ended: 0");
   }, 60_000);
 
   test("keeps history, takes many lines at once, saves, loads, asks again and leaves", async () => {
@@ -194,7 +194,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
       await terminal.press("Up", "Up", "Up");
       await terminal.seen(/> \/model builtin\/echo\s*$/);
       await terminal.press("C-c", "C-c", "C-c");
-      await terminal.seen("Pane is dead");
+      await terminal.seen("ended: 0");
     }
     const saved = JSON.parse(readFileSync(folder.file("talk.json"), "utf8"));
     expect(saved).toMatchObject({ model: "openai/gpt-5.4-mini", system: "Be kind.", fields: { temperature: 0.5 } });
@@ -205,7 +205,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     await terminal.press("C-c");
     await terminal.type("/quit");
     await terminal.press("Enter");
-    await terminal.seen("Pane is dead");
+    await terminal.seen("ended: 0");
   }, 60_000);
 
   test("draws anew in another width, and an answer that is longer than the screen once", async () => {
