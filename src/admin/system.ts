@@ -61,7 +61,8 @@ export const systemRoutes = (plugin: AdminPlugin) =>
       "/v1/health",
       async ({ services }) => {
         const { body } = await healthOf(services, true);
-        const { build, clock, ledger, workers, store, running, draining, startedAt } = services;
+        const { workers } = body.checks;
+        const { build, clock, ledger, store, running, draining, startedAt } = services;
         const { version, commit, builtAt, runtime } = build;
         return {
           object: "health" as const,
@@ -77,7 +78,7 @@ export const systemRoutes = (plugin: AdminPlugin) =>
             lag_seconds: Math.round(ledger.lagSeconds * 1000) / 1000,
             lines_lost: ledger.counts.lost,
           },
-          workers: workers === undefined ? null : ((await workers.ask("status"))?.workers ?? null),
+          workers: workers !== undefined && "workers" in workers ? workers.workers : null,
           checks: body.checks,
         };
       },

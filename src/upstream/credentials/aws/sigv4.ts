@@ -28,16 +28,14 @@ export type SigningScope = {
 
 /** Headers that a connection or a proxy in between may write anew. */
 const unsigned: ReadonlySet<string> = new Set([
-  ...[
-    "authorization",
-    "content-length",
-    "user-agent",
-    "accept-encoding",
-    "connection",
-    "expect",
-    "transfer-encoding",
-    "x-amzn-trace-id",
-  ],
+  "authorization",
+  "content-length",
+  "user-agent",
+  "accept-encoding",
+  "connection",
+  "expect",
+  "transfer-encoding",
+  "x-amzn-trace-id",
 ]);
 
 /** @returns the request as it goes out: its path and query stay as they are spelled, and a body in pieces is one */
