@@ -7,6 +7,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { $ } from "bun";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
+import { bundleConsole } from "./src/admin/console/bundle.ts";
 import { builtinValues } from "./src/personas/builtin.ts";
 
 export type BuildOptions = {
@@ -55,11 +56,13 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_CHECKPOINT_WORKER", "./store/sqlite/checkpoint-worker.js"),
     ...bake("TROUPE_KNOWLEDGE_WORKER", "./store/sqlite/knowledge/worker.js"),
     ...bake("TROUPE_PERSONAS", builtinValues()),
+    ...bake("TROUPE_CONSOLE", true),
   ];
   const path = resolve(folder, outfile);
   mkdirSync(dirname(path), { recursive: true });
   const workshop = mkdtempSync(join(dirname(path), ".build-"));
   try {
+    await writeConsole();
     await $`${process.execPath} build ${flags} ${entryPoints} --outfile ${join(workshop, basename(path))}`
       .cwd(folder)
       .quiet();
@@ -69,6 +72,13 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
   } finally {
     rmSync(workshop, { recursive: true, force: true });
   }
+}
+
+/** Where `src/admin/console/embedded.ts` takes them from. */
+async function writeConsole(): Promise<void> {
+  const { script, style } = await bundleConsole();
+  await Bun.write(join(folder, "dist/console/console.js"), script);
+  await Bun.write(join(folder, "dist/console/console.css"), style);
 }
 
 const git = async (...words: string[]) => (await $`git ${words}`.cwd(folder).nothrow().quiet().text()).trim();

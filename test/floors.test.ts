@@ -14,15 +14,20 @@ const floors: readonly (readonly string[])[] = [
   ["upstream", "mcp"],
   ["auth", "limits", "idempotency", "conversations", "usage", "observability"],
   ["http"],
+  ["console"],
   ["admin"],
   ["server"],
   ["cli"],
 ];
 const rankOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room));
-/** Pure floors, which know only the first two. */
-const narrow: Record<string, readonly string[]> = { providers: ["lib", "protocols"], personas: ["lib", "protocols"] };
+/** Pure floors, which know only the first two; the console runs in browsers, and knows the admin API alone. */
+const narrow: Record<string, readonly string[]> = {
+  console: [],
+  providers: ["lib", "protocols"],
+  personas: ["lib", "protocols"],
+};
 
-const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
+const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => /\.tsx?$/.test(path));
 
 function importsOf(path: string): string[] {
   const text = readFileSync(join(src, path), "utf8");

@@ -5,6 +5,7 @@ import { adminPlugin } from "./act.ts";
 import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { callRoutes } from "./calls.ts";
+import { consoleRoutes } from "./console/page.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { personaRoutes } from "./personas.ts";
@@ -13,8 +14,8 @@ import { systemRoutes } from "./system.ts";
 import { usageRoutes } from "./usage.ts";
 import { variantRoutes } from "./variants.ts";
 
-/** @param prefix of all its paths */
-export function adminRoutes(host: Host, prefix: string): AnyElysia {
+/** @param prefix of all paths of the API */
+export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElysia; readonly console: AnyElysia } {
   const plugin = adminPlugin(host, prefix);
   const parts = [
     keyRoutes,
@@ -28,5 +29,5 @@ export function adminRoutes(host: Host, prefix: string): AnyElysia {
     systemRoutes,
   ];
   for (const add of [...parts, auditRoutes]) add(plugin);
-  return plugin;
+  return { api: plugin, console: consoleRoutes(host) };
 }

@@ -22,8 +22,11 @@ import { type Upgrade, upgradeAt } from "./websocket/upgrade.ts";
 /** One listener's Elysia application. It listens by `app.listen()`, which hands its paths to Bun's router. */
 export type App = { readonly app: AnyElysia; readonly description: Described };
 
-/** Makes the plugin of the admin API, which is a floor above. */
-export type AdminRoutes = (host: Host, prefix: string) => AnyElysia;
+/** Makes the plugins of the admin API and of its console, which are a floor above. */
+export type AdminRoutes = (
+  host: Host,
+  prefix: string,
+) => { readonly api: AnyElysia; readonly console: AnyElysia } | undefined;
 
 /**
  * Makes one listener's application: a plugin for each surface, one for the operations, one for the documentation, and one boundary
@@ -63,13 +66,16 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
     });
   }) as never);
   const calls = new Map<string, Served>();
+  const open: AnyElysia[] = [homeRoutes(host), opsRoutes(host), docsRoutes(host, description)];
   for (const surface of surfaces) {
     const prefix = basePath(surface, surfaces);
-    if (surface === "admin") app.use(adminRoutes(host, prefix));
-    else for (const plugin of checkedSurfaceRoutes(host, surface, prefix)) app.use(plugin);
+    if (surface === "admin") {
+      const admin = adminRoutes(host, prefix);
+      if (admin !== undefined) app.use(admin.api);
+      if (admin !== undefined) open.push(admin.console);
+    } else for (const plugin of checkedSurfaceRoutes(host, surface, prefix)) app.use(plugin);
     if (surface !== "admin") app.use(callsPlugin(host, table, calls, surface, prefix, lost));
   }
-  const open: readonly AnyElysia[] = [homeRoutes(host), opsRoutes(host), docsRoutes(host, description)];
   for (const plugin of open) app.use(plugin);
   const openPaths = new Set(open.flatMap(({ routes }) => routes.map(({ path }) => path)));
   refuseOthers(host, table, app, (path) => {
@@ -174,7 +180,7 @@ const usualMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "
 /** The API's description, of an application that nobody asks. @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */
 export async function openApiDocument(
   surfaces: readonly ServedSurface[] = ["orchestrator", "gateway"],
-  adminRoutes: AdminRoutes = () => new Elysia() as AnyElysia,
+  adminRoutes: AdminRoutes = () => undefined,
 ): Promise<object> {
   return JSON.parse(await readDescription(buildApp({ surfaces } as Host, adminRoutes).description, "/docs/json"));
 }
@@ -216,7 +222,11 @@ function areaOf(path: string, surfaces: readonly ServedSurface[]): Area {
 }
 
 /** Redirects from where people look for what stands elsewhere: relative, so that they hold below a proxy's prefix too. */
-const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
+const moved: ReadonlyMap<string, string> = new Map(
+  ["docs", "console"].flatMap((page) =>
+    ["GET", "HEAD"].map((method) => [`${method} /${page}/`, `../${page}`] as const),
+  ),
+);
 
 const notFoundAmong =
   (hints: PathHints): Route["run"] =>

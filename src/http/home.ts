@@ -22,6 +22,10 @@ const open: readonly Link[] = [
   { name: "version", path: "/version", title: "Version" },
   { name: "metrics", path: "/metrics", title: "Metrics (Prometheus)" },
 ];
+const consoleLink: Link = { name: "console", path: "/console", title: "The console: see and run everything" };
+
+const linksOf = (surfaces: readonly ServedSurface[]): readonly Link[] =>
+  surfaces.includes("admin") ? [consoleLink, ...open] : open;
 const titles: Record<ServedSurface, string> = {
   orchestrator: "Base address for clients: personas",
   gateway: "Base address for clients: providers' models",
@@ -47,7 +51,7 @@ const policy = [
 const relative = ({ path }: Link) => path.slice(1);
 
 function page({ version }: BuildInfo, surfaces: readonly ServedSurface[]): string {
-  const links = open.map((link) => `<li><a href="${relative(link)}">${link.title}</a></li>`);
+  const links = linksOf(surfaces).map((link) => `<li><a href="${relative(link)}">${link.title}</a></li>`);
   const bases = basesOf(surfaces).map(({ path, title }) => `<li>${title}: <code>${path}</code></li>`);
   return `<!doctype html>
 <html lang="en">
@@ -64,7 +68,7 @@ function page({ version }: BuildInfo, surfaces: readonly ServedSurface[]): strin
 
 export function homeRoutes(host: Host) {
   const { surfaces } = host;
-  const links = Object.fromEntries([...basesOf(surfaces), ...open].map(({ name, path }) => [name, path]));
+  const links = Object.fromEntries([...basesOf(surfaces), ...linksOf(surfaces)].map(({ name, path }) => [name, path]));
   return openRoutes(host).get(
     "/",
     ({ services, context: { headers }, request }) => {

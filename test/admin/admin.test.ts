@@ -76,7 +76,7 @@ test("the description has every route, and is valid OpenAPI 3.1", async () => {
   expect([result.valid, result.errors ?? []]).toEqual([true, []]);
   const operations = Object.entries(document.paths).filter(([path]) => path.startsWith("/admin/"));
   const named = operations.flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`));
-  const routes = adminRoutes({} as Host, "/admin").routes.map(
+  const routes = adminRoutes({} as Host, "/admin").api.routes.map(
     ({ method, path }) => `${method.toLowerCase()} ${path.replaceAll(/:(\w+)/g, "{$1}")}`,
   );
   expect(named.toSorted()).toEqual(routes.toSorted());

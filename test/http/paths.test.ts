@@ -1,6 +1,5 @@
 /** One path, one answer: what a proxy in front keeps closed can't be had by another spelling. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Elysia } from "elysia";
 import fc from "fast-check";
 import { buildApp } from "../../src/http/app.ts";
 import type { Host } from "../../src/http/context.ts";
@@ -25,7 +24,7 @@ const leadsSomewhere = async (target: string, method = "GET") => {
   return (status !== 400 || isRefusedQuery) && !body.includes('"There is nothing at');
 };
 
-const { app } = buildApp({ surfaces: ["orchestrator", "gateway"] as const } as unknown as Host, () => new Elysia());
+const { app } = buildApp({ surfaces: ["orchestrator", "gateway"] as const } as unknown as Host, () => undefined);
 /** Each with what stands before the first part that a caller chooses; but those that may be anybody's path. */
 const routes = app.routes
   .filter(({ path }) => path !== "/*" && !path.includes("/:namespace/"))

@@ -1,16 +1,13 @@
 /** The API's description, made from the route tables, and a page that shows it without reaching outside. */
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { type AnyElysia, Elysia } from "elysia";
 import swaggerUi from "swagger-ui-dist/package.json";
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import { buildInfo } from "../../build-info.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
-import type { WholeAnswer } from "../../upstream/answer.ts";
 import type { Host } from "../context.ts";
 import { openRoutes } from "../ops.ts";
-import { pageHeaders } from "../respond.ts";
+import { immutable, type Page, pageAnswer } from "../pages.ts";
 import { basePath, type Description } from "../routes.ts";
 import { surfaceRoutes } from "../surface-routes.ts";
 
@@ -133,46 +130,17 @@ async function page(described: Described): Promise<Page> {
   return { body: html, headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": policy } };
 }
 
-type Page = { readonly body: string | Uint8Array; readonly headers: Readonly<Record<string, string>> };
-
 /** In the addresses of files that never change under one address. */
 const assetVersion = `v=${swaggerUi.version}`;
 
 async function file(path: string, contentType: string): Promise<Page> {
-  const headers = { "content-type": contentType, "cache-control": "public, max-age=31536000, immutable" };
-  return { headers, body: await Bun.file(path).bytes() };
-}
-
-/** A page as it is sent: whole, compressed, and the tag by which a browser asks for a newer one. */
-type Prepared = { readonly page: Page; readonly gzipped: Uint8Array; readonly tag: string };
-
-async function prepare(making: Promise<Page>): Promise<Prepared> {
-  const page = await making;
-  // Not on this thread: a megabyte takes as long as hundreds of calls.
-  const gzipped = await promisify(gzip)(page.body);
-  return { page, gzipped, tag: `"${Bun.hash(page.body).toString(36)}"` };
-}
-
-function answerOf({ page, gzipped, tag }: Prepared, { headers: asked }: Request): WholeAnswer {
-  const headers = { "cache-control": "no-cache", ...page.headers, ...pageHeaders, etag: tag, vary: "accept-encoding" };
-  // A tag may come back as a weak one, and with others: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
-  if (asked.get("if-none-match")?.includes(tag) === true) return { kind: "whole", status: 304, headers, body: "" };
-  if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(asked.get("accept-encoding") ?? ""))
-    return { kind: "whole", status: 200, headers, body: page.body };
-  return { kind: "whole", status: 200, headers: { ...headers, "content-encoding": "gzip" }, body: gzipped };
+  return { headers: { "content-type": contentType, ...immutable }, body: await Bun.file(path).bytes() };
 }
 
 /** The page, its description and its files. Made at the first request for them, and then kept. */
 export function docsRoutes(host: Host, described: Described) {
   const plugin = openRoutes(host);
-  const add = (path: string, make: () => Promise<Page>) => {
-    let made: Promise<Prepared> | undefined;
-    const answer = async ({ request }: { readonly request: Request }) => {
-      made ??= prepare(make());
-      return answerOf(await made, request);
-    };
-    plugin.get(path, answer);
-  };
+  const add = (path: string, make: () => Promise<Page>) => plugin.get(path, pageAnswer(make));
   add("/docs", () => page(described));
   add("/docs/json", async () => ({
     body: await readDescription(described, "/docs/json"),

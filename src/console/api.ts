@@ -1,0 +1,161 @@
+/** Asks the admin API, with the session's cookie. A request that a missing session refuses waits for the sign-in, and is made again. */
+import { signal } from "@preact/signals";
+import { type EventSourceMessage, EventSourceParserStream } from "eventsource-parser/stream";
+import type { Query } from "./router.ts";
+
+/** An error of the API, or `offline` where no answer came. */
+export class ApiFailure extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly param: string;
+  constructor(status: number, code: string, message: string, param = "") {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.param = param;
+  }
+}
+
+/** Whether somebody has to sign in before the page can go on. */
+export const needsSignIn = signal(false);
+/** Whether the last request found no server. */
+export const isOffline = signal(false);
+
+let waiting: (() => void)[] = [];
+
+/** Makes the requests again that wait for the sign-in. */
+export function signedIn(): void {
+  needsSignIn.value = false;
+  const released = waiting;
+  waiting = [];
+  for (const release of released) release();
+}
+
+function signIn(signal: AbortSignal | undefined): Promise<void> {
+  needsSignIn.value = true;
+  return new Promise((resolve, reject) => {
+    waiting.push(resolve);
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+/** @param path such as `v1/keys` @returns an address beside the page's own, which may stand below a prefix */
+export function apiUrl(path: string, query: Query = {}): string {
+  const kept = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return `admin/${path}${kept.length === 0 ? "" : `?${new URLSearchParams(kept)}`}`;
+}
+
+export type Asking = { readonly signal?: AbortSignal | undefined; readonly headers?: Readonly<Record<string, string>> };
+
+/** Rejects with ApiFailure. @param method of HTTP @param body as JSON */
+export async function ask(method: string, url: string, body?: unknown, asking: Asking = {}): Promise<Response> {
+  const json: Readonly<Record<string, string>> = body === undefined ? {} : { "content-type": "application/json" };
+  const init: RequestInit = {
+    method,
+    headers: { ...json, ...asking.headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(asking.signal && { signal: asking.signal }),
+    credentials: "same-origin",
+  };
+  for (;;) {
+    let answer: Response;
+    try {
+      answer = await fetch(url, init);
+      isOffline.value = false;
+    } catch (error) {
+      if (asking.signal?.aborted) throw error;
+      isOffline.value = true;
+      throw new ApiFailure(0, "offline", "The server does not answer.");
+    }
+    if (answer.ok) return answer;
+    if (answer.status === 401) await signIn(asking.signal);
+    else throw await failureOf(answer);
+  }
+}
+
+export async function failureOf(answer: Response): Promise<ApiFailure> {
+  const { error = {} } = (await answer.json().catch(() => ({}))) as { error?: Record<string, string> };
+  const { code = `http_${answer.status}`, message = `The server answered ${answer.status}.`, param } = error;
+  return new ApiFailure(answer.status, code, message, param);
+}
+
+async function json<T>(method: string, path: string, query?: Query, body?: unknown, asking?: Asking): Promise<T> {
+  const answer = await ask(method, apiUrl(path, query), body, asking);
+  return (await answer.json()) as T;
+}
+
+export const get = <T>(path: string, query?: Query, asking?: Asking) => json<T>("GET", path, query, undefined, asking);
+export const post = <T>(path: string, body: unknown = {}, asking?: Asking) => json<T>("POST", path, {}, body, asking);
+export const put = <T>(path: string, body: unknown) => json<T>("PUT", path, {}, body);
+export const patch = <T>(path: string, body: unknown) => json<T>("PATCH", path, {}, body);
+export const remove = <T>(path: string) => json<T>("DELETE", path);
+
+export type StreamState = "connecting" | "open" | "lost" | "paused";
+
+export type Listening = {
+  /** Gets the events that came since the last animation frame. */
+  readonly onEvents: (events: readonly EventSourceMessage[]) => void;
+  readonly onState?: (state: StreamState) => void;
+};
+
+const retryMs = 2_000;
+/** Events of one frame at most: what is beyond is read in the next. */
+const maxHeld = 2_000;
+
+/**
+ * Reads a stream of events until it is ended. It goes on behind the last event where the connection is lost, and pauses while nobody sees the page.
+ * @returns ends it
+ */
+export function stream(path: string, query: Query, { onEvents, onState }: Listening): () => void {
+  const ended = new AbortController();
+  let last = "";
+  let held: EventSourceMessage[] = [];
+  const deliver = () =>
+    new Promise<void>((resolve) => {
+      requestAnimationFrame(() => {
+        const events = held;
+        held = [];
+        if (events.length > 0 && !ended.signal.aborted) onEvents(events);
+        resolve();
+      });
+    });
+  const readOnce = async () => {
+    const hidden = new AbortController();
+    const hide = () => document.hidden && hidden.abort();
+    document.addEventListener("visibilitychange", hide);
+    const signal = AbortSignal.any([ended.signal, hidden.signal]);
+    try {
+      const headers: Record<string, string> = last === "" ? {} : { "last-event-id": last };
+      const answer = await ask("GET", apiUrl(path, query), undefined, { signal, headers });
+      onState?.("open");
+      const events = answer.body!.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+      let delivering: Promise<void> | undefined;
+      for await (const event of events as unknown as AsyncIterable<EventSourceMessage>) {
+        if (event.id !== undefined) last = event.id;
+        held.push(event);
+        delivering ??= deliver().finally(() => {
+          delivering = undefined;
+        });
+        if (held.length >= maxHeld) await delivering;
+      }
+    } finally {
+      document.removeEventListener("visibilitychange", hide);
+    }
+  };
+  const run = async () => {
+    while (!ended.signal.aborted) {
+      if (document.hidden) {
+        onState?.("paused");
+        await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+        continue;
+      }
+      onState?.("connecting");
+      await readOnce().catch(() => {});
+      if (ended.signal.aborted || document.hidden) continue;
+      onState?.("lost");
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+    }
+  };
+  void run();
+  return () => ended.abort();
+}

@@ -1,0 +1,2 @@
+/** Style sheets, which the bundler puts into one. */
+declare module "*.css";

@@ -1,0 +1,23 @@
+/** The pages, in the order of the navigation. */
+import type { FunctionComponent } from "preact";
+import { Page } from "./ui/layout.tsx";
+import { Empty } from "./ui/states.tsx";
+
+export type PageEntry = {
+  /** Its name in the address; empty: the first. */
+  readonly name: string;
+  readonly title: string;
+  readonly component: FunctionComponent;
+};
+
+const Missing = () => (
+  <Page title="There is no such page">
+    <Empty title="The address may be of another version.">
+      <a href="#/">To the overview</a>
+    </Empty>
+  </Page>
+);
+
+export const pages: readonly PageEntry[] = [];
+
+export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };

@@ -1,0 +1,103 @@
+/** What stands around every page: navigation, sign-in, and what the page can't know by itself. */
+import { signal } from "@preact/signals";
+import { Component, type ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { isOffline, needsSignIn } from "./api.ts";
+import { missingPage, pages } from "./pages.tsx";
+import { href, route } from "./router.ts";
+import { SignIn } from "./sign-in.tsx";
+import { Button, Select } from "./ui/form.tsx";
+import { Failure } from "./ui/states.tsx";
+
+/** Whether the server has a newer console than this page. */
+const isStale = signal(false);
+const own = document.querySelector<HTMLMetaElement>('meta[name="troupe-console"]')!;
+const isDevelopment = own.dataset["development"] === "true";
+
+async function lookForNewer(): Promise<void> {
+  const answer = await fetch("console", { cache: "no-cache" }).catch(() => undefined);
+  const served =
+    answer?.ok === true ? /name="troupe-console" content="(\w+)"/.exec(await answer.text())?.[1] : undefined;
+  isStale.value = served !== undefined && served !== own.content;
+  if (isStale.value && isDevelopment) location.reload();
+}
+setInterval(() => !document.hidden && void lookForNewer(), isDevelopment ? 1_000 : 600_000);
+
+const themes = [
+  { value: "", title: "Theme: system" },
+  { value: "light", title: "Theme: light" },
+  { value: "dark", title: "Theme: dark" },
+];
+const theme = signal(localStorage.getItem("troupe.theme") ?? "");
+theme.subscribe((chosen) => {
+  localStorage.setItem("troupe.theme", chosen);
+  document.documentElement.dataset["theme"] = chosen;
+});
+
+/** Shows an error of a page in its place, and the next page again. */
+class Boundary extends Component<{ readonly children: ComponentChildren }, { readonly error?: Error }> {
+  override state: { readonly error?: Error } = {};
+  static override getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+  override render() {
+    const { error } = this.state;
+    return error === undefined ? (
+      this.props.children
+    ) : (
+      <Failure error={error} retry={() => this.setState({ error: undefined } as never)} />
+    );
+  }
+}
+
+export function Shell() {
+  const { page } = route.value;
+  const shown = pages.find(({ name }) => name === page) ?? missingPage;
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    document.title = `${shown.title} · Troupe`;
+    // Screen readers begin at the new page's heading, as after any link.
+    if (!isFirst.current) main.current?.querySelector<HTMLElement>("h1")?.focus();
+    isFirst.current = false;
+  }, [shown]);
+  const Shown = shown.component;
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => main.current?.querySelector<HTMLElement>("h1")?.focus()}>
+        Skip to the page
+      </button>
+      <nav class="side" aria-label="Pages">
+        <a class="brand" href="#/">
+          Troupe
+        </a>
+        <ul>
+          {pages.map(({ name, title }) => (
+            <li key={name}>
+              <a href={href(name)} aria-current={shown.name === name && shown !== missingPage ? "page" : undefined}>
+                {title}
+              </a>
+            </li>
+          ))}
+        </ul>
+        <Select aria-label="Theme" value={theme.value} options={themes} onChange={(chosen) => (theme.value = chosen)} />
+      </nav>
+      <main ref={main}>
+        {isOffline.value && (
+          <p class="notice warn" role="status">
+            The server does not answer. What is shown may be old; each page has “Try again”.
+          </p>
+        )}
+        {isStale.value && (
+          <p class="notice" role="status">
+            The server has a newer console. <Button onClick={() => location.reload()}>Reload</Button>
+          </p>
+        )}
+        <Boundary key={page}>
+          <Shown />
+        </Boundary>
+      </main>
+      {needsSignIn.value && <SignIn />}
+    </>
+  );
+}

@@ -1,0 +1,114 @@
+/** The parts that pages are made of. */
+import type { ComponentChildren } from "preact";
+
+type Children = { readonly children?: ComponentChildren };
+export type Tone = "ok" | "warn" | "bad" | "quiet";
+
+export function Page({
+  title,
+  note,
+  actions,
+  children,
+}: Children & { readonly title: string; readonly note?: ComponentChildren; readonly actions?: ComponentChildren }) {
+  return (
+    <>
+      <header class="page-head">
+        <h1 tabIndex={-1}>{title}</h1>
+        {note !== undefined && <p class="muted">{note}</p>}
+        {actions !== undefined && <div class="actions">{actions}</div>}
+      </header>
+      {children}
+    </>
+  );
+}
+
+export function Panel({
+  title,
+  note,
+  actions,
+  children,
+}: Children & { readonly title: string; readonly note?: ComponentChildren; readonly actions?: ComponentChildren }) {
+  return (
+    <section class="panel">
+      <header>
+        <h2>{title}</h2>
+        {note !== undefined && <span class="muted">{note}</span>}
+        {actions !== undefined && <div class="actions">{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** One number that matters. */
+export function Stat({
+  label,
+  value,
+  note,
+  tone,
+  href,
+}: {
+  readonly label: string;
+  readonly value: ComponentChildren;
+  readonly note?: ComponentChildren;
+  readonly tone?: Tone;
+  readonly href?: string;
+}) {
+  return (
+    <div class={`stat ${tone ?? ""}`}>
+      <span class="muted">{label}</span>
+      <strong>{href === undefined ? value : <a href={href}>{value}</a>}</strong>
+      {note !== undefined && <small class="muted">{note}</small>}
+    </div>
+  );
+}
+
+export const Stats = ({ children }: Children) => <div class="stats">{children}</div>;
+/** Parts beside each other where there is room. */
+export const Columns = ({ children }: Children) => <div class="columns">{children}</div>;
+/** A row of filters or buttons, which wraps. */
+export const Bar = ({ children, label }: Children & { readonly label?: string }) => (
+  <div class="bar" {...(label !== undefined && { role: "group", "aria-label": label })}>
+    {children}
+  </div>
+);
+
+export const Badge = ({ tone, children }: Children & { readonly tone: Tone }) => (
+  <span class={`badge ${tone}`}>{children}</span>
+);
+
+/** Names and values. @param items those whose value is undefined are left out */
+export function Facts({ items }: { readonly items: readonly (readonly [string, ComponentChildren])[] }) {
+  const shown = items.filter(([, value]) => value !== undefined);
+  return (
+    <dl class="facts">
+      {shown.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Links to the views of one thing. */
+export function Tabs({
+  label,
+  tabs,
+  current,
+}: {
+  readonly label: string;
+  readonly tabs: readonly { readonly id: string; readonly title: string; readonly href: string }[];
+  readonly current: string;
+}) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map(({ id, title, href }) => (
+        <a key={id} href={href} aria-current={id === current ? "page" : undefined}>
+          {title}
+        </a>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,123 @@
+/** A table whose columns can be sorted and chosen. It draws a part of many rows, and more when asked. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Button, Check } from "./form.tsx";
+
+export type Column<T> = {
+  readonly id: string;
+  readonly title: string;
+  readonly cell: (row: T) => ComponentChildren;
+  readonly align?: "end";
+  readonly sort?: (a: T, b: T) => number;
+  /** Whether it is shown only to who chooses it. */
+  readonly hidden?: boolean;
+};
+
+type TableProps<T> = {
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly rowKey: (row: T) => string;
+  /** Where the first column leads. */
+  readonly rowHref?: (row: T) => string;
+  readonly rowTone?: (row: T) => "bad" | "warn" | undefined;
+  readonly empty: ComponentChildren;
+  /** For screen readers. */
+  readonly caption: string;
+  /** Under which name the chosen columns are kept; absent: they can't be chosen. */
+  readonly choose?: string;
+};
+
+const drawnAtFirst = 100;
+
+/** The ids of columns whose visibility was changed, kept in this browser. */
+function useChanged(name: string | undefined): [ReadonlySet<string>, (id: string) => void] {
+  const key = `troupe.columns.${name}`;
+  const [changed, setChanged] = useState<ReadonlySet<string>>(() => {
+    const kept = name === undefined ? null : localStorage.getItem(key);
+    return new Set(kept?.split(","));
+  });
+  const change = (id: string) => {
+    const next = new Set(changed);
+    if (!next.delete(id)) next.add(id);
+    localStorage.setItem(key, [...next].join(","));
+    setChanged(next);
+  };
+  return [changed, change];
+}
+
+export function Table<T>({ columns, rows, rowKey, rowHref, rowTone, empty, caption, choose }: TableProps<T>) {
+  const [changed, change] = useChanged(choose);
+  const [sorting, setSorting] = useState<{ readonly id: string; readonly descending: boolean }>();
+  const [drawn, setDrawn] = useState(drawnAtFirst);
+  if (rows.length === 0) return <>{empty}</>;
+  const isShown = ({ id, hidden = false }: Column<T>) => hidden === changed.has(id);
+  const shown = columns.filter(isShown);
+  const compare = columns.find(({ id }) => id === sorting?.id)?.sort;
+  const sorted =
+    compare === undefined ? rows : rows.toSorted((a, b) => (sorting!.descending ? compare(b, a) : compare(a, b)));
+  const sortBy = (id: string) =>
+    setSorting(
+      sorting?.id === id ? (sorting.descending ? { id, descending: false } : undefined) : { id, descending: true },
+    );
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <section class="table" tabIndex={0} aria-label={caption}>
+        <table>
+          <caption class="unseen">{caption}</caption>
+          <thead>
+            <tr>
+              {shown.map(({ id, title, align, sort }) => (
+                <th
+                  key={id}
+                  scope="col"
+                  class={align}
+                  aria-sort={sorting?.id === id ? (sorting.descending ? "descending" : "ascending") : undefined}
+                >
+                  {sort === undefined ? (
+                    title
+                  ) : (
+                    <button type="button" onClick={() => sortBy(id)}>
+                      {title}
+                      <span aria-hidden="true">{sorting?.id === id ? (sorting.descending ? " ↓" : " ↑") : ""}</span>
+                    </button>
+                  )}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.slice(0, drawn).map((row) => (
+              <tr key={rowKey(row)} class={rowTone?.(row)}>
+                {shown.map(({ id, cell, align }, index) => (
+                  <td key={id} class={align}>
+                    {index === 0 && rowHref !== undefined ? <a href={rowHref(row)}>{cell(row)}</a> : cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <div class="bar">
+        {rows.length > drawn && <Button onClick={() => setDrawn(drawn + 200)}>{`Show more of ${rows.length}`}</Button>}
+        {choose !== undefined && (
+          <details class="columns-choice">
+            <summary>Columns</summary>
+            <fieldset>
+              <legend class="unseen">Columns</legend>
+              {columns.slice(1).map((column) => (
+                <Check
+                  key={column.id}
+                  label={column.title}
+                  checked={isShown(column)}
+                  onChange={() => change(column.id)}
+                />
+              ))}
+            </fieldset>
+          </details>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,73 @@
+/** The console as it is served: one page and its two files, on listeners that have the admin API. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { bundleConsole } from "../../src/admin/console/bundle.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { TroupeProcess } from "../helpers/troupe-process.ts";
+
+let folder: TempFolder;
+let troupe: TroupeProcess;
+beforeAll(async () => {
+  folder = new TempFolder();
+  troupe = await TroupeProcess.start(folder.path, "http://127.0.0.1:9/v1", {});
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; " +
+  "form-action 'self'; require-trusted-types-for 'script'; trusted-types troupe dompurify";
+
+test("the page has a strict policy, relative addresses and no inline code", async () => {
+  const answer = await fetch(`${troupe.url}/console`);
+  expect(answer.status).toBe(200);
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": policy,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+  });
+  const html = await answer.text();
+  const addresses = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address]) => address!.split("?")[0]);
+  expect(addresses).toEqual([expect.stringMatching(/^data:image/), "console/console.css", "console/console.js"]);
+  expect(html).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|\sstyle=/);
+  const again = await fetch(`${troupe.url}/console`, { headers: { "if-none-match": answer.headers.get("etag")! } });
+  expect(again.status).toBe(304);
+});
+
+test("script and style are kept for ever under an address of their content, and are 120 KB at most together", async () => {
+  const html = await (await fetch(`${troupe.url}/console`)).text();
+  let bytes = 0;
+  for (const [name, type] of [
+    ["console.js", "text/javascript"],
+    ["console.css", "text/css"],
+  ]) {
+    const path = new RegExp(`console/${name}\\?v=\\w+`).exec(html)![0];
+    const answer = await fetch(`${troupe.url}/${path}`, { decompress: false, headers: { "accept-encoding": "gzip" } });
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "content-type": `${type}; charset=utf-8`,
+      "content-encoding": "gzip",
+      "cache-control": "public, max-age=31536000, immutable",
+    });
+    bytes += (await answer.bytes()).length;
+  }
+  expect(bytes).toBeGreaterThan(1_000);
+  expect(bytes).toBeLessThanOrEqual(120_000);
+});
+
+test("the script loads nothing later and from nowhere else", async () => {
+  const { script, style } = await bundleConsole();
+  expect(script).not.toMatch(/\bimport\s*\(|\beval\(|new Function/);
+  expect(style).not.toMatch(/@import|url\((?!["']?data:)/);
+});
+
+test("a slash too much leads to the page", async () => {
+  const answer = await fetch(`${troupe.url}/console/`, { redirect: "manual" });
+  expect([answer.status, answer.headers.get("location")]).toEqual([308, "../console"]);
+  const home = (await (await fetch(troupe.url)).json()) as { links: Record<string, string> };
+  expect(home.links["console"]).toBe("/console");
+});
