@@ -1,5 +1,7 @@
 /** Who may act here, and the lines that record each act. */
-import { admit } from "../http/authenticate.ts";
+import type { Caller } from "../auth/keys.ts";
+import { findSession, type Session } from "../auth/sessions.ts";
+import { admit, admitCaller, hitAnonymous, keyOf } from "../http/authenticate.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import type { Host, RequestContext } from "../http/context.ts";
 import type { Services } from "../http/services.ts";
@@ -7,28 +9,73 @@ import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { type Act, auditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
+import { ReadingNotes } from "./reading-notes.ts";
+import { sessionCookie } from "./session-cookie.ts";
 
 /** The name under which the acts of a request are recorded. */
 type Actor = string;
 
-/** The plugin of the admin API, whose `caller` is the actor's name and whose `record` writes the line of an act. */
-export const adminPlugin = (host: Host, prefix: string) =>
-  checkedRoutes(host, { area: "admin", prefix }, admitAdmin).derive(({ services, context, caller }) => ({
+/**
+ * The plugin of the admin API, whose `caller` is the actor's name and whose `record` writes the line of an act. `recordReading` is awaited before
+ * an answer that shows what people wrote; `subject` names whose words they are, a request's id, say.
+ */
+export const adminPlugin = (host: Host, prefix: string) => {
+  const readings = new ReadingNotes();
+  return checkedRoutes(host, { area: "admin", prefix }, admitAdmin).derive(({ services, context, caller }) => ({
     record: (act: Act) => record(services, context, caller, act),
+    recordReading: (subject: string) =>
+      readings.once(services.clock.now(), caller, subject, () =>
+        record(services, context, caller, { act: "content.read", subject }),
+      ),
   }));
+};
 
 export type AdminPlugin = ReturnType<typeof adminPlugin>;
 
+/** By what a request is let in: a key in a header, a session's cookie, or a proxy that names a user. */
+export type SignedIn =
+  | { readonly by: "key"; readonly caller: Caller }
+  | ({ readonly by: "session" } & Session)
+  | { readonly by: "proxy"; readonly user: string };
+
+const admitted = new WeakMap<RequestContext, SignedIn>();
+
+/** @param context of a request that was let in */
+export const signedIn = (context: RequestContext): SignedIn => admitted.get(context)!;
+
+/** Headers of whatever the admin API answers: it is for nobody's cache and nobody's page. */
+export function guardAnswer({ headers }: RequestContext): void {
+  headers["cache-control"] = "no-store";
+  headers["x-content-type-options"] = "nosniff";
+  headers["cross-origin-resource-policy"] = "same-origin";
+}
+
 /**
- * A key of the admin surface, or the user whom a trusted proxy names where the configuration has a header for it.
- * Rejects with ApiError as `admit` does; host_not_allowed where a browser acts for a page of another origin
+ * A key of the admin surface or a session of one, or the user whom a trusted proxy names where the configuration has a header for it.
+ * Rejects with ApiError as `admit` does; session_ended; host_not_allowed where a browser acts for a page of another origin
  */
 async function admitAdmin(services: Services, context: RequestContext): Promise<Actor> {
+  guardAnswer(context);
   refuseForeignPages(services, context);
+  const one = await findSignedIn(services, context);
+  admitted.set(context, one);
+  if (one.by !== "proxy") return one.caller.keyId;
+  context.logFields["user"] = one.user;
+  return `user:${one.user}`;
+}
+
+async function findSignedIn(services: Services, context: RequestContext): Promise<SignedIn> {
   const user = trustedUser(services, context);
-  if (user === undefined) return (await admit(services, context, "admin")).keyId;
-  context.logFields["user"] = user;
-  return `user:${user}`;
+  if (user !== undefined) return { by: "proxy", user };
+  const cookie = keyOf(context) === undefined ? sessionCookie(context) : undefined;
+  if (cookie === undefined) return { by: "key", caller: await admit(services, context, "admin") };
+  if (!safeMethods.includes(context.request.method) && !isOwnPage(context)) throw ApiError.foreignPage();
+  const session = await needsStorage(() => findSession(services, cookie));
+  if (session === undefined) {
+    hitAnonymous(services, context, "admin");
+    throw ApiError.sessionEnded();
+  }
+  return { by: "session", ...session, caller: await admitCaller(services, context, "admin", "admin", session.caller) };
 }
 
 function trustedUser({ live }: Services, context: RequestContext): string | undefined {
@@ -41,18 +88,33 @@ function trustedUser({ live }: Services, context: RequestContext): string | unde
 const safeMethods = ["GET", "HEAD"];
 
 /**
+ * True where the browser says that a page of this very server asks. No script can set either header; where a proxy renames the host, the first one
+ * alone is right. Browsers leave it out where the connection is not encrypted. Source: https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header
+ */
+function isOwnPage({ request: { headers } }: RequestContext): boolean {
+  const site = headers.get("sec-fetch-site");
+  return site === null ? isOwnOrigin(headers) : site === "same-origin";
+}
+
+function isOwnOrigin(headers: Headers): boolean {
+  const origin = headers.get("origin") ?? "";
+  return URL.canParse(origin) && new URL(origin).host === headers.get("host");
+}
+
+/**
  * Refuses pages of other origins. A proxy that signs people in gets its cookie from their browsers also when another page makes them ask. Browsers name the page's
  * origin with whatever may change something. Source: https://fetch.spec.whatwg.org/#origin-header
  */
-function refuseForeignPages({ live }: Services, { request }: RequestContext): void {
-  const origin = request.headers.get("origin");
-  if (origin === null || safeMethods.includes(request.method)) return;
-  const isOwn = URL.canParse(origin) && new URL(origin).host === request.headers.get("host");
+export function refuseForeignPages({ live }: Services, context: RequestContext): void {
+  const { headers, method } = context.request;
+  const origin = headers.get("origin");
+  if (origin === null || safeMethods.includes(method)) return;
+  const isOwn = isOwnOrigin(headers) || isOwnPage(context);
   if (!isOwn && !live.config.cors.origins.includes(origin)) throw ApiError.hostNotAllowed(origin);
 }
 
 /** Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log has it. */
-async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
+export async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
   const { clock, log, store } = services;
   const { before, after, subject } = act;
   log.info("admin", { request_id: context.id, actor, act: act.act, subject: truncate(subject), before, after });

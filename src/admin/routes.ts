@@ -1,5 +1,6 @@
 /** The admin API: one plugin, to which each part adds its routes. */
-import type { AnyElysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
+import { elysiaSettings } from "../http/checked-routes.ts";
 import type { Host } from "../http/context.ts";
 import { adminPlugin } from "./act.ts";
 import { auditRoutes } from "./audit.ts";
@@ -10,6 +11,7 @@ import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { personaRoutes } from "./personas.ts";
 import { providerRoutes } from "./providers.ts";
+import { sessionRoutes, signInRoutes } from "./sessions.ts";
 import { systemRoutes } from "./system.ts";
 import { usageRoutes } from "./usage.ts";
 import { variantRoutes } from "./variants.ts";
@@ -27,7 +29,9 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     personaRoutes,
     variantRoutes,
     systemRoutes,
+    sessionRoutes,
   ];
   for (const add of [...parts, auditRoutes]) add(plugin);
-  return { api: plugin, console: consoleRoutes(host) };
+  const api: AnyElysia = new Elysia({ ...elysiaSettings }).use(plugin).use(signInRoutes(host, prefix));
+  return { api, console: consoleRoutes(host) };
 }

@@ -182,7 +182,12 @@ export class Keys {
   find(secret: string | undefined): Caller | undefined {
     if (secret === undefined || !isWellFormed(secret)) return undefined;
     // Looked up by hash: how long that takes says nothing about a key, so no comparison needs constant time.
-    const known = this.#known.get(hashOf(secret));
+    return this.withHash(hashOf(secret));
+  }
+
+  /** The same, where the secret's hash alone is known. */
+  withHash(hash: string): Caller | undefined {
+    const known = this.#known.get(hash);
     const now = this.#clock.now();
     if (known === undefined || known.expiresAt <= now) return undefined;
     this.#noteUse(known.caller.keyId, now);

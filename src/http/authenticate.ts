@@ -50,7 +50,8 @@ async function admitUnknown(
   return admitCaller(services, context, surface, permission, caller);
 }
 
-function admitCaller(
+/** Admits whose key is known already. Throws, or rejects, as `admit` does. */
+export function admitCaller(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
@@ -97,7 +98,8 @@ function tagsOf(services: Services, context: RequestContext, { tags }: Caller): 
 
 export const callerOf = (services: Services, context: RequestContext) => services.keys.find(keyOf(context));
 
-function keyOf(context: RequestContext): string | undefined {
+/** The key that the request was sent with, good or not. */
+export function keyOf(context: RequestContext): string | undefined {
   const { protocol, request } = context;
   return protocol.credentials === undefined ? callerKey(request.headers) : protocol.credentials(context);
 }
@@ -146,13 +148,24 @@ export function count(
   return undefined;
 }
 
-function hitAnonymous(services: Services, context: RequestContext, surface: ServedSurface): void {
+/** Counts a request without a valid key. @throws ApiError rate_limit_exceeded */
+export function hitAnonymous(services: Services, context: RequestContext, surface: ServedSurface): void {
   const { anonymousPerMinute } = services.live.config.limits;
   const { clientAddress } = context;
   // Shows who tries keys; for a valid key the log has its id.
   context.logFields["client_address"] = clientAddress;
   const decision = services.anonymousLimits.hit(anonymousCaller(clientAddress), anonymousPerMinute);
   enforce(services, context, decision, surface, "anonymous");
+}
+
+/**
+ * Counts a try to sign in from the client's address: as any request without a key, and against a bound of its own.
+ * @throws ApiError rate_limit_exceeded
+ */
+export function countSignIn(services: Services, context: RequestContext, perMinute: number): void {
+  hitAnonymous(services, context, "admin");
+  const decision = services.anonymousLimits.hit(`sign-in ${anonymousCaller(context.clientAddress)}`, perMinute);
+  enforce(services, context, decision, "admin", "anonymous");
 }
 
 function enforce(

@@ -27,6 +27,7 @@ const kinds = {
   content_filter: [400, "invalid_request_error"],
   websockets_unsupported: [400, "invalid_request_error"],
   invalid_api_key: [401, "authentication_error"],
+  session_ended: [401, "authentication_error"],
   model_not_allowed: [403, "permission_error"],
   model_without_price: [403, "permission_error"],
   surface_not_allowed: [403, "permission_error"],
@@ -140,8 +141,16 @@ export class ApiError extends Error {
   /** One message for a missing, malformed, unknown, expired or revoked key: nothing to learn from it. */
   static unauthorized(): ApiError {
     const places = "'Authorization: Bearer <API_KEY>', or in x-api-key, x-goog-api-key or api-key";
-    const headers = { "www-authenticate": "Bearer" };
-    return ApiError.#of("invalid_api_key", `Missing or invalid API key. Send it as ${places}.`, { headers });
+    const message = `Missing or invalid API key. Send it as ${places}.`;
+    return ApiError.#of("invalid_api_key", message, { headers: bearer });
+  }
+  /** The key by which somebody signs in; as silent about why as for any request. */
+  static refusedSignIn(): ApiError {
+    const message = "key is not valid here: it is unknown, mistyped, expired or revoked.";
+    return ApiError.#of("invalid_api_key", message, { param: "key", headers: bearer });
+  }
+  static sessionEnded(): ApiError {
+    return ApiError.#of("session_ended", "The session has ended. Sign in again.", { headers: bearer });
   }
   /** @param model undefined where nothing names the one that is called, and the key may use some only */
   static modelNotAllowed(model: string | undefined): ApiError {
@@ -166,6 +175,12 @@ export class ApiError extends Error {
   }
   static originNotAllowed(origin: string): ApiError {
     const message = `Pages of '${truncate(origin)}' may not call this. Add it to cors.origins in the configuration.`;
+    return ApiError.#of("host_not_allowed", message, { param: "origin" });
+  }
+  /** A browser acts by a cookie for a page that is not this server's own, or that it does not name. */
+  static foreignPage(): ApiError {
+    const message =
+      "By a session only this server's own pages may change something: the request needs Sec-Fetch-Site: same-origin, or this server's Origin. Other programs send a key instead of the cookie.";
     return ApiError.#of("host_not_allowed", message, { param: "origin" });
   }
   static modelNotFound(model: string): ApiError {
@@ -276,6 +291,7 @@ export class ApiError extends Error {
   }
 }
 
+const bearer = { "www-authenticate": "Bearer" };
 const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) });
 
 /**

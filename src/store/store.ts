@@ -8,6 +8,7 @@ import type { Tier } from "../protocols/tiers.ts";
 import type { AuditRow } from "./audit.ts";
 import type { DatabaseState } from "./metrics.ts";
 import type { PersonaVersionRepository } from "./persona-versions.ts";
+import type { SessionRepository } from "./sessions.ts";
 import type { StorageError } from "./storage-error.ts";
 import type { BudgetRepository, LedgerRepository } from "./usage.ts";
 import type { VariantRepository } from "./variants.ts";
@@ -18,6 +19,7 @@ export interface Store {
   readonly conversations: ConversationRepository;
   readonly budgets: BudgetRepository;
   readonly audit: AuditRepository;
+  readonly sessions: SessionRepository;
   readonly personaVersions: PersonaVersionRepository;
   readonly alerts: AlertRepository;
   readonly ledger: LedgerRepository;

@@ -238,6 +238,8 @@ describe("the admin API's description, against a running server", () => {
         fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent, key))),
         { numRuns: runs(60) },
       );
+      // Signing in alone is for strangers.
+      if (operation.operationId === "adminSignIn") return;
       const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
       for (const [stranger, status] of [
         ["no key", 401],

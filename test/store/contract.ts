@@ -8,6 +8,7 @@ import {
   type PersonaVersionRepository,
   type PersonaVersionRow,
 } from "../../src/store/persona-versions.ts";
+import type { SessionRow } from "../../src/store/sessions.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import {
   type AuditPage,
@@ -151,6 +152,46 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       }
       // Not less: at a limit Bun kills the server too, and all tests behind this one fail.
     }, 120_000);
+
+  describe(`${name}: sessions`, () => {
+    const row = (id: string, changes: Partial<SessionRow> = {}): SessionRow => ({
+      id,
+      hash: `hash of ${id}`,
+      key: "key_1",
+      keyHash: "h",
+      client: "Firefox on Linux",
+      createdAt: start,
+      usedAt: start,
+      endsAt: start + dayMs,
+      ...changes,
+    });
+
+    on("are found by their hash, by every process, until they are removed", async (database, { sessions }) => {
+      for (const id of ["a", "a", "b"]) await sessions.insert(row(id));
+      const other = await database.open();
+      expect(await other.sessions.find("hash of a")).toEqual(row("a"));
+      await other.sessions.touch("a", start + 2);
+      await sessions.touch("a", start + 1);
+      expect(await sessions.list(10)).toEqual([row("b"), row("a", { usedAt: start + 2 })]);
+      expect(await sessions.list(1)).toEqual([row("b")]);
+      await other.sessions.remove("a");
+      await other.sessions.remove("a");
+      expect(await sessions.find("hash of a")).toBeUndefined();
+      await other.close();
+    });
+
+    on("are removed when they have ended, and beyond the newest of a key", async (_, { sessions }) => {
+      await sessions.insert(row("a", { endsAt: start + 1 }));
+      await sessions.insert(row("b", { usedAt: start - 2 }));
+      for (const id of ["c", "d", "e"]) await sessions.insert(row(id));
+      await sessions.insert(row("f", { key: "key_2" }));
+      await sessions.removeEnded(start + 1, start - 1);
+      const ids = async () => (await sessions.list(10)).map(({ id }) => id);
+      expect(await ids()).toEqual(["f", "e", "d", "c"]);
+      await sessions.removeBeyond("key_1", 2);
+      expect(await ids()).toEqual(["f", "e", "d"]);
+    });
+  });
 
   describe(`${name}: keys`, () => {
     on("are kept whole, in order of birth, and seen by every process", async (database, store) => {

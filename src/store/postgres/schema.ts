@@ -151,6 +151,18 @@ create table troupe.audit (
   before text,
   after text
 );
+-- Browsers that are signed in to the console, each by the hash of its cookie and that of the key's secret.
+create table troupe.sessions (
+  id text collate "C" primary key,
+  hash text not null unique,
+  key text not null,
+  key_hash text not null,
+  client text not null,
+  created_at bigint not null,
+  used_at bigint not null,
+  ends_at bigint not null
+);
+create index sessions_of_key on troupe.sessions (key, id);
 
 -- Versions of personas, each with the content that it is the hash of, and the labels that name some.
 create table troupe.persona_versions (

@@ -12,6 +12,7 @@ import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
+import { sessionRepository } from "../shared/session-repository.ts";
 import { variantRepository } from "../shared/variant-repository.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
@@ -117,6 +118,7 @@ export async function openPostgresStore(
     budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
     variants: variantRepository(background),
     audit: auditRepository(background),
+    sessions: sessionRepository(background),
     personaVersions: personaVersionRepository(background),
     alerts: alertRepository(background),
     ledger: ledgerRepository({ background, reports }, calls),

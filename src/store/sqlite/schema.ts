@@ -179,6 +179,18 @@ create table audit (
   before text,
   after text
 ) strict, without rowid;
+-- Browsers that are signed in to the console, each by the hash of its cookie and that of the key's secret.
+create table sessions (
+  id text primary key,
+  hash text not null unique,
+  key text not null,
+  key_hash text not null,
+  client text not null,
+  created_at integer not null,
+  used_at integer not null,
+  ends_at integer not null
+) strict, without rowid;
+create index sessions_of_key on sessions (key, id);
 
 -- Versions of personas, each with the content that it is the hash of, and the labels that name some.
 create table persona_versions (

@@ -15,6 +15,7 @@ import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
+import { sessionRepository } from "../shared/session-repository.ts";
 import { variantRepository } from "../shared/variant-repository.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
@@ -127,6 +128,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         },
         variants: afterChanges(variantRepository(sql), ["resume"], changed),
         audit: auditRepository(sql),
+        sessions: sessionRepository(sql),
         personaVersions,
         alerts: alertRepository(sql),
         ledger: asynchronous<LedgerRepository>(

@@ -1,0 +1,211 @@
+/** The admin API's routes of sign-in, and of the sessions that it begins. */
+import { Type } from "@sinclair/typebox";
+import { beginSession, findSession, listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
+import { admitCaller, countSignIn } from "../http/authenticate.ts";
+import { checkedRoutes } from "../http/checked-routes.ts";
+import type { Host, RequestContext } from "../http/context.ts";
+import { queryOf } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
+import { Closed, Words } from "../lib/schemas.ts";
+import { ApiError } from "../protocols/errors.ts";
+import type { Act } from "../store/audit.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import type { SessionRow } from "../store/sessions.ts";
+import { type AdminPlugin, guardAnswer, record, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
+import { adminOperation, OrNull, pageOf, pageParameters, pageSchema } from "./pages.ts";
+import { sessionCookie, setSessionCookie } from "./session-cookie.ts";
+
+/** Tries to sign in from one address, good ones included. */
+const signInsPerMinute = 10;
+
+const KeyName = Type.Object({ id: Type.String(), name: Type.String() });
+const times = {
+  created_at: Type.String(),
+  last_used_at: Type.String({ description: "To the minute." }),
+  expires_at: Type.String({ description: "When it ends if it is not used any more." }),
+  ends_at: Type.String({ description: "When it ends however much it is used." }),
+};
+const SignedInSchema = Type.Object({
+  object: Type.Literal("session"),
+  signed_in_by: Words(["session", "key", "proxy"], {
+    description: "A session's cookie, a key in a header, or a trusted proxy that names the user.",
+  }),
+  actor: Type.String({ description: "As lines of the audit name who acts." }),
+  key: OrNull(KeyName),
+  user: OrNull(Type.String()),
+  id: OrNull(Type.String()),
+  created_at: OrNull(Type.String()),
+  expires_at: OrNull(times.expires_at),
+  ends_at: OrNull(times.ends_at),
+  version: Type.String({ description: "Of the server." }),
+});
+const SessionSchema = Type.Object({
+  object: Type.Literal("session"),
+  id: Type.String(),
+  key: KeyName,
+  client: Type.String({ description: "Firefox on Linux and its like, by the user agent." }),
+  ...times,
+  is_current: Type.Boolean({ description: "True for the one that asks." }),
+});
+const Deleted = Type.Object({
+  object: Type.Literal("session.deleted"),
+  id: Type.String(),
+  deleted: Type.Literal(true),
+});
+const SignIn = Closed({
+  key: Type.String({ minLength: 1, maxLength: 200, description: "A key with admin among its surfaces." }),
+});
+
+const timesJson = (row: SessionRow) => ({
+  created_at: isoTime(row.createdAt)!,
+  expires_at: isoTime(sessionEnd(row))!,
+  ends_at: isoTime(row.endsAt)!,
+});
+
+const sessionJson = ({ row, caller }: Session, currentId: string | undefined) => ({
+  object: "session" as const,
+  id: row.id,
+  key: { id: caller.keyId, name: caller.name },
+  client: row.client,
+  last_used_at: isoTime(row.usedAt)!,
+  ...timesJson(row),
+  is_current: row.id === currentId,
+});
+
+function signedInJson({ build }: Services, one: SignedIn) {
+  const row = one.by === "session" ? one.row : undefined;
+  return {
+    object: "session" as const,
+    signed_in_by: one.by,
+    actor: one.by === "proxy" ? `user:${one.user}` : one.caller.keyId,
+    key: one.by === "proxy" ? null : { id: one.caller.keyId, name: one.caller.name },
+    user: one.by === "proxy" ? one.user : null,
+    id: row?.id ?? null,
+    ...(row === undefined ? { created_at: null, expires_at: null, ends_at: null } : timesJson(row)),
+    version: build.version,
+  };
+}
+
+/** Signing in, which alone of the admin API needs no key and no session. */
+export const signInRoutes = (host: Host, prefix: string) =>
+  checkedRoutes(host, { area: "admin", prefix }, (services, context) => {
+    guardAnswer(context);
+    refuseForeignPages(services, context);
+    countSignIn(services, context, signInsPerMinute);
+  }).post(
+    "/v1/session",
+    async ({ services, context, body }) => {
+      const key = body.key.trim();
+      // Another node may have made it a moment ago.
+      if (services.keys.find(key) === undefined) await services.keys.catchUp(key);
+      const caller = services.keys.find(key);
+      if (caller === undefined) throw ApiError.refusedSignIn();
+      await admitCaller(services, context, "admin", "admin", caller);
+      await endOwn(services, context);
+      const userAgent = context.request.headers.get("user-agent");
+      const { secret, row } = await needsStorage(() => beginSession(services, { caller, key, userAgent }));
+      const { id, client } = row;
+      await record(services, context, caller.keyId, { act: "session.create", subject: id, after: { client } });
+      setSessionCookie(context, secret);
+      return signedInJson(services, { by: "session", row, caller });
+    },
+    adminOperation({
+      operationId: "adminSignIn",
+      summary: "Begins a session, whose cookie stands for the key on the admin API",
+      open: true,
+      body: SignIn,
+      examples: { key: { summary: "A key", value: { key: "trp_..." } } },
+      response: SignedInSchema,
+      headers: { "Set-Cookie": "The session, for browsers alone." },
+      errors: [400, 401, 408, 413, 415, 429],
+    }),
+  );
+
+/** Ends the session that a browser has when it signs in anew. */
+async function endOwn(services: Services, context: RequestContext): Promise<void> {
+  const cookie = sessionCookie(context);
+  if (cookie === undefined) return;
+  const own = await needsStorage(() => findSession(services, cookie));
+  if (own !== undefined) await needsStorage(() => services.store.sessions.remove(own.row.id));
+}
+
+export const sessionRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/session",
+      ({ services, context }) => signedInJson(services, signedIn(context)),
+      adminOperation({
+        operationId: "adminGetSession",
+        summary: "Who asks, by what, and until when",
+        response: SignedInSchema,
+      }),
+    )
+    .delete(
+      "/v1/session",
+      async ({ services, context, record }) => {
+        const one = signedIn(context);
+        if (one.by !== "session") throw ApiError.notFound("This request comes with no session that could end.");
+        return end(services, { context, record, one, currentId: one.row.id });
+      },
+      adminOperation({
+        operationId: "adminSignOut",
+        summary: "Ends the session that asks",
+        response: Deleted,
+        errors: [404],
+      }),
+    )
+    .get(
+      "/v1/sessions",
+      async ({ services, context, query: { after, limit } }) => {
+        const sessions = await needsStorage(() => listSessions(services));
+        const currentId = currentOf(context);
+        return pageOf(
+          sessions.map((one) => sessionJson(one, currentId)),
+          after,
+          limit,
+        );
+      },
+      adminOperation({
+        operationId: "adminListSessions",
+        summary: "Sessions that count, of all keys, the newest first",
+        query: queryOf(pageParameters(100, 20)),
+        response: pageSchema(SessionSchema),
+        errors: [400, 404],
+      }),
+    )
+    .delete(
+      "/v1/sessions/:id",
+      async ({ services, context, params, record }) => {
+        const one = (await needsStorage(() => listSessions(services))).find(({ row }) => row.id === params.id);
+        if (one === undefined) throw ApiError.notFound("There is no such session, or it has ended.", "id");
+        return end(services, { context, record, one, currentId: currentOf(context) });
+      },
+      adminOperation({
+        operationId: "adminEndSession",
+        summary: "Ends a session, from the next request on",
+        params: Type.Object({ id: Type.String() }),
+        response: Deleted,
+        errors: [404],
+      }),
+    );
+
+function currentOf(context: RequestContext): string | undefined {
+  const one = signedIn(context);
+  return one.by === "session" ? one.row.id : undefined;
+}
+
+type Ending = {
+  readonly context: RequestContext;
+  readonly record: (act: Act) => Promise<void>;
+  readonly one: Session;
+  readonly currentId: string | undefined;
+};
+
+async function end(services: Services, { context, record, one: { row }, currentId }: Ending) {
+  await needsStorage(() => services.store.sessions.remove(row.id));
+  if (row.id === currentId) setSessionCookie(context);
+  const before = { key: row.key, client: row.client };
+  await record({ act: row.id === currentId ? "session.sign_out" : "session.end", subject: row.id, before });
+  return { object: "session.deleted" as const, id: row.id, deleted: true as const };
+}

@@ -1,0 +1,119 @@
+/** Sessions of people who signed in with a key: the browser has a cookie, and the store its hash. */
+import type { Clock } from "../lib/clock.ts";
+import type { SessionRepository, SessionRow } from "../store/sessions.ts";
+import { hashOf } from "./key-secret.ts";
+import type { Caller, Keys } from "./keys.ts";
+
+/** A session that nobody uses for so long has ended. */
+export const sessionIdleMs = 3_600_000;
+/** However much it is used, a session ends so long after its sign-in. */
+export const sessionMaxMs = 12 * 3_600_000;
+/** A key has so many at once: one more ends its oldest. */
+export const sessionsPerKey = 20;
+/** Time between two writes of when one was last used. */
+const touchEveryMs = 60_000;
+/** Most that are read for a list; the newest. */
+const maxListed = 10_000;
+
+/** What sessions stand on. */
+type Parts = { readonly store: { readonly sessions: SessionRepository }; readonly keys: Keys; readonly clock: Clock };
+
+/** A session that counts, and the owner of its key. */
+export type Session = { readonly row: SessionRow; readonly caller: Caller };
+
+/** @returns until when it lasts if it is not used any more */
+export const sessionEnd = ({ usedAt, endsAt }: SessionRow): number => Math.min(endsAt, usedAt + sessionIdleMs);
+
+const secretBytes = 32;
+const secretForm = /^[\w-]{43}$/;
+
+/** @returns the owner of a key that may use the console; undefined for any other text */
+const adminWith = (keys: Keys, keyHash: string): Caller | undefined => {
+  const caller = keys.withHash(keyHash);
+  return caller?.surfaces.has("admin") === true ? caller : undefined;
+};
+
+/**
+ * Begins a session of a key that may use the admin API. The key's oldest sessions end where it has too many.
+ * @param key as it was given, known to be good @returns the cookie's value too, which is kept nowhere. Rejects with StorageError
+ */
+export async function beginSession(
+  { store, clock }: Parts,
+  { caller, key, userAgent }: { readonly caller: Caller; readonly key: string; readonly userAgent: string | null },
+): Promise<{ readonly secret: string; readonly row: SessionRow }> {
+  const secret = crypto
+    .getRandomValues(new Uint8Array(secretBytes))
+    .toBase64({ alphabet: "base64url", omitPadding: true });
+  const now = clock.now();
+  const row: SessionRow = {
+    id: `ses_${clock.newId()}`,
+    hash: hashOf(secret),
+    key: caller.keyId,
+    keyHash: hashOf(key),
+    client: browserName(userAgent),
+    createdAt: now,
+    usedAt: now,
+    endsAt: now + sessionMaxMs,
+  };
+  await store.sessions.removeEnded(now, now - sessionIdleMs);
+  await store.sessions.insert(row);
+  await store.sessions.removeBeyond(row.key, sessionsPerKey);
+  return { secret, row };
+}
+
+/**
+ * The session of a cookie, which counts as used from now on.
+ * @param secret the cookie's value
+ * @returns undefined where it has ended, be it with its key, or there never was one. Rejects with StorageError
+ */
+export async function findSession(parts: Parts, secret: string): Promise<Session | undefined> {
+  if (!secretForm.test(secret)) return undefined;
+  const { store, clock } = parts;
+  const row = await store.sessions.find(hashOf(secret));
+  if (row === undefined) return undefined;
+  const now = clock.now();
+  const caller = sessionEnd(row) <= now ? undefined : adminWith(parts.keys, row.keyHash);
+  if (caller === undefined) return undefined;
+  if (now - row.usedAt < touchEveryMs) return { row, caller };
+  // One that can't be noted is noted by the next request.
+  await store.sessions.touch(row.id, now).catch(() => {});
+  return { row: { ...row, usedAt: now }, caller };
+}
+
+/** Those that count, the newest first. Rejects with StorageError */
+export async function listSessions({ store, keys, clock }: Parts): Promise<Session[]> {
+  const now = clock.now();
+  return (await store.sessions.list(maxListed)).flatMap((row) => {
+    const caller = sessionEnd(row) <= now ? undefined : adminWith(keys, row.keyHash);
+    return caller === undefined ? [] : [{ row, caller }];
+  });
+}
+
+/** In the order in which they are looked for, as most name several others too. */
+const browsers = [
+  ["Edg/", "Edge"],
+  ["OPR/", "Opera"],
+  ["Firefox/", "Firefox"],
+  ["Chrome/", "Chrome"],
+  ["Safari/", "Safari"],
+] as const;
+const systems = [
+  ["Windows", "Windows"],
+  ["Android", "Android"],
+  ["iPhone", "iPhone"],
+  ["iPad", "iPad"],
+  ["Mac OS", "macOS"],
+  ["CrOS", "ChromeOS"],
+  ["Linux", "Linux"],
+] as const;
+
+/** @returns `Firefox on Linux`; for other programs the first product of their user agent; "unknown" */
+export function browserName(userAgent: string | null): string {
+  const agent = (userAgent ?? "").slice(0, 512);
+  const nameIn = (names: readonly (readonly [string, string])[]) => names.find(([sign]) => agent.includes(sign))?.[1];
+  const browser = nameIn(browsers);
+  const system = nameIn(systems);
+  if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`;
+  const [product = ""] = agent.split(/[\s(]/, 1);
+  return product.replace(/[^\w./@+-]/g, "").slice(0, 40) || "unknown";
+}
