@@ -182,16 +182,17 @@ export class Keys {
   find(secret: string | undefined): Caller | undefined {
     if (secret === undefined || !isWellFormed(secret)) return undefined;
     // Looked up by hash: how long that takes says nothing about a key, so no comparison needs constant time.
-    return this.withHash(hashOf(secret));
-  }
-
-  /** The same, where the secret's hash alone is known. */
-  withHash(hash: string): Caller | undefined {
-    const known = this.#known.get(hash);
+    const known = this.#known.get(hashOf(secret));
     const now = this.#clock.now();
     if (known === undefined || known.expiresAt <= now) return undefined;
     this.#noteUse(known.caller.keyId, now);
     return known.caller;
+  }
+
+  /** The same, where the secret's hash alone is known; it does not count as used. */
+  withHash(hash: string): Caller | undefined {
+    const known = this.#known.get(hash);
+    return known === undefined || known.expiresAt <= this.#clock.now() ? undefined : known.caller;
   }
 
   /** Checks whether a key that is not known may be one of those that were changed since keys were last read. */
@@ -338,6 +339,11 @@ export class Keys {
       buckets: { orchestrator: `orchestrator ${row.id}`, gateway: `gateway ${row.id}`, admin: `admin ${row.id}` },
     };
     return { caller, expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY };
+  }
+
+  /** Notes that the key was used in another way than by its secret. */
+  noteUse(keyId: string): void {
+    this.#noteUse(keyId, this.#clock.now());
   }
 
   #noteUse(keyId: string, now: number): void {

@@ -74,6 +74,7 @@ export async function findSession(parts: Parts, secret: string): Promise<Session
   const now = clock.now();
   const caller = sessionEnd(row) <= now ? undefined : adminWith(parts.keys, row.keyHash);
   if (caller === undefined) return undefined;
+  parts.keys.noteUse(caller.keyId);
   if (now - row.usedAt < touchEveryMs) return { row, caller };
   // One that can't be noted is noted by the next request.
   await store.sessions.touch(row.id, now).catch(() => {});

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { isOffline, needsSignIn } from "./api.ts";
 import { missingPage, pages } from "./pages.tsx";
 import { href, route } from "./router.ts";
-import { SignIn } from "./sign-in.tsx";
+import { Account, SignIn } from "./sign-in.tsx";
 import { Button, Select } from "./ui/form.tsx";
 import { Failure } from "./ui/states.tsx";
 
@@ -81,6 +81,7 @@ export function Shell() {
           ))}
         </ul>
         <Select aria-label="Theme" value={theme.value} options={themes} onChange={(chosen) => (theme.value = chosen)} />
+        <Account />
       </nav>
       <main ref={main}>
         {isOffline.value && (

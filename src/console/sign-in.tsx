@@ -1,12 +1,34 @@
-/** Asks for an admin key, over the page that waits for it. */
-import { useState } from "preact/hooks";
-import { ApiFailure, apiUrl, failureOf, signedIn } from "./api.ts";
+/** Asks for an admin key, over the page that waits for it; shows who is signed in, and signs out. */
+import { useEffect, useState } from "preact/hooks";
+import { ApiFailure, apiUrl, failureOf, get, remove, signedIn } from "./api.ts";
+import { useResource } from "./data.ts";
 import { Button, Dialog, Field, TextInput } from "./ui/form.tsx";
+
+/** What the server knows of who asks. */
+export type SignedIn = {
+  readonly signed_in_by: "session" | "key" | "proxy";
+  readonly actor: string;
+  readonly key: { readonly id: string; readonly name: string } | null;
+  readonly user: string | null;
+  readonly id: string | null;
+  readonly version: string;
+};
 
 export function SignIn() {
   const [key, setKey] = useState("");
   const [error, setError] = useState<string>();
   const [busy, setBusy] = useState(false);
+  const [open, setOpen] = useState(true);
+  // A browser that came in meanwhile, in another tab, say, is in here too.
+  useEffect(() => {
+    const look = async () => {
+      if (document.hidden) return;
+      const answer = await fetch(apiUrl("v1/session")).catch(() => undefined);
+      if (answer?.ok === true) signedIn();
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
   const submit = async () => {
     setBusy(true);
     setError(undefined);
@@ -17,22 +39,38 @@ export function SignIn() {
         body: JSON.stringify({ key: key.trim() }),
       });
       if (!answer.ok) throw await failureOf(answer);
+      setKey("");
       signedIn();
     } catch (failure) {
-      setError(failure instanceof ApiFailure ? failure.message : "The server does not answer.");
+      setError(failure instanceof ApiFailure ? wordsFor(failure) : "The server does not answer.");
     } finally {
       setBusy(false);
     }
   };
+  if (!open)
+    return (
+      <p class="notice warn" role="status">
+        Nobody is signed in: what is shown may be old. <Button onClick={() => setOpen(true)}>Sign in</Button>
+      </p>
+    );
   return (
-    <Dialog title="Sign in" open onClose={() => {}}>
+    <Dialog title="Sign in" open onClose={() => setOpen(false)}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
           void submit();
         }}
       >
-        <Field label="Admin key" hint="Made by: troupe keys create --name me --surfaces admin" error={error}>
+        <Field
+          label="Admin key"
+          hint={
+            <>
+              The first start wrote one beside the data; another is made by{" "}
+              <code>troupe keys create ops --surfaces admin</code>
+            </>
+          }
+          error={error}
+        >
           <TextInput type="password" value={key} onInput={setKey} autofocus autocomplete="current-password" required />
         </Field>
         <Button type="submit" tone="primary" busy={busy}>
@@ -40,5 +78,31 @@ export function SignIn() {
         </Button>
       </form>
     </Dialog>
+  );
+}
+
+function wordsFor({ status, code, message }: ApiFailure): string {
+  if (status === 401) return "This key is unknown, mistyped, expired or revoked.";
+  if (code === "surface_not_allowed") return "This key is valid, but admin is not among its surfaces.";
+  return message;
+}
+
+/** Ends the session, and forgets all that the page shows. */
+export async function signOut(): Promise<void> {
+  await remove("v1/session");
+  location.reload();
+}
+
+/** Who is signed in, with the way out where there is one. */
+export function Account() {
+  const { data } = useResource((signal) => get<SignedIn>("v1/session", {}, { signal }), []);
+  if (data === undefined) return null;
+  return (
+    <div class="account">
+      <small class="muted" title={data.actor}>
+        {data.user ?? data.key?.name}
+      </small>
+      {data.signed_in_by === "session" && <Button onClick={signOut}>Sign out</Button>}
+    </div>
   );
 }

@@ -24,13 +24,14 @@ const settings = (url: string) => ({
 
 /** What lives for minutes, or is made anew: no part of a move. */
 const left = {
-  sqlite: ["generations", "reservations", "token_uses", "trials"],
+  sqlite: ["generations", "reservations", "sessions", "token_uses", "trials"],
   postgres: [
     "generations",
     "holders",
     "node_versions",
     "reservations",
     "schema",
+    "sessions",
     "token_uses",
     "window_life",
     "windows",

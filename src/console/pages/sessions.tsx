@@ -1,0 +1,106 @@
+/** Browsers that are signed in: a part of the System page. */
+import { useState } from "preact/hooks";
+import { ApiFailure, get, remove } from "../api.ts";
+import { useResource } from "../data.ts";
+import { href } from "../router.ts";
+import { signOut } from "../sign-in.tsx";
+import { Button } from "../ui/form.tsx";
+import { Time } from "../ui/format.tsx";
+import { Badge, Panel } from "../ui/layout.tsx";
+import { Empty, Failure, Loaded } from "../ui/states.tsx";
+import { type Column, Table } from "../ui/table.tsx";
+
+type SessionRow = {
+  readonly id: string;
+  readonly key: { readonly id: string; readonly name: string };
+  readonly client: string;
+  readonly created_at: string;
+  readonly last_used_at: string;
+  readonly expires_at: string;
+  readonly ends_at: string;
+  readonly is_current: boolean;
+};
+type SessionPage = { readonly data: readonly SessionRow[]; readonly has_more: boolean };
+
+const byTime = (name: "created_at" | "last_used_at" | "expires_at") => (a: SessionRow, b: SessionRow) =>
+  a[name].localeCompare(b[name]);
+
+export function SessionsPanel() {
+  const sessions = useResource((signal) => get<SessionPage>("v1/sessions", { limit: "100" }, { signal }), [], {
+    everyMs: 60_000,
+  });
+  const [ending, setEnding] = useState<string>();
+  const [failure, setFailure] = useState<ApiFailure>();
+  const end = async ({ id, is_current }: SessionRow) => {
+    setEnding(id);
+    setFailure(undefined);
+    try {
+      if (is_current) return await signOut();
+      await remove(`v1/sessions/${id}`);
+    } catch (error) {
+      // One that has ended meanwhile is what was asked for.
+      if (error instanceof ApiFailure && error.status !== 404) setFailure(error);
+    } finally {
+      setEnding(undefined);
+    }
+    sessions.reload();
+  };
+  const columns: readonly Column<SessionRow>[] = [
+    {
+      id: "key",
+      title: "Key",
+      cell: ({ key, is_current }) => (
+        <>
+          <a href={href("keys", [key.id])} title={key.id}>
+            {key.name}
+          </a>{" "}
+          {is_current && <Badge tone="ok">this browser</Badge>}
+        </>
+      ),
+      sort: (a, b) => a.key.name.localeCompare(b.key.name),
+    },
+    { id: "client", title: "Browser", cell: ({ client }) => client, sort: (a, b) => a.client.localeCompare(b.client) },
+    { id: "created", title: "Signed in", cell: (row) => <Time at={row.created_at} />, sort: byTime("created_at") },
+    { id: "used", title: "Last used", cell: (row) => <Time at={row.last_used_at} />, sort: byTime("last_used_at") },
+    { id: "expires", title: "Ends if unused", cell: (row) => <Time at={row.expires_at} />, sort: byTime("expires_at") },
+    { id: "ends", title: "Ends at the latest", cell: (row) => <Time at={row.ends_at} />, hidden: true },
+    {
+      id: "end",
+      title: "End",
+      cell: (row) => (
+        <Button
+          tone={row.is_current ? "plain" : "danger"}
+          busy={ending === row.id}
+          onClick={() => end(row)}
+          label={row.is_current ? "Sign out" : `End the session of ${row.key.name}, ${row.client}`}
+        >
+          {row.is_current ? "Sign out" : "End"}
+        </Button>
+      ),
+    },
+  ];
+  return (
+    <Panel title="Sessions" note="An hour without use ends one, and so does its key's end.">
+      {failure !== undefined && <Failure error={failure} />}
+      <Loaded resource={sessions}>
+        {({ data, has_more }) => (
+          <>
+            <Table
+              columns={columns}
+              rows={data}
+              rowKey={({ id }) => id}
+              caption="Browsers that are signed in"
+              choose="sessions"
+              empty={
+                <Empty title="No browser is signed in.">
+                  Who comes by a key in a header, or through a proxy that names its user, has no session.
+                </Empty>
+              }
+            />
+            {has_more && <p class="muted">These are the newest 100.</p>}
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
