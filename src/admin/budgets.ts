@@ -3,6 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { isTag } from "../auth/key-spec.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
 import { Closed } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
@@ -10,6 +11,7 @@ import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { budgetJson, budgetStates } from "../usage/budget-states.ts";
+import { healthOf, healths, kindOf, recentSpending, runsOutAt } from "../usage/forecast.ts";
 import { microsFrom, periods } from "../usage/spans.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
@@ -17,7 +19,7 @@ import { keyNames } from "./usage.ts";
 
 const maxDollars = 1_000_000_000;
 const Dollars = Closed({ dollars: Type.Number({ minimum: 0, maximum: maxDollars }) });
-const Budget = Type.Object({
+export const BudgetSchema = Type.Object({
   object: Type.Literal("budget"),
   id: Type.String({ description: "<scope>/<period>" }),
   scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
@@ -30,18 +32,27 @@ const Budget = Type.Object({
   reserved: Type.Number({ description: "By calls that are under way." }),
   left: Type.Number(),
   resets_at: OrNull(Type.String()),
+  state: Type.String({ enum: healths, description: "low: four fifths are used or reserved; spent: nothing is left." }),
+  runs_out_at: OrNull(Type.String(), {
+    description:
+      "When it is used up at the pace of its day or month, or of the last seven days for a prepaid sum; null: not before it opens again, or not known.",
+  }),
 });
 const Named = Type.Object({ scope: Type.String(), period: oneOf(periods) });
 type Named = Static<typeof Named>;
 
-/** Reads what is spent, reserved and left of each. */
-async function budgetsJson(services: Services, rules: readonly Rule[]) {
+/** Reads what is spent, reserved and left of each, and how long it will last. */
+export async function budgetsJson(services: Services, rules: readonly Rule[]) {
   const { store, clock } = services;
-  const states = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));
+  const now = clock.now();
+  const states = await needsStorage(() => budgetStates(store.budgets, rules, now));
+  const recent = await needsStorage(() => recentSpending(store.ledger, rules, now));
   const names = states.some(({ scope }) => isOfKey(scope)) ? await keyNames(services) : new Map<string, string>();
   return states.map((state) => ({
-    object: "budget",
+    object: "budget" as const,
     ...budgetJson(state, isOfKey(state.scope) ? (names.get(state.scope.slice(keyScope.length)) ?? null) : null),
+    state: healthOf(state),
+    runs_out_at: isoTime(runsOutAt(state, now, recent)),
   }));
 }
 
@@ -92,7 +103,7 @@ const sumOfOne = {
   params: Named,
   body: Dollars,
   examples: { fifty: { summary: "50 dollars", value: { dollars: 50 } } },
-  response: Budget,
+  response: BudgetSchema,
   errors: [404, ...writing],
 };
 
@@ -100,19 +111,36 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/budgets",
-      async ({ services, query: { scope, after, limit } }) => {
+      async ({ services, query: { scope, kind, period, state, after, limit } }) => {
         await needsStorage(() => services.budgets.load());
         const { rules } = services.budgets;
-        const wanted = scope === undefined ? rules.all() : rules.ofScope(scope);
+        const wanted = (scope === undefined ? rules.all() : rules.ofScope(scope)).filter(
+          (rule) =>
+            (kind === undefined || kindOf(rule.scope) === kind) && (period === undefined || rule.period === period),
+        );
+        if (state !== undefined) {
+          const all = await budgetsJson(services, wanted);
+          return pageOf(
+            all.filter((budget) => budget.state === state),
+            after,
+            limit,
+          );
+        }
         const named = wanted.map((rule) => ({ ...rule, id: `${rule.scope}/${rule.period}` }));
         const { data, ...rest } = pageOf(named, after, limit);
         return { ...rest, data: await budgetsJson(services, data) };
       },
       adminOperation({
         operationId: "adminListBudgets",
-        summary: "Budgets, with what is spent, reserved and left of each",
-        query: queryOf({ scope: text(), ...pageParameters(1000, 100) }),
-        response: pageSchema(Budget),
+        summary: "Budgets, with what is spent, reserved and left of each, and when they run out",
+        query: queryOf({
+          scope: text(),
+          kind: Type.Optional(oneOf(["key", "tag", "tier", "all"], { description: "Only scopes of that kind." })),
+          period: Type.Optional(oneOf(periods)),
+          state: Type.Optional(oneOf(healths)),
+          ...pageParameters(1000, 100),
+        }),
+        response: pageSchema(BudgetSchema),
         errors: [400, 404],
       }),
     )

@@ -8,12 +8,15 @@ import { keySurfaces } from "../config/surfaces.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
 import { Closed } from "../lib/schemas.ts";
 import { snakeCase } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
+import { callEnds } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
+import { BudgetSchema, budgetsJson } from "./budgets.ts";
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text, timeFrom } from "./pages.ts";
 
 const rights = {
@@ -112,36 +115,102 @@ function specFrom(given: Static<typeof KeyCreate>): KeySpec {
 
 const states = ["active", "expired", "revoked"] as const;
 
+/** Ways to sort keys; those without a value are last, and keys of one value stand the newest first. */
+const orders = {
+  created_at: (key: KeyInfo) => key.createdAt,
+  last_used_at: (key: KeyInfo) => key.lastUsedAt,
+  expires_at: (key: KeyInfo) => key.expiresAt,
+  name: (key: KeyInfo) => key.name.toLowerCase(),
+} satisfies Record<string, (key: KeyInfo) => string | number | undefined>;
+type SortedBy = keyof typeof orders;
+
+function sorted(keys: readonly KeyInfo[], by: SortedBy, order: "asc" | "desc"): KeyInfo[] {
+  const sign = order === "asc" ? 1 : -1;
+  const sortedBy: (key: KeyInfo) => string | number | undefined = orders[by];
+  return keys.toReversed().sort((first, second) => {
+    const [a, b] = [sortedBy(first), sortedBy(second)];
+    if (a === b) return 0;
+    if (a === undefined || b === undefined) return a === undefined ? 1 : -1;
+    return a < b ? -sign : sign;
+  });
+}
+
+/** Checks for a text that people look for a key by: a part of its name or of a tag, or the beginning of its id or of the key. */
+function isFound({ name, tags, id, prefix }: KeyInfo, searched: string): boolean {
+  const text = searched.toLowerCase();
+  return (
+    [name, ...tags].some((one) => one.toLowerCase().includes(text)) ||
+    id.startsWith(searched) ||
+    prefix.startsWith(searched)
+  );
+}
+
+/** The time that a key's last call is looked for in, at most: as long as the ledger is usually kept. */
+const lastCallMs = 400 * 86_400_000;
+
+/** The latest call of a key, and the program that made it. */
+async function lastCall({ store, ledger, clock }: Services, keyId: string, signal: AbortSignal) {
+  await ledger.flush();
+  const until = clock.now() + 1;
+  const page = { since: until - lastCallMs, until, where: { key: keyId }, limit: 1, signal };
+  const [line] = await needsStorage(() => store.ledger.lines(page));
+  if (line === undefined) return null;
+  const { requestId, at, client, model, ended } = line;
+  return { request_id: requestId, at: isoTime(at), client, model, ended };
+}
+
+const KeyStatus = Type.Object({
+  object: Type.Literal("key.status"),
+  id: Type.String(),
+  last_call: OrNull(
+    Type.Object({
+      request_id: Type.String(),
+      at: Type.String(),
+      client: OrNull(Type.String(), { description: "The program that called, by its user agent." }),
+      model: Type.String(),
+      ended: Type.String({ enum: callEnds }),
+    }),
+  ),
+  budgets: Type.Array(BudgetSchema, { description: "Every budget that its calls count against, its own first." }),
+});
+
 export const keyRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/keys",
-      async ({ services, query: { tag, name, state, tier, surface, after, limit } }) => {
+      async ({ services, query }) => {
+        const { tag, name, search, state, tier, surface, sort = "created_at", order = "desc", after, limit } = query;
         const all = await doing(() => services.keys.list());
-        const found = all
-          .toReversed()
-          .filter(
-            (key) =>
-              (state === undefined || key.state === state) &&
-              (tier === undefined || key.tier === tier) &&
-              (surface === undefined || key.surfaces.includes(surface)) &&
-              (tag === undefined || key.tags.includes(tag)) &&
-              (name === undefined || key.name.includes(name)),
-          );
-        return pageOf(found.map(keyJson), after, limit);
+        const found = all.filter(
+          (key) =>
+            (state === undefined || key.state === state) &&
+            (tier === undefined || key.tier === tier) &&
+            (surface === undefined || key.surfaces.includes(surface)) &&
+            (tag === undefined || key.tags.includes(tag)) &&
+            (name === undefined || key.name.includes(name)) &&
+            (search === undefined || isFound(key, search)),
+        );
+        const { data, ...rest } = pageOf(sorted(found, sort, order), after, limit);
+        return { ...rest, data: data.map(keyJson), total: found.length };
       },
       adminOperation({
         operationId: "adminListKeys",
-        summary: "Keys, a page at a time, the newest first",
+        summary: "Keys, a page at a time, the newest first unless sorted otherwise",
         query: queryOf({
           tag: text(),
           name: text(),
+          search: text("A part of the name or of a tag, or the beginning of the id or of the key."),
           state: Type.Optional(oneOf(states)),
           tier: Type.Optional(oneOf(tiers)),
           surface: Type.Optional(oneOf(keySurfaces)),
-          ...pageParameters(100, 20),
+          sort: Type.Optional(oneOf(Object.keys(orders) as SortedBy[], { default: "created_at" })),
+          order: Type.Optional(oneOf(["asc", "desc"], { default: "desc" })),
+          ...pageParameters(1000, 20),
         }),
-        response: pageSchema(Key),
+        response: Type.Object({
+          ...pageSchema(Key).properties,
+          total: Type.Integer({ description: "On all pages." }),
+        }),
         errors: [400, 404],
       }),
     )
@@ -167,6 +236,23 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       "/v1/keys/:id",
       async ({ services, params }) => keyJson(await find(services, params.id)),
       adminOperation({ operationId: "adminGetKey", summary: "One key", params: Id, response: Key, errors: [404] }),
+    )
+    .get(
+      "/v1/keys/:id/status",
+      async ({ services, request, params }) => {
+        const { id, tier, tags } = await find(services, params.id);
+        await needsStorage(() => services.budgets.load());
+        const rules = services.budgets.rules.of({ keyId: id, tier, tags });
+        const last_call = await lastCall(services, id, request.signal);
+        return { object: "key.status", id, last_call, budgets: await budgetsJson(services, rules) };
+      },
+      adminOperation({
+        operationId: "adminGetKeyStatus",
+        summary: "A key's last call, by which client, and what is left of each budget that holds it",
+        params: Id,
+        response: KeyStatus,
+        errors: [404],
+      }),
     )
     .patch(
       "/v1/keys/:id",

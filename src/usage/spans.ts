@@ -9,6 +9,11 @@ export function spanOf(period: BudgetPeriod, at: number): string {
   return new Date(at).toISOString().slice(0, period === "day" ? 10 : 7);
 }
 
+/** When the span that a time is in began, in Unix milliseconds; undefined: it has no beginning. */
+export function beginOf(period: BudgetPeriod, at: number): number | undefined {
+  return period === "prepaid" ? undefined : Date.parse(spanOf(period, at));
+}
+
 /** When the span after that time's begins, in Unix milliseconds; undefined: never. */
 export function endOf(period: BudgetPeriod, at: number): number | undefined {
   if (period === "prepaid") return undefined;

@@ -262,6 +262,8 @@ describe("budgets", () => {
         reserved: 0,
         left: 12.5,
         resets_at: null,
+        state: "ok",
+        runs_out_at: null,
       },
     });
     const held = [
