@@ -11,6 +11,7 @@ import { callEnds, type LedgerFilter, type LedgerLine, type LedgerPlace } from "
 import type { RecordedEvents } from "../upstream/answer.ts";
 import { type KeyNames, lineJson } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
+import { endWithSignIn } from "./held-open.ts";
 import { adminOperation, OrNull, page, pageParameters, pageSchema } from "./pages.ts";
 import { keyNames } from "./usage.ts";
 
@@ -183,6 +184,8 @@ export const callRoutes = (plugin: AdminPlugin) =>
         const left = new AbortController();
         request.signal.addEventListener("abort", () => left.abort(), { once: true });
         context.setIdleTimeout(0);
+        endWithSignIn(services, context, left);
+        context.headers["cache-control"] = "no-store, no-transform";
         const { keepAliveSeconds } = services.live.config.streams;
         const answer = { kind: "stream" as const, headers: {}, events: tail(services, filter, from, left.signal) };
         const rules = {

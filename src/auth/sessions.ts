@@ -68,17 +68,27 @@ export async function beginSession(
  */
 export async function findSession(parts: Parts, secret: string): Promise<Session | undefined> {
   if (!secretForm.test(secret)) return undefined;
+  const found = await lookUp(parts, hashOf(secret));
+  if (found === undefined) return undefined;
+  const { row, caller } = found;
   const { store, clock } = parts;
-  const row = await store.sessions.find(hashOf(secret));
-  if (row === undefined) return undefined;
   const now = clock.now();
-  const caller = sessionEnd(row) <= now ? undefined : adminWith(parts.keys, row.keyHash);
-  if (caller === undefined) return undefined;
   parts.keys.noteUse(caller.keyId);
   if (now - row.usedAt < touchEveryMs) return { row, caller };
   // One that can't be noted is noted by the next request.
   await store.sessions.touch(row.id, now).catch(() => {});
   return { row: { ...row, usedAt: now }, caller };
+}
+
+/** Checks whether the session of that hash counts, which is no use of it. Rejects with StorageError */
+export const sessionCounts = async (parts: Parts, hash: string): Promise<boolean> =>
+  (await lookUp(parts, hash)) !== undefined;
+
+async function lookUp({ store, keys, clock }: Parts, hash: string): Promise<Session | undefined> {
+  const row = await store.sessions.find(hash);
+  if (row === undefined || sessionEnd(row) <= clock.now()) return undefined;
+  const caller = adminWith(keys, row.keyHash);
+  return caller && { row, caller };
 }
 
 /** Those that count, the newest first. Rejects with StorageError */

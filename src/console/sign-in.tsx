@@ -49,7 +49,7 @@ export function SignIn() {
   };
   if (!open)
     return (
-      <p class="notice warn" role="status">
+      <p class="notice warn signed-out" role="status">
         Nobody is signed in: what is shown may be old. <Button onClick={() => setOpen(true)}>Sign in</Button>
       </p>
     );
@@ -61,6 +61,8 @@ export function SignIn() {
           void submit();
         }}
       >
+        {/* Lets password managers keep the key under a name. */}
+        <input hidden readOnly autocomplete="username" value="Troupe" />
         <Field
           label="Admin key"
           hint={

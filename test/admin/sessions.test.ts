@@ -471,6 +471,32 @@ test("every route refuses who has neither a key nor a session, and a session let
   });
 });
 
+test("a stream ends with the sign-in that began it", async () => {
+  await inHouse({}, async ({ troupe, key, keyId, clock }) => {
+    const browser = new Browser(troupe);
+    await browser.signIn(key);
+    const open = (given: string | null) =>
+      troupe.fetch("/admin/v1/calls/stream", { key: given, headers: given === null ? { cookie: browser.cookie } : {} });
+    const opening = [open(null), open(key)] as const;
+    // Its head is sent with the first event, or after the keep-alive time.
+    for (let seconds = 0; seconds < 20; seconds += 1) await clock.advanceSlowly(1_000);
+    const [bySession, byKey] = await Promise.all(opening);
+    expect([bySession.status, byKey.status]).toEqual([200, 200]);
+    expect(bySession.headers.get("cache-control")).toBe("no-store, no-transform");
+    await browser.ask("DELETE", "/admin/v1/session");
+    await troupe.server.services.keys.revoke(keyId);
+    let ended = false;
+    const texts = Promise.all([bySession.text(), byKey.text()]).then(() => {
+      ended = true;
+    });
+    for (let seconds = 0; seconds < 40 && !ended; seconds += 1) {
+      await clock.advanceSlowly(1_000);
+      await Bun.sleep(5);
+    }
+    await texts;
+  });
+}, 20_000);
+
 test("browsers have names for people", () => {
   const names = {
     "Firefox on Linux": firefox,
