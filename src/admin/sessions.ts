@@ -16,8 +16,8 @@ import { type AdminPlugin, guardAnswer, record, refuseForeignPages, type SignedI
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema } from "./pages.ts";
 import { sessionCookie, setSessionCookie } from "./session-cookie.ts";
 
-/** Tries to sign in from one address, good ones included. */
-const signInsPerMinute = 10;
+/** Tries to sign in that may fail for one address. */
+const failuresPerMinute = 10;
 
 const KeyName = Type.Object({ id: Type.String(), name: Type.String() });
 const times = {
@@ -92,15 +92,18 @@ export const signInRoutes = (host: Host, prefix: string) =>
   checkedRoutes(host, { area: "admin", prefix }, (services, context) => {
     guardAnswer(context);
     refuseForeignPages(services, context);
-    countSignIn(services, context, signInsPerMinute);
+    return countSignIn(services, context, failuresPerMinute);
   }).post(
     "/v1/session",
-    async ({ services, context, body }) => {
+    async ({ services, context, body, caller: failed }) => {
       const key = body.key.trim();
       // Another node may have made it a moment ago.
       if (services.keys.find(key) === undefined) await services.keys.catchUp(key);
       const caller = services.keys.find(key);
-      if (caller === undefined) throw ApiError.refusedSignIn();
+      if (caller === undefined) {
+        failed();
+        throw ApiError.refusedSignIn();
+      }
       await admitCaller(services, context, "admin", "admin", caller);
       await endOwn(services, context);
       const userAgent = context.request.headers.get("user-agent");

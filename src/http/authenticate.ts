@@ -159,13 +159,17 @@ export function hitAnonymous(services: Services, context: RequestContext, surfac
 }
 
 /**
- * Counts a try to sign in from the client's address: as any request without a key, and against a bound of its own.
+ * Counts a try to sign in as any request without a key, and refuses it where too many of its address failed.
+ * @param failures that an address may have in a minute @returns counts this one as failed
  * @throws ApiError rate_limit_exceeded
  */
-export function countSignIn(services: Services, context: RequestContext, perMinute: number): void {
+export function countSignIn(services: Services, context: RequestContext, failures: number): () => void {
   hitAnonymous(services, context, "admin");
-  const decision = services.anonymousLimits.hit(`sign-in ${anonymousCaller(context.clientAddress)}`, perMinute);
-  enforce(services, context, decision, "admin", "anonymous");
+  const { anonymousLimits } = services;
+  const address = `sign-in ${anonymousCaller(context.clientAddress)}`;
+  const decision = anonymousLimits.peek(address, failures);
+  if (!decision.allowed) enforce(services, context, decision, "admin", "anonymous");
+  return () => void anonymousLimits.hit(address, failures);
 }
 
 function enforce(

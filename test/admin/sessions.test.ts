@@ -233,17 +233,14 @@ function describeSessions(store: string, config: () => Promise<Partial<Config>>)
       }
     });
 
-    on("a key has a bounded number: one more ends its oldest", async ({ troupe, key, clock }) => {
+    on("a key has a bounded number: one more ends its oldest", async ({ troupe, key }) => {
       const first = new Browser(troupe);
       await first.signIn(key);
       for (let times = 0; times < sessionsPerKey; times += 1) {
-        // Past the bound of sign-ins from one address.
-        clock.advance(10_000);
         expect((await new Browser(troupe).signIn(key)).status).toBe(200);
       }
       expect((await first.ask("GET", "/admin/v1/session")).status).toBe(401);
       const last = new Browser(troupe);
-      clock.advance(10_000);
       await last.signIn(key);
       expect(dataOf(await last.ask("GET", "/admin/v1/sessions?limit=100")).length).toBe(sessionsPerKey);
     });
@@ -386,10 +383,11 @@ test("under TLS the cookie is bound to it, where a trusted proxy says so", async
   });
 });
 
-test("tries to sign in are bounded for each address", async () => {
+test("failed tries to sign in are bounded for each address", async () => {
   await inHouse({}, async ({ troupe, key, clock }) => {
     const browser = new Browser(troupe);
     const wrong = `${key.slice(0, -6)}000000`;
+    for (let tries = 0; tries < 12; tries += 1) expect((await browser.signIn(key)).status).toBe(200);
     for (let tries = 0; tries < 10; tries += 1) expect((await browser.signIn(wrong)).status).toBe(401);
     const refused = await browser.signIn(key);
     expect([...errorOf(refused), refused.headers.get("retry-after")]).toEqual([429, "rate_limit_exceeded", "", "60"]);
