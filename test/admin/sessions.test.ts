@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { ReadingNotes } from "../../src/admin/reading-notes.ts";
 import { adminRoutes } from "../../src/admin/routes.ts";
 import { browserName, sessionsPerKey } from "../../src/auth/sessions.ts";
 import type { Config } from "../../src/config/config.ts";
@@ -381,6 +382,64 @@ test("under TLS the cookie is bound to it, where a trusted proxy says so", async
     const { headers } = await browser.signIn(key);
     expect(headers.get("set-cookie")).not.toContain("Secure");
   });
+});
+
+test("under TLS of its own too", async () => {
+  const tls = { cert: "test/fixtures/tls/cert.pem", key: "test/fixtures/tls/key.pem" };
+  const secure = listen.map((one) => ({ ...one, tls }));
+  await inHouse({ config: { listen: secure } }, async ({ troupe, key }) => {
+    const ca = readFileSync(tls.cert, "utf8");
+    const ask = (init: RequestInit) => fetch(`${troupe.url}/admin/v1/session`, { ...init, tls: { ca } });
+    const headers = { "content-type": "application/json" };
+    const made = await ask({ method: "POST", headers, body: JSON.stringify({ key }) });
+    const cookie = made.headers.get("set-cookie")!;
+    expect(cookie).toMatch(
+      /^__Host-troupe_session_\d+=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/,
+    );
+    expect((await ask({ headers: { cookie: cookie.split(";")[0]! } })).status).toBe(200);
+  });
+});
+
+test("a page that points its own name at this machine is refused with a session as without one", async () => {
+  await inHouse({}, async ({ troupe, key }) => {
+    const browser = new Browser(troupe);
+    await browser.signIn(key);
+    const { port } = new URL(troupe.url);
+    const headers = { "sec-fetch-site": "same-origin", host: `evil.example:${port}` };
+    for (const [method, path] of [
+      ["GET", "/admin/v1/keys"],
+      ["POST", "/admin/v1/session"],
+    ] as const)
+      expect(errorOf(await browser.ask(method, path, method === "POST" ? { key } : undefined, headers))).toEqual([
+        403,
+        "host_not_allowed",
+        "host",
+      ]);
+  });
+});
+
+test("who reads the same words again and again leaves one line in ten minutes", async () => {
+  const notes = new ReadingNotes();
+  let lines = 0;
+  const read = (at: number, actor: string, subject: string) =>
+    notes.once(at, actor, subject, async () => {
+      lines += 1;
+    });
+  for (const [at, actor, subject, recorded] of [
+    [0, "key_1", "req_1", 1],
+    [599_999, "key_1", "req_1", 1],
+    [599_999, "key_2", "req_1", 2],
+    [599_999, "key_1", "req_2", 3],
+    [600_000, "key_1", "req_1", 4],
+  ] as const) {
+    await read(at, actor, subject);
+    expect(lines).toBe(recorded);
+  }
+  // What could not be recorded is not taken as recorded.
+  const failing = notes.once(0, "key_3", "req_1", () => Promise.reject(new Error("full")));
+  await expect(failing).rejects.toThrow("full");
+  await read(0, "key_3", "req_1");
+  expect(lines).toBe(5);
 });
 
 test("failed tries to sign in are bounded for each address", async () => {
