@@ -1,6 +1,6 @@
 /** Data of a page, loaded when it is shown. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { ApiFailure } from "./api.ts";
+import { ApiFailure } from "./api.ts";
 
 export type Resource<T> = {
   /** What came last; it stays while the next is on its way. */
@@ -43,4 +43,29 @@ export function useResource<T>(
     return () => clearInterval(timer);
   }, [everyMs, reload]);
   return { ...state, reload };
+}
+
+export type Action = {
+  readonly busy: boolean;
+  readonly error?: ApiFailure;
+  /** @returns whether it was done */
+  readonly run: (work: () => Promise<unknown>) => Promise<boolean>;
+};
+
+/** A change that a button makes: whether it is under way, and why it failed. */
+export function useAction(): Action {
+  const [state, setState] = useState<Omit<Action, "run">>({ busy: false });
+  const run = async (work: () => Promise<unknown>) => {
+    setState({ busy: true });
+    try {
+      await work();
+      setState({ busy: false });
+      return true;
+    } catch (error) {
+      const failure = error instanceof ApiFailure ? error : new ApiFailure(0, "failed", String(error));
+      setState({ busy: false, error: failure });
+      return false;
+    }
+  };
+  return { ...state, run };
 }

@@ -1,5 +1,6 @@
 /** The pages, in the order of the navigation. */
 import type { FunctionComponent } from "preact";
+import { KeysPage } from "./pages/keys.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
 
@@ -18,6 +19,6 @@ const Missing = () => (
   </Page>
 );
 
-export const pages: readonly PageEntry[] = [];
+export const pages: readonly PageEntry[] = [{ name: "keys", title: "Keys and budgets", component: KeysPage }];
 
 export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };

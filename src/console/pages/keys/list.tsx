@@ -1,0 +1,193 @@
+/** All keys: found by name, tag or the beginning of the key. */
+import { useState } from "preact/hooks";
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { go, href, route, setQuery } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
+import { count, money, Time } from "../../ui/format.tsx";
+import { Badge, Bar, Page } from "../../ui/layout.tsx";
+import { Empty, Failure, Loaded } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { KeyForm, type Made } from "./form.tsx";
+import { Secret } from "./secret.tsx";
+import { KeyTabs } from "./tabs.tsx";
+import { anyOf, type Key, type Listed, stateTones, surfaces, tiers } from "./types.ts";
+
+type Costs = ReadonlyMap<string, { readonly calls: number; readonly cost: number }>;
+type Sums = {
+  readonly data: readonly { readonly key: string; readonly calls: number; readonly cost_micro_dollars: number }[];
+};
+
+const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
+  { id: "name", title: "Name", cell: ({ name }) => name },
+  { id: "state", title: "State", cell: ({ state }) => <Badge tone={stateTones[state]}>{state}</Badge> },
+  { id: "prefix", title: "Begins with", cell: ({ prefix }) => <code>{prefix}</code> },
+  { id: "surfaces", title: "May use", cell: (key) => key.surfaces.join(", ") },
+  { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–" },
+  { id: "tier", title: "Plan", cell: ({ tier }) => tier },
+  { id: "used", title: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
+  {
+    id: "cost",
+    title: "30 days",
+    align: "end",
+    cell: ({ id, name }) => (
+      <a href={href("spend", [], { key: id })} aria-label={`Spend of ${name}`}>
+        {costs === undefined ? "…" : money(costs.get(id)?.cost ?? 0)}
+      </a>
+    ),
+  },
+  {
+    id: "calls",
+    title: "Calls",
+    align: "end",
+    cell: ({ id, name }) => (
+      <a href={href("calls", [], { key: id })} aria-label={`Calls of ${name}`}>
+        {costs === undefined ? "…" : count(costs.get(id)?.calls ?? 0)}
+      </a>
+    ),
+  },
+  { id: "expires", title: "Expires", cell: (key) => <Time at={key.expires_at} />, hidden: true },
+  { id: "created", title: "Created", cell: (key) => <Time at={key.created_at} />, hidden: true },
+  { id: "models", title: "Models", cell: ({ models }) => models.join(", "), hidden: true },
+];
+
+const orders = [
+  { value: "", title: "Newest first" },
+  { value: "last_used_at.desc", title: "Last used first" },
+  { value: "last_used_at.asc", title: "Longest unused first" },
+  { value: "expires_at.asc", title: "Expiring first" },
+  { value: "name.asc", title: "By name" },
+];
+const filters = ["search", "state", "tier", "surface", "tag"] as const;
+
+/** A whole key that somebody looks for must not get into addresses: its beginning finds it. */
+const withoutSecret = (text: string) => text.replace(/\b(trp_\w{8})\w+/g, "$1");
+
+export function KeyList() {
+  const { query } = route.value;
+  const [isMaking, setMaking] = useState(false);
+  const [made, setMade] = useState<Made>();
+  const of = (name: string) => query.get(name) ?? undefined;
+  const [sort, order] = (of("order") ?? "").split(".");
+  const asked = {
+    ...Object.fromEntries(filters.map((name) => [name, of(name) || undefined])),
+    ...(sort && { sort, order }),
+    limit: "200",
+    after: of("after"),
+  };
+  const keys = useResource((signal) => get<Listed<Key>>("v1/keys", asked, { signal }), [asked]);
+  const sums = useResource(
+    (signal) => get<Sums>("v1/usage", { by: "key", since: "30d", limit: "10000" }, { signal }),
+    [],
+  );
+  const costs =
+    sums.data && new Map(sums.data.data.map((row) => [row.key, { calls: row.calls, cost: row.cost_micro_dollars }]));
+  const choose = (name: string) => (value: string) =>
+    setQuery({ [name]: withoutSecret(value), after: undefined }, { replace: true });
+  const isFiltered = filters.some((name) => of(name));
+  const close = () => {
+    setMaking(false);
+    if (made !== undefined) go(href("keys", [made.made.id]));
+  };
+  return (
+    <Page
+      title="Keys and budgets"
+      note={keys.data?.total === undefined ? undefined : `${count(keys.data.total)} keys`}
+      actions={
+        <>
+          <Curl path="v1/keys" query={asked} />
+          <Button tone="primary" onClick={() => setMaking(true)}>
+            Create a key
+          </Button>
+        </>
+      }
+    >
+      <KeyTabs current="keys" />
+      <Bar label="Filters">
+        <Field label="Find">
+          <TextInput
+            type="search"
+            value={of("search") ?? ""}
+            onInput={choose("search")}
+            placeholder="name, tag, trp_…"
+          />
+        </Field>
+        <Field label="State">
+          <Select
+            value={of("state") ?? ""}
+            options={anyOf("all", Object.keys(stateTones))}
+            onChange={choose("state")}
+          />
+        </Field>
+        <Field label="May use">
+          <Select value={of("surface") ?? ""} options={anyOf("anything", surfaces)} onChange={choose("surface")} />
+        </Field>
+        <Field label="Plan">
+          <Select value={of("tier") ?? ""} options={anyOf("all", tiers)} onChange={choose("tier")} />
+        </Field>
+        <Field label="Tag">
+          <TextInput value={of("tag") ?? ""} onInput={choose("tag")} />
+        </Field>
+        <Field label="Order">
+          <Select value={of("order") ?? ""} options={orders} onChange={choose("order")} />
+        </Field>
+      </Bar>
+      <Loaded resource={keys}>
+        {({ data, has_more, last_id }) => (
+          <>
+            <Table
+              caption="Keys"
+              choose="keys"
+              columns={columnsFor(costs)}
+              rows={data}
+              rowKey={({ id }) => id}
+              rowHref={({ id }) => href("keys", [id])}
+              empty={
+                isFiltered ? (
+                  <Empty title="No key fits these filters.">
+                    <a href={href("keys")}>Show all keys</a>
+                  </Empty>
+                ) : (
+                  <Empty title="There are no keys yet.">Create one, and hand it to who calls.</Empty>
+                )
+              }
+            />
+            <Bar>
+              {of("after") !== undefined && (
+                <a href={href("keys", [], { ...Object.fromEntries(query), after: undefined })}>First page</a>
+              )}
+              {has_more && (
+                <a href={href("keys", [], { ...Object.fromEntries(query), after: last_id ?? undefined })}>Next page</a>
+              )}
+            </Bar>
+          </>
+        )}
+      </Loaded>
+      <Dialog
+        title={made === undefined ? "Create a key" : `${made.made.name} is ready`}
+        open={isMaking}
+        onClose={close}
+      >
+        {made === undefined ? (
+          <KeyForm onDone={setMade} />
+        ) : (
+          <>
+            {made.budgetFailure !== undefined && (
+              <>
+                <p>The key was made, but not its budget. Set it on the key's page.</p>
+                <Failure error={made.budgetFailure} />
+              </>
+            )}
+            <Secret made={made.made} />
+            <Bar>
+              <Button tone="primary" onClick={close}>
+                I have copied it
+              </Button>
+            </Bar>
+          </>
+        )}
+      </Dialog>
+    </Page>
+  );
+}
