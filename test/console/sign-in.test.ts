@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Config } from "../../src/config/config.ts";
+import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+const dialog = "document.querySelector('dialog[open]')";
+const button = (text: string) => `[...document.querySelectorAll("button")].find((one) => one.innerText === "${text}")`;
+const account = "document.querySelector('.account')";
+
+describe.skipIf(!hasChromium)("in Chromium", () => {
+  let troupe: Troupe;
+  let page: ChromiumPage;
+  let key: string;
+  beforeAll(async () => {
+    troupe = await Troupe.start({ config: { listen } });
+    key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+    page = await ChromiumPage.open();
+  }, 60_000);
+  afterAll(async () => {
+    await page[Symbol.asyncDispose]();
+    await troupe[Symbol.asyncDispose]();
+  });
+  beforeEach(() => void page.errors.splice(0));
+
+  /** Answers that are no success are in the browser's log, and are what these tests are about. */
+  const faults = () => page.errors.filter((text) => !text.includes("status of 40"));
+
+  test("the page asks for a key, by keyboard alone, and says what is wrong with one", async () => {
+    await page.go(`${troupe.url}/console`);
+    await page.until(`${dialog} && document.activeElement.type === "password"`);
+    await page.type("trp_wrong");
+    await page.press("Enter");
+    await page.until("document.querySelector('[role=alert]')?.innerText.includes('unknown, mistyped')");
+    await page.read("document.activeElement.select()");
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
+    expect(await page.read<string>("document.cookie")).toBe("");
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("a session that ends under the page leaves the page, and a closed dialog a way back", async () => {
+    const { sessions } = troupe.server.services.store;
+    for (const { id } of await sessions.list(10)) await sessions.remove(id);
+    await page.read("location.reload()");
+    await page.until(dialog);
+    // A second one closes the dialog whatever the page wants.
+    await page.press("Escape");
+    await page.until(`!${dialog} && ${button("Sign in")}`);
+    await page.read(`${button("Sign in")}.click()`);
+    await page.until(`${dialog} && document.activeElement.type === "password"`);
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`!${dialog} && ${account}`);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("signing out ends the session and clears the page", async () => {
+    await page.read(`${button("Sign out")}.click()`);
+    await page.until(`${dialog} && !${account}`);
+    expect(await troupe.server.services.store.sessions.list(10)).toEqual([]);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+});
