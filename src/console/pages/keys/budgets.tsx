@@ -80,7 +80,7 @@ function ChangeForm({
             </Field>
           )}
           {budget === undefined && (
-            <Field label="For a" hint="Days and months in UTC">
+            <Field label="For a">
               <Select value={period} options={periods} onChange={setPeriod} />
             </Field>
           )}

@@ -136,7 +136,7 @@ export function KeyForm({
         {text("tags")}
       </Field>
       <Bar>
-        <Field label="Plan" error={wrong("tier")}>
+        <Field label="Plan" hint="With its limits" error={wrong("tier")}>
           <Select value={values.tier} options={tiers} onChange={(tier) => set({ tier })} />
         </Field>
         <Field label="Requests a minute" hint="Empty: its plan's" error={wrong("per_minute")}>
@@ -154,7 +154,7 @@ export function KeyForm({
           <Field label="Budget in dollars" hint="Empty: none of its own">
             {text("dollars", "number")}
           </Field>
-          <Field label="For a">
+          <Field label="For a" hint="In UTC">
             <Select value={values.period} options={periods} onChange={(period) => set({ period })} />
           </Field>
         </Bar>

@@ -29,7 +29,7 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   { id: "used", title: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
   {
     id: "cost",
-    title: "30 days",
+    title: "Cost, 30 days",
     align: "end",
     cell: ({ id, name }) => (
       <a href={href("spend", [], { key: id })} aria-label={`Spend of ${name}`}>
@@ -39,7 +39,7 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   },
   {
     id: "calls",
-    title: "Calls",
+    title: "Calls, 30 days",
     align: "end",
     cell: ({ id, name }) => (
       <a href={href("calls", [], { key: id })} aria-label={`Calls of ${name}`}>
@@ -93,7 +93,11 @@ export function KeyList() {
   return (
     <Page
       title="Keys and budgets"
-      note={keys.data?.total === undefined ? undefined : `${count(keys.data.total)} keys`}
+      note={
+        keys.data?.total === undefined
+          ? undefined
+          : `${count(keys.data.total)} ${keys.data.total === 1 ? "key" : "keys"}`
+      }
       actions={
         <>
           <Curl path="v1/keys" query={asked} />

@@ -158,7 +158,11 @@ const factsOf = (key: Key, status: KeyStatus | undefined) =>
     ["Last used", <Time at={key.last_used_at} />],
     [
       "Last call",
-      status?.last_call && (
+      status === undefined ? (
+        "…"
+      ) : status.last_call === null ? (
+        "none"
+      ) : (
         <>
           <a href={href("calls", [status.last_call.request_id])}>{status.last_call.model}</a> by{" "}
           {status.last_call.client ?? "a client without a name"}, {status.last_call.ended},{" "}
@@ -211,7 +215,7 @@ export function OneKey({ id }: { readonly id: string }) {
       <Loaded resource={key}>
         {(found) => (
           <>
-            <Panel title="Who it is and what it may">
+            <Panel title="Identity and rights">
               <Facts items={factsOf(found, status.data)} />
             </Panel>
             <Dialog
