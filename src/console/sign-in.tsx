@@ -1,4 +1,5 @@
 /** Asks for an admin key, over the page that waits for it; shows who is signed in, and signs out. */
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ApiFailure, apiUrl, failureOf, get, remove, signedIn } from "./api.ts";
 import { useResource } from "./data.ts";
@@ -14,6 +15,9 @@ export type SignedIn = {
   readonly version: string;
 };
 
+/** Number of sign-ins on this page: the next one may be by another key. */
+const signIns = signal(0);
+
 export function SignIn() {
   const [key, setKey] = useState("");
   const [error, setError] = useState<string>();
@@ -24,7 +28,7 @@ export function SignIn() {
     const look = async () => {
       if (document.hidden) return;
       const answer = await fetch(apiUrl("v1/session")).catch(() => undefined);
-      if (answer?.ok === true) signedIn();
+      if (answer?.ok === true) enter();
     };
     document.addEventListener("visibilitychange", look);
     return () => document.removeEventListener("visibilitychange", look);
@@ -40,7 +44,7 @@ export function SignIn() {
       });
       if (!answer.ok) throw await failureOf(answer);
       setKey("");
-      signedIn();
+      enter();
     } catch (failure) {
       setError(failure instanceof ApiFailure ? wordsFor(failure) : "The server does not answer.");
     } finally {
@@ -83,6 +87,11 @@ export function SignIn() {
   );
 }
 
+function enter(): void {
+  signIns.value += 1;
+  signedIn();
+}
+
 function wordsFor({ status, code, message }: ApiFailure): string {
   if (status === 401) return "This key is unknown, mistyped, expired or revoked.";
   if (code === "surface_not_allowed") return "This key is valid, but admin is not among its surfaces.";
@@ -97,7 +106,7 @@ export async function signOut(): Promise<void> {
 
 /** Who is signed in, with the way out where there is one. */
 export function Account() {
-  const { data } = useResource((signal) => get<SignedIn>("v1/session", {}, { signal }), []);
+  const { data } = useResource((left) => get<SignedIn>("v1/session", {}, { signal: left }), [signIns.value]);
   if (data === undefined) return null;
   return (
     <div class="account">
