@@ -85,7 +85,9 @@ export function packagesInside(lockFile: string): Locked[] {
     const peers = Object.keys(peerDependencies).filter((name) => !optionalPeers.includes(name));
     for (const name of [...Object.keys(dependencies), ...peers]) queue.push({ name, from: at });
   }
-  return [...found.values()].toSorted((a, b) => (purl(a) < purl(b) ? -1 : 1));
+  // One version may stand in several places, where another one has the top.
+  const unique = new Map(found.values().map((one) => [purl(one), one]));
+  return [...unique.values()].toSorted((a, b) => (purl(a) < purl(b) ? -1 : 1));
 }
 
 /** Packages that differ in version from their namesake at the top are kept below who needs them: `elysia/cookie`. */

@@ -51,6 +51,19 @@ describe("packages in a lock file", () => {
     expect(found.map(({ name, version }) => `${name}@${version}`)).toEqual(["a@1.0.0", "b@2.0.0"]);
   });
 
+  test("one version that stands in several places is one package", () => {
+    const found = packagesInside(
+      lock({
+        a: ["a@1.0.0", "", { dependencies: { b: "1", c: "1" } }, "sha512-aaaa"],
+        b: ["b@2.0.0", "", {}, "sha512-bbbb"],
+        c: ["c@1.0.0", "", { dependencies: { b: "1" } }, "sha512-cccc"],
+        "a/b": ["b@1.0.0", "", {}, "sha512-dddd"],
+        "c/b": ["b@1.0.0", "", {}, "sha512-dddd"],
+      }),
+    );
+    expect(found.map(({ name, version }) => `${name}@${version}`)).toEqual(["a@1.0.0", "b@1.0.0", "c@1.0.0"]);
+  });
+
   test("optional peers are left out, needed ones are not", () => {
     const peers = { dependencies: {}, peerDependencies: { b: "1", c: "1" }, optionalPeers: ["c"] };
     const found = packagesInside(
