@@ -14,6 +14,10 @@ export function money(micro: number | null | undefined): string {
   return `${dollars < 0 ? "−" : ""}$${Math.abs(dollars).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 
+/** @param micro millionths of a dollar @returns all six digits where they are needed */
+export const exactMoney = (micro: number): string =>
+  `${micro < 0 ? "−" : ""}$${(Math.abs(micro) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`;
+
 export const count = (n: number): string => formats.count.format(n);
 /** @returns such as 1.2M */
 export const short = (n: number): string => (Math.abs(n) < 10_000 ? count(n) : formats.short.format(n));
