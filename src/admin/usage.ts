@@ -1,23 +1,68 @@
 /** The admin API's route of sums over the ledger. */
+import { Type } from "@sinclair/typebox";
+import { oneOf } from "../http/openapi/describe.ts";
+import { respondText } from "../http/respond-text.ts";
 import type { Services } from "../http/services.ts";
-import { questionOf, usageJson, usageOperation } from "../http/usage.ts";
+import { questionOf, Usage, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
+import { isoTime } from "../lib/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { KeyNames } from "../usage/report.ts";
+import { type KeyNames, spanName, usageCsv } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
+import { OrNull } from "./pages.ts";
 
 export async function keyNames({ keys }: Services): Promise<KeyNames> {
   const all = await needsStorage(() => keys.list());
   return new Map(all.map(({ id, name }) => [id, name]));
 }
 
+const LedgerState = Type.Object(
+  {
+    newest_call_at: OrNull(Type.String(), { description: "When the newest counted call began; null: there is none." }),
+    lines_waiting: Type.Integer({ description: "Ended calls that are not written yet, of the process that answers." }),
+    lag_seconds: Type.Number({ description: "How long the oldest of them has waited." }),
+    retention_days: Type.Integer({ description: "How long lines are kept." }),
+  },
+  { description: "How new and how old what is counted can be." },
+);
+
+async function ledgerState({ store, ledger, clock, live }: Services) {
+  const [newest] = await needsStorage(() =>
+    store.ledger.lines({ since: 0, until: clock.now() + 86_400_000, limit: 1 }),
+  );
+  return {
+    newest_call_at: isoTime(newest?.at),
+    lines_waiting: ledger.waiting,
+    lag_seconds: Math.round(ledger.lagSeconds * 1000) / 1000,
+    retention_days: live.config.usage.retentionDays,
+  };
+}
+
 export const usageRoutes = (plugin: AdminPlugin) =>
   plugin.get(
     "/v1/usage",
-    ({ services, request, query }) => usageJson(services, request.signal, questionOf(query), () => keyNames(services)),
+    async ({ services, context, request, query: given }) => {
+      const { format, ...question } = questionOf(given);
+      const namesOf = () => keyNames(services);
+      if (format !== "csv") {
+        const page = await usageJson(services, request.signal, question, namesOf);
+        return { ...page, ledger: await ledgerState(services) };
+      }
+      const { query, names } = await usageQuery(services, question, namesOf);
+      return needsStorage(() =>
+        respondText(context, usageCsv(services.store.ledger, query, names, request.signal), {
+          "content-type": "text/csv; charset=utf-8",
+          "content-disposition": `attachment; filename="troupe-usage_${spanName(query.filter)}.csv"`,
+        }),
+      );
+    },
     usageOperation({
       tag: "Admin",
       operationId: "adminUsage",
       summary: "What all calls used and cost",
-      description: "By the ledger, in the words of /v1/usage. Rows are in the order of their groups.",
+      description:
+        "By the ledger, in the words of /v1/usage. Rows are in the order of their groups. As CSV all rows come at once, with dollars to the micro-dollar.",
+      response: Type.Object({ ...Usage.properties, ledger: LedgerState }),
+      also: { "text/csv": { schema: { type: "string" } } },
+      parameters: { format: Type.Optional(oneOf(["json", "csv"], { description: "Default: json." })) },
     }),
   );

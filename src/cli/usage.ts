@@ -1,5 +1,6 @@
 /** `troupe usage`: what calls used and cost. A running server's last half second may be missing. */
 import { systemClock } from "../lib/clock.ts";
+import { inPieces } from "../lib/pieces.ts";
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { metadataKeyOf, timeGroups } from "../store/ledger-columns.ts";
 import type { LedgerRepository, LedgerSum } from "../store/usage.ts";
@@ -63,20 +64,6 @@ async function* linesOf(ledger: LedgerRepository, { filter }: UsageQuery, names:
   const lines = allLines(ledger, filter);
   if (csv) yield* linesCsv(lines, names);
   else for await (const line of lines) yield `${JSON.stringify(lineJson(line, names))}\n`;
-}
-
-const pieceLength = 65_536;
-
-/** Few writes in place of many, each once the one before has left the process: however many rows there are, few are in memory. */
-async function* inPieces(texts: AsyncIterable<string> | Iterable<string>): AsyncIterable<string> {
-  let piece = "";
-  for await (const text of texts) {
-    piece += text;
-    if (piece.length < pieceLength) continue;
-    yield piece;
-    piece = "";
-  }
-  if (piece !== "") yield piece;
 }
 
 /** The command's flags by the names of the API's parameters. */

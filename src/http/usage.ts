@@ -32,7 +32,7 @@ const Totals = {
   estimated_calls: Type.Integer({ description: "How many calls have estimated counts." }),
 };
 
-const Usage = Type.Object({
+export const Usage = Type.Object({
   object: Type.Literal("usage"),
   since: Type.String(),
   until: Type.String(),
@@ -85,7 +85,13 @@ export function ledgerQuery(...left: readonly string[]): TProperties {
 
 /** Documents a route of sums. @param left is not chosen by */
 export const usageOperation = (
-  operation: Pick<Operation, "tag" | "operationId" | "summary" | "description" | "response">,
+  {
+    parameters = {},
+    ...operation
+  }: Pick<Operation, "tag" | "operationId" | "summary" | "description" | "response" | "also"> & {
+    /** Beside those of every such route. */
+    readonly parameters?: TProperties;
+  },
   ...left: readonly string[]
 ) =>
   documented({
@@ -94,6 +100,7 @@ export const usageOperation = (
     query: queryOf({
       by: text(`${groupWords}. Default: day.`),
       ...ledgerQuery(...left),
+      ...parameters,
       after: text("The next of the page before."),
       limit: Type.Optional(
         Type.Integer({ minimum: 1, maximum: maxRows, default: 1000, description: "The most rows of a page." }),
@@ -149,11 +156,16 @@ export async function usageJson(
   question: UsageQuestion,
   keyNames: () => Promise<KeyNames>,
 ) {
+  const { query, names } = await usageQuery(services, question, keyNames);
+  return needsStorage(() => usagePage(services.store.ledger, query, names, signal));
+}
+
+/** Reads a question, and has what ended until now written, the last half second too. @throws ApiError invalid_value, storage_unavailable */
+export async function usageQuery(services: Services, question: UsageQuestion, keyNames: () => Promise<KeyNames>) {
   const query = asked(() => parseUsageQuestion(question, services.clock.now(), metadataOf(services)));
-  // The last half second too.
   await services.ledger.flush();
   const names = query.by.includes("key") ? await keyNames() : new Map<string, string>();
-  return needsStorage(() => usagePage(services.store.ledger, query, names, signal));
+  return { query, names };
 }
 
 /** Reads the ledger's lines that a request's query chooses. @param days how far back without a beginning. @throws ApiError invalid_value */

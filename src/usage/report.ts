@@ -176,6 +176,10 @@ const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): R
   ...totalsJson(sum),
 });
 
+/** Names the span of a question, for files. @returns such as 2026-11-01_2026-11-24, of the first and the last day */
+export const spanName = ({ since, until }: LedgerFilter): string =>
+  [since, until - 1].map((at) => new Date(at).toISOString().slice(0, 10)).join("_");
+
 const headJson = ({ filter, by }: UsageQuery) => ({
   object: "usage",
   since: new Date(filter.since).toISOString(),
@@ -208,9 +212,13 @@ export async function usagePage(
 }
 
 /** All sums, however many there are, in the order of their groups. @throws StorageError */
-export async function* allSums(ledger: LedgerRepository, { filter, by }: UsageQuery): AsyncIterable<LedgerSum> {
+export async function* allSums(
+  ledger: LedgerRepository,
+  { filter, by }: UsageQuery,
+  signal?: AbortSignal,
+): AsyncIterable<LedgerSum> {
   for (let after: readonly string[] | undefined; ; ) {
-    const found = await ledger.sums(filter, by, { limit: maxRows, ...(after && { after }) });
+    const found = await ledger.sums(filter, by, { limit: maxRows, ...(after && { after }), ...(signal && { signal }) });
     yield* found;
     if (found.length < maxRows || by.length === 0) return;
     after = found.at(-1)!.group;
@@ -241,7 +249,12 @@ export async function* usageJson(ledger: LedgerRepository, query: UsageQuery, na
 }
 
 /** Rows for a spreadsheet (RFC 4180), with dollars to the micro-dollar. */
-export async function* usageCsv(ledger: LedgerRepository, query: UsageQuery, names: KeyNames): AsyncIterable<string> {
+export async function* usageCsv(
+  ledger: LedgerRepository,
+  query: UsageQuery,
+  names: KeyNames,
+  signal?: AbortSignal,
+): AsyncIterable<string> {
   yield csvRow([
     ...query.by.flatMap((group) => (group === "key" ? [group, "key_name"] : [group])),
     "calls",
@@ -251,7 +264,7 @@ export async function* usageCsv(ledger: LedgerRepository, query: UsageQuery, nam
     "unknown_cost_calls",
     "estimated_calls",
   ]);
-  for await (const sum of allSums(ledger, query)) {
+  for await (const sum of allSums(ledger, query, signal)) {
     yield csvRow([
       ...query.by.flatMap((group, at) => [
         sum.group[at]!,

@@ -1,0 +1,86 @@
+/** Sums over the ledger by the admin API: as a spreadsheet's file, and how new they are. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Config } from "../../src/config/config.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+const now = Date.now();
+const today = new Date(now).toISOString().slice(0, 10);
+
+let troupe: Troupe;
+let key: string;
+beforeAll(async () => {
+  troupe = await Troupe.start({ config: { listen } });
+  key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+  await troupe.server.services.store.ledger.append([
+    ledgerLine("req_1", { at: now - 5_000, model: "=HYPERLINK(1)", cost: 1_234_567, costs: null }),
+    ledgerLine("req_2", { at: now - 4_000, model: 'a,"b"', cost: null, costs: null }),
+    ledgerLine("req_3", { at: now - 3_000, model: "+1", cost: 1, costs: null }),
+    ledgerLine("req_4", { at: now - 2_000, model: "-1", cost: 2, costs: null }),
+    ledgerLine("req_5", { at: now - 1_000, model: "@sum", cost: 3, costs: null }),
+  ]);
+});
+afterAll(() => troupe[Symbol.asyncDispose]());
+
+const ask = (query: string) => troupe.fetch(`/admin/v1/usage?${query}`, { key });
+
+test("CSV has a row for each group, with quotes where they are needed and no formulas", async () => {
+  const answer = await ask("format=csv&by=model&since=2d");
+  expect(answer.status).toBe(200);
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": expect.stringMatching(/^attachment; filename="troupe-usage_[\d-]{10}_[\d-]{10}\.csv"$/),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  const counts = "1,1,0,0,0,0,0,0,100,40,5,3,20,7,2,1";
+  expect(await answer.text()).toBe(
+    [
+      "model,calls,finished,broken,abandoned,interrupted,refused,replayed,joined,input_tokens,cache_read_tokens,cache_write_5m_tokens,cache_write_1h_tokens,output_tokens,reasoning_tokens,audio_input_tokens,audio_output_tokens,cost_dollars,unknown_cost_calls,estimated_calls",
+      `'+1,${counts},0.000001,0,0`,
+      `'-1,${counts},0.000002,0,0`,
+      `'=HYPERLINK(1),${counts},1.234567,0,0`,
+      `'@sum,${counts},0.000003,0,0`,
+      `"a,""b""",${counts},0.000000,1,0`,
+      "",
+    ].join("\r\n"),
+  );
+});
+
+test("a wrong question for CSV is an error with its parameter", async () => {
+  for (const [query, param] of [
+    ["format=xls", "format"],
+    ["format=csv&by=week", "by"],
+    ["format=csv&since=never", "since"],
+  ] as const) {
+    const answer = await ask(query);
+    expect([answer.status, ((await answer.json()) as { error: { param: string } }).error.param]).toEqual([400, param]);
+  }
+});
+
+test("CSV of very many rows comes in pieces, all of them", async () => {
+  await using many = await Troupe.start({ config: { listen } });
+  const own = await many.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+  const lines = Array.from({ length: 12_000 }, (_, at) =>
+    ledgerLine(`req_${at}`, { at: now - 5_000, model: `m/${String(at).padStart(5, "0")}` }),
+  );
+  await many.server.services.store.ledger.append(lines);
+  const answer = await many.fetch("/admin/v1/usage?format=csv&by=model", { key: own });
+  const rows = (await answer.text()).split("\r\n");
+  expect(rows).toHaveLength(12_002);
+  expect(rows.at(-2)).toStartWith("m/11999,1,");
+});
+
+test("sums say how new and how old what they count can be", async () => {
+  const page = (await (await ask("by=day")).json()) as { data: { day: string }[]; ledger: object };
+  expect(page.data.at(-1)!.day).toBe(today);
+  expect(page.ledger).toEqual({
+    newest_call_at: new Date(now - 1_000).toISOString(),
+    lines_waiting: 0,
+    lag_seconds: 0,
+    retention_days: 400,
+  });
+});
