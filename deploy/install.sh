@@ -99,7 +99,7 @@ place troupe.fish share/fish/vendor_completions.d troupe.fish
 # As in the archive, so that every link leads somewhere.
 pages=$prefix/share/doc/troupe
 rm -rf "${pages:?}" && mkdir -p "$pages"
-cp -R "$unpacked/docs" "$unpacked/LICENSE" "$unpacked"/*.md "$pages/"
+cp -R "$unpacked/docs" "$unpacked/LICENSE" "$unpacked"/*.md "$unpacked"/THIRD-PARTY-NOTICES.txt "$pages/"
 ln -s ../../troupe/deploy "$pages/deploy"
 
 "$prefix/bin/troupe" version || fail "the executable is in place but does not run here; is $target right for this machine?"

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Entry, tarGz, zip } from "./archive.ts";
+import { notices } from "./notices.ts";
 import { sbom } from "./sbom.ts";
 
 export type Target = {
@@ -59,7 +60,8 @@ export async function makeRelease(input: ReleaseInput): Promise<string[]> {
   write(`troupe-${version}.cdx.json`, sbom(input));
   const installer = readFileSync(join(input.folder, "deploy/install.sh"), "utf8");
   write("install.sh", installer.replace(/^releases=$/m, `releases=${input.releases ?? ""}`));
-  const beside = [...companionsIn(input.folder), ...textEntries(input.printed)];
+  const texts = { ...input.printed, "THIRD-PARTY-NOTICES.txt": notices(input.folder) };
+  const beside = [...companionsIn(input.folder), ...textEntries(texts)];
   for (const target of input.targets ?? targets) {
     const executable = readFileSync(await input.build(target));
     const stem = `troupe-${version}-${target.name}`;

@@ -4,7 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ParseError, parse } from "jsonc-parser";
 
-type Locked = { readonly at: string; readonly name: string; readonly version: string; readonly integrity: string };
+export type Locked = {
+  readonly at: string;
+  readonly name: string;
+  readonly version: string;
+  readonly integrity: string;
+};
 type Details = {
   readonly dependencies?: Record<string, string>;
   readonly peerDependencies?: Record<string, string>;
@@ -104,11 +109,17 @@ function purl({ name, version }: Locked): string {
   return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-function licenceOf(folder: string, { at }: Locked): string {
+/** @returns where a package is installed, from the checkout on */
+export function packageFolder({ at }: Locked): string {
   // `a/@s/b` stands for node_modules/a/node_modules/@s/b.
-  const path = at.replaceAll(/(@[^/]+\/)?[^/]+/g, (name) => `node_modules/${name}`);
-  const manifest = JSON.parse(readFileSync(join(folder, path, "package.json"), "utf8")) as { license?: string };
-  if (manifest.license === undefined) throw new Error(`${at} names no licence`);
+  return at.replaceAll(/(@[^/]+\/)?[^/]+/g, (name) => `node_modules/${name}`);
+}
+
+/** @returns its licence's SPDX expression @throws when it names none, or is not installed */
+export function licenceOf(folder: string, one: Locked): string {
+  const path = join(folder, packageFolder(one), "package.json");
+  const manifest = JSON.parse(readFileSync(path, "utf8")) as { license?: string };
+  if (manifest.license === undefined) throw new Error(`${one.at} names no licence`);
   return manifest.license;
 }
 

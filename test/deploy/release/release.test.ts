@@ -68,6 +68,7 @@ describe("a release", () => {
     for (const path of [
       "troupe",
       "LICENSE",
+      "THIRD-PARTY-NOTICES.txt",
       "README.md",
       "deploy/troupe.service",
       "deploy/troupe.example.yaml",
