@@ -1,6 +1,7 @@
 /** The pages, in the order of the navigation. */
 import type { FunctionComponent } from "preact";
 import { KeysPage } from "./pages/keys.tsx";
+import { SpendPage } from "./pages/spend.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
 
@@ -19,6 +20,9 @@ const Missing = () => (
   </Page>
 );
 
-export const pages: readonly PageEntry[] = [{ name: "keys", title: "Keys and budgets", component: KeysPage }];
+export const pages: readonly PageEntry[] = [
+  { name: "keys", title: "Keys and budgets", component: KeysPage },
+  { name: "spend", title: "Spend", component: SpendPage },
+];
 
 export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };

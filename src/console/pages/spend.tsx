@@ -1,0 +1,313 @@
+/** What calls cost, by the ledger: over time, and by who and what. */
+import { apiUrl } from "../api.ts";
+import { useResource } from "../data.ts";
+import { href, type Query, route, setQuery } from "../router.ts";
+import { Chart } from "../ui/chart.tsx";
+import { Curl } from "../ui/copy.tsx";
+import { Button, Field, Select, TextInput } from "../ui/form.tsx";
+import { count, exactMoney, money, short, Time } from "../ui/format.tsx";
+import { Bar, Page, Panel, Stat, Stats, Tabs } from "../ui/layout.tsx";
+import { Empty, Loaded } from "../ui/states.tsx";
+import { type Column, Table } from "../ui/table.tsx";
+import {
+  along,
+  dayMs,
+  dayOf,
+  errorsOf,
+  type Grain,
+  getSums,
+  grainOf,
+  groups,
+  maxRows,
+  nameOf,
+  ownPageOf,
+  type Row,
+  type Sums,
+  secondsOf,
+  spansOf,
+  tokensOf,
+} from "./spend/sums.ts";
+
+const periods = [
+  { value: "today", title: "Today (UTC)" },
+  { value: "7d", title: "7 days" },
+  { value: "", title: "30 days" },
+  { value: "month", title: "This month" },
+  { value: "90d", title: "90 days" },
+  { value: "400d", title: "400 days" },
+  { value: "dates", title: "Dates…" },
+];
+const filters = ["model", "persona", "key", "tag", "client", "provider", "surface", "service_tier", "user"] as const;
+const tabs = [...groups, { id: "time", title: "Time" }];
+
+type Span = { readonly since: string; readonly until?: string | undefined };
+
+/** The days of a choice, today among them. */
+function spanOf(query: URLSearchParams): Span {
+  const now = Date.now();
+  const [since, until] = [query.get("since"), query.get("until")];
+  if (since) return { since, until: until ?? undefined };
+  const period = query.get("period") ?? "";
+  if (period === "month") return { since: `${dayOf(now).slice(0, 7)}-01` };
+  const days = period === "today" ? 1 : /^\d{1,3}d$/.test(period) ? Number.parseInt(period, 10) : 30;
+  return { since: dayOf(now - (days - 1) * dayMs) };
+}
+
+const lengthOf = ({ since, until }: Span): number =>
+  (until === undefined ? Date.now() : Date.parse(until)) - (Date.parse(since) || Date.now() - 30 * dayMs);
+
+/** Series that stand beside each other in the chart; the others are one. */
+const maxSeries = 5;
+
+function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain: Grain; rows: readonly Row[] }) {
+  // What a page can't hold is shown as a whole.
+  const isSplit = by !== "time" && rows.length * Math.max(72, Math.ceil(lengthOf(asked as Span) / dayMs)) <= maxRows;
+  const query = { ...asked, by: isSplit ? `${grain},${by}` : grain };
+  const sums = useResource((signal) => getSums(query, signal), [query]);
+  const top = isSplit ? rows.slice(0, rows.length === maxSeries + 1 ? rows.length : maxSeries) : [];
+  const isTop = new Set(top.map((row) => row[by]));
+  const cost = (row: Row) => row.cost_micro_dollars;
+  return (
+    <Loaded resource={sums}>
+      {({ since, until, data }) => {
+        const spans = spansOf(grain, since, until);
+        const rest = data.filter((row) => !isTop.has(row[by]));
+        const series = top.map((one) => ({
+          label: nameOf(one, by),
+          values: along(
+            spans,
+            grain,
+            data.filter((row) => row[by] === one[by]),
+            cost,
+          ),
+        }));
+        const others = { label: isSplit ? "others" : "all", values: along(spans, grain, rest, cost) };
+        const shown =
+          isSplit && rest.length === 0 ? series : [...series, isSplit ? { ...others, tone: "quiet" as const } : others];
+        return (
+          <Panel title="Over time" note="in UTC" actions={<Curl path="v1/usage" query={query} />}>
+            <Chart title={`Cost by ${grain}`} unit="money" kind="stacked" x={spans.map(secondsOf)} series={shown} />
+          </Panel>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+const callsOf = (chosen: Query, more: Query = {}): string => href("calls", [], { ...chosen, ...more });
+
+/** Where the calls of a row are: those without a value are asked for by an empty one. */
+function callsOfRow(chosen: Query, row: Row, by: string, grain: Grain): string {
+  if (by !== "time") {
+    const value = String(row[by] ?? "");
+    return value === "" ? `${callsOf({ ...chosen, [by]: undefined })}&${by}=` : callsOf(chosen, { [by]: value });
+  }
+  const from = String(row[grain]);
+  const after = spansOf(grain, from, new Date(Date.parse(from) + 32 * dayMs).toISOString())[1];
+  return callsOf(chosen, { since: grain === "month" ? `${from}-01` : from, until: after });
+}
+
+function columnsFor(chosen: Query, by: string, grain: Grain, total: number): readonly Column<Row>[] {
+  const number = (id: string, title: string, of: (row: Row) => number, hidden = false): Column<Row> => ({
+    ...{ id, title, align: "end", hidden },
+    cell: (row) => count(of(row)),
+    sort: (a, b) => of(a) - of(b),
+  });
+  const page = ownPageOf(by);
+  const named = (row: Row) => {
+    if (by === "time") return String(row[grain]).replace("T", " ").replace("Z", " UTC");
+    const value = String(row[by] ?? "");
+    const name = nameOf(row, by);
+    return page === undefined || value === "" ? name : <a href={href(page, [value])}>{name}</a>;
+  };
+  return [
+    { id: "name", title: tabs.find(({ id }) => id === by)!.title, cell: named },
+    {
+      ...{ id: "cost", title: "Cost", align: "end" },
+      cell: (row) => <span title="What is known of it">{exactMoney(row.cost_micro_dollars)}</span>,
+      sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
+    },
+    {
+      ...{ id: "share", title: "Share", align: "end" },
+      cell: (row) => (total === 0 ? "–" : `${((100 * row.cost_micro_dollars) / total).toFixed(1)} %`),
+    },
+    {
+      ...{ id: "calls", title: "Calls", align: "end" },
+      cell: (row) => (
+        <a href={callsOfRow(chosen, row, by, grain)} aria-label={`Calls of ${nameOf(row, by)}`}>
+          {count(row.calls)}
+        </a>
+      ),
+      sort: (a, b) => a.calls - b.calls,
+    },
+    number("errors", "Errors", errorsOf),
+    number("unknown", "Unknown cost", (row) => row.unknown_cost_calls),
+    number("input", "Input tokens", ({ tokens }) => tokens["input"] ?? 0),
+    number("cached", "Cached", ({ tokens }) => tokens["cache_read"] ?? 0),
+    number("output", "Output tokens", ({ tokens }) => tokens["output"] ?? 0),
+    number("reasoning", "Reasoning", ({ tokens }) => tokens["reasoning"] ?? 0, true),
+    number("estimated", "Estimated counts", (row) => row.estimated_calls, true),
+  ];
+}
+
+/** What is shown beside what the ledger has: the same numbers, added up by two questions. */
+function Equality({ sums, by }: { readonly sums: Sums; readonly by: string }) {
+  const added = sums.data.reduce((sum, row) => sum + row.cost_micro_dollars, 0);
+  const { cost_micro_dollars: total } = sums.total;
+  const { newest_call_at: newest, retention_days: days } = sums.ledger;
+  const isEqual = added === total;
+  return (
+    <p class="muted" id="equality">
+      {isEqual ? (
+        <>The rows add up to the ledger's {exactMoney(total)}, to the micro-dollar. </>
+      ) : by === "tag" ? (
+        <>A call with several tags counts for each of them: the rows add up to {exactMoney(added)}. </>
+      ) : (
+        <>
+          {sums.has_more
+            ? `These are ${count(sums.data.length)} rows; the file has all of them. `
+            : `The rows add up to ${exactMoney(added)}, as calls ended meanwhile: `}
+          <Button onClick={() => location.reload()}>Load again</Button>{" "}
+        </>
+      )}
+      The newest counted call began <Time at={newest} />. Lines are kept for {days} days.
+    </p>
+  );
+}
+
+export function SpendPage() {
+  const { query } = route.value;
+  const by = tabs.some(({ id }) => id === query.get("by")) ? query.get("by")! : "model";
+  const span = spanOf(query);
+  const grain = grainOf(lengthOf(span));
+  const chosen: Query = { ...span, ...Object.fromEntries(filters.map((name) => [name, query.get(name) ?? undefined])) };
+  const asked: Query = { ...chosen, by: by === "time" ? grain : by };
+  const sums = useResource((signal) => getSums(asked, signal), [asked]);
+  const kept = Object.fromEntries(query);
+  const isDated = query.has("since") || query.get("period") === "dates";
+  const choose = (period: string) =>
+    setQuery(
+      period === "dates"
+        ? { period: undefined, since: span.since, until: dayOf(Date.now() + dayMs) }
+        : { period, since: undefined, until: undefined },
+    );
+  const lastDay = span.until === undefined ? "" : dayOf((Date.parse(span.until) || Date.now()) - 1);
+  return (
+    <Page
+      title="Spend"
+      actions={
+        <>
+          <Curl path="v1/usage" query={asked} />
+          <a class="button" href={apiUrl("v1/usage", { ...asked, format: "csv" })} download>
+            Download CSV
+          </a>
+        </>
+      }
+    >
+      <Bar label="Period and filters">
+        <Field label="Period">
+          <Select value={isDated ? "dates" : (query.get("period") ?? "")} options={periods} onChange={choose} />
+        </Field>
+        {isDated && (
+          <>
+            <Field label="From">
+              <TextInput
+                type="date"
+                value={span.since.slice(0, 10)}
+                onInput={(since) => since && setQuery({ since }, { replace: true })}
+              />
+            </Field>
+            <Field label="To, that day included">
+              <TextInput
+                type="date"
+                value={lastDay}
+                onInput={(day) =>
+                  day && setQuery({ since: span.since, until: dayOf(Date.parse(day) + dayMs) }, { replace: true })
+                }
+              />
+            </Field>
+          </>
+        )}
+        {filters.map((name) =>
+          query.get(name) ? (
+            <Button
+              key={name}
+              onClick={() => setQuery({ [name]: undefined })}
+              label={`Remove the filter ${name} ${query.get(name)}`}
+            >
+              {name.replace("_", " ")}: {query.get(name)} ✕
+            </Button>
+          ) : null,
+        )}
+      </Bar>
+      <Loaded resource={sums}>
+        {(found) => {
+          const { total } = found;
+          const rows =
+            by === "time"
+              ? found.data.toReversed()
+              : found.data.toSorted((a, b) => b.cost_micro_dollars - a.cost_micro_dollars);
+          const unknown = total.unknown_cost_calls;
+          if (total.calls === 0)
+            return (
+              <Empty title="No call in this time fits.">
+                <a href={href("spend", [], { period: "400d" })}>Show all that is kept</a> or{" "}
+                <a href={href("playground")}>make a call</a>.
+              </Empty>
+            );
+          return (
+            <>
+              <Stats>
+                <Stat
+                  label="Cost"
+                  value={money(total.cost_micro_dollars)}
+                  note={unknown > 0 ? `and ${count(unknown)} calls of unknown cost` : "of all calls"}
+                />
+                <Stat
+                  label="Calls"
+                  value={count(total.calls)}
+                  href={callsOf(chosen)}
+                  note={`${money(Math.round(total.cost_micro_dollars / Math.max(1, total.calls - unknown)))} each`}
+                />
+                <Stat
+                  label="Unknown cost"
+                  value={count(unknown)}
+                  tone={unknown > 0 ? "warn" : "ok"}
+                  href={callsOf(chosen, { cost: "unknown" })}
+                  note={unknown > 0 ? "calls that the cost leaves out" : "every call has a price"}
+                />
+                <Stat
+                  label="Errors"
+                  value={count(errorsOf(total))}
+                  href={callsOf(chosen, { failed: "true" })}
+                  note={`${((100 * errorsOf(total)) / total.calls).toFixed(2)} % of calls`}
+                />
+                <Stat
+                  label="Tokens"
+                  value={short(tokensOf(total))}
+                  note={`${short(total.tokens["cache_read"] ?? 0)} from a cache`}
+                />
+              </Stats>
+              <CostChart asked={chosen} by={by} grain={grain} rows={rows} />
+              <Tabs
+                label="By"
+                current={by}
+                tabs={tabs.map(({ id, title }) => ({ id, title, href: href("spend", [], { ...kept, by: id }) }))}
+              />
+              <Table
+                caption={`Spend by ${by}`}
+                choose="spend"
+                columns={columnsFor(chosen, by, grain, total.cost_micro_dollars)}
+                rows={rows}
+                rowKey={(row) => String(row[by === "time" ? grain : by])}
+                rowTone={(row) => (row.unknown_cost_calls > 0 ? "warn" : undefined)}
+                empty={<Empty title="There are no rows." />}
+              />
+              <Equality sums={found} by={by} />
+            </>
+          );
+        }}
+      </Loaded>
+    </Page>
+  );
+}

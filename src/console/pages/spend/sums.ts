@@ -1,0 +1,105 @@
+/** Sums over the ledger as the API gives them, and as charts have them. */
+import { get } from "../../api.ts";
+import type { Query } from "../../router.ts";
+
+export type Totals = {
+  readonly calls: number;
+  readonly ended: Readonly<Record<string, number>>;
+  readonly tokens: Readonly<Record<string, number>>;
+  readonly cost_micro_dollars: number;
+  readonly unknown_cost_calls: number;
+  readonly estimated_calls: number;
+};
+
+/** With a member for each group that was asked for. */
+export type Row = Totals & { readonly [group: string]: unknown; readonly key_name?: string | null };
+
+export type Sums = {
+  readonly since: string;
+  readonly until: string;
+  readonly data: readonly Row[];
+  readonly total: Totals;
+  readonly has_more: boolean;
+  readonly ledger: {
+    readonly newest_call_at: string | null;
+    readonly lines_waiting: number;
+    readonly lag_seconds: number;
+    readonly retention_days: number;
+  };
+};
+
+export const maxRows = 10_000;
+
+export const getSums = (query: Query, signal: AbortSignal) =>
+  get<Sums>("v1/usage", { limit: String(maxRows), ...query }, { signal });
+
+/** Attempts that gave no answer, for a fault: the client's leaving is none. */
+export const errorsOf = ({ ended }: Totals): number =>
+  ["broken", "refused", "interrupted"].reduce((sum, end) => sum + (ended[end] ?? 0), 0);
+
+export const tokensOf = ({ tokens }: Totals): number => (tokens["input"] ?? 0) + (tokens["output"] ?? 0);
+
+export const dayMs = 86_400_000;
+export const hourMs = 3_600_000;
+/** @returns the day in UTC, such as 2026-11-22 */
+export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+export type Grain = "hour" | "day" | "month";
+
+/** @returns by what a chart of so much time has not too many points, and not too few */
+export const grainOf = (ms: number): Grain => (ms <= 3 * dayMs ? "hour" : ms <= 120 * dayMs ? "day" : "month");
+
+const words: Readonly<Record<Grain, (at: number) => string>> = {
+  hour: (at) => `${new Date(at).toISOString().slice(0, 13)}:00Z`,
+  day: dayOf,
+  month: (at) => dayOf(at).slice(0, 7),
+};
+
+/** All spans of a time, those without a call too, in the words of the API. */
+export function spansOf(grain: Grain, since: string, until: string): string[] {
+  const end = Math.min(Date.parse(until), Date.now() + 1);
+  const first = Date.parse(words[grain](Date.parse(since)));
+  if (grain !== "month") return steps(first, end, grain === "hour" ? hourMs : dayMs).map((at) => words[grain](at));
+  const spans = [];
+  for (let at = first; at < end; ) {
+    spans.push(words.month(at));
+    const date = new Date(at);
+    at = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+  }
+  return spans;
+}
+
+const steps = (from: number, to: number, by: number) =>
+  Array.from({ length: Math.max(1, Math.ceil((to - from) / by)) }, (_, at) => from + at * by);
+
+/** @returns Unix seconds */
+export const secondsOf = (span: string): number => Date.parse(span) / 1_000;
+
+/** @returns values of the rows by span, and 0 where a span has no row */
+export function along(
+  spans: readonly string[],
+  grain: Grain,
+  rows: readonly Row[],
+  of: (row: Row) => number,
+): number[] {
+  const known = new Map<string, number>();
+  for (const row of rows) known.set(String(row[grain]), (known.get(String(row[grain])) ?? 0) + of(row));
+  return spans.map((span) => known.get(span) ?? 0);
+}
+
+/** What rows can be taken by, beside time. */
+export const groups = [
+  { id: "model", title: "Model" },
+  { id: "persona", title: "Persona" },
+  { id: "key", title: "Key" },
+  { id: "tag", title: "Tag" },
+  { id: "client", title: "Client" },
+  { id: "provider", title: "Provider" },
+] as const;
+
+export const nameOf = (row: Row, group: string): string =>
+  (group === "key" ? row.key_name : undefined) ?? (String(row[group] ?? "") || "none");
+
+const ownPages: Readonly<Record<string, string>> = { key: "keys", persona: "personas", provider: "providers" };
+/** @returns the page of that key, persona or provider; undefined: there is none */
+export const ownPageOf = (group: string): string | undefined => ownPages[group];
