@@ -1,4 +1,8 @@
 /** `troupe check`: checks what a start would, without starting. */
+
+import { retiringModels } from "../admin/checks/retiring.ts";
+import { lostAliases, unknownInPersonas } from "../admin/checks/unknown-names.ts";
+import { loadSuites } from "../admin/persona-tests/suites.ts";
 import { isKeyless } from "../config/catalog.ts";
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
@@ -10,12 +14,9 @@ import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom } from "./context.ts";
-import { loadSuites } from "./personas/suites.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
 import { printJson } from "./print-json.ts";
-import { retiringModels } from "./retiring.ts";
 import { formatFields } from "./table.ts";
-import { lostAliases, unknownInPersonas } from "./unknown-names.ts";
 
 type CheckReport = {
   readonly summary: Readonly<Record<string, string>>;

@@ -1,5 +1,9 @@
 /** `troupe personas`: who can be asked, and what is wrong with their files. */
 import { resolve } from "node:path";
+import { missingKnowledge } from "../admin/checks/knowledge-files.ts";
+import { retiringInPersonas } from "../admin/checks/retiring.ts";
+import { unknownInPersonas } from "../admin/checks/unknown-names.ts";
+import { loadSuites } from "../admin/persona-tests/suites.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { suggest } from "../lib/suggest.ts";
@@ -14,12 +18,8 @@ import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
-import { missingKnowledge } from "./personas/knowledge-files.ts";
-import { loadSuites } from "./personas/suites.ts";
 import { printJson } from "./print-json.ts";
-import { retiringInPersonas } from "./retiring.ts";
 import { formatTable } from "./table.ts";
-import { unknownInPersonas } from "./unknown-names.ts";
 
 type Json = { readonly json?: boolean };
 

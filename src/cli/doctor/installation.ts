@@ -1,6 +1,8 @@
 /** Checks what the configuration names: data folder, addresses, certificates, personas. */
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { retiringModels } from "../../admin/checks/retiring.ts";
+import { lostAliases, unknownInPersonas } from "../../admin/checks/unknown-names.ts";
 import type { Config, ListenerConfig } from "../../config/config.ts";
 import { formatAddress, isLoopback } from "../../config/listeners.ts";
 import type { LoadedConfig, LoadResult } from "../../config/load.ts";
@@ -14,8 +16,6 @@ import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import type { Context } from "../context.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
-import { retiringModels } from "../retiring.ts";
-import { lostAliases, unknownInPersonas } from "../unknown-names.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { examineDatabase } from "./database.ts";
 import { examineMcpServers } from "./mcp.ts";

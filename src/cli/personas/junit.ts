@@ -2,9 +2,10 @@
  * Test results as JUnit's XML, by the schema of Apache Ant's reports, which CI systems read; Jenkins' own is looser.
  * Sources: https://github.com/windyroad/JUnit-Schema, https://github.com/jenkinsci/xunit-plugin (junit-10.xsd)
  */
+
+import type { TestResult } from "../../admin/persona-tests/run-tests.ts";
+import { reasonOf, type SideResult } from "../../admin/persona-tests/test-report.ts";
 import { outputOf, textOfOutput } from "../../personas/tests/answer.ts";
-import type { TestResult } from "./run-tests.ts";
-import { reasonOf, type SideResult } from "./test-report.ts";
 
 /** @param startedAt Unix milliseconds */
 export function junitXml(sides: readonly SideResult[], startedAt: number): string {

@@ -1,6 +1,19 @@
 /** `troupe personas test`: asks personas what their test files say, and judges the answers. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import { type Endpoint, LiveAnswers, prepare, ReplayedAnswers, refusalOf } from "../../admin/persona-tests/answers.ts";
+import { type Planned, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
+import { type LoadedSuite, loadSuites } from "../../admin/persona-tests/suites.ts";
+import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
+import {
+  comparisonText,
+  reasonOf,
+  reportJson,
+  resultsText,
+  type SideResult,
+  summaryOf,
+  summaryText,
+} from "../../admin/persona-tests/test-report.ts";
 import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { globMatches } from "../../lib/glob.ts";
@@ -13,21 +26,8 @@ import { CommandError, type Context, type ExitCode, printDiagnostics, UsageError
 import { withLocalServer } from "../local-server.ts";
 import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print-json.ts";
-import { type Endpoint, LiveAnswers, prepare, ReplayedAnswers, refusalOf } from "./answers.ts";
 import { junitXml } from "./junit.ts";
 import { Progress } from "./progress.ts";
-import { type Planned, repetitionsOf, runTests, type Side } from "./run-tests.ts";
-import { type LoadedSuite, loadSuites } from "./suites.ts";
-import { estimateCost, estimateWords } from "./test-cost.ts";
-import {
-  comparisonText,
-  reasonOf,
-  reportJson,
-  resultsText,
-  type SideResult,
-  summaryOf,
-  summaryText,
-} from "./test-report.ts";
 
 type TestOptions = {
   readonly record?: boolean;

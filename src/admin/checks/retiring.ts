@@ -1,13 +1,17 @@
 /** Models that have ended, or end within six months, where personas and the configuration name them. */
-import type { Config } from "../config/config.ts";
-import type { LoadedConfig } from "../config/load.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
-import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
-import type { Persona } from "../personas/persona.ts";
-import { parseModelId } from "../protocols/model-id.ts";
-import { announcedEnd, endState, endWords } from "../providers/retirement.ts";
-import { readLists } from "../upstream/model-lists.ts";
-import type { Context } from "./context.ts";
+import type { Config } from "../../config/config.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { Io } from "../../lib/io.ts";
+import type { PathPart } from "../../lib/schema-errors.ts";
+import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
+import type { Persona } from "../../personas/persona.ts";
+import { parseModelId } from "../../protocols/model-id.ts";
+import { announcedEnd, endState, endWords } from "../../providers/retirement.ts";
+import { readLists } from "../../upstream/model-lists.ts";
+
+/** What reads the files of personas and configuration. */
+type Reading = { readonly io: Pick<Io, "readFile"> };
+type Configured = Pick<LoadedConfig, "config" | "file">;
 
 type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
 
@@ -25,14 +29,18 @@ function endsOf({ providers, data }: Config): EndOf {
 }
 
 /** @returns a diagnostic at each place that names such a model */
-export function retiringModels(context: Context, files: Files, loaded: LoadedConfig, now: number): Diagnostic[] {
+export function retiringModels(context: Reading, files: Files, loaded: Configured, now: number): Diagnostic[] {
   const message = messageOf(loaded.config, now);
   return [...inConfiguration(context, loaded, message), ...inPersonas(context, files, message)];
 }
 
 /** @returns the same of personas alone */
-export const retiringInPersonas = (context: Context, files: Files, { config }: LoadedConfig, now: number) =>
-  inPersonas(context, files, messageOf(config, now));
+export const retiringInPersonas = (
+  context: Reading,
+  files: Files,
+  { config }: Pick<LoadedConfig, "config">,
+  now: number,
+) => inPersonas(context, files, messageOf(config, now));
 
 function messageOf(config: Config, now: number): Message {
   const endOf = endsOf(config);
@@ -46,7 +54,7 @@ function messageOf(config: Config, now: number): Message {
 
 type Message = (id: string) => string | undefined;
 
-function inConfiguration({ io }: Context, { config, file }: LoadedConfig, message: Message): Diagnostic[] {
+function inConfiguration({ io }: Reading, { config, file }: Configured, message: Message): Diagnostic[] {
   const named: [PathPart[], string][] = [
     ...config.providers.flatMap(({ name, models }) =>
       models.map((model, at): [PathPart[], string] => [["providers", name, "models", at], `${name}/${model}`]),
@@ -66,7 +74,7 @@ function inConfiguration({ io }: Context, { config, file }: LoadedConfig, messag
   return found.map(({ path, text }) => source.diagnosticAt(path, text));
 }
 
-function inPersonas({ io }: Context, { personas, paths }: Files, message: Message): Diagnostic[] {
+function inPersonas({ io }: Reading, { personas, paths }: Files, message: Message): Diagnostic[] {
   return personas.flatMap((persona) => {
     const path = paths.get(persona.id);
     if (path === undefined) return [];

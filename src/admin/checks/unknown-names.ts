@@ -1,19 +1,23 @@
 /** Names of providers and MCP servers that there are not, in personas, aliases and keys: most likely misspelt. */
-import { modelsOf } from "../config/aliases.ts";
-import type { LoadedConfig } from "../config/load.ts";
-import { globMatches } from "../lib/glob.ts";
-import { formatPath, type PathPart } from "../lib/schema-errors.ts";
-import { suggest } from "../lib/suggest.ts";
-import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
-import type { Persona } from "../personas/persona.ts";
-import { parseModelId } from "../protocols/model-id.ts";
-import { providers } from "../providers/registry.ts";
-import type { Context } from "./context.ts";
+import { modelsOf } from "../../config/aliases.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { globMatches } from "../../lib/glob.ts";
+import type { Io } from "../../lib/io.ts";
+import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { suggest } from "../../lib/suggest.ts";
+import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
+import type { Persona } from "../../personas/persona.ts";
+import { parseModelId } from "../../protocols/model-id.ts";
+import { providers } from "../../providers/registry.ts";
+
+/** What reads the files of personas and configuration. */
+type Reading = { readonly io: Pick<Io, "readFile"> };
+type Configured = Pick<LoadedConfig, "config" | "origins">;
 
 type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
 
 /** Names of providers that are built in or stand in the configuration, set up or not. */
-function knownProviders({ config, origins }: LoadedConfig): ReadonlySet<string> {
+function knownProviders({ config, origins }: Configured): ReadonlySet<string> {
   const inFile = [...origins.keys()].flatMap((path) => /^providers\.([\w-]+)$/.exec(path)?.[1] ?? []);
   return new Set([...providers.map(({ name }) => name), ...config.providers.map(({ name }) => name), ...inFile]);
 }
@@ -24,7 +28,7 @@ function explained(name: string, known: Iterable<string>): string {
 }
 
 /** @returns an error at each model whose provider there is not, and at each MCP server that is not configured, unless it is optional */
-export function unknownInPersonas({ io }: Context, { personas, paths }: Files, loaded: LoadedConfig): Diagnostic[] {
+export function unknownInPersonas({ io }: Reading, { personas, paths }: Files, loaded: Configured): Diagnostic[] {
   const known = knownProviders(loaded);
   const lostOf = ({ targets }: Persona) =>
     targets.flatMap((target, at) => {
@@ -70,7 +74,7 @@ const valueAt = (value: unknown, path: readonly PathPart[]): unknown =>
 /** Aliases that lead nowhere: to no provider and no persona at all, or to a provider that is not set up. */
 export function lostAliases(
   personas: readonly Persona[],
-  loaded: LoadedConfig,
+  loaded: Configured,
 ): { errors: string[]; warnings: string[] } {
   const { aliases, providers: configured } = loaded.config;
   const known = knownProviders(loaded);
