@@ -1,6 +1,7 @@
 /** The pages, in the order of the navigation. */
 import type { FunctionComponent } from "preact";
 import { KeysPage } from "./pages/keys.tsx";
+import { OverviewPage } from "./pages/overview.tsx";
 import { SpendPage } from "./pages/spend.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
@@ -21,6 +22,7 @@ const Missing = () => (
 );
 
 export const pages: readonly PageEntry[] = [
+  { name: "", title: "Overview", component: OverviewPage },
   { name: "keys", title: "Keys and budgets", component: KeysPage },
   { name: "spend", title: "Spend", component: SpendPage },
 ];

@@ -1,0 +1,68 @@
+/** The first page: whether all is well, what changed, who pays, and what ends soon. */
+import { useResource } from "../data.ts";
+import { route, setQuery } from "../router.ts";
+import { Button } from "../ui/form.tsx";
+import { Time } from "../ui/format.tsx";
+import { Page } from "../ui/layout.tsx";
+import { Loaded } from "../ui/states.tsx";
+import { Changes } from "./overview/changes.tsx";
+import { Ending } from "./overview/ending.tsx";
+import { FirstStart } from "./overview/first-start.tsx";
+import { Numbers } from "./overview/numbers.tsx";
+import { Payers } from "./overview/payers.tsx";
+import { WellBeing } from "./overview/well-being.tsx";
+import { dayOf, type Grain, getSums } from "./spend/sums.ts";
+import "./overview.css";
+
+const grains: readonly { readonly id: Grain; readonly title: string }[] = [
+  { id: "hour", title: "Hours" },
+  { id: "day", title: "Days" },
+  { id: "month", title: "Months" },
+];
+
+export function OverviewPage() {
+  const asked = route.value.query.get("by");
+  const grain = grains.find(({ id }) => id === asked)?.id ?? "hour";
+  const ever = useResource((signal) => getSums({ by: "day", since: dayOf(Date.now()) }, signal), [], {
+    everyMs: 15_000,
+  });
+  return (
+    <Page
+      title="Overview"
+      note={
+        ever.data?.ledger.newest_call_at && (
+          <>
+            newest counted call <Time at={ever.data.ledger.newest_call_at} />
+          </>
+        )
+      }
+      actions={grains.map(({ id, title }) => (
+        <Button
+          key={id}
+          pressed={id === grain}
+          onClick={() => setQuery({ by: id === "hour" ? undefined : id }, { replace: true })}
+        >
+          {title}
+        </Button>
+      ))}
+    >
+      <WellBeing />
+      <Loaded resource={ever}>
+        {({ ledger }) =>
+          ledger.newest_call_at === null ? (
+            <FirstStart reload={ever.reload} />
+          ) : (
+            <>
+              <Numbers grain={grain} />
+              <div class="thirds">
+                <Changes />
+                <Payers />
+                <Ending />
+              </div>
+            </>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,126 @@
+/** Calls, errors, tokens and costs: of the present span, and over time. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href } from "../../router.ts";
+import { Chart } from "../../ui/chart.tsx";
+import { Curl } from "../../ui/copy.tsx";
+import { count, money, short } from "../../ui/format.tsx";
+import { Panel, Stat, Stats } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import {
+  along,
+  dayMs,
+  dayOf,
+  errorsOf,
+  type Grain,
+  getSums,
+  hourMs,
+  secondsOf,
+  spansOf,
+  tokensOf,
+} from "../spend/sums.ts";
+
+const lengths: Readonly<Record<Grain, string>> = {
+  hour: "last 24 hours",
+  day: "last 30 days",
+  month: "last 12 months",
+};
+
+/** Whole spans, whose sums are kept: the present one and those before it. */
+function sinceOf(grain: Grain, now: number): string {
+  if (grain === "hour") return new Date((Math.floor(now / hourMs) - 23) * hourMs).toISOString();
+  if (grain === "day") return dayOf(now - 29 * dayMs);
+  const date = new Date(now);
+  return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - 11));
+}
+
+type Open = { readonly total: number };
+
+export function Numbers({ grain }: { readonly grain: Grain }) {
+  const since = sinceOf(grain, Date.now());
+  const query = { by: grain, since };
+  const sums = useResource((signal) => getSums(query, signal), [query], {
+    everyMs: grain === "hour" ? 5_000 : 30_000,
+  });
+  const open = useResource((signal) => get<Open>("v1/calls/open", { limit: "1" }, { signal }), [], { everyMs: 5_000 });
+  return (
+    <Loaded resource={sums}>
+      {({ since: from, until, data, total }) => {
+        const spans = spansOf(grain, from, until);
+        const x = spans.map(secondsOf);
+        const errors = errorsOf(total);
+        const { calls, unknown_cost_calls: unknown } = total;
+        const share = calls === 0 ? 0 : (100 * errors) / calls;
+        return (
+          <>
+            <Stats>
+              <Stat label="Calls" value={count(calls)} href={href("calls", [], { since })} note={lengths[grain]} />
+              <Stat
+                label="Errors"
+                value={`${share.toFixed(share < 10 ? 2 : 1)} %`}
+                tone={share >= 5 ? "bad" : share >= 1 ? "warn" : "ok"}
+                href={href("calls", [], { since, failed: "true" })}
+                note={`${count(errors)} of ${short(calls)} calls`}
+              />
+              <Stat
+                label="Tokens"
+                value={short(tokensOf(total))}
+                note={`${short(total.tokens["output"] ?? 0)} of them output`}
+              />
+              <Stat
+                label="Cost"
+                value={money(total.cost_micro_dollars)}
+                href={href("spend", [], { since })}
+                note={unknown === 0 ? "of all calls" : `without ${count(unknown)} calls of unknown cost`}
+              />
+              <Stat
+                label="Open calls"
+                value={open.data === undefined ? "…" : count(open.data.total)}
+                href={href("calls")}
+                note="streams included; of this process"
+              />
+            </Stats>
+            <Panel
+              title={`By ${grain}, ${lengths[grain]}`}
+              note="in UTC"
+              actions={<Curl path="v1/usage" query={query} />}
+            >
+              <div class="charts">
+                <Chart
+                  title="Calls"
+                  unit="calls"
+                  kind="stacked"
+                  height={120}
+                  x={x}
+                  series={[
+                    { label: "errors", values: along(spans, grain, data, errorsOf), tone: "bad" },
+                    { label: "others", values: along(spans, grain, data, (row) => row.calls - errorsOf(row)) },
+                  ]}
+                />
+                <Chart
+                  title="Cost"
+                  unit="money"
+                  kind="bars"
+                  height={120}
+                  x={x}
+                  series={[{ label: "cost", values: along(spans, grain, data, (row) => row.cost_micro_dollars) }]}
+                />
+                <Chart
+                  title="Tokens"
+                  unit="tokens"
+                  kind="stacked"
+                  height={120}
+                  x={x}
+                  series={[
+                    { label: "output", values: along(spans, grain, data, ({ tokens }) => tokens["output"] ?? 0) },
+                    { label: "input", values: along(spans, grain, data, ({ tokens }) => tokens["input"] ?? 0) },
+                  ]}
+                />
+              </div>
+            </Panel>
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}

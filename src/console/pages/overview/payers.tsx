@@ -1,0 +1,72 @@
+/** Who pays most today: by key, persona and model. */
+import { useState } from "preact/hooks";
+import { useResource } from "../../data.ts";
+import { href } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Button } from "../../ui/form.tsx";
+import { count, money } from "../../ui/format.tsx";
+import { Bar, Panel } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { dayOf, getSums, groups, nameOf, ownPageOf, type Row } from "../spend/sums.ts";
+
+const shown = 6;
+
+const columnsOf = (by: string, title: string, total: number): readonly Column<Row>[] => [
+  { id: "name", title, cell: (row) => nameOf(row, by) },
+  { id: "cost", title: "Cost", align: "end", cell: (row) => money(row.cost_micro_dollars) },
+  {
+    ...{ id: "share", title: "Share", align: "end" },
+    cell: (row) => (total === 0 ? "–" : `${((100 * row.cost_micro_dollars) / total).toFixed(0)} %`),
+  },
+  {
+    ...{ id: "calls", title: "Calls", align: "end" },
+    cell: (row) => (
+      <a
+        href={href("calls", [], { [by]: String(row[by]), since: dayOf(Date.now()) })}
+        aria-label={`Calls of ${nameOf(row, by)}`}
+      >
+        {count(row.calls)}
+      </a>
+    ),
+  },
+];
+
+export function Payers() {
+  const [by, setBy] = useState<string>("key");
+  const today = dayOf(Date.now());
+  const query = { by, since: today };
+  const sums = useResource((signal) => getSums(query, signal), [query], { everyMs: 15_000 });
+  const page = ownPageOf(by);
+  return (
+    <Panel title="Who pays most today" note="UTC" actions={<Curl path="v1/usage" query={query} />}>
+      <Bar label="By">
+        {groups.slice(0, 4).map(({ id, title }) => (
+          <Button key={id} pressed={id === by} onClick={() => setBy(id)}>
+            {title}
+          </Button>
+        ))}
+      </Bar>
+      <Loaded resource={sums}>
+        {({ data, total }) => (
+          <>
+            <Table
+              caption={`Who pays most today, by ${by}`}
+              columns={columnsOf(by, groups.find(({ id }) => id === by)!.title, total.cost_micro_dollars)}
+              rows={data.toSorted((a, b) => b.cost_micro_dollars - a.cost_micro_dollars).slice(0, shown)}
+              rowKey={(row) => String(row[by])}
+              rowHref={(row) => {
+                const value = String(row[by]);
+                return page !== undefined && value !== ""
+                  ? href(page, [value])
+                  : href("spend", [], { by: "time", period: "today", [by]: value });
+              }}
+              empty={<p class="muted">There was no call today.</p>}
+            />
+            <a href={href("spend", [], { by, period: "today" })}>All of today's spend</a>
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}

@@ -1,0 +1,123 @@
+/** Whether all is well now, and if not, what is wrong. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { count, duration, Time } from "../../ui/format.tsx";
+import { Badge, type Tone } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
+
+type Health = {
+  readonly status: "ok" | "degraded";
+  readonly version: string;
+  readonly started_at: string;
+  readonly uptime_seconds: number;
+  readonly requests_under_way: number;
+  readonly draining: boolean;
+  readonly ledger: { readonly lines_waiting: number; readonly lag_seconds: number; readonly lines_lost: number };
+  readonly checks: Readonly<Record<string, { readonly status: string; readonly message?: string }>>;
+};
+
+type Provider = {
+  readonly id: string;
+  readonly state: "ok" | "degraded" | "resting";
+  readonly keys: readonly {
+    readonly rests: readonly { readonly reason: string; readonly until: string | null }[];
+    readonly breaker: { readonly reason: string | null; readonly until: string | null };
+  }[];
+};
+
+type Finding = { readonly tone: Tone; readonly text: string; readonly href: string; readonly until?: string | null };
+
+/** Beyond so many seconds, costs and budgets are noticeably late. */
+const lateSeconds = 5;
+
+function ofHealth({ checks, ledger, draining }: Health): Finding[] {
+  const found: Finding[] = Object.entries(checks)
+    .filter(([, { status }]) => status !== "ok")
+    .map(([name, { message }]) => ({
+      tone: "bad",
+      text: message ?? `The check of ${name} fails.`,
+      href: name === "providers" ? href("providers") : href("system"),
+    }));
+  if (draining)
+    found.push({ tone: "warn", text: "The server is ending: it takes no new calls.", href: href("system") });
+  if (ledger.lag_seconds > lateSeconds)
+    found.push({
+      tone: "warn",
+      text: `${count(ledger.lines_waiting)} lines of the ledger wait to be written, the oldest for ${duration(ledger.lag_seconds * 1_000)}.`,
+      href: href("system"),
+    });
+  if (ledger.lines_lost > 0)
+    found.push({
+      tone: "bad",
+      text: `${count(ledger.lines_lost)} lines of the ledger were lost since the start.`,
+      href: href("system"),
+    });
+  return found;
+}
+
+const ofProviders = (providers: readonly Provider[]): Finding[] =>
+  providers
+    .filter(({ state }) => state !== "ok")
+    .map(({ id, state, keys }) => {
+      const why = keys.flatMap(({ rests, breaker }) => [...rests, breaker]).find(({ reason }) => reason !== null);
+      return {
+        tone: state === "resting" ? "bad" : "warn",
+        text: `${id}: ${state === "resting" ? "every key and endpoint rests" : "some keys or endpoints rest"}${why ? ` (${why.reason})` : ""}`,
+        until: why?.until ?? null,
+        href: href("providers", [id]),
+      };
+    });
+
+export function WellBeing() {
+  const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
+  const providers = useResource(
+    (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
+    [],
+    { everyMs: 10_000 },
+  );
+  return (
+    <Loaded resource={health}>
+      {(state) => {
+        const findings = [...ofHealth(state), ...ofProviders(providers.data?.data ?? [])];
+        const isBad = findings.some(({ tone }) => tone === "bad");
+        const isWell = findings.length === 0 && state.status === "ok";
+        return (
+          <section class={`notice ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
+            <div class="well">
+              <strong>
+                <Badge tone={isBad ? "bad" : isWell ? "ok" : "warn"}>
+                  {isWell ? "All is well" : isBad ? "Something fails" : "Something needs a look"}
+                </Badge>
+              </strong>
+              <a href={href("calls")}>{count(state.requests_under_way)} under way</a>
+              <span>
+                started <Time at={state.started_at} />
+              </span>
+              <a href={href("system")}>{state.version}</a>
+              <div class="actions">
+                <Curl path="v1/health" />
+              </div>
+            </div>
+            {findings.length > 0 && (
+              <ul class="findings">
+                {findings.map(({ tone, text, href: address, until }) => (
+                  <li key={text}>
+                    <Badge tone={tone}>{tone === "bad" ? "fails" : "look"}</Badge>
+                    <a href={address}>{text}</a>
+                    {until && (
+                      <span>
+                        until <Time at={until} exact />
+                      </span>
+                    )}
+                  </li>
+                ))}
+              </ul>
+            )}
+          </section>
+        );
+      }}
+    </Loaded>
+  );
+}
