@@ -9,6 +9,7 @@ import { callRoutes } from "./calls.ts";
 import { consoleRoutes } from "./console/page.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
+import { personaSourceRoutes } from "./persona-source.ts";
 import { personaRoutes } from "./personas.ts";
 import { providerRoutes } from "./providers.ts";
 import { sessionRoutes, signInRoutes } from "./sessions.ts";
@@ -27,6 +28,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     providerRoutes,
     modelRoutes,
     personaRoutes,
+    personaSourceRoutes,
     variantRoutes,
     systemRoutes,
     sessionRoutes,

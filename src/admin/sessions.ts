@@ -39,6 +39,7 @@ const SignedInSchema = Type.Object({
   expires_at: OrNull(times.expires_at),
   ends_at: OrNull(times.ends_at),
   version: Type.String({ description: "Of the server." }),
+  write: Type.Boolean({ description: "Whether personas' files can be saved, by console.write." }),
 });
 const SessionSchema = Type.Object({
   object: Type.Literal("session"),
@@ -73,7 +74,7 @@ const sessionJson = ({ row, caller }: Session, currentId: string | undefined) =>
   is_current: row.id === currentId,
 });
 
-function signedInJson({ build }: Services, one: SignedIn) {
+function signedInJson({ build, live }: Services, one: SignedIn) {
   const row = one.by === "session" ? one.row : undefined;
   return {
     object: "session" as const,
@@ -84,6 +85,7 @@ function signedInJson({ build }: Services, one: SignedIn) {
     id: row?.id ?? null,
     ...(row === undefined ? { created_at: null, expires_at: null, ends_at: null } : timesJson(row)),
     version: build.version,
+    write: live.config.console.write,
   };
 }
 

@@ -354,6 +354,12 @@ export const ConfigFile = Closed(
         }),
       ),
     }),
+    console: section("The console, and what the admin API does for it.", {
+      write: flag(
+        false,
+        "Whether the files of personas can be saved in the console and by the [admin API](admin.md#personas); else they are read-only there.",
+      ),
+    }),
     cors: section("Browsers on other origins.", {
       origins: texts("Origins that may call, e.g. `https://app.example.com`; `*` is any."),
     }),

@@ -32,14 +32,17 @@ const kinds = {
   model_without_price: [403, "permission_error"],
   surface_not_allowed: [403, "permission_error"],
   host_not_allowed: [403, "permission_error"],
+  persona_not_writable: [403, "permission_error"],
   model_not_found: [404, "invalid_request_error"],
   not_found: [404, "invalid_request_error"],
   method_not_allowed: [405, "invalid_request_error"],
   request_timeout: [408, "invalid_request_error"],
   tools_called: [409, "invalid_request_error"],
+  persona_changed: [409, "invalid_request_error"],
   request_too_large: [413, "invalid_request_error"],
   unsupported_media_type: [415, "invalid_request_error"],
   idempotency_key_reused: [422, "invalid_request_error"],
+  persona_invalid: [422, "invalid_request_error"],
   rate_limit_exceeded: [429, "rate_limit_error"],
   insufficient_quota: [429, "insufficient_quota"],
   internal_error: [500, "server_error"],
@@ -218,6 +221,16 @@ export class ApiError extends Error {
     return ApiError.#of("tools_called", message, { param: "service-request-id", headers });
   }
   /** @param retryAfterSeconds whole seconds until the next request can be taken */
+  /** A persona's file that can't be saved here. */
+  static personaNotWritable(message: string, cause?: unknown): ApiError {
+    return ApiError.#of("persona_not_writable", message, { cause });
+  }
+  static personaChanged(message: string): ApiError {
+    return ApiError.#of("persona_changed", message, { param: "if_hash" });
+  }
+  static personaInvalid(message: string): ApiError {
+    return ApiError.#of("persona_invalid", message, { param: "text" });
+  }
   static rateLimited(limitPerMinute: number, retryAfterSeconds: number): ApiError {
     const message = `Rate limit of ${limitPerMinute} requests per minute exceeded. Retry in ${retryAfterSeconds} s.`;
     return ApiError.#of("rate_limit_exceeded", message, { headers: retryAfter(retryAfterSeconds) });

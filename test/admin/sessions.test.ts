@@ -99,6 +99,7 @@ function describeSessions(store: string, config: () => Promise<Partial<Config>>)
         expires_at: "2023-11-14T23:13:20.000Z",
         ends_at: "2023-11-15T10:13:20.000Z",
         version: troupe.server.services.build.version,
+        write: false,
       };
       expect(json).toEqual(whoAmI);
       expect((await browser.ask("GET", "/admin/v1/session")).json).toEqual(whoAmI);

@@ -68,6 +68,7 @@ describe("without anything", () => {
       log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },
       metrics: { money: false },
       admin: {},
+      console: { write: false },
       cors: { origins: [] },
     });
   });

@@ -183,6 +183,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
     log: { level: "info", format: "json", content: false, sample: 1, omit: [] },
     metrics: { money: false },
     admin: {},
+    console: { write: false },
     cors: { origins: [] },
     ...config,
   };
