@@ -2,7 +2,7 @@
 import { type TProperties, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { ledgerFilters } from "../store/ledger-columns.ts";
+import { firstTokenBounds, ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { callEnds, failureReasons, type LedgerFilter } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
@@ -30,6 +30,17 @@ const Totals = {
   costs_micro_dollars: Type.Record(Type.String(), Type.Integer()),
   unknown_cost_calls: Type.Integer({ description: "How many calls the cost leaves out." }),
   estimated_calls: Type.Integer({ description: "How many calls have estimated counts." }),
+  first_token_ms: Type.Optional(
+    Type.Object(
+      {
+        calls: Type.Integer({ description: "Those that had a first token." }),
+        ...Object.fromEntries(["p50", "p95", "p99"].map((name) => [name, Type.Union([Type.Integer(), Type.Null()])])),
+      },
+      {
+        description: `With first_token=true. The ledger counts times by spans that end at ${firstTokenBounds.join(", ")} ms; within one it is interpolated, and beyond the last one that is given.`,
+      },
+    ),
+  ),
 };
 
 export const Usage = Type.Object({
@@ -100,6 +111,9 @@ export const usageOperation = (
     query: queryOf({
       by: text(`${groupWords}. Default: day.`),
       ...ledgerQuery(...left),
+      first_token: Type.Optional(
+        oneOf(["true", "false"], { description: "true: with quantiles of the time to the first token." }),
+      ),
       ...parameters,
       after: text("The next of the page before."),
       limit: Type.Optional(

@@ -71,8 +71,21 @@ export const costColumns: readonly string[] = ["cost", ...costKinds.map((kind) =
 /** Columns of `ledger`, but for the line's kind. */
 export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tokenColumns, ...costColumns];
 
-/** Columns of the sums over the lines of one kind in one hour. How they ended is their kind's. */
-export const hourSums: readonly string[] = ["calls", "unknown_costs", ...tokenColumns, ...costColumns];
+/**
+ * Times to the first token are counted by spans that end at these, in milliseconds; a further span has what took longer. Each is half as long again as
+ * the one before it, or less: quantiles are as exact as that.
+ */
+export const firstTokenBounds: readonly number[] = [
+  ...[50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200, 4800, 6400, 9600, 12_800, 19_200],
+  ...[25_600, 38_400, 51_200, 76_800, 102_400],
+];
+export const firstTokenColumns: readonly string[] = [...firstTokenBounds.map((ms) => `first_${ms}`), "first_longer"];
+
+/** Columns of the sums over the lines of one kind in one hour, or one day. How they ended is their kind's. */
+export const spanSums: readonly string[] = [
+  ...["calls", "unknown_costs", ...tokenColumns, ...costColumns],
+  ...firstTokenColumns,
+];
 
 export const hourMs = 3_600_000;
 export const dayMs = 86_400_000;
@@ -108,12 +121,16 @@ create table ${prefix}ledger (
   primary key (at, request_id, attempt)
 )${dated("at")};
 create index ledger_by_kind on ${prefix}ledger (kind, at);
-create table ${prefix}ledger_hours (
-  hour ${number} not null,
+${["hour", "day"]
+  .map(
+    (span) => `create table ${prefix}ledger_${span}s (
+  ${span} ${number} not null,
   kind ${number} not null,
-  ${hourSums.map((column) => `${column} ${number} not null`).join(",\n  ")},
-  primary key (hour, kind)
-)${dated("hour")};`;
+  ${spanSums.map((column) => `${column} ${number} not null`).join(",\n  ")},
+  primary key (${span}, kind)
+)${dated(span)};`,
+  )
+  .join("\n")}`;
 }
 
 /** By what sums are taken, in the words of reports; `metadata.<key>` beside them. */

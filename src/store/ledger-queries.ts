@@ -2,8 +2,9 @@
 import {
   costColumns,
   dayMs,
+  firstTokenBounds,
+  firstTokenColumns,
   hourMs,
-  hourSums,
   kindColumn,
   kindColumns,
   kindNames,
@@ -12,6 +13,7 @@ import {
   ownColumns,
   ownNames,
   reportColumns,
+  spanSums,
   timeGroups,
   tokenColumns,
 } from "./ledger-columns.ts";
@@ -23,6 +25,7 @@ import {
   type LedgerLine,
   type LedgerPlace,
   type LedgerSum,
+  type SumsPage,
   tokenKinds,
 } from "./usage.ts";
 
@@ -87,12 +90,15 @@ export function lineConditions(
 }
 
 const sumOf: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(hourSums.map((name) => [name, `sum(f.${name})`])),
+  ...Object.fromEntries(spanSums.map((name) => [name, `sum(f.${name})`])),
   ...Object.fromEntries(callEnds.map((end) => [end, `sum(case when k.ended = '${end}' then f.calls else 0 end)`])),
   estimated: "sum(case when k.counted = 'estimated' then f.calls else 0 end)",
 };
+const allNames = Object.keys(sumOf);
+const usualNames = allNames.filter((name) => !firstTokenColumns.includes(name));
 /** In the order of a row of sums. */
-export const sumNames: readonly string[] = Object.keys(sumOf);
+export const sumNames = ({ firstTokens }: Pick<SumsPage, "firstTokens">): readonly string[] =>
+  firstTokens === true ? allNames : usualNames;
 
 /** Rows of `ledger` as those of `ledger_hours` are. */
 const lineFacts = [
@@ -102,13 +108,20 @@ const lineFacts = [
   "case when cost is null then 1 else 0 end as unknown_costs",
   ...tokenColumns,
   ...costColumns.map((name) => `coalesce(${name}, 0) as ${name}`),
+  ...firstTokenColumns.map((name, at) => {
+    const above = at === 0 ? "first_token_ms is not null" : `first_token_ms > ${firstTokenBounds[at - 1]}`;
+    const bound = firstTokenBounds[at];
+    return `case when ${above}${bound === undefined ? "" : ` and first_token_ms <= ${bound}`} then 1 else 0 end as ${name}`;
+  }),
 ].join(", ");
 
 export const factsOf = {
   ledger: (dialect: Dialect, where: string): string =>
     `select ${lineFacts} from ${dialect.prefix}ledger where ${where}`,
   ledger_hours: (dialect: Dialect, where: string): string =>
-    `select hour, kind, ${hourSums.join(", ")} from ${dialect.prefix}ledger_hours where ${where}`,
+    `select hour, kind, ${spanSums.join(", ")} from ${dialect.prefix}ledger_hours where ${where}`,
+  ledger_days: (dialect: Dialect, where: string): string =>
+    `select day * 24 as hour, kind, ${spanSums.join(", ")} from ${dialect.prefix}ledger_days where ${where}`,
 } as const;
 
 export const groupNames = (by: readonly LedgerGroup[]): string[] => by.map((_, at) => `g${at}`);
@@ -118,13 +131,16 @@ export function sumQuery(
   facts: string,
   filter: LedgerFilter,
   by: readonly LedgerGroup[],
+  page: Pick<SumsPage, "firstTokens">,
   dialect: Dialect,
   bound: Bound,
 ): string {
   const isTagged = by.includes("tag");
   const groups = by.map((name, at) => `${groupOf(name, dialect)} as g${at}, `);
   const tag = filter.where?.["tag"];
-  return `select ${groups.join("")}${sumNames.map((name) => `${sumOf[name]} as ${name}`).join(", ")}
+  return `select ${groups.join("")}${sumNames(page)
+    .map((name) => `${sumOf[name]} as ${name}`)
+    .join(", ")}
     from (${facts}) f ${dialect.withKinds} ${isTagged ? dialect.withTags : ""}
     where true ${kindConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
     ${by.length === 0 ? "" : `group by ${by.map((_, at) => at + 1).join(", ")}`}`;
@@ -138,14 +154,40 @@ function groupOf(name: LedgerGroup, dialect: Dialect): string {
   return `coalesce(${key === undefined ? `k.${reportColumns.get(name)!}` : dialect.metadata(key)}, '')`;
 }
 
-/** Whole hours come from their sums, and what is left of the first and the last one from the lines. */
-export function partsOf({ since, until }: LedgerFilter) {
-  const firstHour = Math.ceil(since / hourMs);
-  const endHour = Math.max(firstHour, Math.floor(until / hourMs));
+type Part = {
+  readonly table: keyof typeof factsOf;
+  readonly column: "day" | "hour" | "at";
+  /** Values of the column. */
+  readonly from: number;
+  readonly to: number;
+};
+
+/** Whole days come from their sums, unless hours are asked for; what is left of the first and the last one from hours, and of those from lines. */
+export function partsOf({ since, until }: LedgerFilter, by: readonly LedgerGroup[]): readonly Part[] {
+  const hours = within(since, until, hourMs);
+  const days = by.includes("hour") ? { ...hours, from: 0, to: 0 } : within(hours.from, hours.to, 24);
+  const parts: Part[] = [
+    { table: "ledger_days", column: "day", from: days.from, to: days.to },
+    ...(days.from < days.to
+      ? ([
+          { table: "ledger_hours", column: "hour", ...days.before },
+          { table: "ledger_hours", column: "hour", ...days.behind },
+        ] as const)
+      : [{ table: "ledger_hours", column: "hour", from: hours.from, to: hours.to } as const]),
+    { table: "ledger", column: "at", ...hours.before },
+    { table: "ledger", column: "at", ...hours.behind },
+  ];
+  return parts.filter(({ from, to }) => from < to);
+}
+
+/** The whole spans of that length in a time, and what is left of it before and behind them. */
+function within(since: number, until: number, length: number) {
+  const from = Math.ceil(since / length);
+  const to = Math.max(from, Math.floor(until / length));
   return {
-    hours: { from: firstHour, to: endHour },
-    head: { from: since, to: Math.min(until, firstHour * hourMs) },
-    tail: { from: Math.max(since, firstHour * hourMs, endHour * hourMs), to: until },
+    ...{ from, to },
+    before: { from: since, to: Math.min(until, from * length) },
+    behind: { from: Math.max(since, to * length), to: until },
   };
 }
 
@@ -184,6 +226,9 @@ export function sumFrom(group: readonly string[], row: Row): LedgerSum {
     costs: numbersOf(row, costKinds, costColumns.slice(1)),
     unknownCosts: Number(row["unknown_costs"]),
     estimated: Number(row["estimated"]),
+    ...(Object.hasOwn(row, firstTokenColumns[0]!) && {
+      firstTokens: firstTokenColumns.map((name) => Number(row[name])),
+    }),
   };
 }
 

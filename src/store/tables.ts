@@ -3,7 +3,7 @@
  * one store into another. What lives for minutes is not here and stays: leases, reservations, windows of tokens, calls under way.
  */
 import { keepable } from "../lib/plain-text.ts";
-import { hourSums, kindColumns, ownColumns, ownTexts } from "./ledger-columns.ts";
+import { kindColumns, ownColumns, ownTexts, spanSums } from "./ledger-columns.ts";
 
 export type ColumnKind = "text" | "integer" | "bytes";
 export type Value = string | number | null | Uint8Array;
@@ -50,7 +50,8 @@ export const movedTables: readonly MovedTable[] = [
     text: ownTexts.join(" "),
     integer: ["kind", ...ownColumns.filter((name) => !ownTexts.includes(name))].join(" "),
   }),
-  table("ledger_hours", "hour kind", { integer: ["hour", "kind", ...hourSums].join(" ") }),
+  table("ledger_hours", "hour kind", { integer: ["hour", "kind", ...spanSums].join(" ") }),
+  table("ledger_days", "day kind", { integer: ["day", "kind", ...spanSums].join(" ") }),
   // Finished ones alone: an id whose call was under way or interrupted is called anew all the same.
   table("kept_calls", "call", {
     text: "scope request_id fingerprint run state headers",

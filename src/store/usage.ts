@@ -222,6 +222,8 @@ export type LedgerSum = {
   readonly unknownCosts: number;
   /** Number of calls with estimated counts. */
   readonly estimated: number;
+  /** Calls by the time to their first token, as `firstTokenBounds` part it; only where it was asked for. */
+  readonly firstTokens?: readonly number[];
 };
 
 /** Place where a page of lines ended. */
@@ -242,6 +244,7 @@ export type SumsPage = {
   /** The group of the last sum of the page before. */
   readonly after?: readonly string[];
   readonly limit: number;
+  readonly firstTokens?: boolean;
   /** Ends the reading. */
   readonly signal?: AbortSignal;
 };

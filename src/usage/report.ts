@@ -23,12 +23,14 @@ import {
   type LedgerSum,
   tokenKinds,
 } from "../store/usage.ts";
+import { firstTokensOf } from "./first-token.ts";
 
 export type UsageQuery = {
   readonly filter: LedgerFilter;
   readonly by: readonly LedgerGroup[];
   readonly after?: readonly string[];
   readonly limit: number;
+  readonly firstTokens?: boolean;
 };
 
 /** A question that nobody can answer. `param` names the part that is wrong. */
@@ -66,6 +68,7 @@ export function parseUsageQuestion(question: UsageQuestion, now: number, metadat
     by,
     ...(question["after"] !== undefined && { after: afterOf(question["after"], by.length) }),
     limit: limitOf(question["limit"]),
+    ...(question["first_token"] === "true" && { firstTokens: true }),
   };
 }
 
@@ -162,6 +165,7 @@ function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
     costs_micro_dollars: renamed(sum.costs),
     unknown_cost_calls: sum.unknownCosts,
     estimated_calls: sum.estimated,
+    ...(sum.firstTokens && { first_token_ms: firstTokensOf(sum.firstTokens) }),
   };
 }
 
@@ -187,8 +191,11 @@ const headJson = ({ filter, by }: UsageQuery) => ({
   by,
 });
 
-export const reportTotal = async (ledger: LedgerRepository, { filter }: UsageQuery, signal?: AbortSignal) =>
-  (await ledger.sums(filter, [], { limit: 1, ...(signal && { signal }) }))[0]!;
+export const reportTotal = async (
+  ledger: LedgerRepository,
+  { filter, firstTokens = false }: UsageQuery,
+  signal?: AbortSignal,
+) => (await ledger.sums(filter, [], { limit: 1, firstTokens, ...(signal && { signal }) }))[0]!;
 
 /** One page of sums. @throws StorageError */
 export async function usagePage(
@@ -197,8 +204,8 @@ export async function usagePage(
   names: KeyNames,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { filter, by, after, limit } = query;
-  const found = await ledger.sums(filter, by, { limit: limit + 1, signal, ...(after && { after }) });
+  const { filter, by, after, limit, firstTokens = false } = query;
+  const found = await ledger.sums(filter, by, { limit: limit + 1, firstTokens, signal, ...(after && { after }) });
   const total = await reportTotal(ledger, query, signal);
   const rows = found.slice(0, limit);
   const hasMore = found.length > limit;

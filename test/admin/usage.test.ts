@@ -74,6 +74,19 @@ test("CSV of very many rows comes in pieces, all of them", async () => {
   expect(rows.at(-2)).toStartWith("m/11999,1,");
 });
 
+test("times to the first token come as quantiles, for each row and for all", async () => {
+  const page = (await (await ask("by=model&first_token=true&since=2d")).json()) as {
+    data: { model: string; first_token_ms: object }[];
+    total: { first_token_ms: object };
+  };
+  // All took 12 ms: of the first span, up to 50 ms, no more is known.
+  expect(page.total.first_token_ms).toEqual({ calls: 5, p50: 25, p95: 48, p99: 50 });
+  expect(page.data[0]!.first_token_ms).toEqual({ calls: 1, p50: 25, p95: 48, p99: 50 });
+  const without = (await (await ask("by=model")).json()) as { total: object };
+  expect(without.total).not.toHaveProperty("first_token_ms");
+  expect((await ask("first_token=yes")).status).toBe(400);
+});
+
 test("sums say how new and how old what they count can be", async () => {
   const page = (await (await ask("by=day")).json()) as { data: { day: string }[]; ledger: object };
   expect(page.data.at(-1)!.day).toBe(today);

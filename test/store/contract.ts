@@ -1,7 +1,7 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
 import type { AuditRow } from "../../src/store/audit.ts";
-import { ledgerGroups } from "../../src/store/ledger-columns.ts";
+import { firstTokenBounds, ledgerGroups } from "../../src/store/ledger-columns.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,
@@ -1140,6 +1140,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
             groupings.map(async (by) => {
               const found = await store.ledger.sums({ since, until, where }, by, { limit: 1000 });
               expect(found).toEqual(byGroup(sumsOf(lines, { since, until, where }, by)));
+              const withTimes = await store.ledger.sums({ since, until, where }, by, {
+                limit: 1000,
+                firstTokens: true,
+              });
+              expect(withTimes).toEqual(byGroup(sumsOf(lines, { since, until, where }, by, true)));
             }),
           );
     });
@@ -1319,6 +1324,7 @@ function manyLines(count: number): LedgerLine[] {
       user: pick(["u1", null], hash >> 12),
       metadata: pick(['{"team":"a"}', null, '{"area":"x","team":"b"}'], hash >> 13),
       tokens: tokens as LedgerLine["tokens"],
+      firstTokenMs: pick([null, 0, 50, 51, 120, 1_200, 102_400, 102_401, 500_000], hash >> 14),
       cost,
       costs: cost === null ? null : { ...ledgerLine("").costs!, input: cost },
     });
@@ -1360,7 +1366,12 @@ const fits = (line: LedgerLine, where: LedgerFilter["where"] = {}) =>
   });
 
 /** What `sums` must give, by adding up one line after the other. */
-function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly LedgerGroup[]): LedgerSum[] {
+function sumsOf(
+  lines: readonly LedgerLine[],
+  filter: LedgerFilter,
+  by: readonly LedgerGroup[],
+  firstTokens = false,
+): LedgerSum[] {
   const zeros = <K extends string>(kinds: readonly K[]) =>
     Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
   const sums = new Map<string, ReturnType<typeof empty>>();
@@ -1373,6 +1384,7 @@ function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly
     costs: zeros(costKinds),
     unknownCosts: 0,
     estimated: 0,
+    ...(firstTokens && { firstTokens: [0, ...firstTokenBounds].map(() => 0) }),
   });
   if (by.length === 0) sums.set("[]", empty([]));
   for (const line of lines) {
@@ -1393,6 +1405,10 @@ function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly
       for (const kind of costKinds) sum.costs[kind] += line.costs?.[kind] ?? 0;
       sum.unknownCosts += line.cost === null ? 1 : 0;
       sum.estimated += line.counted === "estimated" ? 1 : 0;
+      const { firstTokenMs } = line;
+      if (firstTokenMs === null || sum.firstTokens === undefined) continue;
+      const span = firstTokenBounds.findIndex((bound) => firstTokenMs <= bound);
+      sum.firstTokens[span === -1 ? firstTokenBounds.length : span]! += 1;
     }
   }
   return [...sums.values()];

@@ -12,7 +12,8 @@ declare
   part record;
 begin
   for part in select * from (values ('ledger', p_day * ${dayMs}, (p_day + 1) * ${dayMs}),
-    ('ledger_hours', p_day * ${dayMs / hourMs}, (p_day + 1) * ${dayMs / hourMs})) as p (name, low, high)
+    ('ledger_hours', p_day * ${dayMs / hourMs}, (p_day + 1) * ${dayMs / hourMs}),
+    ('ledger_days', p_day, p_day + 1)) as p (name, low, high)
   loop
     perform pg_advisory_xact_lock(1953656935, 1);
     -- Not to_regclass, which remembers what was before the lock.
@@ -41,7 +42,7 @@ begin
   end if;
   select coalesce(sum(calls), 0) into lines from troupe.ledger_hours
     where hour >= oldest * ${dayMs / hourMs} and hour < (oldest + 1) * ${dayMs / hourMs};
-  execute format('drop table troupe.ledger_%1$s, troupe.ledger_hours_%1$s', oldest);
+  execute format('drop table troupe.ledger_%1$s, troupe.ledger_hours_%1$s, troupe.ledger_days_%1$s', oldest);
   return lines;
 exception when lock_not_available then
   return null;

@@ -1,7 +1,7 @@
 /** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
 import { keepable } from "../../lib/plain-text.ts";
 import { scopesOf, spansOf, usedTokens } from "../charges.ts";
-import { costColumns, dayMs, hourSums, kindColumns, ownColumn, ownNames, tokenColumns } from "../ledger-columns.ts";
+import { costColumns, dayMs, kindColumns, ownColumn, ownNames, spanSums, tokenColumns } from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
 import {
   Bound,
@@ -48,6 +48,14 @@ const dialect: Dialect = {
   metadata: (key) => `(k.metadata::jsonb ->> '${key}')`,
 };
 
+/** Adds the fresh lines to their sums, in one order. */
+const addition = (span: string, expression: string) => `
+    insert into troupe.ledger_${span}s as s (${span}, kind, ${spanSums.join(", ")})
+    select ${expression}, kind, ${spanSums.map((name) => `sum(${name})`).join(", ")}
+    from (${factsOf.ledger({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
+    group by 1, 2 order by 1, 2
+    on conflict (${span}, kind) do update set ${spanSums.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
+
 // Locks a kind's row only where its day is another one.
 const append = `with kinds as (
     insert into troupe.ledger_kinds as k (kind, day, ${kindColumns.join(", ")})
@@ -57,12 +65,8 @@ const append = `with kinds as (
   fresh as (
     insert into troupe.ledger select * from jsonb_populate_recordset(null::troupe.ledger, $1::text::jsonb)
     on conflict do nothing returning *),
-  added as (
-    insert into troupe.ledger_hours as h (hour, kind, ${hourSums.join(", ")})
-    select hour, kind, ${hourSums.map((name) => `sum(${name})`).join(", ")}
-    from (${factsOf.ledger({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
-    group by hour, kind order by hour, kind
-    on conflict (hour, kind) do update set ${hourSums.map((name) => `${name} = h.${name} + excluded.${name}`).join(", ")})
+  added as (${addition("hour", "hour")}),
+  added_days as (${addition("day", "hour / 24")})
   select count(*)::float8 as added, (
     select troupe.end_calls($2::text::jsonb, (
       select coalesce(jsonb_agg(jsonb_build_object('request_id', request_id, 'attempt', attempt)), '[]') from fresh),
@@ -237,19 +241,17 @@ export async function removeLedgerDays(pool: QueryPool, before: number): Promise
   return lines === null ? 0 : Math.max(1, lines);
 }
 
-function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], { after, limit }: SumsPage) {
+function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage) {
+  const { after, limit } = page;
   const filter = narrowed(given, by, after);
-  const { hours, head, tail } = partsOf(filter);
   const bound = new Bound(dialect);
-  const facts = [
-    factsOf.ledger_hours(dialect, `hour >= ${bound.put(hours.from)} and hour < ${bound.put(hours.to)}`),
-    ...[head, tail].map(({ from, to }) =>
-      factsOf.ledger(dialect, `at >= ${bound.put(from)} and at < ${bound.put(to)}`),
-    ),
-  ].join(" union all ");
-  const summed = sumQuery(facts, filter, by, dialect, bound);
+  const parts = partsOf(filter, by).map(({ table, column, from, to }) =>
+    factsOf[table](dialect, `${column} >= ${bound.put(from)} and ${column} < ${bound.put(to)}`),
+  );
+  const facts = parts.length === 0 ? factsOf.ledger_hours(dialect, "false") : parts.join(" union all ");
+  const summed = sumQuery(facts, filter, by, page, dialect, bound);
   const names = groupNames(by).map((name) => `${name} collate "C"`);
-  const sums = sumNames.map((name) => `coalesce(${name}, 0)::float8 as ${name}`);
+  const sums = sumNames(page).map((name) => `coalesce(${name}, 0)::float8 as ${name}`);
   const behind =
     after === undefined || by.length === 0
       ? ""

@@ -137,9 +137,9 @@ async function clear(pool: QueryPool, place: string, identity: string): Promise<
 
 /** The partitions that the rows go to. */
 async function openDays(pool: QueryPool, table: MovedTable, rows: readonly Row[]): Promise<void> {
-  const length = { ledger: dayMs, ledger_hours: dayMs / hourMs }[table.name];
+  const length = { ledger: dayMs, ledger_hours: dayMs / hourMs, ledger_days: 1 }[table.name];
   if (length === undefined) return;
-  const at = columnNames(table).indexOf(table.name === "ledger" ? "at" : "hour");
+  const at = columnNames(table).indexOf(table.key[0]!);
   for (const day of new Set(rows.map((row) => Math.floor(Number(row[at]) / length))))
     await pool.run(`select ${staging}.open_ledger_day($1::text, $2::bigint)::text`, [staging, day]);
 }

@@ -1,6 +1,14 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and each hour's sums, which grow in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { costColumns, hourMs, hourSums, kindColumns, ownColumns, tokenColumns } from "../ledger-columns.ts";
+import {
+  costColumns,
+  firstTokenBounds,
+  hourMs,
+  kindColumns,
+  ownColumns,
+  spanSums,
+  tokenColumns,
+} from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
 import { type Appended, costKinds, type LedgerLine } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
@@ -45,11 +53,15 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     `insert into ledger_kinds (kind, day, ${kindColumns.join(", ")}) values (?, ?, ${kindColumns.map(() => "?").join(", ")})
      on conflict (kind) do update set day = excluded.day where excluded.day > day`,
   );
-  const key = ["hour", "kind"];
-  const add = database.prepare<unknown, SQLQueryBindings[]>(
-    `insert into ledger_hours (${[...key, ...hourSums].join(", ")}) values (${[...key, ...hourSums].map(() => "?").join(", ")})
-     on conflict (${key.join(", ")}) do update set ${hourSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
-  );
+  const adding = (table: string, span: string) => {
+    const columns = [span, "kind", ...spanSums];
+    return database.prepare<unknown, SQLQueryBindings[]>(
+      `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})
+       on conflict (${span}, kind) do update set ${spanSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
+    );
+  };
+  const addHour = adding("ledger_hours", "hour");
+  const addDay = adding("ledger_days", "day");
   const settle = settling(database);
   const countVariants = countingVariants(database);
   const groupsOf = (lines: readonly LedgerLine[]) =>
@@ -87,7 +99,9 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     insertAll(inserts.common, common, pushGiven);
     insertAll(inserts.any, rare, pushAll);
     for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
-    for (const { hour, kind, sums } of sumsOf(groups)) add.run(hour, kind, ...sums);
+    const hours = sumsOf(groups);
+    for (const { span, kind, sums } of hours) addHour.run(span, kind, ...sums);
+    for (const { span, kind, sums } of daysOf(hours)) addDay.run(span, kind, ...sums);
     return { groups, appended: { added: all.length, spending: settle(all, known), stopped: countVariants(all) } };
   });
   return (lines) => {
@@ -169,15 +183,15 @@ function pushAll(values: SQLQueryBindings[], line: LedgerLine): void {
   values.push(costs.audioInput, costs.audioOutput, costs.other);
 }
 
-/** `sums` are in the order of `hourSums`. */
-type HourSum = { readonly hour: number; readonly kind: number; readonly sums: number[] };
+/** `sums` are in the order of `spanSums`. */
+type SpanSum = { readonly span: number; readonly kind: number; readonly sums: readonly number[] };
 
 /** Adds up what goes to the same row, so that a batch of like calls writes it once. */
-function sumsOf(groups: readonly Group[]): Iterable<HourSum> {
-  const found = new Map<string, HourSum>();
+function sumsOf(groups: readonly Group[]): SpanSum[] {
+  const found = new Map<string, SpanSum & { readonly sums: number[] }>();
   for (const { kind, lines } of groups) {
     let hour = Number.NaN;
-    let sum: HourSum | undefined;
+    let sum: (SpanSum & { readonly sums: number[] }) | undefined;
     for (const line of lines) {
       const own = Math.floor(line.at / hourMs);
       if (own !== hour) {
@@ -185,18 +199,38 @@ function sumsOf(groups: readonly Group[]): Iterable<HourSum> {
         const id = `${hour} ${kind.kind}`;
         sum = found.get(id);
         if (sum === undefined) {
-          sum = { hour, kind: kind.kind, sums: hourSums.map(() => 0) };
+          sum = { span: hour, kind: kind.kind, sums: spanSums.map(() => 0) };
           found.set(id, sum);
         }
       }
       addTo(sum!.sums, line);
     }
   }
+  return [...found.values()];
+}
+
+/** Nearly always each hour's sums are their day's, as a batch has the lines of a second. */
+function daysOf(hours: readonly SpanSum[]): Iterable<SpanSum> {
+  const found = new Map<string, SpanSum>();
+  for (const { span, kind, sums } of hours) {
+    const day = Math.floor(span / 24);
+    const id = `${day} ${kind}`;
+    const known = found.get(id)?.sums;
+    found.set(id, { span: day, kind, sums: known === undefined ? sums : sums.map((value, at) => value + known[at]!) });
+  }
   return found.values();
 }
 
-/** In the order of `hourSums`. Written out, as it runs for every call. */
-function addTo(sums: number[], { cost, costs, tokens }: LedgerLine): void {
+const firstTokensAt = spanSums.length - firstTokenBounds.length - 1;
+
+function firstTokenSpan(ms: number): number {
+  let at = 0;
+  while (at < firstTokenBounds.length && ms > firstTokenBounds[at]!) at++;
+  return firstTokensAt + at;
+}
+
+/** In the order of `spanSums`. Written out, as it runs for every call. */
+function addTo(sums: number[], { cost, costs, tokens, firstTokenMs }: LedgerLine): void {
   sums[0]! += 1;
   sums[1]! += cost === null ? 1 : 0;
   sums[2]! += tokens.input;
@@ -208,6 +242,7 @@ function addTo(sums: number[], { cost, costs, tokens }: LedgerLine): void {
   sums[8]! += tokens.audioInput;
   sums[9]! += tokens.audioOutput;
   sums[10]! += cost ?? 0;
+  if (firstTokenMs !== null) sums[firstTokenSpan(firstTokenMs)]! += 1;
   if (costs === null) return;
   sums[11]! += costs.input;
   sums[12]! += costs.cacheRead;

@@ -20,7 +20,15 @@ import {
   sumNames,
   sumQuery,
 } from "../ledger-queries.ts";
-import type { LedgerFilter, LedgerLine, LedgerPage, LedgerPlace, LedgerRepository, SumsPage } from "../usage.ts";
+import type {
+  LedgerFilter,
+  LedgerGroup,
+  LedgerLine,
+  LedgerPage,
+  LedgerPlace,
+  LedgerRepository,
+  SumsPage,
+} from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { appending } from "./ledger-append.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
@@ -54,6 +62,10 @@ export function ledgerRepository(
     `delete from ledger_hours where (hour, kind) in
      (select hour, kind from ledger_hours where hour < $hour order by hour limit $max)`,
   );
+  const removeDaySums = database.prepare<unknown, { day: number; max: number }>(
+    `delete from ledger_days where (day, kind) in
+     (select day, kind from ledger_days where day < $day order by day limit $max)`,
+  );
   const removeKinds = database.prepare<unknown, { day: number }>("delete from ledger_kinds where day < $day");
   const ownersOf = database.prepare<{ owner: string }, []>("select distinct owner from reservations");
   const linesOf = database.prepare<{ line: string }, { owner: string }>(
@@ -84,9 +96,9 @@ export function ledgerRepository(
     },
     async sums(filter, by, page) {
       const merged = new Sums(by.length, page);
-      for (const facts of slicesOf(database, narrowed(filter, by, page.after))) {
+      for (const facts of slicesOf(database, narrowed(filter, by, page.after), by)) {
         const bound = new Bound(dialect);
-        const sql = sumQuery(facts(bound), filter, by, dialect, bound);
+        const sql = sumQuery(facts(bound), filter, by, page, dialect, bound);
         merged.add(valuesOf(database, sql, bound) as Value[][]);
         await nextSlice();
         page.signal?.throwIfAborted();
@@ -101,8 +113,9 @@ export function ledgerRepository(
       const day = dayOf(before);
       const removed = removeLines.run({ before: day * dayMs, max }).changes;
       if (removed > 0) return removed;
-      // An hour's sums go once its day's lines are gone, so that both always say the same.
-      const sums = removeSums.run({ hour: (day * dayMs) / hourMs, max }).changes;
+      // Sums go once its day's lines are gone, so that all say the same.
+      const hours = removeSums.run({ hour: (day * dayMs) / hourMs, max }).changes;
+      const sums = hours + (hours < max ? removeDaySums.run({ day, max: max - hours }).changes : 0);
       if (sums === 0) removeKinds.run({ day });
       return sums;
     },
@@ -118,13 +131,12 @@ const valuesOf = (database: Database, sql: string, { values }: Bound): unknown[]
   database.query<SQLQueryBindings[], SQLQueryBindings[]>(sql).values(...values) as unknown[][];
 
 /** The facts of a filter's time, in slices; each puts its bounds into a statement. */
-function* slicesOf(database: Database, filter: LedgerFilter): Iterable<(bound: Bound) => string> {
-  const { hours, head, tail } = partsOf(filter);
-  for (const [table, column, { from, to }] of [
-    ["ledger_hours", "hour", hours],
-    ["ledger", "at", head],
-    ["ledger", "at", tail],
-  ] as const) {
+function* slicesOf(
+  database: Database,
+  filter: LedgerFilter,
+  by: readonly LedgerGroup[],
+): Iterable<(bound: Bound) => string> {
+  for (const { table, column, from, to } of partsOf(filter, by)) {
     const next = database.query<[number], [number, number]>(
       `select ${column} from ${table} where ${column} >= ? and ${column} < ? order by ${column} limit 1 offset ${sliceRows}`,
     );
@@ -171,10 +183,11 @@ class Sums {
   }
 
   page() {
-    if (this.#groups === 0 && this.#found.size === 0) this.#found.set("", { group: [], sums: sumNames.map(() => 0) });
+    const names = sumNames(this.#page);
+    if (this.#groups === 0 && this.#found.size === 0) this.#found.set("", { group: [], sums: names.map(() => 0) });
     this.#cut();
     return [...this.#found.values()].map(({ group, sums }) =>
-      sumFrom(group, Object.fromEntries(sumNames.map((name, at) => [name, sums[at]!]))),
+      sumFrom(group, Object.fromEntries(names.map((name, at) => [name, sums[at]!]))),
     );
   }
 }
