@@ -4,7 +4,7 @@ import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
-import { count, money, short } from "../../ui/format.tsx";
+import { count, duration, money, short } from "../../ui/format.tsx";
 import { Panel, Stat, Stats } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import {
@@ -15,6 +15,7 @@ import {
   type Grain,
   getSums,
   hourMs,
+  quantiles,
   secondsOf,
   spansOf,
   tokensOf,
@@ -38,7 +39,7 @@ type Open = { readonly total: number };
 
 export function Numbers({ grain }: { readonly grain: Grain }) {
   const since = sinceOf(grain, Date.now());
-  const query = { by: grain, since };
+  const query = { by: grain, since, first_token: "true" };
   const sums = useResource((signal) => getSums(query, signal), [query], {
     everyMs: grain === "hour" ? 5_000 : 30_000,
   });
@@ -61,6 +62,11 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                 tone={share >= 5 ? "bad" : share >= 1 ? "warn" : "ok"}
                 href={href("calls", [], { since, failed: "true" })}
                 note={`${count(errors)} of ${short(calls)} calls`}
+              />
+              <Stat
+                label="First token, p50"
+                value={duration(total.first_token_ms?.p50)}
+                note={`p95 ${duration(total.first_token_ms?.p95)}, p99 ${duration(total.first_token_ms?.p99)}; estimated from counts`}
               />
               <Stat
                 label="Tokens"
@@ -104,6 +110,16 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                   height={120}
                   x={x}
                   series={[{ label: "cost", values: along(spans, grain, data, (row) => row.cost_micro_dollars) }]}
+                />
+                <Chart
+                  title="First token"
+                  unit="ms"
+                  height={120}
+                  x={x}
+                  series={quantiles.map((name) => {
+                    const known = new Map(data.map((row) => [row[grain], row.first_token_ms?.[name] ?? null]));
+                    return { label: name, values: spans.map((span) => known.get(span) ?? null) };
+                  })}
                 />
                 <Chart
                   title="Tokens"

@@ -9,6 +9,13 @@ export type Totals = {
   readonly cost_micro_dollars: number;
   readonly unknown_cost_calls: number;
   readonly estimated_calls: number;
+  /** Only where it was asked for. */
+  readonly first_token_ms?: FirstTokens;
+};
+
+export const quantiles = ["p50", "p95", "p99"] as const;
+export type FirstTokens = { readonly calls: number } & {
+  readonly [Name in (typeof quantiles)[number]]: number | null;
 };
 
 /** With a member for each group that was asked for. */
