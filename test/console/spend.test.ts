@@ -1,0 +1,157 @@
+/** Overview and Spend in a real Chromium: what is on the screen is what the ledger has. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Config } from "../../src/config/config.ts";
+import type { LedgerLine } from "../../src/store/usage.ts";
+import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+const dayMs = 86_400_000;
+const now = Date.now();
+const models = ["openai/gpt-x", "anthropic/claude-y", "google/gemini-z"];
+
+/** Calls of five days, whose costs need all six digits. */
+const lines: LedgerLine[] = Array.from({ length: 60 }, (_, at) =>
+  ledgerLine(`req_${at}`, {
+    at: now - (at % 5) * dayMs - 1,
+    model: models[at % 3]!,
+    keyId: "key_1",
+    client: at % 2 === 0 ? "curl" : null,
+    cost: at % 10 === 9 ? null : 1_000_003 * (at + 1) + 777_777 * (at % 3),
+    costs: null,
+    firstTokenMs: 100 + at,
+    ended: at % 12 === 0 ? "broken" : "finished",
+    failure: at % 12 === 0 ? "server_error" : null,
+  }),
+);
+
+const exact = (micro: number) =>
+  `$${(micro / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`;
+const costOf = (chosen: readonly LedgerLine[]) => chosen.reduce((sum, { cost }) => sum + (cost ?? 0), 0);
+const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+const ofDay = (day: string, model: string) =>
+  costOf(lines.filter((line) => dayOf(line.at) === day && line.model === model));
+/** Texts of the cells of a table's rows. */
+const cells = (table: string) =>
+  `[...document.querySelectorAll(${JSON.stringify(`${table} tbody tr`)})].map((row) => [...row.cells].map((cell) => cell.innerText))`;
+const stat = (label: string) =>
+  `[...document.querySelectorAll(".stat")].find((one) => one.firstElementChild.innerText === ${JSON.stringify(label)})?.innerText.split("\\n")`;
+const hasRows = `document.querySelector("#equality") && document.querySelector(".uplot")`;
+
+describe.skipIf(!hasChromium)("in Chromium", () => {
+  let troupe: Troupe;
+  let page: ChromiumPage;
+  beforeAll(async () => {
+    troupe = await Troupe.start({ config: { listen } });
+    const key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+    page = await ChromiumPage.open();
+    await page.go(`${troupe.url}/console`);
+    await page.until(`document.querySelector("dialog[open]") && document.activeElement.type === "password"`);
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(
+      `!document.querySelector("dialog[open]") && document.querySelector(".steps")?.innerText.includes("No provider")`,
+    );
+  }, 60_000);
+  afterAll(async () => {
+    await page[Symbol.asyncDispose]();
+    await troupe[Symbol.asyncDispose]();
+  });
+  beforeEach(() => void page.errors.splice(0));
+  const faults = () => page.errors.filter((text) => !text.includes("status of 401"));
+  const open = (hash: string, ready: string) =>
+    page.read(`location.hash = ${JSON.stringify(hash)}`).then(() => page.until(ready));
+
+  test("a server that nobody has called says what to do first", async () => {
+    expect(await page.read<string>("document.querySelector('.steps').innerText")).toMatch(
+      /No provider is set up.*Make a key.*curl http/s,
+    );
+    await troupe.server.services.store.ledger.append(lines);
+    await page.read(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again").click()`);
+    await page.until(`document.querySelectorAll(".uplot").length === 4`);
+  }, 30_000);
+
+  test("the overview has the numbers of the ledger", async () => {
+    await open("#/?by=day", `${stat("Calls")}?.[1] === "60"`);
+    expect(await page.read<string[]>(stat("Errors"))).toEqual(["Errors", "8.33 %", "5 of 60 calls"]);
+    const [, cost, note] = await page.read<string[]>(stat("Cost"));
+    expect(cost).toBe(
+      `$${(costOf(lines) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`,
+    );
+    expect(note).toBe("without 6 calls of unknown cost");
+    const payers = await page.read<string[][]>(cells('[aria-label="Who pays most today, by key"]'));
+    const today = lines.filter(({ at }) => dayOf(at) === dayOf(now));
+    expect(payers.map(([name, , , calls]) => [name, calls])).toEqual([["key_1", String(today.length)]]);
+    expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("rows of spend are the ledger's, to the micro-dollar, and lead to their calls", async () => {
+    await open("#/spend", hasRows);
+    const rows = await page.read<string[][]>(cells('[aria-label="Spend by model"]'));
+    const expected = models
+      .map((model) => ({ model, own: lines.filter((line) => line.model === model) }))
+      .toSorted((a, b) => costOf(b.own) - costOf(a.own))
+      .map(({ model, own }) => [model, exact(costOf(own)), String(own.length)]);
+    expect(rows.map(([model, cost, , calls]) => [model, cost, calls])).toEqual(expected as never);
+    expect(await page.read<string>("document.querySelector('#equality').innerText")).toStartWith(
+      `The rows add up to the ledger's ${exact(costOf(lines))}, to the micro-dollar.`,
+    );
+    expect(await page.read<string[]>(stat("Unknown cost"))).toContain("6");
+    const address = await page.read<string>(`document.querySelector('[aria-label="Calls of openai/gpt-x"]').hash`);
+    expect(address).toMatch(/^#\/calls\?since=[\d-]{10}&model=openai%2Fgpt-x$/);
+    const file = await page.read<string>(
+      `fetch(document.querySelector("a[download]").href).then((answer) => answer.text())`,
+    );
+    expect(file.split("\r\n")[1]).toStartWith("anthropic/claude-y,20,");
+  }, 30_000);
+
+  test("a chart's table has every value, and the arrow keys and the pointer read them exactly", async () => {
+    await page.read(`document.querySelector("details").open = true`);
+    await page.until(`document.querySelector("details table")`);
+    const rows = await page.read<string[][]>(cells("details"));
+    const series = await page.read<string[]>(`[...document.querySelectorAll("figure dt")].map((one) => one.innerText)`);
+    expect(series.toSorted()).toEqual(models.toSorted());
+    expect(rows).toHaveLength(30);
+    for (const [day, ...values] of rows) expect(values).toEqual(series.map((model) => exact(ofDay(day!, model))));
+
+    const press = (key: string) =>
+      page.read(
+        `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: ${JSON.stringify(key)}, bubbles: true }))`,
+      );
+    await page.read(`document.querySelector(".plot").focus()`);
+    const spoken = (day: string) =>
+      `${day}: ${series.map((model) => `${model} ${exact(ofDay(day, model))}`).join(", ")}`;
+    const live = `document.querySelector("figure [aria-live]").textContent`;
+    await press("End");
+    await page.until(`${live} === ${JSON.stringify(spoken(dayOf(now)))}`);
+    await press("ArrowLeft");
+    await page.until(`${live} === ${JSON.stringify(spoken(dayOf(now - dayMs)))}`);
+
+    // The middle of the last day's bar, half a day before the end of the axis.
+    await page.read(`{
+      const over = document.querySelector(".u-over");
+      const { right, width, top } = over.getBoundingClientRect();
+      const at = { clientX: right - width / 60, clientY: top + 5, bubbles: true };
+      over.dispatchEvent(new MouseEvent("mouseenter", at));
+      over.dispatchEvent(new MouseEvent("mousemove", at));
+    }`);
+    const shown = series.map((model) => exact(ofDay(dayOf(now), model)));
+    await page.until(
+      `JSON.stringify([...document.querySelectorAll("figure dd")].map((one) => one.innerText)) === ${JSON.stringify(JSON.stringify(shown))}`,
+    );
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("the period and the group stand in the address, and a time without calls says what to do", async () => {
+    await open("#/spend?period=today&by=client", `${stat("Calls")}?.[1] === "12"`);
+    const rows = await page.read<string[][]>(cells('[aria-label="Spend by client"]'));
+    expect(rows.map(([client]) => client).toSorted()).toEqual(["curl", "none"]);
+    await open("#/spend?since=2001-01-01&until=2001-01-02", `document.querySelector(".state a")`);
+    expect(await page.read<string>("document.querySelector('.state').innerText")).toContain("Show all that is kept");
+    expect(faults()).toEqual([]);
+  }, 30_000);
+});
