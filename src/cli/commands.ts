@@ -218,6 +218,7 @@ function addUsageCommand(declare: Declare): void {
       "Only calls with that in their metadata, if the configuration names the key; again for more",
       collected,
     ),
+    option("--first-token", "With quantiles of the time to the first token, estimated from the ledger's counts"),
     option("--lines", "The ledger's lines in place of sums, the newest first; JSON has one on each line"),
     option("--json", "Answer in JSON").conflicts("csv"),
     option("--csv", "Answer as CSV"),

@@ -4,6 +4,7 @@ import { inPieces } from "../lib/pieces.ts";
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { metadataKeyOf, timeGroups } from "../store/ledger-columns.ts";
 import type { LedgerRepository, LedgerSum } from "../store/usage.ts";
+import { firstTokensOf } from "../usage/first-token.ts";
 import {
   allLines,
   allSums,
@@ -27,16 +28,21 @@ export type UsageOptions = {
   readonly json?: boolean;
   readonly csv?: boolean;
   readonly lines?: boolean;
+  readonly firstToken?: boolean;
   readonly metadata?: readonly string[];
 } & { readonly [Name in string]?: unknown };
 
 export function showUsage(
   context: Context,
-  { json, csv, lines, metadata = [], ...flags }: UsageOptions,
+  { json, csv, lines, firstToken, metadata = [], ...flags }: UsageOptions,
 ): Promise<ExitCode> {
   const { io } = context;
   if (lines && !json && !csv) throw new UsageError("--lines are written by --csv or --json.");
-  const question = { ...questionFrom(flags), ...Object.fromEntries(metadata.map(metadataFilter)) };
+  const question = {
+    ...questionFrom(flags),
+    ...(firstToken && { first_token: "true" }),
+    ...Object.fromEntries(metadata.map(metadataFilter)),
+  };
   // A wrong question is refused before anything is opened.
   const { filter } = asked(question);
   return withStore(context, async (store, config) => {
@@ -115,7 +121,7 @@ async function usageTable(
   const total = await reportTotal(ledger, query);
   const most = Math.max(...rows.map(({ cost }) => cost), 1);
   const barOf = ({ cost }: LedgerSum) => "█".repeat(Math.round((cost / most) * barWidth));
-  const cells = ({ group, calls, tokens, cost, unknownCosts }: LedgerSum, named = group) => [
+  const cells = ({ group, calls, tokens, cost, unknownCosts, firstTokens }: LedgerSum, named = group) => [
     ...named,
     count(calls),
     count(tokens.input),
@@ -123,6 +129,7 @@ async function usageTable(
     count(tokens.output),
     `$${dollarsOf(cost)}`,
     unknownCosts === 0 ? undefined : count(unknownCosts),
+    ...(firstTokens === undefined ? [] : quantilesOf(firstTokens)),
   ];
   const named = (sum: LedgerSum) =>
     sum.group.map((value, at) => printable(by[at] === "key" ? (names.get(value) ?? value) : value) || "(none)");
@@ -135,6 +142,7 @@ async function usageTable(
       "output",
       "cost",
       "unknown",
+      ...(query.firstTokens === true ? ["p50", "p95", "p99"] : []),
       ...(bars ? [""] : []),
     ],
     [
@@ -155,6 +163,11 @@ async function usageTable(
     all === rows.length ? "" : `The ${count(rows.length)} ${shown} of ${count(all)} rows; --csv and --json give all.\n`,
     left === 0 ? "" : `The cost leaves out ${count(left)} ${left === 1 ? "call" : "calls"} whose price is not known.\n`,
   ].join("");
+}
+
+function quantilesOf(counts: readonly number[]): (string | undefined)[] {
+  const { p50, p95, p99 } = firstTokensOf(counts);
+  return [p50, p95, p99].map((ms) => (ms === null ? undefined : `${count(ms)} ms`));
 }
 
 export const count = (number: number) => number.toLocaleString("en-US");

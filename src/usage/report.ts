@@ -221,11 +221,15 @@ export async function usagePage(
 /** All sums, however many there are, in the order of their groups. @throws StorageError */
 export async function* allSums(
   ledger: LedgerRepository,
-  { filter, by }: UsageQuery,
+  { filter, by, firstTokens = false }: UsageQuery,
   signal?: AbortSignal,
 ): AsyncIterable<LedgerSum> {
   for (let after: readonly string[] | undefined; ; ) {
-    const found = await ledger.sums(filter, by, { limit: maxRows, ...(after && { after }), ...(signal && { signal }) });
+    const found = await ledger.sums(filter, by, {
+      ...{ limit: maxRows, firstTokens },
+      ...(after && { after }),
+      ...(signal && { signal }),
+    });
     yield* found;
     if (found.length < maxRows || by.length === 0) return;
     after = found.at(-1)!.group;
@@ -270,6 +274,7 @@ export async function* usageCsv(
     "cost_dollars",
     "unknown_cost_calls",
     "estimated_calls",
+    ...(query.firstTokens === true ? firstTokenNames.map((name) => `first_token_${name}`) : []),
   ]);
   for await (const sum of allSums(ledger, query, signal)) {
     yield csvRow([
@@ -283,8 +288,17 @@ export async function* usageCsv(
       dollarsOf(sum.cost),
       sum.unknownCosts,
       sum.estimated,
+      ...firstTokenCells(sum),
     ]);
   }
+}
+
+const firstTokenNames = ["calls", "p50_ms", "p95_ms", "p99_ms"];
+
+function firstTokenCells({ firstTokens }: LedgerSum): (number | string)[] {
+  if (firstTokens === undefined) return [];
+  const { calls, p50, p95, p99 } = firstTokensOf(firstTokens);
+  return [calls, p50 ?? "", p95 ?? "", p99 ?? ""];
 }
 
 /** A line as JSON has it. */

@@ -144,6 +144,19 @@ The cost leaves out 1 call whose price is not known.
     expect(total).toMatchObject({ calls: 4 });
   });
 
+  test("--first-token adds quantiles, in every form", async () => {
+    // All took 12 ms, of which the ledger counts that they took 50 ms at most.
+    const table = (await shell.run(`usage ${all} --first-token`)).out.split("\n").map((row) => row.split(/ {2,}/));
+    expect(table[0]!.slice(-3)).toEqual(["P50", "P95", "P99"]);
+    expect(table[3]!.slice(-3)).toEqual(["25 ms", "48 ms", "50 ms"]);
+    const [head, first] = (await shell.run(`usage ${all} --first-token --csv`)).out.split("\r\n");
+    expect(head).toEndWith(",first_token_calls,first_token_p50_ms,first_token_p95_ms,first_token_p99_ms");
+    expect(first).toEndWith(",3,25,47,50");
+    const { data, total } = JSON.parse((await shell.run(`usage ${all} --first-token --json`)).out);
+    expect(total.first_token_ms).toEqual({ calls: 4, p50: 25, p95: 48, p99: 50 });
+    expect(data[1].first_token_ms).toEqual({ calls: 1, p50: 25, p95: 48, p99: 50 });
+  });
+
   test.each([
     ["usage --by nothing", "by must be 1 to 3 of month, day, hour, tag, key"],
     ["usage --since tomorrow", "since must be"],

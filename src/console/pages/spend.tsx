@@ -5,7 +5,7 @@ import { href, type Query, route, setQuery } from "../router.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Curl } from "../ui/copy.tsx";
 import { Button, Field, Select, TextInput } from "../ui/form.tsx";
-import { count, exactMoney, money, short, Time } from "../ui/format.tsx";
+import { count, duration, exactMoney, money, short, Time } from "../ui/format.tsx";
 import { Bar, Page, Panel, Stat, Stats, Tabs } from "../ui/layout.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -21,6 +21,7 @@ import {
   maxRows,
   nameOf,
   ownPageOf,
+  quantiles,
   type Row,
   type Sums,
   secondsOf,
@@ -145,6 +146,11 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
     number("input", "Input tokens", ({ tokens }) => tokens["input"] ?? 0),
     number("cached", "Cached", ({ tokens }) => tokens["cache_read"] ?? 0),
     number("output", "Output tokens", ({ tokens }) => tokens["output"] ?? 0),
+    ...quantiles.map((name) => ({
+      ...{ id: name, title: `First token, ${name}`, align: "end" as const, hidden: true },
+      cell: (row: Row) => duration(row.first_token_ms?.[name]),
+      sort: (a: Row, b: Row) => (a.first_token_ms?.[name] ?? 0) - (b.first_token_ms?.[name] ?? 0),
+    })),
     number("reasoning", "Reasoning", ({ tokens }) => tokens["reasoning"] ?? 0, true),
     number("estimated", "Estimated counts", (row) => row.estimated_calls, true),
   ];
@@ -181,7 +187,7 @@ export function SpendPage() {
   const span = spanOf(query);
   const grain = grainOf(lengthOf(span));
   const chosen: Query = { ...span, ...Object.fromEntries(filters.map((name) => [name, query.get(name) ?? undefined])) };
-  const asked: Query = { ...chosen, by: by === "time" ? grain : by };
+  const asked: Query = { ...chosen, by: by === "time" ? grain : by, first_token: "true" };
   const sums = useResource((signal) => getSums(asked, signal), [asked]);
   const kept = Object.fromEntries(query);
   const isDated = query.has("since") || query.get("period") === "dates";

@@ -191,7 +191,7 @@ export function Chart({ title, series, x, unit, height = 180, kind = "lines" }: 
         <small class="muted">{index === undefined || x[index] === undefined ? "" : time(x[index])}</small>
         <dl>
           {series.map(({ label, values, tone }, at) => (
-            <div key={label}>
+            <div key={at}>
               <i class={tone ?? `t${at % hues}`} aria-hidden="true" />
               <dt title={label}>{label}</dt>
               {index !== undefined && <dd>{exact(values[index], unit)}</dd>}
@@ -220,8 +220,8 @@ export function Chart({ title, series, x, unit, height = 180, kind = "lines" }: 
             empty={<p class="muted">There is nothing in this time.</p>}
             columns={[
               { id: "time", title: "Time (UTC)", cell: ({ at }) => time(at) },
-              ...series.map(({ label, values }) => ({
-                id: label,
+              ...series.map(({ label, values }, at) => ({
+                id: String(at),
                 title: label,
                 align: "end" as const,
                 cell: ({ row }: { readonly row: number }) => exact(values[row], unit),
