@@ -10,6 +10,7 @@ import { consoleRoutes } from "./console/page.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { personaSourceRoutes } from "./persona-source.ts";
+import { personaVersionRoutes } from "./persona-versions.ts";
 import { personaRoutes } from "./personas.ts";
 import { providerRoutes } from "./providers.ts";
 import { sessionRoutes, signInRoutes } from "./sessions.ts";
@@ -29,6 +30,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     modelRoutes,
     personaRoutes,
     personaSourceRoutes,
+    personaVersionRoutes,
     variantRoutes,
     systemRoutes,
     sessionRoutes,

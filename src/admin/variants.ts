@@ -109,7 +109,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     );
 
 /** @throws ApiError invalid_value */
-function spanOf(query: Parameters<typeof questionOf>[0], now: number) {
+export function spanOf(query: Parameters<typeof questionOf>[0], now: number) {
   try {
     const { since, until } = parseFilter(questionOf(query), now, 30);
     return { since, until };

@@ -1,0 +1,177 @@
+/** The admin API's routes of a persona's versions: those that are kept, the text of each, and how each of them and of its variants does. */
+import { Type } from "@sinclair/typebox";
+import { queryOf } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
+import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
+import { writePersonaYaml } from "../personas/persona-yaml.ts";
+import { nameOf } from "../personas/references.ts";
+import type { PersonaContent } from "../personas/schema.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
+import { spanOf } from "./variants.ts";
+
+const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
+const OneVersion = Type.Object({ ...Named.properties, version: Type.String() });
+const version = {
+  object: Type.Literal("persona.version"),
+  id: Type.String({ description: "The version: 12 hexadecimal digits." }),
+  persona: Type.String(),
+  created_at: OrNull(Type.String(), { description: "When it was first kept; null: it is not kept yet." }),
+  used_at: OrNull(Type.String(), { description: "When it was last in service or called." }),
+  in_service: Type.Boolean(),
+  labels: Type.Array(Type.String()),
+};
+const Version = Type.Object(version);
+const VersionText = Type.Object({
+  ...version,
+  source: OrNull(Type.String(), { description: "Its file as it was written; null: that is not known." }),
+  resolved: Type.String({ description: "Its content as YAML, includes in place: what versions are compared by." }),
+});
+const Times = Type.Object({ p50: OrNull(Type.Integer()), p95: OrNull(Type.Integer()) });
+const Numbers = Type.Object({
+  object: Type.Literal("list"),
+  persona: Type.String(),
+  since: Type.String(),
+  until: Type.String(),
+  data: Type.Array(
+    Type.Object({
+      version: Type.String({ description: "Empty: not known." }),
+      variant: Type.String({ description: "Empty: none." }),
+      calls: Type.Integer({ description: "Attempts; replays and joined calls are none." }),
+      errors: Type.Integer({ description: "Those that broke, were refused or were interrupted." }),
+      cost_micro_dollars: Type.Integer(),
+      unknown_cost_calls: Type.Integer(),
+      first_token_ms: Times,
+      total_ms: Times,
+      timed_calls: Type.Integer({ description: "By how many of the latest calls the times are." }),
+    }),
+  ),
+});
+
+const missing = () => ApiError.notFound("No such version is kept.", "version");
+
+/** The versions that are kept, the newest first, with the one in service. @throws ApiError not_found */
+async function versionsOf(services: Services, id: string) {
+  const { store, personas } = services;
+  const served = personas.find(id);
+  const [kept, all] = await needsStorage(() =>
+    Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]),
+  );
+  if (kept.length === 0 && served === undefined) throw ApiError.notFound("There is no such persona.", "name");
+  const labels = all.filter(({ persona }) => persona === id);
+  const isKept = kept.some((one) => one.version === served?.version);
+  const rows = kept.map((one) => ({ ...one, isKept: true }));
+  const first = served === undefined || isKept ? [] : [{ version: served.version, isKept: false as const }];
+  return [...first, ...rows].map((one) => ({
+    object: "persona.version" as const,
+    id: one.version,
+    persona: id,
+    created_at: one.isKept ? isoTime(one.createdAt)! : null,
+    used_at: one.isKept ? isoTime(one.usedAt)! : null,
+    in_service: one.version === served?.version,
+    labels: labels.filter(({ version: named }) => named === one.version).map(({ label }) => label),
+  }));
+}
+
+async function versionJson(services: Services, id: string, asked: string) {
+  const found = (await versionsOf(services, id)).find((one) => one.id === asked);
+  if (found === undefined) throw missing();
+  const { store, personas } = services;
+  const served = personas.find(id);
+  if (found.created_at === null && served !== undefined && hasContent(served)) {
+    const content = JSON.parse(contentOf(served)) as PersonaContent;
+    return { ...found, source: sourceOf(served) ?? null, resolved: writePersonaYaml(content) };
+  }
+  const row = await needsStorage(() => store.personaVersions.get(nameOf({ id, version: asked })));
+  if (row === undefined) throw missing();
+  return { ...found, source: row.source, resolved: writePersonaYaml(JSON.parse(row.content) as PersonaContent) };
+}
+
+/** The latest lines by which times are measured. */
+const maxLines = 2_000;
+
+async function numbersOf({ store }: Services, persona: string, span: Pick<LedgerFilter, "since" | "until">) {
+  const filter = { ...span, where: { persona } };
+  const [sums, lines] = await needsStorage(() =>
+    Promise.all([
+      store.ledger.sums(filter, ["persona_version", "variant"], { limit: 1_000 }),
+      store.ledger.lines({ ...filter, limit: maxLines }),
+    ]),
+  );
+  return sums.map(({ group, calls, ended, cost, unknownCosts }) => {
+    const [version = "", variant = ""] = group;
+    const own = lines.filter(
+      (line) =>
+        (line.personaVersion ?? "") === version && (line.variant ?? "") === variant && line.ended === "finished",
+    );
+    return {
+      version,
+      variant,
+      calls: calls - ended.replayed - ended.joined,
+      errors: ended.broken + ended.refused + ended.interrupted,
+      cost_micro_dollars: cost,
+      unknown_cost_calls: unknownCosts,
+      first_token_ms: timesOf(own, ({ firstTokenMs }) => firstTokenMs),
+      total_ms: timesOf(own, ({ totalMs }) => totalMs),
+      timed_calls: own.length,
+    };
+  });
+}
+
+function timesOf(lines: readonly LedgerLine[], of: (line: LedgerLine) => number | null) {
+  const times = lines.flatMap((line) => of(line) ?? []).toSorted((a, b) => a - b);
+  const quantile = (share: number) => times[Math.ceil(share * times.length) - 1] ?? null;
+  return { p50: quantile(0.5), p95: quantile(0.95) };
+}
+
+export const personaVersionRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/personas/:namespace/:name/versions",
+      async ({ services, params: { namespace, name }, query: { after, limit } }) =>
+        pageOf(await versionsOf(services, `${namespace}/${name}`), after, limit),
+      adminOperation({
+        operationId: "adminListPersonaVersions",
+        summary: "A persona's versions that are kept, the newest first, a page at a time",
+        params: Named,
+        query: queryOf(pageParameters(1000, 100)),
+        response: pageSchema(Version),
+        errors: [400, 404],
+      }),
+    )
+    .get(
+      "/v1/personas/:namespace/:name/versions/:version",
+      ({ services, params: { namespace, name, version } }) => versionJson(services, `${namespace}/${name}`, version),
+      adminOperation({
+        operationId: "adminGetPersonaVersion",
+        summary: "One version with its texts",
+        params: OneVersion,
+        response: VersionText,
+        errors: [404],
+      }),
+    )
+    .get(
+      "/v1/personas/:namespace/:name/numbers",
+      async ({ services, params: { namespace, name }, query }) => {
+        const persona = `${namespace}/${name}`;
+        const span = spanOf(query, services.clock.now());
+        const data = await numbersOf(services, persona, span);
+        return { object: "list", persona, since: isoTime(span.since)!, until: isoTime(span.until)!, data };
+      },
+      adminOperation({
+        operationId: "adminGetPersonaNumbers",
+        summary: "How each version and variant of a persona does: calls, errors, cost, first token and total time",
+        description: "Sums by the ledger; times are those of the latest 2,000 calls of the persona.",
+        params: Named,
+        query: queryOf({
+          since: text("A day, a time or a span such as 7d; default: 30 days."),
+          until: text("In the same forms; default: the end of today, in UTC."),
+        }),
+        response: Numbers,
+        errors: [400],
+      }),
+    );
