@@ -7,11 +7,31 @@ const program = Bun.which("chromium") ?? Bun.which("chromium-browser");
 export const hasChromium = program !== null;
 
 type Message = { readonly id?: number; readonly method?: string; readonly params?: never; readonly result?: never };
+type Request = { readonly requestId: string; readonly request: { readonly url: string } };
+type Response = {
+  readonly requestId: string;
+  readonly response: { readonly mimeType: string; readonly status: number };
+};
+type Evaluated<T> = {
+  readonly result: { readonly value: T };
+  readonly exceptionDetails?: { readonly exception?: { readonly description?: string }; readonly text: string };
+};
+
+export type Look = {
+  readonly width: number;
+  readonly height: number;
+  readonly theme: "light" | "dark";
+};
 type Entry = { readonly entry: { readonly level: string; readonly source: string; readonly text: string } };
 
 export class ChromiumPage implements AsyncDisposable {
   /** What the browser reports as errors: of scripts, of the page's policy, and answers that are errors. */
   readonly errors: string[] = [];
+  /** The addresses that were asked for. */
+  readonly requests: string[] = [];
+  /** Requests under way; streams of events, which have no end, are not among them. */
+  readonly #underWay = new Map<string, string>();
+  #world: number | undefined;
   readonly #folder: TempFolder;
   readonly #child: Bun.Subprocess;
   readonly #socket: WebSocket;
@@ -38,12 +58,90 @@ export class ChromiumPage implements AsyncDisposable {
     const socket = new WebSocket(targets.find(({ type }) => type === "page")!["webSocketDebuggerUrl"]!);
     await new Promise((resolve) => socket.addEventListener("open", resolve));
     const page = new ChromiumPage(folder, child, socket);
-    for (const domain of ["Page", "Runtime", "Log"]) await page.#send(`${domain}.enable`);
+    for (const domain of ["Page", "Runtime", "Log", "Network", "DOM"]) await page.#send(`${domain}.enable`);
     return page;
   }
 
   async go(url: string): Promise<void> {
+    this.#world = undefined;
     await this.#send("Page.navigate", { url });
+  }
+
+  /** Runs a script in each page that is opened from now on, before its own. */
+  async beforeEachPage(source: string): Promise<void> {
+    await this.#send("Page.addScriptToEvaluateOnNewDocument", { source });
+  }
+
+  /** Shows the page as a window of this size and a system of this theme would. */
+  async look({ width, height, theme }: Look): Promise<void> {
+    const size = { width, height, deviceScaleFactor: 1, mobile: false };
+    await this.#send("Emulation.setDeviceMetricsOverride", size);
+    const features = [{ name: "prefers-color-scheme", value: theme }];
+    await this.#send("Emulation.setEmulatedMedia", { features });
+  }
+
+  async setOffline(offline: boolean): Promise<void> {
+    const conditions = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
+    await this.#send("Network.emulateNetworkConditions", { offline, ...conditions });
+  }
+
+  /** Waits until nothing was asked for during a moment; rejects after fifteen seconds. */
+  async settle(): Promise<void> {
+    let quiet = 0;
+    for (let tries = 0; tries < 300 && quiet < 4; tries += 1) {
+      await Bun.sleep(50);
+      quiet = this.#underWay.size === 0 ? quiet + 1 : 0;
+    }
+    if (quiet < 4) throw new Error(`never answered: ${[...this.#underWay.values()].join(" ")}`);
+  }
+
+  /** @param full all that can be scrolled to, too @returns a PNG file's bytes */
+  async screenshot({ full = false } = {}): Promise<Uint8Array> {
+    const { result } = await this.#send("Page.captureScreenshot", { format: "png", captureBeyondViewport: full });
+    return Buffer.from((result as unknown as { readonly data: string }).data, "base64");
+  }
+
+  /**
+   * Like `read`, in a world that shares the page's elements but neither its names nor its policy: tools of the test run there.
+   * @param source loaded once into a page, before the expression
+   */
+  async readApart<T>(source: string, expression: string): Promise<T> {
+    if (this.#world === undefined) {
+      const { result: tree } = await this.#send("Page.getFrameTree");
+      const { frameTree } = tree as unknown as { readonly frameTree: { readonly frame: { readonly id: string } } };
+      const { result } = await this.#send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+      this.#world = (result as unknown as { readonly executionContextId: number }).executionContextId;
+      await this.#send("Runtime.evaluate", { expression: source, contextId: this.#world });
+    }
+    const asked = { expression, contextId: this.#world, awaitPromise: true, returnByValue: true };
+    const { result } = await this.#send("Runtime.evaluate", asked);
+    const { result: value, exceptionDetails: fault } = result as unknown as Evaluated<T>;
+    if (fault !== undefined) throw new Error(fault.exception?.description ?? fault.text);
+    return value.value;
+  }
+
+  /** @returns names and classes of the elements that listen to a kind of event, such as `TR bad` */
+  async listeners(type: string): Promise<string[]> {
+    const { result: evaluated } = await this.#send("Runtime.evaluate", { expression: "document" });
+    const { objectId } = (evaluated as unknown as { readonly result: { readonly objectId: string } }).result;
+    const { result } = await this.#send("DOMDebugger.getEventListeners", { objectId, depth: -1, pierce: false });
+    const { listeners } = result as unknown as {
+      readonly listeners: readonly { readonly type: string; readonly backendNodeId?: number }[];
+    };
+    const names: string[] = [];
+    for (const { type: own, backendNodeId } of listeners) {
+      if (own !== type || backendNodeId === undefined) continue;
+      const { result: described } = await this.#send("DOM.describeNode", { backendNodeId });
+      const node = (
+        described as unknown as
+          | { readonly node?: { readonly nodeName: string; readonly attributes?: readonly string[] } }
+          | undefined
+      )?.node;
+      const { nodeName, attributes = [] } = node ?? {};
+      const classes = attributes[attributes.indexOf("class") + 1 || attributes.length] ?? "";
+      if (nodeName !== undefined) names.push(`${nodeName} ${classes}`.trim());
+    }
+    return names;
   }
 
   /** @returns the value of an expression in the page, or of its promise */
@@ -80,6 +178,19 @@ export class ChromiumPage implements AsyncDisposable {
       const { level, source, text } = (params as unknown as Entry).entry;
       if (level === "error") this.errors.push(`${source}: ${text}`);
     }
+    if (method === "Network.requestWillBeSent") {
+      const { requestId, request } = params as unknown as Request;
+      this.requests.push(request.url);
+      this.#underWay.set(requestId, request.url);
+    }
+    if (method === "Network.responseReceived") {
+      const { requestId, response } = params as unknown as Response;
+      // Streams have no end, and the body of an answer that is small or an error may be left unread.
+      const isUnread = response.mimeType === "text/event-stream" || response.status >= 400;
+      setTimeout(() => this.#underWay.delete(requestId), isUnread ? 0 : 500);
+    }
+    if (method === "Network.loadingFinished" || method === "Network.loadingFailed")
+      this.#underWay.delete((params as unknown as Request).requestId);
     if (method === "Runtime.exceptionThrown") this.errors.push(JSON.stringify(params));
   }
 

@@ -1,0 +1,242 @@
+/**
+ * Every page of the console, in a real browser and below a path prefix: the pages of the navigation, and one address of each kind that they link to.
+ * `TROUPE_SCREENSHOTS` names a folder for pictures of all of them.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../../src/config/config.ts";
+import { ChromiumPage, hasChromium, type Look } from "../helpers/chromium-page.ts";
+import { PrefixProxy } from "../helpers/prefix-proxy.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { fillConsole } from "./content.ts";
+
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+const pictures = process.env["TROUPE_SCREENSHOTS"];
+const axe = readFileSync(new URL(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+const wide = (theme: Look["theme"]): Look => ({ width: 1280, height: 800, theme });
+const narrow: Look = { width: 360, height: 740, theme: "dark" };
+
+const dialog = "document.querySelector('dialog[open]')";
+const failures = "[...document.querySelectorAll('.state.bad')].map((one) => one.innerText.replaceAll('\\n', ' '))";
+/** What can be used at the moment. Parts of a whole that is one stop, such as the tabs of a list, have a tabindex of -1. */
+const usable = `[...document.querySelectorAll("a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex='0']")]
+  .filter((one) => one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }) && !one.closest("[inert]"))
+  .filter((one) => one.type !== "radio" || one.checked || !document.querySelector(\`input[name="\${one.name}"]:checked\`))`;
+const described = (one: string) =>
+  `(${one}.tagName + " " + (${one}.getAttribute("aria-label") ?? ${one}.innerText ?? "").slice(0, 40).replaceAll("\\n", " ") + " " + (${one}.getAttribute("href") ?? ""))`;
+
+describe.skipIf(!hasChromium)("in Chromium", () => {
+  let troupe: Troupe;
+  let proxy: PrefixProxy;
+  let page: ChromiumPage;
+  let key: string;
+  let home: string;
+  /** The addresses that the navigation leads to. */
+  let pages: readonly string[];
+  beforeAll(async () => {
+    troupe = await Troupe.start({ config: { listen } });
+    key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+    await fillConsole(troupe);
+    proxy = new PrefixProxy(troupe.url, "/ops/troupe");
+    home = `${proxy.url}/console`;
+    page = await ChromiumPage.open();
+    await page.beforeEachPage(
+      `globalThis.violations = [];
+       addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) => violations.push([violatedDirective, blockedURI, sample].join(" ")));`,
+    );
+    await page.look(wide("light"));
+    await page.go(home);
+    await signIn();
+    await page.settle();
+    pages = await page.read<string[]>(
+      `[...document.querySelectorAll("nav.side ul a")].map((a) => a.getAttribute("href"))`,
+    );
+  }, 60_000);
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await proxy?.[Symbol.asyncDispose]();
+    await troupe?.[Symbol.asyncDispose]();
+  });
+  beforeEach(() => {
+    page.errors.splice(0);
+    page.requests.splice(0);
+  });
+
+  async function signIn(): Promise<void> {
+    await page.until(`${dialog} && document.activeElement.type === "password"`);
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`!${dialog} && document.querySelector('.account')`);
+  }
+
+  async function open(address: string): Promise<void> {
+    await page.read(`location.hash = ${JSON.stringify(address)}`);
+    await page.until("document.querySelector('main h1')");
+    await page.settle();
+  }
+
+  async function picture(address: string, look: string): Promise<void> {
+    if (pictures === undefined) return;
+    mkdirSync(pictures, { recursive: true });
+    const name = address.replace(/^#\/?/, "").replace(/[^\w-]+/g, "_") || "overview";
+    writeFileSync(join(pictures, `${name.slice(0, 60)}.${look}.png`), await page.screenshot({ full: true }));
+  }
+
+  /** @returns what a tool for accessibility finds at fault */
+  async function barriers(): Promise<string[]> {
+    const options = { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] };
+    type Violation = { id: string; nodes: { target: unknown[]; failureSummary: string }[] };
+    const run = `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+      violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ target, failureSummary }) => ({ target, failureSummary })) })))`;
+    const found = await page.readApart<Violation[]>(axe, run);
+    return found.flatMap(({ id, nodes }) =>
+      nodes
+        .slice(0, 3)
+        .map((node) => `${id} at ${node.target.join(" ")}: ${node.failureSummary.split("\n").slice(0, 3).join(" ")}`),
+    );
+  }
+
+  /** Addresses of one kind differ in their ids and values alone. */
+  const kindOf = (address: string) => {
+    const [path = "", query = ""] = address.slice(2).split("?");
+    const [name, ...rest] = path.split("/");
+    const fixed = rest.map((part) => (/^[a-z]{1,12}$/.test(part) ? part : "*"));
+    return [name, ...fixed, ...[...new URLSearchParams(query).keys()].sort()].join("/");
+  };
+
+  test("no page and no address that one links to breaks its policy, asks elsewhere, writes an error, or shuts anybody out", async () => {
+    const faults: string[] = [];
+    const seen = new Set<string>();
+    const queue = [...pages];
+    while (queue.length > 0) {
+      const address = queue.shift()!;
+      if (seen.has(kindOf(address))) continue;
+      seen.add(kindOf(address));
+      for (const [look, name] of [
+        [wide("light"), "light"],
+        [wide("dark"), "dark"],
+        [narrow, "narrow"],
+      ] as const) {
+        await page.look(look);
+        if (name === "light") await open(address);
+        await page.settle();
+        faults.push(...(await barriers()).map((text) => `${address} ${name}: ${text}`));
+        await picture(address, name);
+      }
+      const tooWide = await page.read<number>("document.documentElement.scrollWidth - innerWidth");
+      if (tooWide > 0) faults.push(`${address}: ${tooWide} px too wide for a narrow window`);
+      faults.push(...(await page.read<string[]>(failures)).map((text) => `${address} shows: ${text}`));
+      const title = await page.read<string>("document.querySelector('main h1').innerText");
+      if (title.includes("no such page")) faults.push(`${address}: there is no such page`);
+      faults.push(...(await page.read<string[]>("violations.splice(0)")).map((text) => `${address} policy: ${text}`));
+      faults.push(...page.errors.splice(0).map((text) => `${address} error: ${text}`));
+      queue.push(
+        ...(await page.read<string[]>(
+          `[...document.querySelectorAll("main a[href^='#/']")].map((a) => a.getAttribute("href"))`,
+        )),
+      );
+    }
+    const elsewhere = page.requests.filter(
+      (url) => !url.startsWith(home.replace(/console$/, "")) && !url.startsWith("data:"),
+    );
+    expect({ faults, elsewhere }).toEqual({ faults: [], elsewhere: [] });
+    expect(seen.size).toBeGreaterThan(pages.length);
+  }, 300_000);
+
+  test("everything is reached by the keyboard alone, and seen to have the focus", async () => {
+    await page.look(wide("light"));
+    const faults: string[] = [];
+    for (const address of pages) {
+      await open(address);
+      await page.read(
+        `globalThis.reached = new Set(); globalThis.unseen = []; document.activeElement.blur();
+         if (!globalThis.watchFocus) addEventListener("focusin", (event) => watchFocus(event));
+         globalThis.watchFocus = ({ target }) => {
+           reached.add(target);
+           const shape = (one) => { const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(one); return outlineStyle !== "none" && outlineWidth !== "0px" || boxShadow !== "none"; };
+           if (![target, target.parentElement, target.closest("label")].some((one) => one && shape(one))) unseen.push(${described("target")});
+         }`,
+      );
+      const count = await page.read<number>(`${usable}.length`);
+      for (let at = 0; at < count + 5; at += 1) await page.press("Tab");
+      await page.read("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+      const missed = await page.read<string[]>(
+        `${usable}.filter((one) => !reached.has(one)).map((one) => ${described("one")})`,
+      );
+      faults.push(...missed.map((text) => `${address}: not reached: ${text}`));
+      faults.push(...(await page.read<string[]>("unseen")).map((text) => `${address}: focus not seen: ${text}`));
+      const fit = [
+        "A",
+        "BUTTON",
+        "INPUT",
+        "SELECT",
+        "TEXTAREA",
+        "SUMMARY",
+        "LABEL",
+        "DIALOG",
+        "FORM",
+        "CANVAS",
+        "OPTION",
+      ];
+      const byMouse = (await page.listeners("click")).filter(
+        // A chart's readings by pointer have their keys on the part around them.
+        (name) => !fit.includes(name.split(" ")[0]!) && !name.startsWith("DIV u-"),
+      );
+      faults.push(...byMouse.map((name) => `${address}: a ${name} that only a mouse can press`));
+    }
+    expect(faults).toEqual([]);
+  }, 180_000);
+
+  test("a session that ends under a page leaves it as it is, and it goes on after the sign-in", async () => {
+    const faults: string[] = [];
+    const { sessions } = troupe.server.services.store;
+    for (const address of pages) {
+      const other = pages[address === pages[0] ? 1 : 0]!;
+      await open(other);
+      for (const { id } of await sessions.list(10)) await sessions.remove(id);
+      await page.read(`location.hash = ${JSON.stringify(address)}`);
+      await page.until(dialog);
+      await signIn();
+      await page.settle();
+      if ((await page.read("location.hash || '#/'")) !== address) faults.push(`${address}: left`);
+      faults.push(...(await page.read<string[]>(failures)).map((text) => `${address} shows: ${text}`));
+      if (
+        await page.read<boolean>(
+          `[...document.querySelectorAll("main .state")].some((one) => one.innerText === "Loading…")`,
+        )
+      )
+        faults.push(`${address}: still loading`);
+    }
+    faults.push(...page.errors.filter((text) => !text.includes("status of 401")));
+    expect(faults).toEqual([]);
+  }, 180_000);
+
+  test("a page whose server went away says so, and comes back with it", async () => {
+    const faults: string[] = [];
+    for (const address of pages) {
+      await open(pages[address === pages[0] ? 1 : 0]!);
+      await page.setOffline(true);
+      await page.read(`location.hash = ${JSON.stringify(address)}`);
+      await page.until("document.querySelector('main [role=status]')?.innerText.includes('does not answer')");
+      await page.settle();
+      faults.push(...(await barriers()).map((text) => `${address} offline: ${text}`));
+      await picture(address, "offline");
+      await page.setOffline(false);
+      for (let at = 0; at < 20; at += 1) {
+        const again = `[...document.querySelectorAll("main button")].find((one) => one.innerText === "Try again")`;
+        if (!(await page.read<boolean>(`Boolean(${again})`))) break;
+        await page.read(`${again}.click()`);
+        await page.settle();
+      }
+      faults.push(...(await page.read<string[]>(failures)).map((text) => `${address} still shows: ${text}`));
+      if (await page.read<boolean>("document.querySelector('main').innerText.includes('does not answer')"))
+        faults.push(`${address}: still says that the server does not answer`);
+    }
+    faults.push(...page.errors.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED")));
+    expect(faults).toEqual([]);
+  }, 180_000);
+});
