@@ -135,8 +135,9 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
     {
       ...{ id: "calls", title: "Calls", align: "end" },
       cell: (row) => (
-        <a href={callsOfRow(chosen, row, by, grain)} aria-label={`Calls of ${nameOf(row, by)}`}>
+        <a href={callsOfRow(chosen, row, by, grain)}>
           {count(row.calls)}
+          <span class="unseen"> calls of {nameOf(row, by)}</span>
         </a>
       ),
       sort: (a, b) => a.calls - b.calls,
@@ -236,12 +237,9 @@ export function SpendPage() {
         )}
         {filters.map((name) =>
           query.get(name) ? (
-            <Button
-              key={name}
-              onClick={() => setQuery({ [name]: undefined })}
-              label={`Remove the filter ${name} ${query.get(name)}`}
-            >
-              {name.replace("_", " ")}: {query.get(name)} ✕
+            <Button key={name} onClick={() => setQuery({ [name]: undefined })}>
+              {name.replace("_", " ")}: {query.get(name)} <span aria-hidden="true">✕</span>
+              <span class="unseen">, remove this filter</span>
             </Button>
           ) : null,
         )}

@@ -32,8 +32,9 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
     title: "Cost, 30 days",
     align: "end",
     cell: ({ id, name }) => (
-      <a href={href("spend", [], { key: id })} aria-label={`Spend of ${name}`}>
+      <a href={href("spend", [], { key: id })}>
         {costs === undefined ? "…" : money(costs.get(id)?.cost ?? 0)}
+        <span class="unseen"> spent by {name}</span>
       </a>
     ),
   },
@@ -42,8 +43,9 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
     title: "Calls, 30 days",
     align: "end",
     cell: ({ id, name }) => (
-      <a href={href("calls", [], { key: id })} aria-label={`Calls of ${name}`}>
+      <a href={href("calls", [], { key: id })}>
         {costs === undefined ? "…" : count(costs.get(id)?.calls ?? 0)}
+        <span class="unseen"> calls of {name}</span>
       </a>
     ),
   },

@@ -22,11 +22,9 @@ const columnsOf = (by: string, title: string, total: number): readonly Column<Ro
   {
     ...{ id: "calls", title: "Calls", align: "end" },
     cell: (row) => (
-      <a
-        href={href("calls", [], { [by]: String(row[by]), since: dayOf(Date.now()) })}
-        aria-label={`Calls of ${nameOf(row, by)}`}
-      >
+      <a href={href("calls", [], { [by]: String(row[by]), since: dayOf(Date.now()) })}>
         {count(row.calls)}
+        <span class="unseen"> calls of {nameOf(row, by)}</span>
       </a>
     ),
   },
