@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { configVersion } from "../config/version.ts";
 import { healthOf } from "../http/ops.ts";
+import type { LastReload } from "../http/services.ts";
 import { Open, Words } from "../lib/schemas.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
@@ -37,7 +38,22 @@ const SystemHealth = Open({
     lines_lost: Type.Integer({ description: "Since the start." }),
   }),
   workers: OrNull(Type.Integer(), { description: "null: a single process." }),
+  last_reload: OrNull(
+    Type.Object({
+      at: Type.String(),
+      changed: Type.Array(Type.String(), { description: "Settings." }),
+      error: OrNull(Type.String(), { description: "Why the configuration in force stays." }),
+    }),
+    { description: "When this process read its configuration anew; null: not since its start." },
+  ),
+  persona_faults: Type.Integer({ description: "Errors that the latest reading of the personas' folder found." }),
   checks: Type.Record(Type.String(), Open({ status: Words(["ok", "failing"]) })),
+});
+
+const reloadJson = ({ at, changed, error }: LastReload) => ({
+  at: new Date(at).toISOString(),
+  changed: [...changed],
+  error: error ?? null,
 });
 
 export const systemRoutes = (plugin: AdminPlugin) =>
@@ -62,7 +78,7 @@ export const systemRoutes = (plugin: AdminPlugin) =>
       async ({ services }) => {
         const { body } = await healthOf(services, true);
         const { workers } = body.checks;
-        const { build, clock, ledger, store, running, draining, startedAt } = services;
+        const { build, clock, ledger, store, running, draining, startedAt, lastReload } = services;
         const { version, commit, builtAt, runtime } = build;
         return {
           object: "health" as const,
@@ -79,6 +95,8 @@ export const systemRoutes = (plugin: AdminPlugin) =>
             lines_lost: ledger.counts.lost,
           },
           workers: workers !== undefined && "workers" in workers ? workers.workers : null,
+          last_reload: lastReload === undefined ? null : reloadJson(lastReload),
+          persona_faults: services.personaErrors(),
           checks: body.checks,
         };
       },

@@ -38,6 +38,9 @@ import type { PersonaKnowledge } from "./knowledge.ts";
 import type { HttpMetrics } from "./metrics.ts";
 import type { PersonaVersions } from "./persona-versions.ts";
 
+/** When the configuration was read anew last: the settings that changed, or why the one in force stays. */
+export type LastReload = { readonly at: number; readonly changed: readonly string[]; readonly error?: string };
+
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
 /** All workers, asked through the supervisor. @returns undefined when it does not answer in time */
@@ -113,6 +116,8 @@ export type Services = {
   stopping: boolean;
   /** Set at shutdown: requests under way finish, new ones are refused. */
   draining: boolean;
+  /** Undefined until the configuration was read anew. */
+  lastReload: LastReload | undefined;
   /** Requests under way, open streams included. */
   running: number;
   readonly bodyMemory: BodyMemory;

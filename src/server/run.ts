@@ -202,16 +202,19 @@ class ServerProcess {
 
   async #reloadConfig(): Promise<void> {
     const config = await this.#options.reload(this.#log);
+    const { services } = this.#server;
+    const at = this.#clock.now();
     try {
       if (config === undefined) throw new Error("the configuration is invalid");
       const changed = this.#server.reload(config);
+      services.lastReload = { at, changed };
       this.#log.info("configuration reloaded", { changed: changed.join(", ") || "nothing" });
     } catch (error) {
-      this.#log.error("the configuration was not reloaded; the one in force stays", {
-        error: (error as Error).message,
-      });
+      const { message } = error as Error;
+      services.lastReload = { at, changed: [], error: message };
+      this.#log.error("the configuration was not reloaded; the one in force stays", { error: message });
     }
-    await this.#server.services.rereadPersonas();
+    await services.rereadPersonas();
   }
 
   /** Certificates are among the files, whatever the settings say of them. */

@@ -264,6 +264,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     startedAt: clock.monotonic(),
     stopping: false,
     draining: false,
+    lastReload: undefined,
     running: 0,
     bodyMemory: new BodyMemory(() => current().limits.bodyMemoryBytes ?? ownBodyMemory),
     close: () => closing.disposeAsync(),

@@ -58,6 +58,17 @@ test("the configuration in force is shown with the origin of each value and with
     origins: { "limits.anonymous_per_minute": { where: "file", name: expect.stringMatching(/troupe\.yaml:7:\d+$/) } },
   });
   expect(after["version"]).not.toBe(before["version"]);
+  expect((await get(troupe, "/health"))["last_reload"]).toEqual({
+    at: expect.stringMatching(/Z$/),
+    changed: expect.arrayContaining(["limits.anonymous_per_minute"]),
+    error: null,
+  });
+
+  writeFileSync(file, "limits: { nothing_of_that_name: 1 }\n");
+  troupe.signal("SIGHUP");
+  const failed = async () => (await get(troupe, "/health"))["last_reload"] as { error: string | null };
+  while ((await failed()).error === null) await Bun.sleep(20);
+  expect(await failed()).toMatchObject({ changed: [], error: "the configuration is invalid" });
   expect(Object.keys((after["values"] as Json)["providers"] as Json)).toEqual(["openai"]);
 }, 60_000);
 

@@ -6,7 +6,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { count, Time } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { getSums, hourMs, type Row } from "../spend/sums.ts";
+import { dayMs, dayOf, getSums, hourMs, type Row } from "../spend/sums.ts";
 
 type Act = {
   readonly id: string;
@@ -59,6 +59,68 @@ const subjectHref = ({ act, subject }: Act): string => {
   return href(page, kind === "key" || kind === "persona" ? [subject] : []);
 };
 
+type Version = { readonly persona: string; readonly version: string; readonly calls: number };
+
+/** Versions of personas that were called since that time, and not in the days before. */
+async function newVersions(since: string, signal: AbortSignal): Promise<readonly Version[]> {
+  const by = "persona,persona_version";
+  const past = dayOf(Date.parse(since) - 7 * dayMs);
+  const [now, before] = await Promise.all([
+    getSums({ by, since }, signal),
+    getSums({ by, since: past, until: since }, signal),
+  ]);
+  const idOf = (row: Row) => `${row["persona"]}@${row["persona_version"]}`;
+  const known = new Set(before.data.map(idOf));
+  return now.data
+    .filter((row) => row["persona_version"] && !known.has(idOf(row)))
+    .map((row) => ({
+      persona: String(row["persona"]),
+      version: String(row["persona_version"]),
+      calls: row.calls,
+    }));
+}
+
+type Reload = { readonly at: string; readonly changed: readonly string[]; readonly error: string | null };
+
+/** Versions and settings that are new. */
+function Anew({ hour }: { readonly hour: number }) {
+  const since = new Date(hour - hourMs).toISOString();
+  const versions = useResource((signal) => newVersions(since, signal), [since], { everyMs: 30_000 });
+  const health = useResource(
+    (signal) => get<{ readonly last_reload: Reload | null; readonly started_at: string }>("v1/health", {}, { signal }),
+    [],
+    { everyMs: 15_000 },
+  );
+  const { last_reload: reload, started_at: started } = health.data ?? {};
+  const isRecent = (at: string) => Date.parse(at) > Date.now() - hourMs;
+  return (
+    <ul class="findings">
+      {started && isRecent(started) && (
+        <li>
+          <Time at={started} /> the server started
+        </li>
+      )}
+      {reload && isRecent(reload.at) && reload.error === null && (
+        <li>
+          <Time at={reload.at} /> the configuration was read anew:{" "}
+          <a href={href("system")}>{reload.changed.join(", ") || "nothing changed"}</a>
+        </li>
+      )}
+      {versions.data?.slice(0, shown).map(({ persona, version, calls }) => (
+        <li key={`${persona}@${version}`}>
+          <Badge tone="quiet">new</Badge>
+          <a href={href("personas", [persona])}>
+            {persona}@{version}
+          </a>
+          <a class="amount" href={href("calls", [], { persona, persona_version: version, since })}>
+            {count(calls)} calls
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 export function Changes() {
   const hour = Math.floor(Date.now() / hourMs) * hourMs;
   const since = new Date(hour - (before + 1) * hourMs).toISOString();
@@ -95,6 +157,7 @@ export function Changes() {
           );
         }}
       </Loaded>
+      <Anew hour={hour} />
       <Loaded resource={acts}>
         {({ data }) => {
           const recent = data.filter(({ at }) => Date.parse(at) > Date.now() - hourMs);

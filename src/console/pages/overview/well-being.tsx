@@ -15,6 +15,8 @@ type Health = {
   readonly requests_under_way: number;
   readonly draining: boolean;
   readonly ledger: { readonly lines_waiting: number; readonly lag_seconds: number; readonly lines_lost: number };
+  readonly last_reload: { readonly at: string; readonly error: string | null } | null;
+  readonly persona_faults: number;
   readonly checks: Readonly<Record<string, { readonly status: string; readonly message?: string }>>;
 };
 
@@ -32,7 +34,7 @@ type Finding = { readonly tone: Tone; readonly text: string; readonly href: stri
 /** Beyond so many seconds, costs and budgets are noticeably late. */
 const lateSeconds = 5;
 
-function ofHealth({ checks, ledger, draining }: Health): Finding[] {
+function ofHealth({ checks, ledger, draining, last_reload: reload, persona_faults: faults }: Health): Finding[] {
   const found: Finding[] = Object.entries(checks)
     .filter(([, { status }]) => status !== "ok")
     .map(([name, { message }]) => ({
@@ -40,6 +42,18 @@ function ofHealth({ checks, ledger, draining }: Health): Finding[] {
       text: message ?? `The check of ${name} fails.`,
       href: name === "providers" ? href("providers") : href("system"),
     }));
+  if (reload?.error)
+    found.push({
+      tone: "warn",
+      text: `The configuration was not read anew, the one in force stays: ${reload.error}`,
+      href: href("system"),
+    });
+  if (faults > 0)
+    found.push({
+      tone: "warn",
+      text: `${count(faults)} ${faults === 1 ? "fault" : "faults"} in the personas' files: the versions before serve on.`,
+      href: href("personas"),
+    });
   if (draining)
     found.push({ tone: "warn", text: "The server is ending: it takes no new calls.", href: href("system") });
   if (ledger.lag_seconds > lateSeconds)
