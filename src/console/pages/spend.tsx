@@ -137,7 +137,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
       cell: (row) => (
         <a href={callsOfRow(chosen, row, by, grain)}>
           {count(row.calls)}
-          <span class="unseen"> calls of {nameOf(row, by)}</span>
+          <span class="unseen"> calls of {nameOf(row, by === "time" ? grain : by)}</span>
         </a>
       ),
       sort: (a, b) => a.calls - b.calls,
