@@ -4,7 +4,7 @@ import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { firstTokenBounds, ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { callEnds, failureReasons, type LedgerFilter } from "../store/usage.ts";
+import { callEnds, failureReasons, type LedgerFilter, priceSources } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
 import {
   groupWords,
@@ -83,7 +83,9 @@ export function ledgerQuery(...left: readonly string[]): TProperties {
       ? Type.Optional(oneOf(callEnds, { description: "Only calls that ended so." }))
       : name === "failure"
         ? Type.Optional(oneOf(failureReasons, { description: "Only attempts that were left for that reason." }))
-        : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
+        : name === "price_source"
+          ? Type.Optional(oneOf(priceSources, { description: "Only calls priced by it; unknown: of unknown cost." }))
+          : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
   ]);
   const all: TProperties = {
     since: text(`${time} Default: 30 days.`),

@@ -45,7 +45,7 @@ const shared = [
   { name: "ended", as: "ended" },
   { name: "failure", as: "failure" },
   { name: "counted" },
-  { name: "priceSource" },
+  { name: "priceSource", as: "price_source" },
   { name: "priceDate" },
   { name: "priceNote" },
 ] as const satisfies readonly { readonly name: KindName; readonly as?: string }[];

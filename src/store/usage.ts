@@ -134,6 +134,11 @@ export const failureReasons = [
 
 export type FailureReason = (typeof failureReasons)[number];
 
+/** Sources of a price. `none`: nothing was billed; `unknown`: the cost is. */
+export const priceSources = ["upstream", "configuration", "list", "fallback", "free", "none", "unknown"] as const;
+
+export type PriceSource = (typeof priceSources)[number];
+
 /** One attempt to answer a request, for the accounts. Texts are names: nothing of a message. Costs are micro-dollars. */
 export type LedgerLine = {
   readonly requestId: string;
@@ -182,8 +187,7 @@ export type LedgerLine = {
   readonly cost: number | null;
   /** Null where only the sum is known, or not even that. */
   readonly costs: CostParts | null;
-  /** Source of the price; `none`: nothing was billed. */
-  readonly priceSource: "upstream" | "configuration" | "list" | "fallback" | "free" | "none" | "unknown";
+  readonly priceSource: PriceSource;
   /** Date of the price list, as YYYY-MM-DD. */
   readonly priceDate: string | null;
   /** Note for people on what the price does not say exactly. */

@@ -17,7 +17,7 @@ beforeAll(async () => {
   key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
   await troupe.server.services.store.ledger.append([
     ledgerLine("req_1", { at: now - 5_000, model: "=HYPERLINK(1)", cost: 1_234_567, costs: null }),
-    ledgerLine("req_2", { at: now - 4_000, model: 'a,"b"', cost: null, costs: null }),
+    ledgerLine("req_2", { at: now - 4_000, model: 'a,"b"', cost: null, costs: null, priceSource: "unknown" }),
     ledgerLine("req_3", { at: now - 3_000, model: "+1", cost: 1, costs: null }),
     ledgerLine("req_4", { at: now - 2_000, model: "-1", cost: 2, costs: null }),
     ledgerLine("req_5", { at: now - 1_000, model: "@sum", cost: 3, costs: null }),
@@ -85,6 +85,18 @@ test("times to the first token come as quantiles, for each row and for all", asy
   const without = (await (await ask("by=model")).json()) as { total: object };
   expect(without.total).not.toHaveProperty("first_token_ms");
   expect((await ask("first_token=yes")).status).toBe(400);
+});
+
+test("calls of unknown cost are found by their price's source, and sums are taken by it", async () => {
+  const listOf = async (path: string) =>
+    ((await (await troupe.fetch(`/admin/v1/${path}`, { key })).json()) as { data: Record<string, unknown>[] }).data;
+  expect((await listOf("calls?price_source=unknown")).map((call) => call["request_id"])).toEqual(["req_2"]);
+  const sums = await listOf("usage?by=price_source");
+  expect(sums.map((sum) => [sum["price_source"], sum["calls"], sum["unknown_cost_calls"]])).toEqual([
+    ["list", 4, 0],
+    ["unknown", 1, 1],
+  ]);
+  expect((await ask("price_source=guess")).status).toBe(400);
 });
 
 test("sums say how new and how old what they count can be", async () => {

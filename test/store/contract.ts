@@ -1355,6 +1355,7 @@ function valuesOf(line: LedgerLine): Record<string, string> {
     user: line.user ?? "",
     ended: line.ended,
     failure: line.failure ?? "",
+    price_source: line.priceSource,
     "metadata.team": (JSON.parse(line.metadata ?? "{}") as { team?: string }).team ?? "",
   };
 }

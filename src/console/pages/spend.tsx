@@ -38,7 +38,18 @@ const periods = [
   { value: "400d", title: "400 days" },
   { value: "dates", title: "Dates…" },
 ];
-const filters = ["model", "persona", "key", "tag", "client", "provider", "surface", "service_tier", "user"] as const;
+const filters = [
+  "model",
+  "persona",
+  "key",
+  "tag",
+  "client",
+  "provider",
+  "surface",
+  "service_tier",
+  "user",
+  "price_source",
+] as const;
 const tabs = [...groups, { id: "time", title: "Time" }];
 
 type Span = { readonly since: string; readonly until?: string | undefined };
@@ -277,7 +288,7 @@ export function SpendPage() {
                   label="Unknown cost"
                   value={count(unknown)}
                   tone={unknown > 0 ? "warn" : "ok"}
-                  href={callsOf(chosen, { cost: "unknown" })}
+                  href={callsOf(chosen, { price_source: "unknown" })}
                   note={unknown > 0 ? "calls that the cost leaves out" : "every call has a price"}
                 />
                 <Stat
