@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
 
   test("the overview has the numbers of the ledger", async () => {
     await open("#/?by=day", `${stat("Calls")}?.[1] === "60"`);
-    expect(await page.read<string[]>(stat("Errors"))).toEqual(["Errors", "8.33 %", "5 of 60 calls"]);
+    expect(await page.read<string[]>(stat("Errors"))).toEqual(["Errors", "8.33 %", "5 broken of 60 calls"]);
     const [, cost, note] = await page.read<string[]>(stat("Cost"));
     expect(cost).toBe(
       `$${(costOf(lines) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`,

@@ -9,6 +9,7 @@ import { count, duration, exactMoney, money, short, Time } from "../ui/format.ts
 import { Bar, Page, Panel, Stat, Stats, Tabs } from "../ui/layout.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
+import { Ends } from "./spend/ends.tsx";
 import {
   along,
   dayMs,
@@ -293,9 +294,8 @@ export function SpendPage() {
                 />
                 <Stat
                   label="Errors"
-                  value={count(errorsOf(total))}
-                  href={callsOf(chosen, { failed: "true" })}
-                  note={`${((100 * errorsOf(total)) / total.calls).toFixed(2)} % of calls`}
+                  value={`${((100 * errorsOf(total)) / total.calls).toFixed(2)} %`}
+                  note={<Ends of={total} chosen={chosen} />}
                 />
                 <Stat
                   label="Tokens"

@@ -7,6 +7,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { count, duration, money, short } from "../../ui/format.tsx";
 import { Panel, Stat, Stats } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { Ends } from "../spend/ends.tsx";
 import {
   along,
   dayMs,
@@ -60,8 +61,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                 label="Errors"
                 value={`${share.toFixed(share < 10 ? 2 : 1)} %`}
                 tone={share >= 5 ? "bad" : share >= 1 ? "warn" : "ok"}
-                href={href("calls", [], { since, failed: "true" })}
-                note={`${count(errors)} of ${short(calls)} calls`}
+                note={<Ends of={total} chosen={{ since }} />}
               />
               <Stat
                 label="First token, p50"

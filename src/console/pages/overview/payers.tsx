@@ -1,7 +1,6 @@
 /** Who pays most today: by key, persona and model. */
-import { useState } from "preact/hooks";
 import { useResource } from "../../data.ts";
-import { href } from "../../router.ts";
+import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
 import { count, money } from "../../ui/format.tsx";
@@ -11,6 +10,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { dayOf, getSums, groups, nameOf, ownPageOf, type Row } from "../spend/sums.ts";
 
 const shown = 6;
+const choices = groups.slice(0, 4);
 
 const columnsOf = (by: string, title: string, total: number): readonly Column<Row>[] => [
   { id: "name", title, cell: (row) => nameOf(row, by) },
@@ -31,7 +31,8 @@ const columnsOf = (by: string, title: string, total: number): readonly Column<Ro
 ];
 
 export function Payers() {
-  const [by, setBy] = useState<string>("key");
+  const asked = route.value.query.get("pays");
+  const by: string = choices.find(({ id }) => id === asked)?.id ?? "key";
   const today = dayOf(Date.now());
   const query = { by, since: today };
   const sums = useResource((signal) => getSums(query, signal), [query], { everyMs: 15_000 });
@@ -39,8 +40,8 @@ export function Payers() {
   return (
     <Panel title="Who pays most today" note="UTC" actions={<Curl path="v1/usage" query={query} />}>
       <Bar label="By">
-        {groups.slice(0, 4).map(({ id, title }) => (
-          <Button key={id} pressed={id === by} onClick={() => setBy(id)}>
+        {choices.map(({ id, title }) => (
+          <Button key={id} pressed={id === by} onClick={() => setQuery({ pays: id }, { replace: true })}>
             {title}
           </Button>
         ))}

@@ -40,9 +40,10 @@ export const maxRows = 10_000;
 export const getSums = (query: Query, signal: AbortSignal) =>
   get<Sums>("v1/usage", { limit: String(maxRows), ...query }, { signal });
 
-/** Attempts that gave no answer, for a fault: the client's leaving is none. */
-export const errorsOf = ({ ended }: Totals): number =>
-  ["broken", "refused", "interrupted"].reduce((sum, end) => sum + (ended[end] ?? 0), 0);
+/** Ends of attempts that gave no answer for a fault: the client's leaving is none. */
+export const failedEnds = ["broken", "refused", "interrupted"] as const;
+
+export const errorsOf = ({ ended }: Totals): number => failedEnds.reduce((sum, end) => sum + (ended[end] ?? 0), 0);
 
 export const tokensOf = ({ tokens }: Totals): number => (tokens["input"] ?? 0) + (tokens["output"] ?? 0);
 
