@@ -12,6 +12,8 @@ import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import type { VariantState } from "../store/variants.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
 
@@ -26,6 +28,8 @@ const summary = {
   tags: Type.Array(Type.String()),
   model: OrNull(Type.String(), { description: "The model it uses: the first whose provider is set up." }),
   models: Type.Array(Type.String()),
+  variants: Type.Array(Type.String(), { description: "Names of its variants." }),
+  stopped_variants: Type.Array(Type.String(), { description: "Those that have stopped themselves." }),
 };
 const Summary = Type.Object(summary);
 const Details = Type.Object({
@@ -114,10 +118,18 @@ export function findPersona({ personas }: Services, id: string): Persona {
   return persona;
 }
 
-function summaryJson({ live }: Services, persona: Persona): Static<typeof Summary> {
+type Stopped = readonly Pick<VariantState, "persona" | "version" | "variant">[];
+
+/** Variants that have stopped themselves, of all personas. */
+const stoppedVariants = ({ store }: Services): Promise<Stopped> => needsStorage(() => store.variants.stopped());
+
+function summaryJson({ live }: Services, persona: Persona, stopped: Stopped): Static<typeof Summary> {
   const { id, version, description, tier, ownedBy, created, targets, tags = [] } = persona;
   const model = targets.find((target) => live.accounts.find(parseModelId(target)?.namespace ?? "") !== undefined);
   const models = [...targets];
+  const variants = (persona.variants ?? []).map((variant) => variant.name);
+  const isStopped = (name: string) =>
+    stopped.some((one) => one.persona === id && one.version === version && one.variant === name);
   return {
     object: "persona",
     id,
@@ -129,6 +141,8 @@ function summaryJson({ live }: Services, persona: Persona): Static<typeof Summar
     tags: [...tags],
     model: model ?? null,
     models,
+    variants,
+    stopped_variants: variants.filter(isStopped),
   };
 }
 
@@ -136,7 +150,7 @@ async function detailsJson(services: Services, persona: Persona) {
   const { greeting = null, variables, defaults, limits, options, stop, tools, examples } = persona;
   const source = (await textOf(persona, services.live.config.personas.folder)) ?? null;
   return {
-    ...summaryJson(services, persona),
+    ...summaryJson(services, persona, await stoppedVariants(services)),
     greeting,
     variables: Object.fromEntries(variables),
     defaults,
@@ -173,15 +187,16 @@ export const personaRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/personas",
-      ({ services, query: { tag, name, after, limit } }) => {
+      async ({ services, query: { tag, name, after, limit } }) => {
         const found = services.personas
           .list()
           .filter(
             ({ id, tags = [] }) =>
               (tag === undefined || tags.includes(tag)) && (name === undefined || id.includes(name)),
           );
+        const stopped = await stoppedVariants(services);
         return pageOf(
-          found.map((persona) => summaryJson(services, persona)),
+          found.map((persona) => summaryJson(services, persona, stopped)),
           after,
           limit,
         );

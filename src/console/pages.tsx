@@ -2,6 +2,7 @@
 import type { FunctionComponent } from "preact";
 import { KeysPage } from "./pages/keys.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
+import { PersonasPage } from "./pages/personas.tsx";
 import { SpendPage } from "./pages/spend.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
@@ -23,6 +24,7 @@ const Missing = () => (
 
 export const pages: readonly PageEntry[] = [
   { name: "", title: "Overview", component: OverviewPage },
+  { name: "personas", title: "Personas", component: PersonasPage },
   { name: "keys", title: "Keys and budgets", component: KeysPage },
   { name: "spend", title: "Spend", component: SpendPage },
 ];

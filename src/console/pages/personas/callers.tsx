@@ -1,0 +1,92 @@
+/** Who calls a persona, by which of its names: pins of versions that are no longer in service stand first. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { count, money } from "../../ui/format.tsx";
+import { Badge, Panel } from "../../ui/layout.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import type { PersonaDetails, Sum } from "./types.ts";
+
+type Row = Sum & {
+  readonly model: string;
+  readonly key: string;
+  readonly key_name?: string;
+  readonly persona_version: string;
+};
+
+export function Callers({ persona: { id, version } }: { readonly persona: PersonaDetails }) {
+  const query = { persona: id, by: "model,key,persona_version", since: "30d", limit: "10000" };
+  const sums = useResource((signal) => get<{ readonly data: readonly Row[] }>("v1/usage", query, { signal }), [id]);
+  const isPin = ({ model }: Row) => model.includes("@");
+  const isOld = (row: Row) => isPin(row) && row.persona_version !== version;
+  return (
+    <Panel title="Who calls it, and by what name" note="30 days" actions={<Curl path="v1/usage" query={query} />}>
+      <Loaded resource={sums}>
+        {({ data }) => {
+          const old = data.filter(isOld);
+          const asking = new Set(old.map(({ key }) => key)).size;
+          return (
+            <>
+              {old.length > 0 ? (
+                <p class="notice warn">
+                  {asking === 1 ? "One key still asks" : `${count(asking)} keys still ask`} for versions that are not in
+                  service.
+                </p>
+              ) : (
+                data.length > 0 && <p>Nobody asks for an old version.</p>
+              )}
+              <Table
+                caption="Callers"
+                columns={[
+                  { id: "model", title: "Asked for", cell: ({ model }) => <code>{model}</code> },
+                  {
+                    id: "version",
+                    title: "Answered by",
+                    cell: (row) => (
+                      <>
+                        <code>{row.persona_version || "unknown"}</code>{" "}
+                        {isOld(row) ? (
+                          <Badge tone="warn">old pin</Badge>
+                        ) : (
+                          row.persona_version === version && <Badge tone="ok">in service</Badge>
+                        )}
+                      </>
+                    ),
+                  },
+                  {
+                    id: "key",
+                    title: "Key",
+                    cell: ({ key, key_name: name }) => <a href={href("keys", [key])}>{name ?? key}</a>,
+                  },
+                  {
+                    id: "calls",
+                    title: "Calls",
+                    align: "end",
+                    cell: ({ calls }) => count(calls),
+                    sort: (a, b) => a.calls - b.calls,
+                  },
+                  {
+                    id: "cost",
+                    title: "Cost",
+                    align: "end",
+                    cell: (row) => money(row.cost_micro_dollars),
+                    sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
+                  },
+                ]}
+                rows={[...old, ...data.filter((row) => !isOld(row))]}
+                rowKey={(row) => [row.model, row.key, row.persona_version].join(" ")}
+                rowHref={({ model, key, persona_version: asked }) =>
+                  href("calls", [], { persona: id, model, key, persona_version: asked, since: "30d" })
+                }
+                rowTone={(row) => (isOld(row) ? "warn" : undefined)}
+                empty={<Empty title="Nobody called it in 30 days.">Its id is the model's name in any client.</Empty>}
+              />
+            </>
+          );
+        }}
+      </Loaded>
+    </Panel>
+  );
+}

@@ -1,0 +1,173 @@
+/** All personas: found by id, description, tag or model, with their calls and costs. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href, route, setQuery } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Field, Select, TextInput } from "../../ui/form.tsx";
+import { count, money } from "../../ui/format.tsx";
+import { Badge, Bar, Page } from "../../ui/layout.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { errorsOf, type Listed, type Persona, type Sum } from "./types.ts";
+
+type Row = Persona & { readonly sum?: Sum };
+
+const since = "30d";
+
+async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> {
+  const all: Persona[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await get<Listed<Persona>>("v1/personas", { limit: "1000", after }, { signal });
+    all.push(...page.data);
+    if (!page.has_more) return all;
+    after = page.last_id ?? undefined;
+  }
+}
+
+const byNumber = (of: (sum: Sum) => number) => (a: Row, b: Row) => (a.sum ? of(a.sum) : 0) - (b.sum ? of(b.sum) : 0);
+const byText = (of: (row: Row) => string) => (a: Row, b: Row) => of(b).localeCompare(of(a));
+
+function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of: Persona }) {
+  if (variants.length === 0) return <>–</>;
+  return (
+    <>
+      {variants.length}{" "}
+      {stopped.length > 0 ? <Badge tone="bad">stopped: {stopped.join(", ")}</Badge> : <Badge tone="ok">serving</Badge>}
+    </>
+  );
+}
+
+const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
+  { id: "id", title: "Persona", cell: ({ id }) => id, sort: byText(({ id }) => id) },
+  { id: "version", title: "Version", cell: ({ version }) => <code>{version}</code> },
+  {
+    id: "model",
+    title: "Model",
+    cell: ({ model }) => model ?? <Badge tone="bad">none is set up</Badge>,
+    sort: byText(({ model }) => model ?? ""),
+  },
+  { id: "variants", title: "Variants", cell: (row) => <Variants of={row} /> },
+  {
+    id: "calls",
+    title: "Calls, 30 days",
+    align: "end",
+    sort: byNumber(({ calls }) => calls),
+    cell: ({ id, sum }) => (
+      <a href={href("calls", [], { persona: id, since })} aria-label={`Calls of ${id}`}>
+        {isCounted ? count(sum?.calls ?? 0) : "…"}
+      </a>
+    ),
+  },
+  {
+    id: "errors",
+    title: "Errors",
+    align: "end",
+    sort: byNumber(errorsOf),
+    cell: ({ id, sum }) => (
+      <a href={href("calls", [], { persona: id, since, failed: "true" })} aria-label={`Failed calls of ${id}`}>
+        {isCounted ? count(sum === undefined ? 0 : errorsOf(sum)) : "…"}
+      </a>
+    ),
+  },
+  {
+    id: "cost",
+    title: "Cost",
+    align: "end",
+    sort: byNumber((sum) => sum.cost_micro_dollars),
+    cell: ({ id, sum }) => (
+      <a href={href("spend", [], { persona: id, since })} aria-label={`Spend of ${id}`}>
+        {isCounted ? money(sum?.cost_micro_dollars ?? 0) : "…"}
+      </a>
+    ),
+  },
+  { id: "description", title: "Description", cell: ({ description }) => description },
+  { id: "tier", title: "Plan", cell: ({ tier }) => tier, hidden: true },
+  { id: "owner", title: "Owner", cell: ({ owned_by }) => owned_by, hidden: true },
+  { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–", hidden: true },
+  { id: "models", title: "All models", cell: ({ models }) => models.join(", "), hidden: true },
+];
+
+const namespaceOf = (id: string) => id.slice(0, id.indexOf("/"));
+
+export function PersonaList() {
+  const { query } = route.value;
+  const all = useResource(loadAll, []);
+  const sums = useResource(
+    (signal) =>
+      get<{ readonly data: readonly (Sum & { readonly persona: string })[] }>(
+        "v1/usage",
+        { by: "persona", since, limit: "10000" },
+        { signal },
+      ),
+    [],
+  );
+  const counted = sums.data && new Map(sums.data.data.map((sum) => [sum.persona, sum]));
+  const search = (query.get("search") ?? "").toLowerCase();
+  const namespace = query.get("namespace") ?? "";
+  const state = query.get("state") ?? "";
+  const fits = (one: Persona) =>
+    (namespace === "" || namespaceOf(one.id) === namespace) &&
+    (state === "" || (state === "stopped" ? one.stopped_variants.length > 0 : one.model === null)) &&
+    [one.id, one.description, ...one.tags, ...one.models].some((text) => text.toLowerCase().includes(search));
+  const choose = (name: string) => (value: string) => setQuery({ [name]: value }, { replace: true });
+  const namespaces = [...new Set(all.data?.map(({ id }) => namespaceOf(id)))];
+  return (
+    <Page
+      title="Personas"
+      note={all.data && `${count(all.data.length)} served`}
+      actions={<Curl path="v1/personas" query={{ limit: "1000" }} />}
+    >
+      <Bar label="Filters">
+        <Field label="Find">
+          <TextInput
+            type="search"
+            value={query.get("search") ?? ""}
+            onInput={choose("search")}
+            placeholder="id, description, tag, model"
+          />
+        </Field>
+        <Field label="Namespace">
+          <Select
+            value={namespace}
+            options={[{ value: "", title: "all" }, ...namespaces]}
+            onChange={choose("namespace")}
+          />
+        </Field>
+        <Field label="State">
+          <Select
+            value={state}
+            options={[
+              { value: "", title: "all" },
+              { value: "stopped", title: "with a stopped variant" },
+              { value: "unreachable", title: "without a model that is set up" },
+            ]}
+            onChange={choose("state")}
+          />
+        </Field>
+      </Bar>
+      <Loaded resource={all}>
+        {(personas) => (
+          <Table
+            caption="Personas"
+            choose="personas"
+            columns={columnsFor(counted !== undefined)}
+            rows={personas.filter(fits).map((one): Row => {
+              const sum = counted?.get(one.id);
+              return sum === undefined ? one : { ...one, sum };
+            })}
+            rowKey={({ id }) => id}
+            rowHref={({ id }) => href("personas", [id])}
+            rowTone={({ model, stopped_variants }) =>
+              model === null ? "bad" : stopped_variants.length > 0 ? "warn" : undefined
+            }
+            empty={
+              <Empty title="No persona fits these filters.">
+                <a href={href("personas")}>Show all personas</a>
+              </Empty>
+            }
+          />
+        )}
+      </Loaded>
+    </Page>
+  );
+}

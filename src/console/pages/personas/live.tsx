@@ -1,0 +1,143 @@
+/** What a call of a persona sends now: its system text with variables filled in, and the very request to each of its models. */
+import { useState } from "preact/hooks";
+import { post } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { Copy, Curl } from "../../ui/copy.tsx";
+import { Field, Select, TextInput } from "../../ui/form.tsx";
+import { Badge, Bar, Facts, Panel } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import type { PersonaDetails } from "./types.ts";
+
+type Rendered = {
+  readonly variant: string | null;
+  readonly composed: { readonly messages: readonly { readonly role: string; readonly content: unknown }[] };
+  readonly models: readonly {
+    readonly model: string;
+    readonly use: string;
+    readonly request: { readonly url: string; readonly body: string } | null;
+    readonly error?: { readonly code: string; readonly message: string };
+  }[];
+};
+
+const textOf = (content: unknown) => (typeof content === "string" ? content : JSON.stringify(content, null, 2));
+
+function pretty(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}
+
+const members = (of: Readonly<Record<string, unknown>>) =>
+  Object.entries(of)
+    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+    .join(", ") || undefined;
+
+export function Live({ persona }: { readonly persona: PersonaDetails }) {
+  const { id, variables } = persona;
+  const [question, setQuestion] = useState("Hello!");
+  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const [variant, setVariant] = useState("");
+  const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ""));
+  const body = {
+    persona: id,
+    request: {
+      messages: [{ role: "user", content: question || "Hello!" }],
+      ...(Object.keys(given).length > 0 && { variables: given }),
+    },
+    ...(variant !== "" && { variant }),
+  };
+  const rendered = useResource(
+    (signal) => post<Rendered>("v1/personas/render", body, { signal }),
+    [body, persona.version],
+  );
+  return (
+    <>
+      <Facts
+        items={[
+          ["Version", <code key="version">{persona.version}</code>],
+          ["Models", persona.models.join(", ")],
+          ["Plan", persona.tier],
+          ["Owner", persona.owned_by],
+          ["Tags", persona.tags.join(", ") || undefined],
+          ["Defaults", members(persona.defaults)],
+          ["Limits", members(persona.limits)],
+          ["Options", members(persona.options)],
+          ["Stop", persona.stop.map((text) => JSON.stringify(text)).join(", ") || undefined],
+          ["Tools", persona.tools.map((tool) => tool.function?.name).join(", ") || undefined],
+          ["Greeting", persona.greeting ?? undefined],
+        ]}
+      />
+      <Panel
+        title="What is sent"
+        note="Nothing is sent by looking"
+        actions={<Curl method="POST" path="v1/personas/render" body={body} />}
+      >
+        <Bar label="The request">
+          <Field label="Question">
+            <TextInput value={question} onInput={setQuestion} />
+          </Field>
+          {Object.entries(variables).map(([name, { description, default: byDefault, enum: choices, required }]) => {
+            const set = (value: string) => setValues({ ...values, [name]: value });
+            return (
+              <Field key={name} label={name} hint={description ?? (required ? "required" : undefined)}>
+                {choices === undefined ? (
+                  <TextInput value={values[name] ?? ""} onInput={set} placeholder={byDefault ?? ""} />
+                ) : (
+                  <Select
+                    value={values[name] ?? ""}
+                    options={[{ value: "", title: byDefault ?? "–" }, ...choices]}
+                    onChange={set}
+                  />
+                )}
+              </Field>
+            );
+          })}
+          {persona.variants.length > 0 && (
+            <Field label="Variant">
+              <Select
+                value={variant}
+                options={[{ value: "", title: "the largest" }, ...persona.variants]}
+                onChange={setVariant}
+              />
+            </Field>
+          )}
+        </Bar>
+        <Loaded resource={rendered}>
+          {({ composed, models, variant: shown }) => (
+            <>
+              {shown !== null && <p>Variant {shown}</p>}
+              {composed.messages.map(({ role, content }, at) => (
+                <section key={at}>
+                  <h3>{role}</h3>
+                  <pre class="sent">{textOf(content)}</pre>
+                </section>
+              ))}
+              {models.map(({ model, use, request, error }) => (
+                <details key={model}>
+                  <summary>
+                    <code>{model}</code>{" "}
+                    <Badge tone={use === "first" ? "ok" : use === "fallback" ? "quiet" : "warn"}>{use}</Badge>
+                  </summary>
+                  {error !== undefined && <p class="error">{error.message}</p>}
+                  {request === null ? (
+                    error === undefined && <p class="muted">Answered by this server itself.</p>
+                  ) : (
+                    <>
+                      <Bar>
+                        <code>{request.url}</code>
+                        <Copy text={request.body} label="Copy the body" />
+                      </Bar>
+                      <pre class="sent">{pretty(request.body)}</pre>
+                    </>
+                  )}
+                </details>
+              ))}
+            </>
+          )}
+        </Loaded>
+      </Panel>
+    </>
+  );
+}

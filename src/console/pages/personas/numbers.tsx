@@ -1,0 +1,178 @@
+/** How each version and variant of a persona does, and how far each variant is from stopping itself. */
+import { get, post } from "../../api.ts";
+import { useAction, useResource } from "../../data.ts";
+import { href, route, setQuery } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Button, Field, Select } from "../../ui/form.tsx";
+import { count, duration, money, Time } from "../../ui/format.tsx";
+import { Badge, Bar, Panel } from "../../ui/layout.tsx";
+import { Empty, Failure, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { type PersonaDetails, pathOf } from "./types.ts";
+
+type Times = { readonly p50: number | null; readonly p95: number | null };
+type Row = {
+  readonly version: string;
+  readonly variant: string;
+  readonly calls: number;
+  readonly errors: number;
+  readonly cost_micro_dollars: number;
+  readonly unknown_cost_calls: number;
+  readonly first_token_ms: Times;
+  readonly total_ms: Times;
+};
+type Variant = {
+  readonly name: string;
+  readonly share: number;
+  readonly state: "serving" | "stopped";
+  readonly stopped_at: string | null;
+  readonly reason: string | null;
+  readonly window: { readonly calls: number; readonly of: number } | null;
+};
+
+const spans = ["24h", "7d", "30d", "90d"];
+const both = ({ p50, p95 }: Times) => (p50 === null ? "–" : `${duration(p50)} / ${duration(p95)}`);
+const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: Row) =>
+  calls > unknown ? money(Math.round(cost / (calls - unknown))) : "unknown";
+
+function Variants({ persona, onChange }: { readonly persona: PersonaDetails; readonly onChange: () => void }) {
+  const path = `${pathOf(persona.id)}/variants`;
+  const variants = useResource(
+    (signal) => get<{ readonly data: readonly Variant[] }>(path, {}, { signal }),
+    [path, persona.version],
+  );
+  const { busy, error, run } = useAction();
+  const resume = async (name: string) => {
+    if (await run(() => post(`${path}/${encodeURIComponent(name)}/resume`))) {
+      variants.reload();
+      onChange();
+    }
+  };
+  return (
+    <Panel title="Variants" note="shares of the callers" actions={<Curl path={path} />}>
+      {error !== undefined && <Failure error={error} />}
+      <Loaded resource={variants}>
+        {({ data }) => (
+          <Table
+            caption="Variants"
+            columns={[
+              { id: "name", title: "Variant", cell: ({ name }) => name },
+              { id: "share", title: "Share", align: "end", cell: ({ share }) => `${(share * 100).toFixed(1)} %` },
+              {
+                id: "state",
+                title: "State",
+                cell: ({ state, reason, stopped_at: at }) =>
+                  state === "serving" ? (
+                    <Badge tone="ok">serving</Badge>
+                  ) : (
+                    <>
+                      <Badge tone="bad">stopped itself</Badge> {reason?.replaceAll("_", " ")}, <Time at={at} />
+                    </>
+                  ),
+              },
+              {
+                id: "window",
+                title: "Judged by",
+                cell: ({ window }) =>
+                  window === null ? "nothing: it never stops" : `${count(window.calls)} of ${count(window.of)} calls`,
+              },
+              {
+                id: "act",
+                title: "Act",
+                cell: ({ name, state }) =>
+                  state === "stopped" ? (
+                    <Button busy={busy} onClick={() => resume(name)}>
+                      Let {name} go on
+                    </Button>
+                  ) : (
+                    <a href={href("personas", [persona.id, "source"])}>Change its weight</a>
+                  ),
+              },
+            ]}
+            rows={data}
+            rowKey={({ name }) => name}
+            rowHref={({ name }) => href("calls", [], { persona: persona.id, variant: name })}
+            rowTone={({ state }) => (state === "stopped" ? "bad" : undefined)}
+            empty={<Empty title="It has no variants." />}
+          />
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+export function Numbers({ persona, onChange }: { readonly persona: PersonaDetails; readonly onChange: () => void }) {
+  const { id, version } = persona;
+  const since = route.value.query.get("since") ?? "30d";
+  const path = `${pathOf(id)}/numbers`;
+  const numbers = useResource(
+    (signal) => get<{ readonly data: readonly Row[] }>(path, { since }, { signal }),
+    [path, since],
+  );
+  return (
+    <>
+      {persona.variants.length > 0 && <Variants persona={persona} onChange={onChange} />}
+      <Panel title="By version and variant" actions={<Curl path={path} query={{ since }} />}>
+        <Bar>
+          <Field label="Since">
+            <Select value={since} options={spans} onChange={(value) => setQuery({ since: value })} />
+          </Field>
+        </Bar>
+        <Loaded resource={numbers}>
+          {({ data }) => (
+            <Table
+              caption="Numbers by version and variant"
+              columns={[
+                {
+                  id: "version",
+                  title: "Version",
+                  cell: (row) => (
+                    <>
+                      <code>{row.version || "unknown"}</code>
+                      {row.version === version && " in service"}
+                    </>
+                  ),
+                },
+                { id: "variant", title: "Variant", cell: ({ variant }) => variant || "–" },
+                {
+                  id: "calls",
+                  title: "Calls",
+                  align: "end",
+                  cell: ({ calls }) => count(calls),
+                  sort: (a, b) => a.calls - b.calls,
+                },
+                {
+                  id: "errors",
+                  title: "Errors",
+                  align: "end",
+                  cell: ({ errors, calls }) =>
+                    `${count(errors)}${calls > 0 ? ` (${((100 * errors) / calls).toFixed(1)} %)` : ""}`,
+                  sort: (a, b) => a.errors - b.errors,
+                },
+                { id: "first", title: "First token p50 / p95", align: "end", cell: (row) => both(row.first_token_ms) },
+                { id: "total", title: "Whole answer p50 / p95", align: "end", cell: (row) => both(row.total_ms) },
+                { id: "each", title: "Cost a call", align: "end", cell: perCall },
+                {
+                  id: "cost",
+                  title: "Cost",
+                  align: "end",
+                  cell: (row) =>
+                    `${money(row.cost_micro_dollars)}${row.unknown_cost_calls > 0 ? ` + ${count(row.unknown_cost_calls)} unknown` : ""}`,
+                  sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
+                },
+              ]}
+              rows={data}
+              rowKey={(row) => `${row.version} ${row.variant}`}
+              rowHref={(row) =>
+                href("calls", [], { persona: id, persona_version: row.version, variant: row.variant, since })
+              }
+              empty={
+                <Empty title="Nobody called it in this time.">Choose a longer time, or try it in the playground.</Empty>
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+    </>
+  );
+}

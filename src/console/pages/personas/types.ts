@@ -1,0 +1,73 @@
+/** Personas as the admin API gives them. */
+export type Listed<T> = { readonly data: readonly T[]; readonly has_more: boolean; readonly last_id: string | null };
+
+export type Persona = {
+  readonly id: string;
+  readonly version: string;
+  readonly description: string;
+  readonly tier: string;
+  readonly owned_by: string;
+  readonly created: number;
+  readonly tags: readonly string[];
+  readonly model: string | null;
+  readonly models: readonly string[];
+  readonly variants: readonly string[];
+  readonly stopped_variants: readonly string[];
+};
+
+export type Variable = {
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly default?: string;
+  readonly required: boolean;
+};
+
+export type PersonaDetails = Persona & {
+  readonly greeting: string | null;
+  readonly variables: Readonly<Record<string, Variable>>;
+  readonly defaults: Readonly<Record<string, unknown>>;
+  readonly limits: Readonly<Record<string, unknown>>;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly stop: readonly string[];
+  readonly tools: readonly { readonly function?: { readonly name: string } }[];
+};
+
+export type Finding = {
+  readonly severity: "error" | "warning";
+  readonly file: string;
+  readonly line: number | null;
+  readonly column: number | null;
+  readonly path: string;
+  readonly message: string;
+};
+
+export type Source = {
+  readonly id: string;
+  readonly file: string;
+  readonly text: string;
+  readonly hash: string;
+  readonly version: string | null;
+  readonly is_served: boolean;
+  readonly read_only: "write_off" | "in_executable" | null;
+  readonly findings: readonly Finding[];
+};
+
+export type Version = {
+  readonly id: string;
+  readonly created_at: string | null;
+  readonly used_at: string | null;
+  readonly in_service: boolean;
+  readonly labels: readonly string[];
+};
+
+export type Sum = {
+  readonly calls: number;
+  readonly ended: Readonly<Record<string, number>>;
+  readonly cost_micro_dollars: number;
+  readonly unknown_cost_calls: number;
+};
+
+export const errorsOf = ({ ended }: Pick<Sum, "ended">): number =>
+  (ended["broken"] ?? 0) + (ended["refused"] ?? 0) + (ended["interrupted"] ?? 0);
+
+export const pathOf = (id: string): string => `v1/personas/${id}`;

@@ -1,0 +1,139 @@
+/** The console's page of personas, in a real browser. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const text = "# Ours.\ndescription: Helps.\nmodel: builtin/echo\nsystem: |\n  You are plain.\n";
+const button = (name: string) =>
+  `[...document.querySelectorAll("main button")].find((one) => one.innerText === "${name}")`;
+const editor = "document.querySelector('.editor textarea')";
+const main = "document.querySelector('main').innerText";
+
+describe.skipIf(!hasChromium)("personas in Chromium", () => {
+  let folder: TempFolder;
+  let troupe: Troupe;
+  let page: ChromiumPage;
+  const file = () => folder.file("acme/support.yaml");
+  beforeAll(async () => {
+    folder = new TempFolder();
+    mkdirSync(folder.file("acme"));
+    writeFileSync(file(), text);
+    for (let at = 0; at < 150; at += 1) writeFileSync(folder.file(`acme/p${at}.yaml`), text);
+    const surfaces = ["orchestrator", "gateway", "admin"] as const;
+    troupe = await Troupe.start({
+      personas: folder.path,
+      config: {
+        listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces }],
+        console: { write: true },
+      },
+    });
+    const { services } = troupe.server;
+    await services.loading;
+    await services.personaVersions.record();
+    const version = services.personas.find("acme/support")!.version;
+    const asked = { at: services.clock.now(), persona: "acme/support", ended: "finished", totalMs: 900 } as const;
+    await services.store.ledger.append([
+      ledgerLine("req_1", { ...asked, personaVersion: version, model: "acme/support", firstTokenMs: 250 }),
+      ledgerLine("req_2", { ...asked, personaVersion: "0123456789ab", model: "acme/support@0123456789ab" }),
+    ]);
+    const key = await troupe.createKey({ name: "ops", tier: "pro", perMinute: 10_000, surfaces: ["admin"] });
+    page = await ChromiumPage.open();
+    await page.go(`${troupe.url}/console#/personas`);
+    await page.until("document.activeElement.type === 'password'");
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`${main}.includes("acme/p0")`);
+    page.errors.splice(0);
+  }, 60_000);
+  afterAll(async () => {
+    await page[Symbol.asyncDispose]();
+    await troupe[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+  beforeEach(() => void page.errors.splice(0));
+
+  /** Refusals are in the browser's log, and are what some of these tests are about. */
+  const faults = () => page.errors.filter((one) => !one.includes("status of 4"));
+  const show = async (address: string) => void (await page.read(`location.hash = ${JSON.stringify(address)}`));
+  const write = async (next: string) =>
+    void (await page.read(`(() => {
+      const field = ${editor};
+      field.focus();
+      field.select();
+      document.execCommand("insertText", false, ${JSON.stringify(next)});
+    })()`));
+
+  test("the list is filtered by its address, and a persona shows what is live", async () => {
+    await show("#/personas?search=supp");
+    await page.until(`document.querySelectorAll("tbody tr").length === 1`);
+    await page.read(`document.querySelector("tbody a").click()`);
+    await page.until(`${main}.includes("You are plain.")`);
+    expect(await page.read<string>("location.hash")).toBe("#/personas/acme%2Fsupport");
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("a fault is shown at its line and keeps the text from being saved; what is mended is saved and served", async () => {
+    await show("#/personas/acme%2Fsupport/source");
+    await page.until(`${editor}?.value.startsWith("# Ours.")`);
+    await write(text.replace("builtin/echo", "bultin/echo"));
+    await page.until(`document.querySelectorAll(".editor .line")[2]?.classList.contains("bad")`);
+    expect(await page.read<string>(`document.querySelector(".findings").innerText`)).toContain(
+      "did you mean 'builtin'?",
+    );
+    expect(await page.read<boolean>(`${button("Save")}.disabled`)).toBe(true);
+    await page.read(`document.querySelector(".findings button").click()`);
+    await page.until(`document.activeElement === ${editor} && ${editor}.selectionStart === ${text.indexOf("builtin")}`);
+    // What is not saved outlives the page.
+    await show("#/keys");
+    await page.until(`!${editor}`);
+    await show("#/personas/acme%2Fsupport/source");
+    await page.until(`${editor}?.value.includes("bultin/echo")`);
+    await write(text.replace("plain", "kind"));
+    await page.until(`${button("Save")}?.disabled === false && !document.querySelector(".editor .line.bad")`);
+    await page.read(`${button("Save")}.click()`);
+    await page.until(`${main}.includes("Saved, and served as")`);
+    expect(readFileSync(file(), "utf8")).toBe(text.replace("plain", "kind"));
+    const { personas, personaVersions } = troupe.server.services;
+    await personaVersions.record();
+    await page.go(`${troupe.url}/console#/personas/acme%2Fsupport/versions`);
+    await page.read("location.reload()");
+    await page.until(`document.querySelector(".diff .added")?.innerText.includes("You are kind.")`);
+    expect(await page.read<string>(`document.querySelector(".diff .removed").innerText`)).toContain("You are plain.");
+    expect(await page.read<string>(main)).toContain(personas.find("acme/support")!.version);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("who saves after somebody else loses no text, and overwrites none unseen", async () => {
+    await show("#/personas/acme%2Fsupport/source");
+    await page.until(`${editor}?.value.includes("kind")`);
+    const theirs = text.replace("plain", "theirs");
+    writeFileSync(file(), theirs);
+    await write(text.replace("plain", "mine"));
+    await page.until(`${button("Save")}?.disabled === false`);
+    await page.read(`${button("Save")}.click()`);
+    await page.until(`${main}.includes("The file has changed since you began")`);
+    expect(await page.read<string>(`document.querySelector(".diff .added").innerText`)).toContain("theirs");
+    expect([await page.read<string>(`${editor}.value`), readFileSync(file(), "utf8")]).toEqual([
+      text.replace("plain", "mine"),
+      theirs,
+    ]);
+    await page.read(`${button("Go on with my text, in place of theirs")}.click()`);
+    await page.until(`${button("Save")}?.disabled === false`);
+    await page.read(`${button("Save")}.click()`);
+    await page.until(`${main}.includes("Saved, and served as")`);
+    expect(readFileSync(file(), "utf8")).toBe(text.replace("plain", "mine"));
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("numbers stand by version, and old pins before other callers", async () => {
+    await show("#/personas/acme%2Fsupport/numbers");
+    await page.until(`${main}.includes("0123456789ab") && ${main}.includes("250 ms")`);
+    await show("#/personas/acme%2Fsupport/callers");
+    await page.until(`document.querySelector("tbody tr")?.innerText.includes("old pin")`);
+    expect(await page.read<string>(main)).toContain("One key still asks");
+    expect(faults()).toEqual([]);
+  }, 30_000);
+});
