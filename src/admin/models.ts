@@ -3,8 +3,12 @@ import { Type } from "@sinclair/typebox";
 import { gatewayModels } from "../http/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { formatModelId } from "../protocols/model-id.ts";
 import { Model } from "../protocols/models.ts";
 import { endState } from "../providers/retirement.ts";
+import { dayMs } from "../store/ledger-columns.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { endOf } from "../upstream/model-lists.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
 
@@ -37,33 +41,82 @@ function listsOf({ live, modelLists }: Services) {
   });
 }
 
+const Ending = Type.Object({
+  object: Type.Literal("model.ending"),
+  id: Type.String({ description: "<provider>/<model>" }),
+  provider: Type.String(),
+  model: Type.String(),
+  shutdown_date: Type.String({ description: "The first day on which it no longer answers." }),
+  end_state: Type.String({ description: "ended, ends_soon: within six months, or later." }),
+  calls: Type.Integer({ description: "Of the last seven days." }),
+});
+
+const usedMs = 7 * dayMs;
+/** Of one question; models that nobody serves fall away. */
+const maxUsed = 10_000;
+
+/** Models that were called of late and have an end, whether a list of their provider's has them or not. */
+async function endingModels({ store, live, modelLists, clock }: Services) {
+  const now = clock.now();
+  const span = { since: Math.floor((now - usedMs) / dayMs) * dayMs, until: now + dayMs };
+  const sums = await needsStorage(() => store.ledger.sums(span, ["provider", "upstream_model"], { limit: maxUsed }));
+  const found = sums.flatMap(({ group: [provider = "", model = ""], calls }) => {
+    const bound = live.accounts.find(provider);
+    const ends = bound && endOf(bound, model, modelLists.find(bound, model));
+    if (ends === undefined) return [];
+    const id = formatModelId({ namespace: provider, name: model });
+    return {
+      object: "model.ending" as const,
+      id,
+      provider,
+      model,
+      shutdown_date: ends,
+      end_state: endState(ends, now),
+      calls,
+    };
+  });
+  return found.sort((a, b) => Date.parse(a.shutdown_date) - Date.parse(b.shutdown_date));
+}
+
 export const modelRoutes = (plugin: AdminPlugin) =>
-  plugin.get(
-    "/v1/models",
-    ({ services, query: { provider, ending, after, limit } }) => {
-      const now = services.clock.now();
-      const all = gatewayModels(services).flatMap((model) => {
-        const { owned_by: owner, shutdown_date: ends } = model;
-        const state = ends === undefined ? null : endState(ends, now);
-        if (provider !== undefined && owner !== provider) return [];
-        if (ending === "true" && (state === null || state === "later")) return [];
-        return { ...model, end_state: state };
-      });
-      return { ...pageOf(all, after, limit), lists: listsOf(services) };
-    },
-    adminOperation({
-      operationId: "adminListModels",
-      summary: "The providers' models that are known here, and when each ends",
-      query: queryOf({
-        provider: text("Of that one alone."),
-        ending: Type.Optional(
-          Type.Union([Type.Literal("true"), Type.Literal("false")], {
-            description: "true: only those that have ended, or end within six months.",
-          }),
-        ),
-        ...pageParameters(1000, 100),
+  plugin
+    .get(
+      "/v1/models/ending",
+      async ({ services, query: { after, limit } }) => pageOf(await endingModels(services), after, limit),
+      adminOperation({
+        operationId: "adminListEndingModels",
+        summary: "Models that were called in the last seven days and whose end is announced, the first to end first",
+        query: queryOf(pageParameters(1000, 100)),
+        response: pageSchema(Ending),
+        errors: [400, 404],
       }),
-      response: Type.Object({ ...pageSchema(Listed).properties, lists: Type.Array(List) }),
-      errors: [400, 404],
-    }),
-  );
+    )
+    .get(
+      "/v1/models",
+      ({ services, query: { provider, ending, after, limit } }) => {
+        const now = services.clock.now();
+        const all = gatewayModels(services).flatMap((model) => {
+          const { owned_by: owner, shutdown_date: ends } = model;
+          const state = ends === undefined ? null : endState(ends, now);
+          if (provider !== undefined && owner !== provider) return [];
+          if (ending === "true" && (state === null || state === "later")) return [];
+          return { ...model, end_state: state };
+        });
+        return { ...pageOf(all, after, limit), lists: listsOf(services) };
+      },
+      adminOperation({
+        operationId: "adminListModels",
+        summary: "The providers' models that are known here, and when each ends",
+        query: queryOf({
+          provider: text("Of that one alone."),
+          ending: Type.Optional(
+            Type.Union([Type.Literal("true"), Type.Literal("false")], {
+              description: "true: only those that have ended, or end within six months.",
+            }),
+          ),
+          ...pageParameters(1000, 100),
+        }),
+        response: Type.Object({ ...pageSchema(Listed).properties, lists: Type.Array(List) }),
+        errors: [400, 404],
+      }),
+    );

@@ -69,7 +69,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>("document.querySelector('.steps').innerText")).toMatch(
       /No provider is set up.*Make a key.*curl http/s,
     );
-    await troupe.server.services.store.ledger.append(lines);
+    const { ledger, budgets } = troupe.server.services.store;
+    await ledger.append(lines);
+    await budgets.set({ scope: "all", period: "day", limit: 1_000_000, updatedAt: now });
     await page.read(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again").click()`);
     await page.until(`document.querySelectorAll(".uplot").length === 4`);
   }, 30_000);
@@ -85,6 +87,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const payers = await page.read<string[][]>(cells('[aria-label="Who pays most today, by key"]'));
     const today = lines.filter(({ at }) => dayOf(at) === dayOf(now));
     expect(payers.map(([name, , , calls]) => [name, calls])).toEqual([["key_1", String(today.length)]]);
+    const ending = `[...document.querySelectorAll(".panel")].find((one) => one.innerText.startsWith("Ends soon"))`;
+    await page.until(`${ending}.innerText.includes("$0.00 of $1.00 left")`);
+    expect(await page.read<string>(`${ending}.innerText`)).toMatch(/spent\s+all, day\s+spent; opens/);
     expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     expect(faults()).toEqual([]);
   }, 30_000);

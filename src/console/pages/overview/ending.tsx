@@ -6,7 +6,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { count, Time } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { dayMs, dayOf, getSums } from "../spend/sums.ts";
+import { dayMs, dayOf } from "../spend/sums.ts";
 
 type Budget = {
   readonly id: string;
@@ -19,11 +19,19 @@ type Budget = {
   readonly runs_out_at: string | null;
   readonly resets_at: string | null;
 };
-type Model = { readonly id: string; readonly shutdown_date?: string; readonly end_state: "ended" | "ends_soon" };
+type Model = {
+  readonly id: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly shutdown_date: string;
+  readonly end_state: "ended" | "ends_soon" | "later";
+  readonly calls: number;
+};
 type List<T> = { readonly data: readonly T[]; readonly has_more: boolean };
 
 const shown = 6;
 const tones = { ok: "quiet", low: "warn", spent: "bad" } as const;
+const modelTones = { ended: "bad", ends_soon: "warn", later: "quiet" } as const;
 const dollars = (sum: number) => `$${sum.toFixed(2)}`;
 
 /** Spent ones first, then by when they run out. */
@@ -74,37 +82,26 @@ export function Ending() {
   const budgets = useResource((signal) => get<List<Budget>>("v1/budgets", { limit: "1000" }, { signal }), [], {
     everyMs: 30_000,
   });
-  const models = useResource(
-    async (signal) => {
-      const [all, sums] = await Promise.all([
-        get<List<Model>>("v1/models", { ending: "true", limit: "1000" }, { signal }),
-        getSums({ by: "provider,upstream_model", since }, signal),
-      ]);
-      const calls = new Map(sums.data.map((row) => [`${row["provider"]}/${row["upstream_model"]}`, row.calls]));
-      return all.data
-        .flatMap((model) => (calls.has(model.id) ? [{ ...model, calls: calls.get(model.id)! }] : []))
-        .toSorted((a, b) => (a.shutdown_date! < b.shutdown_date! ? -1 : 1));
-    },
-    [since],
-    { everyMs: 60_000 },
-  );
+  const models = useResource((signal) => get<List<Model>>("v1/models/ending", {}, { signal }), [], {
+    everyMs: 60_000,
+  });
   return (
     <Panel title="Ends soon" actions={<Curl path="v1/budgets" />}>
       <h3>Budgets</h3>
       <Loaded resource={budgets}>{(list) => <Budgets list={list} />}</Loaded>
       <h3>Models that were called in the last 7 days</h3>
       <Loaded resource={models}>
-        {(ending) =>
-          ending.length === 0 ? (
-            <p class="muted">None of them ends within six months, as far as is announced.</p>
+        {({ data }) =>
+          data.length === 0 ? (
+            <p class="muted">No end is announced for any of them.</p>
           ) : (
             <ul class="findings">
-              {ending.slice(0, shown).map(({ id, shutdown_date: date, end_state: state, calls }) => (
+              {data.slice(0, shown).map(({ id, provider, model, shutdown_date: date, end_state: state, calls }) => (
                 <li key={id}>
-                  <Badge tone={state === "ended" ? "bad" : "warn"}>{state === "ended" ? "ended" : "ends"}</Badge>
-                  <a href={href("providers", [id.split("/", 1)[0]!])}>{id}</a>
+                  <Badge tone={modelTones[state]}>{state === "ended" ? "ended" : "ends"}</Badge>
+                  <a href={href("providers", [provider])}>{id}</a>
                   <Time at={date} /> <span class="muted">{date}</span>
-                  <a class="amount" href={href("calls", [], { upstream_model: id.slice(id.indexOf("/") + 1), since })}>
+                  <a class="amount" href={href("calls", [], { provider, upstream_model: model, since })}>
                     {count(calls)} calls
                   </a>
                 </li>
