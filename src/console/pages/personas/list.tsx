@@ -37,6 +37,13 @@ function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of
   );
 }
 
+/** A number that leads to what it counts, with a name for screen readers. */
+const Lead = ({ to, text, name }: { readonly to: string; readonly text: string; readonly name: string }) => (
+  <a href={to} aria-label={`${text}: ${name}`}>
+    {text}
+  </a>
+);
+
 const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
   { id: "id", title: "Persona", cell: ({ id }) => id, sort: byText(({ id }) => id) },
   { id: "version", title: "Version", cell: ({ version }) => <code>{version}</code> },
@@ -53,9 +60,11 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     align: "end",
     sort: byNumber(({ calls }) => calls),
     cell: ({ id, sum }) => (
-      <a href={href("calls", [], { persona: id, since })} aria-label={`Calls of ${id}`}>
-        {isCounted ? count(sum?.calls ?? 0) : "…"}
-      </a>
+      <Lead
+        to={href("calls", [], { persona: id, since })}
+        text={isCounted ? count(sum?.calls ?? 0) : "…"}
+        name={`calls of ${id}`}
+      />
     ),
   },
   {
@@ -64,9 +73,11 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     align: "end",
     sort: byNumber(errorsOf),
     cell: ({ id, sum }) => (
-      <a href={href("calls", [], { persona: id, since, failed: "true" })} aria-label={`Failed calls of ${id}`}>
-        {isCounted ? count(sum === undefined ? 0 : errorsOf(sum)) : "…"}
-      </a>
+      <Lead
+        to={href("calls", [], { persona: id, since, failed: "true" })}
+        text={isCounted ? count(sum === undefined ? 0 : errorsOf(sum)) : "…"}
+        name={`failed calls of ${id}`}
+      />
     ),
   },
   {
@@ -75,9 +86,11 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     align: "end",
     sort: byNumber((sum) => sum.cost_micro_dollars),
     cell: ({ id, sum }) => (
-      <a href={href("spend", [], { persona: id, since })} aria-label={`Spend of ${id}`}>
-        {isCounted ? money(sum?.cost_micro_dollars ?? 0) : "…"}
-      </a>
+      <Lead
+        to={href("spend", [], { persona: id, since })}
+        text={isCounted ? money(sum?.cost_micro_dollars ?? 0) : "…"}
+        name={`spend of ${id}`}
+      />
     ),
   },
   { id: "description", title: "Description", cell: ({ description }) => description },

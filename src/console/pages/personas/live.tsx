@@ -29,6 +29,13 @@ function pretty(body: string): string {
   }
 }
 
+const Sent = ({ text }: { readonly text: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+  <pre class="sent" tabIndex={0}>
+    {text}
+  </pre>
+);
+
 const members = (of: Readonly<Record<string, unknown>>) =>
   Object.entries(of)
     .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
@@ -111,7 +118,7 @@ export function Live({ persona }: { readonly persona: PersonaDetails }) {
               {composed.messages.map(({ role, content }, at) => (
                 <section key={at}>
                   <h3>{role}</h3>
-                  <pre class="sent">{textOf(content)}</pre>
+                  <Sent text={textOf(content)} />
                 </section>
               ))}
               {models.map(({ model, use, request, error }) => (
@@ -129,7 +136,7 @@ export function Live({ persona }: { readonly persona: PersonaDetails }) {
                         <code>{request.url}</code>
                         <Copy text={request.body} label="Copy the body" />
                       </Bar>
-                      <pre class="sent">{pretty(request.body)}</pre>
+                      <Sent text={pretty(request.body)} />
                     </>
                   )}
                 </details>
