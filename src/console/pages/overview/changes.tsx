@@ -109,7 +109,7 @@ function Anew({ hour }: { readonly hour: number }) {
       {versions.data?.slice(0, shown).map(({ persona, version, calls }) => (
         <li key={`${persona}@${version}`}>
           <Badge tone="quiet">new</Badge>
-          <a href={href("personas", [persona])}>
+          <a href={href("personas", [persona, "versions"])}>
             {persona}@{version}
           </a>
           <a class="amount" href={href("calls", [], { persona, persona_version: version, since })}>
