@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { findAdditions } from "../http/knowledge.ts";
 import { preparePersona } from "../http/models.ts";
-import { queryOf, writing } from "../http/openapi/describe.ts";
+import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, Open } from "../lib/schemas.ts";
@@ -187,7 +187,7 @@ export const personaRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/personas",
-      async ({ services, query: { tag, name, after, limit } }) => {
+      async ({ services, query: { tag, name, stopped: onlyStopped, after, limit } }) => {
         const found = services.personas
           .list()
           .filter(
@@ -195,8 +195,9 @@ export const personaRoutes = (plugin: AdminPlugin) =>
               (tag === undefined || tags.includes(tag)) && (name === undefined || id.includes(name)),
           );
         const stopped = await stoppedVariants(services);
+        const all = found.map((persona) => summaryJson(services, persona, stopped));
         return pageOf(
-          found.map((persona) => summaryJson(services, persona, stopped)),
+          onlyStopped === "true" ? all.filter(({ stopped_variants: own }) => own.length > 0) : all,
           after,
           limit,
         );
@@ -204,7 +205,14 @@ export const personaRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminListPersonas",
         summary: "Personas that are served, by their ids, a page at a time",
-        query: queryOf({ tag: text(), name: text("A part of the id."), ...pageParameters(1000, 100) }),
+        query: queryOf({
+          tag: text(),
+          name: text("A part of the id."),
+          stopped: Type.Optional(
+            oneOf(["true", "false"], { description: "true: only those with variants that have stopped themselves." }),
+          ),
+          ...pageParameters(1000, 100),
+        }),
         response: pageSchema(Summary),
         errors: [400, 404],
       }),

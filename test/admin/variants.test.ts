@@ -65,6 +65,11 @@ test("variants are listed with their numbers, and a stopped one is resumed", asy
       ],
     },
   });
+  const stoppedOnes = async () => {
+    const answer = await troupe.fetch("/admin/v1/personas?stopped=true", { key });
+    return ((await answer.json()) as { data: object[] }).data;
+  };
+  expect(await stoppedOnes()).toEqual([expect.objectContaining({ id: "acme/x", stopped_variants: ["next"] })]);
   expect((await ask("acme/x/variants?since=never")).status).toBe(400);
   expect((await ask("acme/none/variants")).status).toBe(404);
   expect((await ask("acme/x/variants/now/resume", "POST")).status).toBe(404);
@@ -73,6 +78,7 @@ test("variants are listed with their numbers, and a stopped one is resumed", asy
     json: { object: "persona.variant.resumed", persona: "acme/x", variant: "next", resumed: true },
   });
   expect(await services.store.variants.stopped()).toEqual([]);
+  expect(await stoppedOnes()).toEqual([]);
   const page = { before: null, limit: 5, actor: null, act: "variant.resume", subject: null };
   expect(await services.store.audit.list(page)).toMatchObject([{ subject: "acme/x next" }]);
 }, 60_000);

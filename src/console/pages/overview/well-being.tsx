@@ -84,6 +84,15 @@ const ofProviders = (providers: readonly Provider[]): Finding[] =>
       };
     });
 
+type Persona = { readonly id: string; readonly stopped_variants: readonly string[] };
+
+const ofPersonas = (personas: readonly Persona[]): Finding[] =>
+  personas.map(({ id, stopped_variants: stopped }) => ({
+    tone: "warn",
+    text: `${id}: ${stopped.length === 1 ? "the variant" : "the variants"} ${stopped.join(", ")} did worse than the others, and stopped`,
+    href: href("personas", [id, "numbers"]),
+  }));
+
 export function WellBeing() {
   const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
   const providers = useResource(
@@ -91,10 +100,19 @@ export function WellBeing() {
     [],
     { everyMs: 10_000 },
   );
+  const stopped = useResource(
+    (signal) => get<{ readonly data: readonly Persona[] }>("v1/personas", { stopped: "true", limit: "20" }, { signal }),
+    [],
+    { everyMs: 15_000 },
+  );
   return (
     <Loaded resource={health}>
       {(state) => {
-        const findings = [...ofHealth(state), ...ofProviders(providers.data?.data ?? [])];
+        const findings = [
+          ...ofHealth(state),
+          ...ofProviders(providers.data?.data ?? []),
+          ...ofPersonas(stopped.data?.data ?? []),
+        ];
         const isBad = findings.some(({ tone }) => tone === "bad");
         const isWell = findings.length === 0 && state.status === "ok";
         return (
