@@ -52,6 +52,7 @@ export const Usage = Type.Object({
     Type.Object(Totals, { description: "With a member for each group, such as day; key_name beside key." }),
   ),
   total: Type.Object(Totals),
+  rows: Type.Optional(Type.Integer({ description: "With top: how many rows there are in all." })),
   has_more: Type.Boolean(),
   next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
 });
@@ -115,6 +116,13 @@ export const usageOperation = (
       ...ledgerQuery(...left),
       first_token: Type.Optional(
         oneOf(["true", "false"], { description: "true: with quantiles of the time to the first token." }),
+      ),
+      top: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: maxRows,
+          description: "Only so many of the costliest rows, those first, in place of pages.",
+        }),
       ),
       ...parameters,
       after: text("The next of the page before."),

@@ -31,6 +31,8 @@ export type UsageQuery = {
   readonly after?: readonly string[];
   readonly limit: number;
   readonly firstTokens?: boolean;
+  /** Only so many of the costliest rows, in place of pages. */
+  readonly top?: number;
 };
 
 /** A question that nobody can answer. `param` names the part that is wrong. */
@@ -69,6 +71,7 @@ export function parseUsageQuestion(question: UsageQuestion, now: number, metadat
     ...(question["after"] !== undefined && { after: afterOf(question["after"], by.length) }),
     limit: limitOf(question["limit"]),
     ...(question["first_token"] === "true" && { firstTokens: true }),
+    ...(question["top"] !== undefined && { top: limitOf(question["top"], "top") }),
   };
 }
 
@@ -124,10 +127,10 @@ function afterOf(text: string, groups: number): string[] {
   throw wrong;
 }
 
-function limitOf(text: string | undefined): number {
+function limitOf(text: string | undefined, name = "limit"): number {
   if (text === undefined) return usualRows;
   const limit = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > maxRows) throw new UsageQueryError("limit", `limit must be a number from 1 to ${maxRows}.`);
+  if (limit < 1 || limit > maxRows) throw new UsageQueryError(name, `${name} must be a number from 1 to ${maxRows}.`);
   return limit;
 }
 
@@ -204,7 +207,8 @@ export async function usagePage(
   names: KeyNames,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { filter, by, after, limit, firstTokens = false } = query;
+  const { filter, by, after, limit, firstTokens = false, top } = query;
+  if (top !== undefined) return topPage(ledger, query, top, names, signal);
   const found = await ledger.sums(filter, by, { limit: limit + 1, firstTokens, signal, ...(after && { after }) });
   const total = await reportTotal(ledger, query, signal);
   const rows = found.slice(0, limit);
@@ -215,6 +219,31 @@ export async function usagePage(
     total: totalsJson(total),
     has_more: hasMore,
     next: hasMore ? cursorOf(rows.at(-1)!.group) : null,
+  };
+}
+
+/** The costliest rows, and how many there are in all. */
+async function topPage(
+  ledger: LedgerRepository,
+  query: UsageQuery,
+  top: number,
+  names: KeyNames,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  let kept: LedgerSum[] = [];
+  let all = 0;
+  const cut = () => kept.sort((a, b) => b.cost - a.cost || b.calls - a.calls).slice(0, top);
+  for await (const sum of allSums(ledger, query, signal)) {
+    all += 1;
+    if (kept.push(sum) > top + maxRows) kept = cut();
+  }
+  return {
+    ...headJson(query),
+    data: cut().map((sum) => sumJson(query.by, sum, names)),
+    total: totalsJson(await reportTotal(ledger, query, signal)),
+    rows: all,
+    has_more: all > top,
+    next: null,
   };
 }
 

@@ -74,6 +74,20 @@ test("CSV of very many rows comes in pieces, all of them", async () => {
   expect(rows.at(-2)).toStartWith("m/11999,1,");
 });
 
+test("the costliest rows come alone, with the sum of all", async () => {
+  const page = (await (await ask("by=model&since=2d&top=2")).json()) as Record<string, unknown> & {
+    data: Record<string, unknown>[];
+  };
+  expect(page.data.map(({ model, cost_micro_dollars }) => [model, cost_micro_dollars])).toEqual([
+    ["=HYPERLINK(1)", 1_234_567],
+    ["@sum", 3],
+  ]);
+  expect(page).toMatchObject({ rows: 5, has_more: true, next: null, total: { cost_micro_dollars: 1_234_573 } });
+  const all = (await (await ask("by=model&top=10")).json()) as { data: object[]; rows: number; has_more: boolean };
+  expect([all.data.length, all.rows, all.has_more]).toEqual([5, 5, false]);
+  expect((await ask("top=0")).status).toBe(400);
+});
+
 test("times to the first token come as quantiles, for each row and for all", async () => {
   const page = (await (await ask("by=model&first_token=true&since=2d")).json()) as {
     data: { model: string; first_token_ms: object }[];

@@ -19,7 +19,6 @@ import {
   getSums,
   grainOf,
   groups,
-  maxRows,
   nameOf,
   ownPageOf,
   quantiles,
@@ -71,34 +70,40 @@ const lengthOf = ({ since, until }: Span): number =>
 
 /** Series that stand beside each other in the chart; the others are one. */
 const maxSeries = 5;
+/** Rows of the table. */
+const maxShown = 1_000;
+
+/** Sums over time of all, and of each row that has a series. */
+async function overTime(asked: Query, grain: Grain, by: string, top: readonly string[], signal: AbortSignal) {
+  const [all, ...each] = await Promise.all([
+    getSums({ ...asked, by: grain }, signal),
+    ...top.map((value) => getSums({ ...asked, by: grain, [by]: value }, signal)),
+  ]);
+  return { all, each };
+}
 
 function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain: Grain; rows: readonly Row[] }) {
-  // What a page can't hold is shown as a whole.
-  const isSplit = by !== "time" && rows.length * Math.max(72, Math.ceil(lengthOf(asked as Span) / dayMs)) <= maxRows;
-  const query = { ...asked, by: isSplit ? `${grain},${by}` : grain };
-  const sums = useResource((signal) => getSums(query, signal), [query]);
-  const top = isSplit ? rows.slice(0, rows.length === maxSeries + 1 ? rows.length : maxSeries) : [];
-  const isTop = new Set(top.map((row) => row[by]));
-  const cost = (row: Row) => row.cost_micro_dollars;
+  const top = by === "time" ? [] : rows.slice(0, rows.length === maxSeries + 1 ? rows.length : maxSeries);
+  const values = top.map((row) => String(row[by] ?? ""));
+  const sums = useResource((signal) => overTime(asked, grain, by, values, signal), [asked, grain, by, values]);
   return (
     <Loaded resource={sums}>
-      {({ since, until, data }) => {
-        const spans = spansOf(grain, since, until);
-        const rest = data.filter((row) => !isTop.has(row[by]));
-        const series = top.map((one) => ({
-          label: nameOf(one, by),
-          values: along(
-            spans,
-            grain,
-            data.filter((row) => row[by] === one[by]),
-            cost,
-          ),
-        }));
-        const others = { label: isSplit ? "others" : "all", values: along(spans, grain, rest, cost) };
-        const shown =
-          isSplit && rest.length === 0 ? series : [...series, isSplit ? { ...others, tone: "quiet" as const } : others];
+      {({ all, each }) => {
+        const spans = spansOf(grain, all.since, all.until);
+        const costs = ({ data }: Sums) => along(spans, grain, data, (row) => row.cost_micro_dollars);
+        const total = costs(all);
+        const series = each.map((one, at) => ({ label: nameOf(top[at]!, by), values: costs(one) }));
+        const rest = total.map((cost, at) => cost - series.reduce((sum, one) => sum + one.values[at]!, 0));
+        const others = { label: "others", values: rest, tone: "quiet" as const };
+        // Calls with several tags are in several series: what is left of all says nothing.
+        const isWhole = by === "tag" || rest.every((cost) => cost === 0);
+        const shown = by === "time" ? [{ label: "all", values: total }] : isWhole ? series : [...series, others];
         return (
-          <Panel title="Over time" note="in UTC" actions={<Curl path="v1/usage" query={query} />}>
+          <Panel
+            title="Over time"
+            note="in UTC"
+            actions={<Curl path="v1/usage" query={{ ...asked, by: by === "time" ? grain : `${grain},${by}` }} />}
+          >
             <Chart title={`Cost by ${grain}`} unit="money" kind="stacked" x={spans.map(secondsOf)} series={shown} />
           </Panel>
         );
@@ -184,7 +189,7 @@ function Equality({ sums, by }: { readonly sums: Sums; readonly by: string }) {
       ) : (
         <>
           {sums.has_more
-            ? `These are ${count(sums.data.length)} rows; the file has all of them. `
+            ? `These are the costliest ${count(sums.data.length)} of ${count(sums.rows ?? 0)} rows; the file has all of them. `
             : `The rows add up to ${exactMoney(added)}, as calls ended meanwhile: `}
           <Button onClick={() => location.reload()}>Load again</Button>{" "}
         </>
@@ -201,7 +206,9 @@ export function SpendPage() {
   const grain = grainOf(lengthOf(span));
   const chosen: Query = { ...span, ...Object.fromEntries(filters.map((name) => [name, query.get(name) ?? undefined])) };
   const asked: Query = { ...chosen, by: by === "time" ? grain : by, first_token: "true" };
-  const sums = useResource((signal) => getSums(asked, signal), [asked]);
+  // A time has few rows, in its order; of others the costliest are shown.
+  const shown: Query = by === "time" ? asked : { ...asked, top: String(maxShown) };
+  const sums = useResource((signal) => getSums(shown, signal), [shown]);
   const kept = Object.fromEntries(query);
   const isDated = query.has("since") || query.get("period") === "dates";
   const choose = (period: string) =>
@@ -216,7 +223,7 @@ export function SpendPage() {
       title="Spend"
       actions={
         <>
-          <Curl path="v1/usage" query={asked} />
+          <Curl path="v1/usage" query={shown} />
           <a class="button" href={apiUrl("v1/usage", { ...asked, format: "csv" })} download>
             Download CSV
           </a>
@@ -259,10 +266,7 @@ export function SpendPage() {
       <Loaded resource={sums}>
         {(found) => {
           const { total } = found;
-          const rows =
-            by === "time"
-              ? found.data.toReversed()
-              : found.data.toSorted((a, b) => b.cost_micro_dollars - a.cost_micro_dollars);
+          const rows = by === "time" ? found.data.toReversed() : found.data;
           const unknown = total.unknown_cost_calls;
           if (total.calls === 0)
             return (

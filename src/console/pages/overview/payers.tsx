@@ -34,7 +34,7 @@ export function Payers() {
   const asked = route.value.query.get("pays");
   const by: string = choices.find(({ id }) => id === asked)?.id ?? "key";
   const today = dayOf(Date.now());
-  const query = { by, since: today };
+  const query = { by, since: today, top: String(shown) };
   const sums = useResource((signal) => getSums(query, signal), [query], { everyMs: 15_000 });
   const page = ownPageOf(by);
   return (
@@ -52,7 +52,7 @@ export function Payers() {
             <Table
               caption={`Who pays most today, by ${by}`}
               columns={columnsOf(by, groups.find(({ id }) => id === by)!.title, total.cost_micro_dollars)}
-              rows={data.toSorted((a, b) => b.cost_micro_dollars - a.cost_micro_dollars).slice(0, shown)}
+              rows={data}
               rowKey={(row) => String(row[by])}
               rowHref={(row) => {
                 const value = String(row[by]);

@@ -27,6 +27,8 @@ export type Sums = {
   readonly data: readonly Row[];
   readonly total: Totals;
   readonly has_more: boolean;
+  /** How many rows there are, where only the costliest were asked for. */
+  readonly rows?: number;
   readonly ledger: {
     readonly newest_call_at: string | null;
     readonly lines_waiting: number;
@@ -38,7 +40,7 @@ export type Sums = {
 export const maxRows = 10_000;
 
 export const getSums = (query: Query, signal: AbortSignal) =>
-  get<Sums>("v1/usage", { limit: String(maxRows), ...query }, { signal });
+  get<Sums>("v1/usage", query["top"] ? query : { limit: String(maxRows), ...query }, { signal });
 
 /** Ends of attempts that gave no answer for a fault: the client's leaving is none. */
 export const failedEnds = ["broken", "refused", "interrupted"] as const;
