@@ -10,6 +10,7 @@ import { consoleRoutes } from "./console/page.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { personaSourceRoutes } from "./persona-source.ts";
+import { personaTestRoutes } from "./persona-test-routes.ts";
 import { personaVersionRoutes } from "./persona-versions.ts";
 import { personaRoutes } from "./personas.ts";
 import { providerRoutes } from "./providers.ts";
@@ -31,6 +32,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     personaRoutes,
     personaSourceRoutes,
     personaVersionRoutes,
+    personaTestRoutes(host),
     variantRoutes,
     systemRoutes,
     sessionRoutes,

@@ -55,14 +55,17 @@ const busyStatuses = new Set([429, 502, 503, 504, 529]);
 const maxTries = 3;
 const maxWaitSeconds = 30;
 
+/** Posts a chat completion. @param base `/v1` for personas, `/gateway/v1` for models @throws NotJudged */
+export type Send = (base: string, body: string) => Promise<Response>;
+
 export class LiveAnswers implements Answers {
-  readonly #endpoint: Endpoint;
+  readonly #send: Send;
   readonly #modelOf: (persona: string) => string;
   readonly #isPersona: (id: string) => boolean;
 
   /** @param modelOf gives the model to be asked for a persona, such as one of its versions */
-  constructor(endpoint: Endpoint, modelOf: (persona: string) => string, isPersona: (id: string) => boolean) {
-    this.#endpoint = endpoint;
+  constructor(asked: Endpoint | Send, modelOf: (persona: string) => string, isPersona: (id: string) => boolean) {
+    this.#send = typeof asked === "function" ? asked : (base, body) => postTo(asked, base, body);
     this.#modelOf = modelOf;
     this.#isPersona = isPersona;
   }
@@ -87,7 +90,7 @@ export class LiveAnswers implements Answers {
     const text = JSON.stringify({ ...body, usage: { include: true } });
     for (let tries = 1; ; tries += 1) {
       const begun = performance.now();
-      const response = await this.#post(base, text);
+      const response = await this.#send(base, text);
       const answered = await response.text().catch((error: Error) => {
         throw new NotJudged(`the answer broke off: ${error.message}`);
       });
@@ -98,22 +101,21 @@ export class LiveAnswers implements Answers {
       await Bun.sleep(waitOf(response.headers, tries) * 1000);
     }
   }
+}
 
-  async #post(base: string, body: string): Promise<Response> {
-    const { url, key, fetchOptions } = this.#endpoint;
-    try {
-      return await fetch(`${url}${base}/chat/completions`, {
-        ...fetchOptions,
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-        body,
-        redirect: "manual",
-        // The server bounds the time of its calls.
-        timeout: false,
-      } as RequestInit);
-    } catch (error) {
-      throw new NotJudged(`the server at ${url} can't be asked: ${(error as Error).message}`);
-    }
+async function postTo({ url, key, fetchOptions }: Endpoint, base: string, body: string): Promise<Response> {
+  try {
+    return await fetch(`${url}${base}/chat/completions`, {
+      ...fetchOptions,
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body,
+      redirect: "manual",
+      // The server bounds the time of its calls.
+      timeout: false,
+    } as RequestInit);
+  } catch (error) {
+    throw new NotJudged(`the server at ${url} can't be asked: ${(error as Error).message}`);
   }
 }
 

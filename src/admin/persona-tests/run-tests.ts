@@ -1,4 +1,5 @@
 /** Runs tests: asks, judges, and adds up repetitions. */
+import type { Persona } from "../../personas/persona.ts";
 import { type Answer, outputOf, textOfOutput } from "../../personas/tests/answer.ts";
 import { evaluate, NotJudged } from "../../personas/tests/evaluate.ts";
 import type { RecordedGrade } from "../../personas/tests/recording.ts";
@@ -6,7 +7,7 @@ import { judgeByGrade } from "../../personas/tests/rubric.ts";
 import { type AssertionResult, resultOf, scoreOf, type Verdict, verdictOf } from "../../personas/tests/score.ts";
 import type { Assertion, AssertionSet, TestCase } from "../../personas/tests/suite.ts";
 import type { Tool } from "../../protocols/chat/schema.ts";
-import type { Answers, PreparedTest } from "./answers.ts";
+import { type Answers, type PreparedTest, prepare, refusalOf } from "./answers.ts";
 
 /** One time that a test was asked. */
 export type TestRun = {
@@ -33,6 +34,15 @@ export type Side = { readonly label: string; readonly answers: Answers };
 
 /** A test that can't be asked, as its persona refuses it, has a problem in place of a request. */
 export type Planned = { readonly test: TestCase; readonly prepared: PreparedTest; readonly problem?: string };
+
+export function planTest(test: TestCase, persona: Persona, file: string): Planned {
+  try {
+    return { test, prepared: prepare(test, persona, file) };
+  } catch (error) {
+    const request = { model: persona.id, messages: [...test.messages] };
+    return { test, prepared: { test, persona, file, request, rendered: {} }, problem: refusalOf(error) };
+  }
+}
 
 export type RunOptions = {
   readonly concurrency: number;

@@ -1,8 +1,8 @@
 /** `troupe personas test`: asks personas what their test files say, and judges the answers. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { type Endpoint, LiveAnswers, prepare, ReplayedAnswers, refusalOf } from "../../admin/persona-tests/answers.ts";
-import { type Planned, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
+import { type Endpoint, LiveAnswers, ReplayedAnswers } from "../../admin/persona-tests/answers.ts";
+import { type Planned, planTest, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
 import { type LoadedSuite, loadSuites } from "../../admin/persona-tests/suites.ts";
 import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
 import {
@@ -130,7 +130,7 @@ class TestCommand {
     this.#planned = suites.flatMap(({ suite, persona }) =>
       suite.tests
         .filter(({ name }) => pattern === undefined || pattern.test(name))
-        .map((test) => planFrom(test, this.#asked(persona, options.model), suite.file)),
+        .map((test) => planTest(test, this.#asked(persona, options.model), suite.file)),
     );
     if (this.#planned.length === 0) throw new CommandError("No test has a name that --filter fits.");
   }
@@ -330,15 +330,6 @@ class TestCommand {
     const leaked = this.#config.providers.find(({ apiKey }) => apiKey && apiKey.length >= 8 && text.includes(apiKey));
     if (leaked !== undefined)
       throw new CommandError(`${path} was not written: an answer holds the key of ${leaked.name}.`);
-  }
-}
-
-function planFrom(test: Planned["test"], persona: Persona, file: string): Planned {
-  try {
-    return { test, prepared: prepare(test, persona, file) };
-  } catch (error) {
-    const request = { model: persona.id, messages: [...test.messages] };
-    return { test, prepared: { test, persona, file, request, rendered: {} }, problem: refusalOf(error) };
   }
 }
 

@@ -1,5 +1,6 @@
 /** The path of a completion from request to response, for both surfaces and every client format. */
 
+import type { Caller } from "../../auth/keys.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
 import { admit } from "../authenticate.ts";
@@ -30,6 +31,17 @@ export async function createCompletion(
   protocol: Protocol,
 ): Promise<Response> {
   const caller = await admit(services, context, onSurface.name);
+  return completeFor(services, context, caller, onSurface, protocol);
+}
+
+/** The same for a caller who was let in already. @throws ApiError */
+export async function completeFor(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  onSurface: Surface,
+  protocol: Protocol,
+): Promise<Response> {
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);

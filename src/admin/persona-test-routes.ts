@@ -1,0 +1,236 @@
+/** The admin API's routes of personas' tests: what there is, what a run may cost, and a run. */
+import { type Static, Type } from "@sinclair/typebox";
+import type { Caller } from "../auth/keys.ts";
+import type { Host, RequestContext } from "../http/context.ts";
+import { writing } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
+import { Closed, Words } from "../lib/schemas.ts";
+import { truncate } from "../lib/truncate.ts";
+import type { Persona } from "../personas/persona.ts";
+import { outputOf, textOfOutput } from "../personas/tests/answer.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { type AdminPlugin, signedIn } from "./act.ts";
+import { adminOperation, OrNull } from "./pages.ts";
+import { Finding, findingOf } from "./persona-check.ts";
+import { maxRunMs, runPersonaTests } from "./persona-tests/run.ts";
+import { type Planned, planTest, repetitionsOf, type TestResult } from "./persona-tests/run-tests.ts";
+import { loadSuites } from "./persona-tests/suites.ts";
+import { estimateCost, estimateWords } from "./persona-tests/test-cost.ts";
+import { reasonOf, summaryOf } from "./persona-tests/test-report.ts";
+import { findPersona } from "./personas.ts";
+
+const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
+const Estimate = Type.Object({
+  calls: Type.Integer({ description: "Grades included." }),
+  most_micro_dollars: Type.Integer({ description: "That the calls whose price is known can cost." }),
+  unknown_cost_calls: Type.Integer(),
+});
+const Verdict = Words(["pass", "fail", "error"], { description: "error: it could not be judged." });
+const Run = Type.Object({
+  object: Type.Literal("persona.test_run"),
+  persona: Type.String(),
+  version: Type.String(),
+  variant: OrNull(Type.String()),
+  started_at: Type.String(),
+  duration_ms: Type.Integer(),
+  actor: Type.String(),
+  passed: Type.Integer(),
+  failed: Type.Integer(),
+  errors: Type.Integer(),
+  cost_micro_dollars: Type.Integer({ description: "Of the calls whose cost is known." }),
+  unknown_cost_calls: Type.Integer(),
+  tests: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      line: Type.Integer(),
+      verdict: Verdict,
+      reason: Type.String({ description: "Why it did not pass; else empty." }),
+      output: OrNull(Type.String(), { description: "The beginning of the answer that decided." }),
+      latency_ms: OrNull(Type.Integer()),
+      runs: Type.Integer(),
+    }),
+  ),
+});
+type Run = Static<typeof Run>;
+const Tests = Type.Object({
+  object: Type.Literal("persona.tests"),
+  persona: Type.String(),
+  file: OrNull(Type.String(), { description: "Null: there is none." }),
+  tests: Type.Array(Type.Object({ name: Type.String(), line: Type.Integer(), assertions: Type.Integer() })),
+  findings: Type.Array(Finding),
+  estimate: Estimate,
+  last_run: OrNull(Run, { description: "Of this process." }),
+});
+const RunBody = Closed({
+  variant: Type.Optional(Type.String({ description: "One of its variants; default: the persona without them." })),
+  names: Type.Optional(
+    Type.Array(Type.String(), { minItems: 1, maxItems: 1000, description: "Of the tests to run; default: all." }),
+  ),
+  max_dollars: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1000, description: "Nothing is asked where it may cost more. Default: 1." }),
+  ),
+});
+
+/** Runs at once, in this process. */
+const maxRuns = 2;
+const maxOutput = 2_000;
+const maxLastRuns = 500;
+const microDollars = (dollars: number) => Math.round(dollars * 1e6);
+
+async function planOf(services: Services, served: Persona, variant?: string) {
+  const { folder } = services.live.config.personas;
+  const { variants = [], ...plain } = served;
+  const persona = variant === undefined ? plain : variants.find((one) => one.name === variant)?.persona;
+  if (persona === undefined) throw ApiError.invalidValue("variant", "variant: it has no variant of that name.");
+  // Where the personas are those in the executable, no file of the folder is about them.
+  const isOwn = services.personas.labels !== undefined;
+  const wants = (id: string) => id === served.id;
+  const read = { personas: [served], errors: [], paths: new Map<string, string>(), ...(isOwn && { folder }) };
+  const { suites, errors } = await loadSuites(read, { wants });
+  const planned = suites.flatMap(({ suite }) => suite.tests.map((test) => planTest(test, persona, suite.file)));
+  return { persona, planned, file: suites[0]?.suite.file ?? errors[0]?.file ?? null, errors };
+}
+
+function estimateOf({ live }: Services, planned: readonly Planned[]) {
+  const asked = planned.filter(({ problem }) => problem === undefined);
+  return estimateCost(
+    asked.map((one) => ({
+      prepared: one.prepared,
+      models: one.prepared.persona.targets,
+      times: repetitionsOf(one, undefined),
+    })),
+    live.config,
+  );
+}
+
+function testJson(result: TestResult): Run["tests"][number] {
+  const { prepared, runs, verdict } = result;
+  const shown = runs.find((run) => run.verdict === verdict) ?? runs[0];
+  const answer = shown?.answer;
+  return {
+    name: prepared.test.name,
+    line: prepared.test.line,
+    verdict,
+    reason: reasonOf(result),
+    output: answer === undefined ? null : truncate(textOfOutput(outputOf(answer)), maxOutput),
+    latency_ms: answer?.latencyMs ?? null,
+    runs: runs.length,
+  };
+}
+
+/** Whose calls they are: the key's that signed in, or a user's whom a proxy names. */
+function callerOf(context: RequestContext): Caller {
+  const one = signedIn(context);
+  if (one.by !== "proxy") return one.caller;
+  const keyId = `user:${one.user}`;
+  return {
+    ...{ keyId, name: one.user, tier: "enterprise", perMinute: 600, ownPerMinute: undefined, models: ["*"], tags: [] },
+    surfaces: new Set(["admin"]),
+    buckets: { orchestrator: `orchestrator ${keyId}`, gateway: `gateway ${keyId}`, admin: `admin ${keyId}` },
+  };
+}
+
+/** @param host of the calls */
+export function personaTestRoutes(host: Host) {
+  const lastRuns = new Map<string, Run>();
+  let running = 0;
+
+  async function run(services: Services, context: RequestContext, id: string, body: Static<typeof RunBody>) {
+    const served = findPersona(services, id);
+    const { persona, planned: all, errors } = await planOf(services, served, body.variant);
+    if (errors.length > 0)
+      throw ApiError.personaInvalid(`${errors[0]!.file}:${errors[0]!.line}: ${errors[0]!.message}.`);
+    const lost = body.names?.find((name) => !all.some(({ test }) => test.name === name));
+    if (lost !== undefined) throw ApiError.invalidValue("names", `names: there is no test '${truncate(lost)}'.`);
+    const planned = all.filter(({ test }) => body.names?.includes(test.name) ?? true);
+    if (planned.length === 0) throw ApiError.notFound("It has no tests: they stand beside it in <name>.test.yaml.");
+    const estimate = estimateOf(services, planned);
+    const most = body.max_dollars ?? 1;
+    if (estimate.most > most)
+      throw ApiError.invalidValue("max_dollars", `max_dollars: it may take ${estimateWords(estimate)}.`);
+    if (running >= maxRuns) throw ApiError.unavailable("overloaded", "Tests are running already. Retry in a moment.");
+    running += 1;
+    context.setIdleTimeout(0);
+    const ended = new AbortController();
+    const cancel = services.clock.setTimer(maxRunMs, () => ended.abort());
+    const signal = AbortSignal.any([context.request.signal, ended.signal]);
+    const startedAt = services.clock.now();
+    try {
+      const caller = callerOf(context);
+      const results = await runPersonaTests(host, { persona, planned, caller, signal });
+      const { passed, failed, errors: unjudged, cost, unknownCosts } = summaryOf(results);
+      const made: Run = {
+        object: "persona.test_run",
+        ...{ persona: id, version: served.version, variant: body.variant ?? null },
+        ...{ started_at: isoTime(startedAt)!, duration_ms: services.clock.now() - startedAt, actor: caller.keyId },
+        ...{ passed, failed, errors: unjudged },
+        cost_micro_dollars: microDollars(cost),
+        unknown_cost_calls: unknownCosts,
+        tests: results.map(testJson),
+      };
+      // One that tests a part or a variant says nothing of the whole.
+      if (body.names === undefined && body.variant === undefined) {
+        lastRuns.delete(id);
+        lastRuns.set(id, made);
+        if (lastRuns.size > maxLastRuns) lastRuns.delete(lastRuns.keys().next().value!);
+      }
+      return made;
+    } finally {
+      running -= 1;
+      cancel();
+    }
+  }
+
+  return (plugin: AdminPlugin) =>
+    plugin
+      .get(
+        "/v1/personas/:namespace/:name/tests",
+        async ({ services, params: { namespace, name } }) => {
+          const id = `${namespace}/${name}`;
+          const { planned, file, errors } = await planOf(services, findPersona(services, id));
+          const { calls, most, unknown } = estimateOf(services, planned);
+          return {
+            ...{ object: "persona.tests", persona: id, file },
+            tests: planned.map(({ test }) => ({
+              ...{ name: test.name, line: test.line, assertions: test.assertions.length },
+            })),
+            findings: errors.map((one) => findingOf(one)),
+            estimate: { calls, most_micro_dollars: microDollars(most), unknown_cost_calls: unknown },
+            last_run: lastRuns.get(id) ?? null,
+          };
+        },
+        adminOperation({
+          operationId: "adminListPersonaTests",
+          summary: "A persona's tests, what a run of them may cost, and the last run",
+          params: Named,
+          response: Tests,
+          errors: [404],
+        }),
+      )
+      .post(
+        "/v1/personas/:namespace/:name/tests/run",
+        async ({ services, context, params: { namespace, name }, body, record }) => {
+          const id = `${namespace}/${name}`;
+          const made = await run(services, context, id, body);
+          const { version, passed, failed, errors, cost_micro_dollars } = made;
+          await record({
+            act: "persona.test",
+            subject: id,
+            after: { version, passed, failed, errors, cost_micro_dollars },
+          });
+          return made;
+        },
+        adminOperation({
+          operationId: "adminRunPersonaTests",
+          summary: "Asks a persona what its tests say, and judges the answers",
+          description:
+            "Four tests at a time, for ten minutes at most, and nothing where it may cost more than max_dollars. The calls are those of the key that asks, in its limits and budgets and in the ledger; the answer comes when all are judged.",
+          params: Named,
+          body: RunBody,
+          bodyIsOptional: true,
+          response: Run,
+          errors: [404, 422, 503, ...writing],
+        }),
+      );
+}
