@@ -1,5 +1,5 @@
 /** Data of a page, loaded when it is shown. */
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { ApiFailure } from "./api.ts";
 
 export type Resource<T> = {
@@ -21,18 +21,15 @@ export function useResource<T>(
   deps: readonly unknown[],
   { everyMs }: { readonly everyMs?: number } = {},
 ): Resource<T> {
-  const [state, setState] = useState<Omit<Resource<T>, "reload">>({ loading: true });
-  const [turn, setTurn] = useState(0);
   const key = JSON.stringify(deps);
-  const shown = useRef(key);
+  const [state, setState] = useState<Omit<Resource<T>, "reload"> & { readonly of: string }>({ loading: true, of: key });
+  const [turn, setTurn] = useState(0);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   useEffect(() => {
     const left = new AbortController();
-    const isSame = shown.current === key;
-    shown.current = key;
-    setState((before) => (isSame ? { ...before, loading: true } : { loading: true }));
+    setState((before) => (before.of === key ? { ...before, loading: true } : { loading: true, of: key }));
     load(left.signal).then(
-      (data) => !left.signal.aborted && setState({ data, loading: false, at: Date.now() }),
+      (data) => !left.signal.aborted && setState({ data, loading: false, at: Date.now(), of: key }),
       (error) => !left.signal.aborted && setState((before) => ({ ...before, error, loading: false })),
     );
     return () => left.abort();
@@ -42,7 +39,9 @@ export function useResource<T>(
     const timer = setInterval(() => !document.hidden && reload(), everyMs);
     return () => clearInterval(timer);
   }, [everyMs, reload]);
-  return { ...state, reload };
+  // The first time after a change, what is there is still the answer to what was asked before.
+  const { of, ...current } = state;
+  return of === key ? { ...current, reload } : { loading: true, reload };
 }
 
 export type Action = {

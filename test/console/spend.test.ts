@@ -157,6 +157,16 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/spend?period=today&by=client", `${stat("Calls")}?.[1] === "12"`);
     const rows = await page.read<string[][]>(cells('[aria-label="Spend by client"]'));
     expect(rows.map(([client]) => client).toSorted()).toEqual(["curl", "none"]);
+    await open("#/spend?by=time", hasRows);
+    const links = await page.read<string[]>(
+      `[...document.querySelector('[aria-label="Spend by time"] tbody tr').querySelectorAll("a")].map((link) => link.hash)`,
+    );
+    const [today, tomorrow] = [dayOf(now), dayOf(now + dayMs)];
+    expect(links).toEqual([
+      `#/spend?by=model&since=${today}&until=${tomorrow}`,
+      `#/calls?since=${today}&until=${tomorrow}`,
+    ]);
+    await open(links[0]!, `${stat("Calls")}?.[1] === "12"`);
     await open("#/spend?since=2001-01-01&until=2001-01-02", `document.querySelector(".state a")`);
     expect(await page.read<string>("document.querySelector('.state').innerText")).toContain("Show all that is kept");
     expect(faults()).toEqual([]);

@@ -1,5 +1,5 @@
 /** What calls cost, by the ledger: over time, and by who and what. */
-import { apiUrl } from "../api.ts";
+import { apiUrl, get } from "../api.ts";
 import { useResource } from "../data.ts";
 import { href, type Query, route, setQuery } from "../router.ts";
 import { Chart } from "../ui/chart.tsx";
@@ -19,6 +19,7 @@ import {
   getSums,
   grainOf,
   groups,
+  hourMs,
   nameOf,
   ownPageOf,
   quantiles,
@@ -120,9 +121,32 @@ function callsOfRow(chosen: Query, row: Row, by: string, grain: Grain): string {
     const value = String(row[by] ?? "");
     return value === "" ? `${callsOf({ ...chosen, [by]: undefined })}&${by}=` : callsOf(chosen, { [by]: value });
   }
+  return callsOf(chosen, timeOf(row, grain));
+}
+
+/** The time of an hour's, a day's or a month's row. */
+function timeOf(row: Row, grain: Grain): { readonly since: string; readonly until: string } {
   const from = String(row[grain]);
-  const after = spansOf(grain, from, new Date(Date.parse(from) + 32 * dayMs).toISOString())[1];
-  return callsOf(chosen, { since: grain === "month" ? `${from}-01` : from, until: after });
+  const at = Date.parse(from);
+  if (grain === "hour") return { since: from, until: new Date(at + hourMs).toISOString() };
+  if (grain === "day") return { since: from, until: dayOf(at + dayMs) };
+  // The day that is 32 days on is in the next month.
+  return { since: `${from}-01`, until: `${dayOf(at + 32 * dayMs).slice(0, 7)}-01` };
+}
+
+/** A row's cost, which leads to what it is made of: of a model by key, of all else by model. */
+function Narrowed({ row, by, grain }: { readonly row: Row; readonly by: string; readonly grain: Grain }) {
+  const kept = Object.fromEntries(route.value.query);
+  const cost = exactMoney(row.cost_micro_dollars);
+  const value = String(row[by === "time" ? grain : by] ?? "");
+  if (value === "") return <>{cost}</>;
+  const only = by === "time" ? { period: undefined, ...timeOf(row, grain) } : { [by]: value };
+  return (
+    <a href={href("spend", [], { ...kept, ...only, by: by === "model" ? "key" : "model" })}>
+      {cost}
+      <span class="unseen"> of {nameOf(row, by === "time" ? grain : by)}, by what it is made of</span>
+    </a>
+  );
 }
 
 function columnsFor(chosen: Query, by: string, grain: Grain, total: number): readonly Column<Row>[] {
@@ -142,7 +166,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
     { id: "name", title: tabs.find(({ id }) => id === by)!.title, cell: named },
     {
       ...{ id: "cost", title: "Cost", align: "end" },
-      cell: (row) => <span title="What is known of it">{exactMoney(row.cost_micro_dollars)}</span>,
+      cell: (row) => <Narrowed row={row} by={by} grain={grain} />,
       sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
     },
     {
@@ -209,6 +233,12 @@ export function SpendPage() {
   // A time has few rows, in its order; of others the costliest are shown.
   const shown: Query = by === "time" ? asked : { ...asked, top: String(maxShown) };
   const sums = useResource((signal) => getSums(shown, signal), [shown]);
+  const keyId = query.get("key");
+  const key = useResource(
+    async (signal) =>
+      keyId ? get<{ readonly name: string }>(`v1/keys/${encodeURIComponent(keyId)}`, {}, { signal }) : undefined,
+    [keyId],
+  );
   const kept = Object.fromEntries(query);
   const isDated = query.has("since") || query.get("period") === "dates";
   const choose = (period: string) =>
@@ -257,7 +287,8 @@ export function SpendPage() {
         {filters.map((name) =>
           query.get(name) ? (
             <Button key={name} onClick={() => setQuery({ [name]: undefined })}>
-              {name.replace("_", " ")}: {query.get(name)} <span aria-hidden="true">✕</span>
+              {name.replace("_", " ")}: {(name === "key" ? key.data?.name : undefined) ?? query.get(name)}{" "}
+              <span aria-hidden="true">✕</span>
               <span class="unseen">, remove this filter</span>
             </Button>
           ) : null,
