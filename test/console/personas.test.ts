@@ -21,6 +21,11 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     folder = new TempFolder();
     mkdirSync(folder.file("acme"));
     writeFileSync(file(), text);
+    const asserted = "messages: [{ role: user, content: blue }], assert: [{ type: contains, value:";
+    writeFileSync(
+      folder.file("acme/support.test.yaml"),
+      `tests: [{ description: agrees, ${asserted} blue }] }, { description: differs, ${asserted} green }] }]\n`,
+    );
     for (let at = 0; at < 150; at += 1) writeFileSync(folder.file(`acme/p${at}.yaml`), text);
     const surfaces = ["orchestrator", "gateway", "admin"] as const;
     troupe = await Troupe.start({
@@ -134,6 +139,15 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await show("#/personas/acme%2Fsupport/callers");
     await page.until(`document.querySelector("tbody tr")?.innerText.includes("old pin")`);
     expect(await page.read<string>(main)).toContain("One key still asks");
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("tests are run, with their verdicts and reasons", async () => {
+    await show("#/personas/acme%2Fsupport/tests");
+    await page.until(`${main}.includes("2 calls") && ${button("Run the tests")}`);
+    await page.read(`${button("Run the tests")}.click()`);
+    await page.until(`${main}.includes("1 of 2 passed")`);
+    expect(await page.read<string>(`document.querySelector("tr.bad").innerText`)).toContain("contains");
     expect(faults()).toEqual([]);
   }, 30_000);
 });

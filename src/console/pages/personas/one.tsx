@@ -9,6 +9,7 @@ import { Callers } from "./callers.tsx";
 import { Live } from "./live.tsx";
 import { Numbers } from "./numbers.tsx";
 import { SourceTab } from "./source.tsx";
+import { PersonaTests } from "./tests.tsx";
 import { type PersonaDetails, pathOf } from "./types.ts";
 import { Versions } from "./versions.tsx";
 
@@ -16,6 +17,7 @@ const tabs = [
   ["live", "What is live"],
   ["source", "Source"],
   ["versions", "Versions"],
+  ["tests", "Tests"],
   ["numbers", "Numbers and variants"],
   ["callers", "Callers and pins"],
 ] as const;
@@ -69,7 +71,9 @@ export function OnePersona({ id, tab }: { readonly id: string; readonly tab: str
       ) : (
         <Loaded resource={persona}>
           {(details) =>
-            tab === "numbers" ? (
+            tab === "tests" ? (
+              <PersonaTests persona={details} />
+            ) : tab === "numbers" ? (
               <Numbers persona={details} onChange={persona.reload} />
             ) : tab === "callers" ? (
               <Callers persona={details} />
