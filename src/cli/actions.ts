@@ -7,6 +7,7 @@ export { check } from "./check.ts";
 export { printCompletion } from "./completion.ts";
 export { printConfig, printConfigSchema } from "./config.ts";
 export { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
+export { demo } from "./demo/demo.ts";
 export { doctor } from "./doctor/doctor.ts";
 export { checkHealth } from "./health.ts";
 export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";

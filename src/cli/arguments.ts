@@ -23,6 +23,15 @@ export function parsePositive(text: string): number {
   return number;
 }
 
+/** A number from 1 to `most`. */
+export const upTo =
+  (most: number) =>
+  (text: string): number => {
+    const number = parsePositive(text);
+    if (number > most) throw new InvalidArgumentError(`It must be at most ${most}.`);
+    return number;
+  };
+
 /** A share of a whole. */
 export function parseShare(text: string): number {
   const share = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;

@@ -18,6 +18,7 @@ import {
   parseNames,
   parseSurfaces,
   parseTime,
+  upTo,
 } from "./arguments.ts";
 import { type Act, allFlags, examples, late } from "./command.ts";
 import { shells } from "./completion.ts";
@@ -73,6 +74,17 @@ export function addCommands(program: Command, act: Act): void {
     option("--offline", "Ask no provider: only what is known here"),
     json,
     examples("troupe models", "troupe models 'openai/gpt-6*'", "troupe models --ending"),
+  );
+  commandsOf(program, ["port"])(
+    "demo",
+    "Run a throw-away server with made-up data, for a look at the console",
+    "demo",
+    option("--seed <number>", "Other numbers than the usual ones (default: 24)", parseCount),
+    option("--lines <number>", "Calls in the ledger, at most 1000000 (default: 24000)", upTo(1_000_000)),
+    option("--persona-count <number>", "Personas in all, at most 5000 (default: 5)", upTo(5_000)),
+    option("--no-live", "Make no calls while it runs"),
+    option("--no-open", "Do not open the browser"),
+    examples("troupe demo", "troupe demo --port 9000 --no-open"),
   );
   const health = commandsOf(program, ["config", "host", "port"]);
   health("health", "Ask the running server for its health", "checkHealth", json);

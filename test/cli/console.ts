@@ -37,7 +37,7 @@ export class Console {
   async run(line: string | readonly string[]): Promise<Ran> {
     this.out = "";
     this.err = "";
-    const code = await run(typeof line === "string" ? line.split(" ").filter((word) => word !== "") : line, this.#io());
+    const code = await run(typeof line === "string" ? line.split(" ").filter((word) => word !== "") : line, this.io());
     return { code, out: this.out, err: this.err };
   }
 
@@ -70,7 +70,7 @@ export class Console {
     return { input, output };
   }
 
-  #io(): Io {
+  io(): Io {
     const output = (write: (text: string) => void) => ({ write, flush: () => {}, isTerminal: this.#isTerminal });
     return {
       stdin: { isTerminal: this.#isTerminal, text: async () => this.input },

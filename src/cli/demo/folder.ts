@@ -1,0 +1,171 @@
+/** The folder of a demonstration: its configuration and its personas, in the versions that they had and have. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { spentKey } from "./fake-providers.ts";
+
+const configuration = (url: string) => `# The configuration of a demonstration. Its providers are part of this process.
+providers:
+  openai:
+    base_url: ${url}/openai/v1
+    api_keys:
+      - { key: demo-key-of-openai, name: main }
+      - { key: ${spentKey}, name: trial, weight: 0.2 }
+    models: [gpt-5.5, gpt-5.4-mini, gpt-4o-mini]
+  anthropic:
+    base_url: ${url}/anthropic
+    api_key: demo-key-of-anthropic
+    models: [claude-sonnet-5, claude-haiku-4-5]
+  mistral:
+    base_url: ${url}/mistral/v1
+    api_key: demo-key-of-mistral
+    models: [mistral-medium-latest]
+tiers: { free: 30, pro: 600 }
+budgets:
+  all: { month: 2500 }
+console: { write: true }
+`;
+
+const supportBefore = `description: Answers customers of Acme about orders, plans and bills.
+tier: free
+created: 2026-03-02
+model:
+  - anthropic/claude-sonnet-5
+  - openai/gpt-5.5
+system: |
+  You are the helpful voice of Acme's customer service. Answer in the customer's language, briefly, and say what happens next.
+defaults: { temperature: 0.4, max_tokens: 800 }
+`;
+
+const supportNow = `description: Answers customers of Acme about orders, plans and bills.
+tier: free
+created: 2026-03-02
+model:
+  - anthropic/claude-sonnet-5
+  - openai/gpt-5.5
+system: |
+  You are the helpful voice of Acme's customer service. Answer in the customer's language, in at most four sentences,
+  and say what happens next. Never promise a date that you were not given.
+defaults: { temperature: 0.3, max_tokens: 600 }
+variants:
+  - name: now
+    weight: 80
+  - name: canary
+    weight: 20
+    model: [mistral/mistral-medium-latest]
+    until: { calls: 50, error_rate: 0.05 }
+`;
+
+const files: Readonly<Record<string, string>> = {
+  "acme/support.test.yaml": `prompts: ["{{question}}"]
+tests:
+  - description: says what happens next
+    vars: { question: Where is my order? }
+    assert:
+      - { type: icontains, value: order }
+  - description: promises no date
+    vars: { question: When will I get my money back? }
+    assert:
+      - { type: not-contains, value: guarantee }
+`,
+  "acme/triage.yaml": `description: Sorts messages of customers by what they are about and how much they hurry.
+tier: pro
+created: 2026-05-18
+model: [openai/gpt-5.4-mini, mistral/mistral-medium-latest]
+system: |
+  Read the customer's message and answer with its category, its urgency and one sentence that sums it up.
+response_format:
+  type: json_schema
+  json_schema:
+    name: triage
+    strict: true
+    schema:
+      type: object
+      additionalProperties: false
+      required: [category, urgency, summary]
+      properties:
+        category: { type: string, enum: [delivery, billing, fault, other] }
+        urgency: { type: string, enum: [low, normal, high] }
+        summary: { type: string }
+`,
+  "acme/triage.test.yaml": `prompts: ["{{message}}"]
+tests:
+  - description: knows a question of delivery
+    vars: { message: "I ordered a week ago and nothing came." }
+    assert:
+      - { type: is-json }
+      - { type: contains, value: delivery }
+`,
+  "acme/release-notes.yaml": `description: Turns merged changes into notes that customers understand.
+tier: pro
+created: 2026-08-30
+model: openai/gpt-4o-mini
+system: |
+  Sum up the changes for customers: what they gain, in plain words, the most useful first. Leave internal work out.
+`,
+  "studio/editor.yaml": `description: Mends spelling, grammar and style, and keeps the writer's voice.
+tier: pro
+created: 2026-01-12
+model: [anthropic/claude-sonnet-5, openai/gpt-5.5]
+system: |
+  You are a line editor. Return the text, corrected, and nothing else. The writer's voice wins over your taste.
+`,
+  "studio/editor.test.yaml": `prompts: ["{{text}}"]
+tests:
+  - description: returns a text
+    vars: { text: Their going to the libary tomorow. }
+    assert:
+      - { type: regex, value: "\\\\w+" }
+`,
+  "studio/translator.yaml": `description: Translates between English, German, French and Spanish.
+tier: free
+created: 2026-02-20
+model: [mistral/mistral-medium-latest, openai/gpt-5.4-mini]
+system: |
+  Translate the user's text into {{language}}. Keep names, numbers and markup as they are.
+variables:
+  language: { description: The language to translate into., default: English }
+`,
+};
+
+export const personaIds = [
+  "acme/support",
+  "acme/triage",
+  "acme/release-notes",
+  "studio/editor",
+  "studio/translator",
+] as const;
+export type PersonaId = (typeof personaIds)[number];
+
+export class DemoFolder {
+  readonly path: string;
+  readonly personas: string;
+  readonly config: string;
+
+  constructor(path: string) {
+    this.path = path;
+    this.personas = join(path, "personas");
+    this.config = join(path, "troupe.yaml");
+  }
+
+  /** @param providers the fake providers' address @param count of personas in all; beyond the first few they are short */
+  write(providers: string, count: number): void {
+    writeFileSync(this.config, configuration(providers));
+    for (const [name, text] of Object.entries(files)) this.#persona(name, text);
+    this.#persona("acme/support.yaml", supportBefore);
+    for (let at = personaIds.length + 1; at <= count; at += 1) {
+      const text = `description: Desk ${at}, as one of many.\nmodel: openai/gpt-5.4-mini\nsystem: You work at desk ${at}. Answer briefly.\n`;
+      this.#persona(`desks/desk-${String(at).padStart(4, "0")}.yaml`, text);
+    }
+  }
+
+  /** Changes a persona, so that it has two versions and a canary. */
+  edit(): void {
+    this.#persona("acme/support.yaml", supportNow);
+  }
+
+  #persona(name: string, text: string): void {
+    const path = join(this.personas, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+}

@@ -1,0 +1,66 @@
+/** Calls that a demonstration makes while it runs, by its keys, as clients make them. */
+import { pause, systemClock } from "../../lib/clock.ts";
+import type { Member } from "./people.ts";
+import type { Random } from "./random.ts";
+
+const questions = [
+  "Where is my order?",
+  "Can I move to the yearly plan in the middle of a month?",
+  "The export to CSV breaks in some rows. What can I do?",
+  "How do I find the ten best customers of this year?",
+  "Please translate: our office is closed on Monday.",
+  "Which plan fits a team of thirty?",
+];
+
+const agents: Readonly<Record<string, string>> = {
+  "openai-node": "OpenAI/JS 7.55.0",
+  "openai-python": "OpenAI/Python 2.8.0",
+  okhttp: "okhttp/5.1.0",
+  "claude-cli": "claude-cli/2.1.0",
+  langchain: "langchain/1.4.0",
+  curl: "curl/8.14.1",
+};
+
+export type LiveCallOptions = {
+  readonly url: string;
+  readonly members: readonly Member[];
+  readonly random: Random;
+  readonly signal: AbortSignal;
+  /** Names a unix socket, where a forward proxy would take the calls. */
+  readonly fetchOptions: { readonly unix?: string };
+};
+
+/** Makes some calls a second until the signal; each fails by itself. */
+export async function makeLiveCalls(options: LiveCallOptions): Promise<void> {
+  const { members, random, signal } = options;
+  const weights = Object.fromEntries(members.map(({ name, weight }) => [name, weight]));
+  while (!signal.aborted) {
+    const name = random.pick(weights);
+    const member = members.find((one) => one.name === name)!;
+    call(options, member, random.pick(member.asks)).catch(() => {});
+    await pause(systemClock, random.between(150, 650));
+  }
+}
+
+/** One call, read to its end. */
+export async function call(
+  { url, random, signal, fetchOptions }: LiveCallOptions,
+  { secret, client }: Member,
+  model: string,
+): Promise<void> {
+  const isPersona = /^(acme|studio)\//.test(model);
+  const path = client === "claude-cli" ? "messages" : "chat/completions";
+  const answer = await fetch(`${url}${isPersona ? "" : "/gateway"}/v1/${path}`, {
+    ...{ ...fetchOptions, method: "POST", signal },
+    headers: {
+      authorization: `Bearer ${secret}`,
+      "content-type": "application/json",
+      "user-agent": agents[client] ?? client,
+    },
+    body: JSON.stringify({
+      ...{ model, max_tokens: 500, stream: random.next() < 0.8, user: `user-${random.between(1, 400)}` },
+      messages: [{ role: "user", content: random.one(questions) }],
+    }),
+  });
+  await answer.bytes();
+}
