@@ -23,7 +23,7 @@ describe("a demonstration", () => {
   let demo: Demo;
   let ask: ReturnType<typeof asking>;
   beforeAll(async () => {
-    demo = await Demo.start(context(), { lines: 4000, live: false });
+    demo = await Demo.start(context(), { lines: 8000, live: false });
     ask = asking(demo);
   }, 60_000);
   afterAll(async () => {
@@ -43,7 +43,7 @@ describe("a demonstration", () => {
     const { data: ends } = await ask("usage?by=ended&since=40d");
     expect(ends.map((row) => row["ended"])).toBeDefined();
     expect(total(days, "unknown_cost_calls")).toBeGreaterThan(0);
-    expect(total(days, "calls")).toBeGreaterThanOrEqual(4000);
+    expect(total(days, "calls")).toBeGreaterThanOrEqual(8000);
   }, 30_000);
 
   test("a budget is nearly used, a canary has stopped, and a provider failed yesterday", async () => {
@@ -88,7 +88,9 @@ test("the same seed makes the same calls, and another one others", async () => {
 test("a port that is taken ends it without leftovers", async () => {
   const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
   const before = leftovers();
-  await expect(Demo.start({ ...context(), flags: { port: String(taken.port) } }, { lines: 1 })).rejects.toThrow(CommandError);
+  await expect(Demo.start({ ...context(), flags: { port: String(taken.port) } }, { lines: 1 })).rejects.toThrow(
+    CommandError,
+  );
   expect(leftovers()).toEqual(before);
   await taken.stop(true);
 }, 30_000);

@@ -125,6 +125,7 @@ describe("help", () => {
       ...[
         "completion",
         "config schema",
+        "demo",
         "import litellm",
         "openapi",
         "personas diff",

@@ -118,7 +118,7 @@ export class Month {
     const isCanary = base.variant === "canary";
     const first = isCanary ? "mistral/mistral-medium-latest" : route[0];
     const isDown = first.startsWith("mistral/") && at >= this.#outage && at < this.#outage + hourMs * 0.7;
-    const fails = isDown || random.next() < (isCanary ? 0.28 : 0.009);
+    const fails = isDown || random.next() < (isCanary ? 0.4 : 0.009);
     if (!fails) return [this.#finished(base, first)];
     const reason = isDown ? "server_error" : random.one(["timeout", "rate_limit", "server_error"] as const);
     const status = { server_error: 503, timeout: 504, rate_limit: 429 }[reason];
