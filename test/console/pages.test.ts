@@ -4,16 +4,13 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Config } from "../../src/config/config.ts";
+import { Demo } from "../../src/cli/demo/demo.ts";
+import { Console } from "../cli/console.ts";
 import { ChromiumPage, hasChromium, type Look } from "../helpers/chromium-page.ts";
 import { PrefixProxy } from "../helpers/prefix-proxy.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { fillConsole } from "./content.ts";
 
-const listen: Config["listen"] = [
-  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
-];
 const pictures = process.env["TROUPE_SCREENSHOTS"];
 const axe = readFileSync(new URL(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
@@ -30,18 +27,15 @@ const described = (one: string) =>
   `(${one}.tagName + " " + (${one}.getAttribute("aria-label") ?? ${one}.innerText ?? "").slice(0, 40).replaceAll("\\n", " ") + " " + (${one}.getAttribute("href") ?? ""))`;
 
 describe.skipIf(!hasChromium)("in Chromium", () => {
-  let troupe: Troupe;
+  let demo: Demo;
   let proxy: PrefixProxy;
   let page: ChromiumPage;
-  let key: string;
   let home: string;
   /** The addresses that the navigation leads to. */
   let pages: readonly string[];
   beforeAll(async () => {
-    troupe = await Troupe.start({ config: { listen } });
-    key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
-    await fillConsole(troupe);
-    proxy = new PrefixProxy(troupe.url, "/ops/troupe");
+    demo = await Demo.start({ io: new Console(tmpdir()).io(), flags: {} }, { lines: 8_000, live: false });
+    proxy = new PrefixProxy(demo.url, "/ops/troupe");
     home = `${proxy.url}/console`;
     page = await ChromiumPage.open();
     await page.beforeEachPage(
@@ -59,7 +53,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await proxy?.[Symbol.asyncDispose]();
-    await troupe?.[Symbol.asyncDispose]();
+    await demo?.[Symbol.asyncDispose]();
   });
   beforeEach(() => {
     page.errors.splice(0);
@@ -68,7 +62,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
 
   async function signIn(): Promise<void> {
     await page.until(`${dialog} && document.activeElement.type === "password"`);
-    await page.type(key);
+    await page.type(demo.key);
     await page.press("Enter");
     await page.until(`!${dialog} && document.querySelector('.account')`);
   }
@@ -196,7 +190,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
 
   test("a session that ends under a page leaves it as it is, and it goes on after the sign-in", async () => {
     const faults: string[] = [];
-    const { sessions } = troupe.server.services.store;
+    const { sessions } = demo.server.services.store;
     for (const address of pages) {
       const other = pages[address === pages[0] ? 1 : 0]!;
       await open(other);

@@ -65,10 +65,12 @@ export class Demo implements AsyncDisposable {
   readonly key: string;
   /** Where it keeps all that it has; removed at its end. */
   readonly folder: string;
+  readonly server: RunningServer;
   readonly #opened: AsyncDisposableStack;
 
-  private constructor({ url, key, folder }: Pick<Demo, "url" | "key" | "folder">, opened: AsyncDisposableStack) {
-    this.url = url;
+  private constructor({ server, key, folder }: Pick<Demo, "server" | "key" | "folder">, opened: AsyncDisposableStack) {
+    this.server = server;
+    this.url = server.urls[0]!;
     this.key = key;
     this.folder = folder;
     this.#opened = opened;
@@ -119,7 +121,7 @@ export class Demo implements AsyncDisposable {
       opened.defer(() => live);
     }
     opened.defer(() => ended.abort());
-    return new Demo({ url: server.urls[0]!, key, folder: path }, opened.move());
+    return new Demo({ server, key, folder: path }, opened.move());
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,5 +1,6 @@
 /** Providers that answer over HTTP on this machine, in the formats of OpenAI and Anthropic: as much of them as a demonstration asks for. */
 import { pause, systemClock } from "../../lib/clock.ts";
+import { doneData } from "../../protocols/chat/stream.ts";
 
 export type FakeProviders = AsyncDisposable & {
   /** Without a trailing slash; each provider is below its name. */
@@ -119,7 +120,7 @@ class Answer {
         for await (const piece of pieces(text)) yield choice({ content: piece });
         yield choice({}, "stop");
         yield event({ choices: [], usage });
-        yield "data: [DONE]\n\n";
+        yield `data: ${doneData}\n\n`;
       },
     };
   }
