@@ -7,7 +7,16 @@ import { Closed, Words } from "../lib/schemas.ts";
 import { sourceOf } from "../personas/persona.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
 import { textOf } from "../personas/source.ts";
-import { hashOf, idProblem, NotWritten, pathOf, readSource, replaceSource } from "../personas/source-file.ts";
+import {
+  hashOf,
+  idProblem,
+  isUnused,
+  NotWritten,
+  pathOf,
+  placeBuiltins,
+  readSource,
+  replaceSource,
+} from "../personas/source-file.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { AdminPlugin } from "./act.ts";
@@ -65,7 +74,8 @@ async function sourceJson(services: Services, id: string) {
   if (found === undefined) throw missing();
   const { text, path, hash } = found;
   const { findings } = await checkSource(services, id, text, path);
-  const readOnly = !live.config.console.write ? "write_off" : file === undefined ? "in_executable" : null;
+  const isLocked = file === undefined && !(await isUnused(folder));
+  const readOnly = !live.config.console.write ? "write_off" : isLocked ? "in_executable" : null;
   return {
     object: "persona.source" as const,
     id,
@@ -99,9 +109,12 @@ async function save(services: Services, id: string, { text, if_hash: ifHash }: S
     throw ApiError.personaNotWritable("Personas are read-only here: set console.write to true in the configuration.");
   const problem = idProblem(id);
   if (problem !== undefined) throw ApiError.invalidValue("name", `'${id}' can't name a persona: each part ${problem}.`);
-  if (!isFolderServed(services))
+  const isFirst = !isFolderServed(services) && (await isUnused(folder));
+  // Others may have filled it a moment ago.
+  if (!isFirst && !isFolderServed(services)) await services.rereadPersonas();
+  if (!isFirst && !isFolderServed(services) && personas.find(id) !== undefined)
     throw ApiError.personaNotWritable(
-      `The personas are those in the executable. Put files of your own into ${folder}, which then take their place.`,
+      `${id} is in the executable, and ${folder} has files with errors: mend those, which then take the place of the personas inside.`,
     );
   const path = await pathOf(folder, id);
   const { findings } = await checkSource(services, id, text, path);
@@ -109,6 +122,11 @@ async function save(services: Services, id: string, { text, if_hash: ifHash }: S
   if (errors.length > 0) return { findings, error: invalid(errors) };
   const before = { version: personas.find(id)?.version ?? null, hash: ifHash };
   try {
+    if (isFirst) {
+      const compiled = personas.find(id) && (await compiledText(services, id));
+      if ((compiled?.hash ?? null) !== ifHash) throw new NotWritten("changed");
+      await placeBuiltins(folder);
+    }
     await replaceSource(folder, id, text, ifHash);
   } catch (error) {
     if (!(error instanceof NotWritten)) throw error;

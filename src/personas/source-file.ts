@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { chmod, chown, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
+import { builtinFiles, builtinText } from "./builtin.ts";
 import { nameProblem } from "./persona.ts";
 import { readStart } from "./read-file.ts";
 import { isTestName } from "./tests/find.ts";
@@ -59,6 +60,29 @@ export async function readSource(folder: string, id: string): Promise<SourceFile
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
+  }
+}
+
+/** Whether the folder is missing, or has no file that could be a persona's. */
+export async function isUnused(folder: string): Promise<boolean> {
+  const namespaces = await readdir(folder).catch(() => [] as string[]);
+  const seen = namespaces.filter((name) => nameProblem(name) === undefined);
+  const files = await Promise.all(seen.map((name) => readdir(join(folder, name)).catch(() => [] as string[])));
+  return !files.flat().some((name) => extension.test(name) && !isTestName(name));
+}
+
+/** Writes the personas of the executable into an unused folder, so that they stay in service beside the first file of its own. @throws NotWritten */
+export async function placeBuiltins(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new NotWritten("failed", error);
+  }
+  for (const id of Object.keys(builtinFiles)) {
+    await replaceSource(folder, id, builtinText(id), null).catch((error: NotWritten) => {
+      // Somebody else did the same.
+      if (error.reason !== "changed" && error.reason !== "busy") throw error;
+    });
   }
 }
 

@@ -183,19 +183,33 @@ test("nothing is written outside of the folder, by no name and no link; links wi
   expect(readFileSync(folder.file("_held/z.yaml"), "utf8")).toBe(body.text);
 }, 60_000);
 
-test("a new persona gets a file, and those in the executable are not written over", async () => {
+test("a new persona gets a file", async () => {
   await using opened = await open();
   const { folder, save, versionOf } = opened;
   const made = await save({ text, if_hash: null }, "other/new");
   expect([made.status, readFileSync(folder.file("other/new.yaml"), "utf8")]).toEqual([200, text]);
   expect(versionOf("other/new")).toBeDefined();
-  await using compiled = await Troupe.start({ config: { listen, console: { write: true } } });
-  const key = await compiled.createKey({ name: "admin", tier: "pro", surfaces: ["admin"] });
+}, 60_000);
+
+test("the first file that is saved has those of the executable beside it, so that none of them goes out of service", async () => {
+  using folder = new TempFolder();
+  const personas = { folder: folder.file("own"), isNamed: false };
+  await using troupe = await Troupe.start({ config: { listen, personas, console: { write: true } } });
+  const { services } = troupe.server;
+  const versions = () => services.personas.list().map(({ id, version }) => [id, version]);
+  const before = versions();
+  const key = await troupe.createKey({ name: "admin", tier: "pro", surfaces: ["admin"] });
   const path = "/admin/v1/personas/troupe/guide/source";
-  const read = (await (await compiled.fetch(path, { key })).json()) as Json;
-  expect(read).toMatchObject({ read_only: "in_executable", is_served: true, file: "personas/troupe/guide.yaml" });
+  const read = (await (await troupe.fetch(path, { key })).json()) as Json;
+  expect(read).toMatchObject({ read_only: null, is_served: true, file: "personas/troupe/guide.yaml" });
   const headers = { "content-type": "application/json" };
-  const body = JSON.stringify({ text: read["text"], if_hash: read["hash"] });
-  const refused = await compiled.fetch(path, { key, method: "PUT", headers, body });
-  expect([refused.status, codeOf({ json: (await refused.json()) as Json })]).toEqual([403, "persona_not_writable"]);
+  const save = async (body: Json) => {
+    const answer = await troupe.fetch(path, { key, method: "PUT", headers, body: JSON.stringify(body) });
+    return { status: answer.status, json: (await answer.json()) as Json };
+  };
+  expect((await save({ text, if_hash: hashOf(text) })).status).toBe(409);
+  expect(versions()).toEqual(before);
+  const saved = await save({ text: `${read["text"]}\n# Ours.\n`, if_hash: read["hash"] });
+  expect([saved.status, saved.json["file"], versions()]).toEqual([200, folder.file("own/troupe/guide.yaml"), before]);
+  expect(services.personas.labels).toBeDefined();
 }, 60_000);
