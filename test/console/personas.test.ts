@@ -150,4 +150,23 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(await page.read<string>(`document.querySelector("tr.bad").innerText`)).toContain("contains");
     expect(faults()).toEqual([]);
   }, 30_000);
+
+  test("a new persona is begun, mended and served", async () => {
+    await show("#/personas");
+    await page.until(button("New persona"));
+    await page.read(`${button("New persona")}.click()`);
+    await page.until(`document.querySelector("dialog[open] input")`);
+    await page.read(`document.querySelector("dialog[open] input").focus()`);
+    await page.type("acme/fresh");
+    await page.press("Enter");
+    await page.until(button("Begin its file"));
+    await page.read(`${button("Begin its file")}.click()`);
+    await page.until(`${editor}?.value.includes("You are")`);
+    await write(text.replace("plain", "fresh"));
+    await page.until(`${button("Save")}?.disabled === false && !document.querySelector(".editor .line.bad")`);
+    await page.read(`${button("Save")}.click()`);
+    await page.until(`${main}.includes("Saved, and served as") && ${main}.includes("Helps.")`);
+    expect(troupe.server.services.personas.find("acme/fresh")).toBeDefined();
+    expect(faults()).toEqual([]);
+  }, 30_000);
 });

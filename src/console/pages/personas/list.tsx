@@ -1,9 +1,10 @@
 /** All personas: found by id, description, tag or model, with their calls and costs. */
+import { useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { href, route, setQuery } from "../../router.ts";
+import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Field, Select, TextInput } from "../../ui/form.tsx";
+import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
 import { count, money } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
@@ -104,6 +105,9 @@ const namespaceOf = (id: string) => id.slice(0, id.indexOf("/"));
 
 export function PersonaList() {
   const { query } = route.value;
+  const [isMaking, setMaking] = useState(false);
+  const [name, setName] = useState("");
+  const isName = /^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/.test(name);
   const all = useResource(loadAll, []);
   const sums = useResource(
     (signal) =>
@@ -128,7 +132,14 @@ export function PersonaList() {
     <Page
       title="Personas"
       note={all.data && `${count(all.data.length)} served`}
-      actions={<Curl path="v1/personas" query={{ limit: "1000" }} />}
+      actions={
+        <>
+          <Curl path="v1/personas" query={{ limit: "1000" }} />
+          <Button tone="primary" onClick={() => setMaking(true)}>
+            New persona
+          </Button>
+        </>
+      }
     >
       <Bar label="Filters">
         <Field label="Find">
@@ -181,6 +192,24 @@ export function PersonaList() {
           />
         )}
       </Loaded>
+      <Dialog title="New persona" open={isMaking} onClose={() => setMaking(false)}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (isName) go(href("personas", [name, "source"]));
+          }}
+        >
+          <Field
+            label="Its id"
+            hint="What clients name as the model: lower-case letters, digits, '.', '_' and '-' on both sides of the slash"
+          >
+            <TextInput value={name} onInput={setName} placeholder="acme/support" autofocus />
+          </Field>
+          <Button type="submit" tone="primary" disabled={!isName}>
+            Write it
+          </Button>
+        </form>
+      </Dialog>
     </Page>
   );
 }

@@ -13,7 +13,7 @@ import { type Cursor, Editor } from "./editor.tsx";
 import { type Finding, pathOf, type Source } from "./types.ts";
 
 /** @property base the text that it was made of, and its hash */
-type Draft = { readonly text: string; readonly base: string; readonly hash: string };
+type Draft = { readonly text: string; readonly base: string; readonly hash: string | null };
 
 const stored = (id: string) => `troupe.draft.${id}`;
 
@@ -83,8 +83,8 @@ const reasons = {
   ),
   in_executable: (
     <p class="notice">
-      This persona is inside the executable. Copy its text into a file of your own folder of personas; the files there
-      then take the place of those inside.
+      This persona is inside the executable, and the folder of personas has files with errors. Mend those; they then
+      take the place of the personas inside.
     </p>
   ),
 };
@@ -152,10 +152,13 @@ function Conflict({
 
 function SourceEditor({
   source,
+  isFresh = false,
   onLoad,
   onSaved,
 }: {
   readonly source: Source;
+  /** Whether it was saved a moment ago. */
+  readonly isFresh?: boolean;
   readonly onLoad: () => void;
   readonly onSaved: (saved: Source) => void;
 }) {
@@ -164,7 +167,7 @@ function SourceEditor({
   const text = draft?.text ?? source.text;
   const { findings, error: checkError } = useFindings(id, text, source);
   const [cursor, setCursor] = useState<Cursor>();
-  const [isSaved, setSaved] = useState(false);
+  const [isSaved, setSaved] = useState(isFresh);
   const { busy, error, run } = useAction();
   const findingsId = useId();
   const errors = findings.filter(({ severity }) => severity === "error");
@@ -260,6 +263,59 @@ function SourceEditor({
   );
 }
 
+const template = `description: What it does, in a sentence.
+model: [openai/gpt-5.4-mini, anthropic/claude-sonnet-5]
+system: |
+  You are
+`;
+
+/** There is no such file: it can be begun where files can be saved. */
+function Missing({
+  id,
+  onLoad,
+  onSaved,
+}: {
+  readonly id: string;
+  readonly onLoad: () => void;
+  readonly onSaved: (saved: Source) => void;
+}) {
+  const session = useResource((signal) => get<{ readonly write: boolean }>("v1/session", {}, { signal }), []);
+  const draft = drafts.value.get(id);
+  if (draft !== undefined && session.data?.write === true)
+    return <SourceEditor source={nothing(id)} onLoad={onLoad} onSaved={onSaved} />;
+  return (
+    <Empty title={`There is no persona ${id} yet.`}>
+      <Bar>
+        {session.data?.write === true && (
+          <Button tone="primary" onClick={() => keep(id, { text: template, base: "", hash: null })}>
+            Begin its file
+          </Button>
+        )}
+        {draft !== undefined && <Copy text={draft.text} label="Copy what you wrote" />}
+        <a href={href("personas")}>All personas</a>
+      </Bar>
+      {session.data?.write === false && (
+        <p>
+          Files can be saved here where <code>console.write: true</code> is in the server's configuration.
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+const noFindings: readonly Finding[] = [];
+const nothings = new Map<string, Source>();
+
+/** What stands in a file that there is not; the same for each look at it. */
+function nothing(id: string): Source {
+  const found = nothings.get(id) ?? {
+    ...{ id, file: `${id}.yaml`, text: "", hash: null, version: null, is_served: true, read_only: null },
+    findings: noFindings,
+  };
+  nothings.set(id, found);
+  return found;
+}
+
 export function SourceTab({ id, onSaved }: { readonly id: string; readonly onSaved: () => void }) {
   const source = useResource((signal) => get<Source>(`${pathOf(id)}/source`, {}, { signal }), [id]);
   const [saved, setSaved] = useState<Source>();
@@ -269,27 +325,34 @@ export function SourceTab({ id, onSaved }: { readonly id: string; readonly onSav
   }, [id]);
   // What was loaded after the last save goes before it.
   useEffect(() => setSaved(undefined), [source.at]);
-  if (source.error?.status === 404) {
-    const draft = drafts.value.get(id);
+  if (source.error?.status === 404 && saved === undefined)
     return (
-      <Empty title={`There is no file of ${id}.`}>
-        {draft !== undefined && <Copy text={draft.text} label="Copy what you wrote" />}{" "}
-        <a href={href("personas")}>All personas</a>
-      </Empty>
+      <Missing
+        id={id}
+        onLoad={source.reload}
+        onSaved={(next) => {
+          setSaved(next);
+          source.reload();
+          onSaved();
+        }}
+      />
     );
-  }
+  const shown = saved ?? source.data;
+  if (shown === undefined) return <Loaded resource={source}>{() => null}</Loaded>;
   return (
-    <Loaded resource={source}>
-      {(loaded) => (
-        <SourceEditor
-          source={saved ?? loaded}
-          onLoad={source.reload}
-          onSaved={(next) => {
-            setSaved(next);
-            onSaved();
-          }}
-        />
+    <>
+      {source.error !== undefined && source.error.status !== 404 && (
+        <Failure error={source.error} retry={source.reload} />
       )}
-    </Loaded>
+      <SourceEditor
+        source={shown}
+        isFresh={saved !== undefined}
+        onLoad={source.reload}
+        onSaved={(next) => {
+          setSaved(next);
+          onSaved();
+        }}
+      />
+    </>
   );
 }

@@ -45,7 +45,8 @@ export type Source = {
   readonly id: string;
   readonly file: string;
   readonly text: string;
-  readonly hash: string;
+  /** Null: there is no such file yet. */
+  readonly hash: string | null;
   readonly version: string | null;
   readonly is_served: boolean;
   readonly read_only: "write_off" | "in_executable" | null;
