@@ -213,12 +213,10 @@ export function personaTestRoutes(host: Host) {
         async ({ services, context, params: { namespace, name }, body, record }) => {
           const id = `${namespace}/${name}`;
           const made = await run(services, context, id, body);
-          const { version, passed, failed, errors, cost_micro_dollars } = made;
-          await record({
-            act: "persona.test",
-            subject: id,
-            after: { version, passed, failed, errors, cost_micro_dollars },
-          });
+          const { version, variant, passed, failed, errors, cost_micro_dollars } = made;
+          const counts = { passed, failed, errors, cost_micro_dollars };
+          const after = { version, variant, whole: body.names === undefined, ...counts };
+          await record({ act: "persona.test", subject: id, after });
           return made;
         },
         adminOperation({

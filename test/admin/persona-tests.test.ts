@@ -89,7 +89,9 @@ test("tests are listed with what a run may cost, and run as calls of the key tha
     { client: "troupe-tests", persona_version: version, variant: "", calls: 2, ended: { finished: 2 } },
   ]);
   const { json: audit } = await ask("/audit?act=persona.test");
-  expect(audit["data"]).toMatchObject([{ subject: "acme/x", after: { version, passed: 1, failed: 1, errors: 0 } }]);
+  expect(audit["data"]).toMatchObject([
+    { subject: "acme/x", after: { version, variant: null, whole: true, passed: 1, failed: 1, errors: 0 } },
+  ]);
   expect(services.running).toBe(0);
 }, 60_000);
 

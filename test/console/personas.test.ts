@@ -148,6 +148,8 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.read(`${button("Run the tests")}.click()`);
     await page.until(`${main}.includes("1 of 2 passed")`);
     expect(await page.read<string>(`document.querySelector("tr.bad").innerText`)).toContain("contains");
+    await show("#/personas?search=support");
+    await page.until(`document.querySelector("tbody tr")?.innerText.includes("1 of 2 passed")`);
     expect(faults()).toEqual([]);
   }, 30_000);
 

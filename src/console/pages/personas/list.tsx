@@ -5,13 +5,26 @@ import { useResource } from "../../data.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
-import { count, money } from "../../ui/format.tsx";
+import { count, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { errorsOf, type Listed, type Persona, type Sum } from "./types.ts";
 
-type Row = Persona & { readonly sum?: Sum };
+/** A run of all tests of a persona, as the audit has it. */
+type TestRun = {
+  readonly subject: string;
+  readonly at: string;
+  readonly after: {
+    readonly version: string;
+    readonly variant: string | null;
+    readonly whole: boolean;
+    readonly passed: number;
+    readonly failed: number;
+    readonly errors: number;
+  };
+};
+type Row = Persona & { readonly sum?: Sum; readonly run?: TestRun };
 
 const since = "30d";
 
@@ -34,6 +47,24 @@ function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of
     <>
       {variants.length}{" "}
       {stopped.length > 0 ? <Badge tone="bad">stopped: {stopped.join(", ")}</Badge> : <Badge tone="ok">serving</Badge>}
+    </>
+  );
+}
+
+function Tests({ id, version, run }: Row) {
+  if (run === undefined)
+    return (
+      <a href={href("personas", [id, "tests"])} aria-label={`–: no run of the tests of ${id} lately`}>
+        –
+      </a>
+    );
+  const { passed, failed, errors, version: tested } = run.after;
+  const tone = tested !== version ? "quiet" : failed > 0 ? "bad" : errors > 0 ? "warn" : "ok";
+  const text = `${passed} of ${passed + failed + errors} passed`;
+  return (
+    <>
+      <Badge tone={tone}>{text}</Badge> {tested !== version && "before this version, "}
+      <Time at={run.at} />
     </>
   );
 }
@@ -94,6 +125,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
       />
     ),
   },
+  { id: "tests", title: "Tests", cell: (row) => <Tests {...row} /> },
   { id: "description", title: "Description", cell: ({ description }) => description },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier, hidden: true },
   { id: "owner", title: "Owner", cell: ({ owned_by }) => owned_by, hidden: true },
@@ -117,6 +149,16 @@ export function PersonaList() {
         { signal },
       ),
     [],
+  );
+  const runs = useResource(
+    (signal) => get<Listed<TestRun>>("v1/audit", { act: "persona.test", limit: "100" }, { signal }),
+    [],
+  );
+  const tested = new Map(
+    runs.data?.data
+      .filter(({ after: { whole, variant } }) => whole && variant === null)
+      .toReversed()
+      .map((run) => [run.subject, run]),
   );
   const counted = sums.data && new Map(sums.data.data.map((sum) => [sum.persona, sum]));
   const search = (query.get("search") ?? "").toLowerCase();
@@ -176,8 +218,8 @@ export function PersonaList() {
             choose="personas"
             columns={columnsFor(counted !== undefined)}
             rows={personas.filter(fits).map((one): Row => {
-              const sum = counted?.get(one.id);
-              return sum === undefined ? one : { ...one, sum };
+              const [sum, run] = [counted?.get(one.id), tested.get(one.id)];
+              return { ...one, ...(sum && { sum }), ...(run && { run }) };
             })}
             rowKey={({ id }) => id}
             rowHref={({ id }) => href("personas", [id])}
