@@ -118,3 +118,28 @@ test("a part of them is run, or a variant; what can't be run is refused by its n
   });
   expect((await run({})).status).toBe(422);
 }, 60_000);
+
+test("somebody whom a proxy names runs them without a key", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("acme"));
+  writeFileSync(folder.file("acme/x.yaml"), persona);
+  writeFileSync(folder.file("acme/x.test.yaml"), tests);
+  await using troupe = await Troupe.start({
+    personas: folder.path,
+    config: {
+      listen: [
+        { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+      ],
+      ...{ admin: { trustedUserHeader: "x-forwarded-user" }, trustedProxies: ["127.0.0.1"] },
+    },
+  });
+  await troupe.server.services.loading;
+  const headers = { "x-forwarded-user": "alice", "x-forwarded-for": "10.1.2.3" };
+  const answer = await troupe.post("/admin/v1/personas/acme/x/tests/run", {}, { key: null, headers });
+  expect([answer.status, await answer.json()]).toEqual([
+    200,
+    expect.objectContaining({ actor: "user:alice", passed: 1, failed: 1 }),
+  ]);
+  const usage = await troupe.fetch("/admin/v1/usage?by=key&persona=acme/x", { key: null, headers });
+  expect(((await usage.json()) as Json)["data"]).toMatchObject([{ key: "user:alice", calls: 2 }]);
+}, 60_000);
