@@ -22,6 +22,7 @@ import { newEnvelope, streamRules, writerFor } from "./writer.ts";
 /**
  * Answers one call: finds the caller and counts the hit, reads and parses the body, runs the call or joins the one with its
  * service-request-id, and responds with one JSON or a stream.
+ * @param admitted the caller, where it was let in already
  * @throws ApiError
  */
 export async function createCompletion(
@@ -29,19 +30,9 @@ export async function createCompletion(
   context: RequestContext,
   onSurface: Surface,
   protocol: Protocol,
+  admitted?: Caller,
 ): Promise<Response> {
-  const caller = await admit(services, context, onSurface.name);
-  return completeFor(services, context, caller, onSurface, protocol);
-}
-
-/** The same for a caller who was let in already. @throws ApiError */
-export async function completeFor(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  onSurface: Surface,
-  protocol: Protocol,
-): Promise<Response> {
+  const caller = admitted ?? (await admit(services, context, onSurface.name));
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);

@@ -5,7 +5,7 @@ import { admitCaller } from "../authenticate.ts";
 import type { Host, ServedRoute } from "../context.ts";
 import { answerFailure, openContext } from "../serve.ts";
 import type { Services } from "../services.ts";
-import { completeFor } from "./complete.ts";
+import { createCompletion } from "./complete.ts";
 import type { Surface } from "./surface.ts";
 
 export type InsideCall = {
@@ -31,7 +31,7 @@ export async function completeInside(host: Host, call: InsideCall): Promise<Resp
   const context = openContext(host, { request, server: null }, route);
   try {
     await admitCaller(host.services, context, surface.name, "admin", caller);
-    return await completeFor(services, context, caller, surface, chat);
+    return await createCompletion(services, context, surface, chat, caller);
   } catch (error) {
     return answerFailure(host, context, error);
   }
