@@ -59,6 +59,15 @@ test("script and style are kept for ever under an address of their content, and 
   expect(bytes).toBeLessThanOrEqual(120_000);
 });
 
+test("our own part is small beside the libraries'", async () => {
+  const entrypoints = ["src/console/main.tsx"];
+  const { outputs } = await Bun.build({ entrypoints, packages: "external", minify: true, target: "browser" });
+  const sizes = await Promise.all(outputs.map(async (output) => Bun.gzipSync(await output.text()).length));
+  const own = sizes.reduce((sum, size) => sum + size, 0);
+  console.info(`own code, compressed: ${(own / 1000).toFixed(1)} KB`);
+  expect(own).toBeLessThanOrEqual(60_000);
+});
+
 test("the script loads nothing later and from nowhere else", async () => {
   const { script, style } = await bundleConsole();
   expect(script).not.toMatch(/\bimport\s*\(|\beval\(|new Function/);

@@ -164,6 +164,14 @@ export class ChromiumPage implements AsyncDisposable {
     await this.#send("Input.insertText", { text });
   }
 
+  /** Presses the key of one letter. */
+  async pressLetter(letter: string): Promise<void> {
+    for (const type of ["keyDown", "keyUp"]) {
+      const text = type === "keyDown" ? { text: letter } : {};
+      await this.#send("Input.dispatchKeyEvent", { type, key: letter, ...text });
+    }
+  }
+
   async press(key: "Enter" | "Escape" | "Tab"): Promise<void> {
     const windowsVirtualKeyCode = { Enter: 13, Escape: 27, Tab: 9 }[key];
     for (const type of ["keyDown", "keyUp"]) {

@@ -50,12 +50,11 @@ type Call = { readonly at: number; readonly member: Member; readonly model: stri
 export class Month {
   readonly #tools: MonthTools;
   readonly #now: number;
-  /** Begin of the hour in which a provider failed, yesterday. */
+  /** Begin of the two hours in which a provider failed, yesterday. */
   readonly #outage: number;
   readonly #weights: Readonly<Record<string, number>>;
   readonly #personas: ReadonlyMap<string, Persona>;
   #canaryFailures = 0;
-  #made = 0;
   #last: LedgerLine | undefined;
 
   constructor(tools: MonthTools) {
@@ -63,16 +62,15 @@ export class Month {
     this.#now = tools.services.clock.now();
     this.#weights = Object.fromEntries(tools.members.map(({ name, weight }) => [name, weight]));
     this.#personas = new Map(tools.services.personas.list().map((persona) => [persona.id, persona]));
-    this.#outage = Math.floor(this.#now / dayMs) * dayMs - dayMs + 14 * hourMs;
+    this.#outage = Math.floor(this.#now / dayMs) * dayMs - dayMs + 13 * hourMs;
   }
 
-  /** @param count number of lines */
+  /** @param count number of calls; those that another model took over have a line more */
   async fill(count: number): Promise<void> {
     const { services } = this.#tools;
     const times = this.#times(count);
     let lines: LedgerLine[] = [];
     for (const at of times) {
-      if (this.#made >= count) break;
       lines.push(...this.#call(at));
       if (lines.length < batch) continue;
       await services.store.ledger.append(lines);
@@ -107,7 +105,6 @@ export class Month {
     const member = members.find((one) => one.name === name)!;
     const model = random.pick(member.asks);
     const route = routes[model] ?? [model];
-    this.#made += 1;
     const requestId = `req_${Bun.randomUUIDv7("hex", at).replaceAll("-", "")}`;
     const base = this.#base({ at, member, model, requestId });
     const chance = random.next();
@@ -117,7 +114,7 @@ export class Month {
     if (chance < 0.021) return [this.#ended(base, route[0], "abandoned", null, null)];
     const isCanary = base.variant === "canary";
     const first = isCanary ? "mistral/mistral-medium-latest" : route[0];
-    const isDown = first.startsWith("mistral/") && at >= this.#outage && at < this.#outage + hourMs * 0.7;
+    const isDown = first.startsWith("mistral/") && at >= this.#outage && at < this.#outage + 2 * hourMs;
     const fails = isDown || random.next() < (isCanary ? 0.4 : 0.009);
     if (!fails) return [this.#finished(base, first)];
     const reason = isDown ? "server_error" : random.one(["timeout", "rate_limit", "server_error"] as const);
@@ -125,7 +122,6 @@ export class Month {
     const [, second] = route;
     if (isCanary) this.#canaryFailures += 1;
     if (isCanary || second === undefined) return [this.#ended(base, first, "broken", reason, status)];
-    this.#made += 1;
     // Another model takes over; its attempt belongs to the same request.
     const left = this.#ended({ ...base, calls: undefined }, first, "broken", reason, status);
     return [left, { ...this.#finished({ ...base, at: at + left.totalMs }, second), attempt: 2 }];
