@@ -26,6 +26,8 @@ import { Random } from "./random.ts";
 
 export type DemoOptions = {
   readonly seed?: number;
+  /** Epoch milliseconds at which the month of calls ends; default: now. */
+  readonly now?: number;
   /** Lines of the ledger. */
   readonly lines?: number;
   /** Personas in all. */
@@ -113,8 +115,9 @@ export class Demo implements AsyncDisposable {
     folder.edit();
     await services.rereadPersonas();
     await writeAudit(services, members);
-    const before = { version, until: systemClock.now() - 2 * dayMs };
-    await new Month({ services, members, random, before }).fill(options.lines ?? 24_000);
+    const now = options.now ?? systemClock.now();
+    const before = { version, until: now - 2 * dayMs };
+    await new Month({ services, members, random, now, before }).fill(options.lines ?? 24_000);
     await settleBudgets(services, members);
     if (options.live !== false) {
       const live = makeLiveCalls(calls);

@@ -35,12 +35,16 @@ const habits: Readonly<Record<string, readonly [first: number, perSecond: number
   "gpt-4o-mini": [410, 110, 1_800, 260],
   "mistral-medium-latest": [340, 120, 700, 180],
 };
+/** Wire formats of providers that are not asked in chat completions. */
+const formats: Readonly<Record<string, string>> = { anthropic: "messages" };
 const unknownHabits = [500, 60, 1_200, 200] as const;
 
 export type MonthTools = {
   readonly services: Services;
   readonly members: readonly Member[];
   readonly random: Random;
+  /** Epoch milliseconds at which the month ends. */
+  readonly now: number;
   /** Version of acme/support before it was edited, and when that was. */
   readonly before: { readonly version: string; readonly until: number };
 };
@@ -59,7 +63,7 @@ export class Month {
 
   constructor(tools: MonthTools) {
     this.#tools = tools;
-    this.#now = tools.services.clock.now();
+    this.#now = tools.now;
     this.#weights = Object.fromEntries(tools.members.map(({ name, weight }) => [name, weight]));
     this.#personas = new Map(tools.services.personas.list().map((persona) => [persona.id, persona]));
     this.#outage = Math.floor(this.#now / dayMs) * dayMs - dayMs + 13 * hourMs;
@@ -209,7 +213,7 @@ export class Month {
         attempt: 1,
         provider,
         upstreamModel: model,
-        upstreamFormat: provider && (provider === "anthropic" ? "messages" : "chat"),
+        upstreamFormat: provider && (formats[provider] ?? "chat"),
       },
       ...{ upstreamKey: null, upstreamEndpoint: null, ended: "finished", failure: null, status: 200, callOf: null },
       ...{
