@@ -43,6 +43,18 @@ const admitted = new WeakMap<RequestContext, SignedIn>();
 /** @param context of a request that was let in */
 export const signedIn = (context: RequestContext): SignedIn => admitted.get(context)!;
 
+/** Whose the calls of models are that a request makes: the key's that signed in, or a user's whom a proxy names. */
+export function actingCaller(context: RequestContext): Caller {
+  const one = signedIn(context);
+  if (one.by !== "proxy") return one.caller;
+  const keyId = `user:${one.user}`;
+  return {
+    ...{ keyId, name: one.user, tier: "enterprise", perMinute: 600, ownPerMinute: undefined, models: ["*"], tags: [] },
+    surfaces: new Set(["admin"]),
+    buckets: { orchestrator: `orchestrator ${keyId}`, gateway: `gateway ${keyId}`, admin: `admin ${keyId}` },
+  };
+}
+
 /** Headers of whatever the admin API answers: it is for nobody's cache and nobody's page. */
 export function guardAnswer({ headers }: RequestContext): void {
   headers["cache-control"] = "no-store";

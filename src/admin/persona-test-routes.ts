@@ -1,6 +1,5 @@
 /** The admin API's routes of personas' tests: what there is, what a run may cost, and a run. */
 import { type Static, Type } from "@sinclair/typebox";
-import type { Caller } from "../auth/keys.ts";
 import type { Host, RequestContext } from "../http/context.ts";
 import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
@@ -10,7 +9,7 @@ import { truncate } from "../lib/truncate.ts";
 import type { Persona } from "../personas/persona.ts";
 import { outputOf, textOfOutput } from "../personas/tests/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { type AdminPlugin, signedIn } from "./act.ts";
+import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 import { Finding, findingOf } from "./persona-check.ts";
 import { maxRunMs, runPersonaTests } from "./persona-tests/run.ts";
@@ -119,18 +118,6 @@ function testJson(result: TestResult): Run["tests"][number] {
   };
 }
 
-/** Whose calls they are: the key's that signed in, or a user's whom a proxy names. */
-function callerOf(context: RequestContext): Caller {
-  const one = signedIn(context);
-  if (one.by !== "proxy") return one.caller;
-  const keyId = `user:${one.user}`;
-  return {
-    ...{ keyId, name: one.user, tier: "enterprise", perMinute: 600, ownPerMinute: undefined, models: ["*"], tags: [] },
-    surfaces: new Set(["admin"]),
-    buckets: { orchestrator: `orchestrator ${keyId}`, gateway: `gateway ${keyId}`, admin: `admin ${keyId}` },
-  };
-}
-
 /** @param host of the calls */
 export function personaTestRoutes(host: Host) {
   const lastRuns = new Map<string, Run>();
@@ -157,7 +144,7 @@ export function personaTestRoutes(host: Host) {
     const signal = AbortSignal.any([context.request.signal, ended.signal]);
     const startedAt = services.clock.now();
     try {
-      const caller = callerOf(context);
+      const caller = actingCaller(context);
       const results = await runPersonaTests(host, { persona, planned, caller, signal });
       const { passed, failed, errors: unjudged, cost, unknownCosts } = summaryOf(results);
       const made: Run = {

@@ -13,6 +13,7 @@ import { personaSourceRoutes } from "./persona-source.ts";
 import { personaTestRoutes } from "./persona-test-routes.ts";
 import { personaVersionRoutes } from "./persona-versions.ts";
 import { personaRoutes } from "./personas.ts";
+import { playgroundRoutes } from "./playground/routes.ts";
 import { providerRoutes } from "./providers.ts";
 import { sessionRoutes, signInRoutes } from "./sessions.ts";
 import { systemRoutes } from "./system.ts";
@@ -34,6 +35,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     personaVersionRoutes,
     personaTestRoutes(host),
     variantRoutes,
+    playgroundRoutes(host),
     systemRoutes,
     sessionRoutes,
   ];

@@ -138,7 +138,7 @@ async function renderModel(
 }
 
 /** Fetches nothing twice. */
-function once(media: CallTools["media"]): CallTools["media"] {
+export function once(media: CallTools["media"]): CallTools["media"] {
   const fetched = new Map<string, ReturnType<typeof media.fetch>>();
   return {
     fetch(wanted, signal) {

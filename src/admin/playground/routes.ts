@@ -1,0 +1,152 @@
+/** The admin API's playground: calls of models and personas by whoever is signed in, and what they would send. */
+import { Type } from "@sinclair/typebox";
+import { idleTimeoutOf } from "../../http/call/complete.ts";
+import { completeInside } from "../../http/call/inside.ts";
+import type { Host, RequestContext } from "../../http/context.ts";
+import { describeOperation, keyed, type Operation, writing } from "../../http/openapi/describe.ts";
+import { readJson } from "../../http/request-body.ts";
+import type { Services } from "../../http/services.ts";
+import { Open, Words } from "../../lib/schemas.ts";
+import { truncate } from "../../lib/truncate.ts";
+import { restoreLarge, type Source } from "../../protocols/source.ts";
+import { type AdminPlugin, actingCaller } from "../act.ts";
+import { adminOperation, OrNull } from "../pages.ts";
+import { servicesForAll, surfaceOf } from "./surface.ts";
+
+const Body = Open(
+  {
+    model: Type.String({
+      description: "<provider>/<model>, an alias, or <namespace>/<persona>, alone or with @ and a version or label.",
+    }),
+    messages: Type.Array(Type.Object({})),
+    stream: Type.Optional(Type.Boolean()),
+  },
+  { description: "A chat completion, as the gateway and the orchestrator take it." },
+);
+const question = {
+  question: {
+    summary: "A question",
+    value: {
+      model: "troupe/guide",
+      messages: [{ role: "user", content: "Hello!" }],
+      stream: true,
+      usage: { include: true },
+    },
+  },
+};
+const Completion = Open({ object: Type.Literal("chat.completion"), choices: Type.Array(Type.Object({})) });
+const Preview = Type.Object({
+  object: Type.Literal("playground.preview"),
+  model: Type.String(),
+  surface: Words(["gateway", "orchestrator"]),
+  persona: OrNull(Type.Object({ id: Type.String(), version: Type.String(), variant: OrNull(Type.String()) })),
+  strategy: OrNull(Type.String(), { description: "How one of the models is chosen; null: they are tried in turn." }),
+  requests: Type.Array(
+    Type.Object({
+      model: Type.String(),
+      use: Words(["first", "fallback", "pooled"], {
+        description: "first: the call goes there. fallback: where those before fail. pooled: one of several is chosen.",
+      }),
+      format: OrNull(Type.String(), { description: "The format it is translated to; null: this program answers." }),
+      composed: OrNull(Type.Object({}), { description: "The chat completion before it is translated." }),
+      request: OrNull(
+        Type.Object({
+          method: Type.String(),
+          url: Type.String(),
+          headers: Type.Record(Type.String(), Type.String(), { description: "With asterisks for each secret." }),
+          body: Type.String({ description: "The very text, or the beginning of a very long one." }),
+          is_cut: Type.Boolean(),
+        }),
+      ),
+      fields: OrNull(
+        Type.Array(
+          Type.Object({
+            name: Type.String(),
+            fate: Words(["unchanged", "changed", "no_effect"], {
+              description:
+                "unchanged: it is in the body as it is. changed: it decides what `to` names. no_effect: the same is sent without it.",
+            }),
+            to: Type.Array(Type.String(), { description: "Paths in the body, (url) and (header name)." }),
+          }),
+        ),
+        { description: "Of the body that was asked with, but for model. Null: it is too large, or none is sent." },
+      ),
+      added: OrNull(Type.Array(Type.String()), { description: "Members of the body sent that none of them made." }),
+      error: Type.Optional(Type.Object({ code: Type.String(), param: Type.String(), message: Type.String() })),
+    }),
+  ),
+});
+
+/** Its body is described alone: it is checked as that of any completion, with the same errors. */
+function completionOperation(operation: Omit<Operation, "tag" | "body">) {
+  const described = { ...operation, tag: "Admin", body: Body, examples: question };
+  const errors = [...keyed, ...(operation.errors ?? [])];
+  return { ...adminOperation(operation), detail: { describe: () => describeOperation({ ...described, errors }) } };
+}
+
+async function readBody(services: Services, context: RequestContext): Promise<Source & { readonly body: string }> {
+  const source = await readJson(context, services.live.config.limits);
+  const { body, parsed, large } = source;
+  if (typeof body === "string") return { parsed, body };
+  if (large === undefined) return { parsed, body: new TextDecoder().decode(body) };
+  await restoreLarge(source);
+  return { parsed, body: JSON.stringify(parsed) };
+}
+
+/** @param host of the calls */
+export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
+  plugin
+    .post(
+      "/v1/playground/chat/completions",
+      async ({ services, context, request: { signal }, record }) => {
+        const caller = actingCaller(context);
+        const { body, parsed } = await readBody(services, context);
+        const { model, stream } = parsed;
+        const surface = surfaceOf(services, model);
+        const { keepAliveSeconds } = services.live.config.streams;
+        context.setIdleTimeout(stream === true ? idleTimeoutOf(keepAliveSeconds) : 0);
+        const answer = await completeInside(host, {
+          ...{ surface, caller, body, signal, client: "troupe-playground", services: servicesForAll(services) },
+          path: surface.name === "gateway" ? "/gateway/v1/chat/completions" : "/v1/chat/completions",
+        });
+        const { status, headers } = answer;
+        try {
+          const subject = typeof model === "string" ? truncate(model) : "";
+          const after = { request_id: headers.get("x-request-id"), stream: stream === true, status };
+          await record({ act: "playground.call", subject, after });
+        } catch (error) {
+          await answer.body?.cancel();
+          throw error;
+        }
+        // The call's own id and limits go first; what keeps an answer to its page stays.
+        const own = { ...context.headers, ...Object.fromEntries(headers), "cache-control": "no-store, no-transform" };
+        context.finish(status);
+        return new Response(answer.body, { status, headers: own });
+      },
+      completionOperation({
+        operationId: "adminPlaygroundCompletion",
+        summary: "A chat completion of a model or persona by whoever is signed in, as JSON or a stream",
+        description:
+          "The call is that of the key that asks, in its limits and budgets and in the ledger. Errors are those of the gateway and the orchestrator, an upstream's own byte for byte.",
+        response: Completion,
+        also: { "text/event-stream": { schema: { type: "string" } } },
+        errors: [404, 504, ...writing],
+      }),
+    )
+    .post(
+      "/v1/playground/preview",
+      async ({ services: own, context }) => {
+        const { previewOf } = await import("./preview.ts");
+        const services = servicesForAll(own);
+        const source = await readBody(services, context);
+        const surface = surfaceOf(services, source.parsed["model"]);
+        return previewOf({ services, context, surface, caller: actingCaller(context), source });
+      },
+      completionOperation({
+        operationId: "adminPreviewPlayground",
+        summary: "What the same call would send to each model, without its secrets, and what became of each field",
+        description: "Nothing is sent, but for media that a provider takes no URLs of, which are fetched as in a call.",
+        response: Preview,
+        errors: [404, ...writing],
+      }),
+    );
