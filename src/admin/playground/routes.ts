@@ -64,7 +64,7 @@ const Preview = Type.Object({
             name: Type.String(),
             fate: Words(["unchanged", "changed", "no_effect"], {
               description:
-                "unchanged: it is in the body as it is. changed: it decides what `to` names. no_effect: the same is sent without it.",
+                "unchanged: it is in the body as it is. changed: it decides the places in to. no_effect: the same is sent without it.",
             }),
             to: Type.Array(Type.String(), { description: "Paths in the body, (url) and (header name)." }),
           }),
