@@ -92,6 +92,7 @@ export function ledgerQuery(...left: readonly string[]): TProperties {
     since: text(`${time} Default: 30 days.`),
     until: text("Likewise. Default: the end of today in UTC."),
     ...Object.fromEntries(filters),
+    key: text("Only calls of that key, or of several, their ids separated by commas; empty: those without one."),
     metadata: MetadataFilter,
   };
   return Object.fromEntries(Object.entries(all).filter(([name]) => !left.includes(name)));

@@ -62,12 +62,17 @@ export class Bound {
 
 export const isFiltered = ({ where = {} }: LedgerFilter): boolean => Object.keys(where).length > 0;
 
+/** Ids of keys; a user whom a proxy names may have a comma. */
+const severalKeys = /^key_[0-9a-f]+(?:,key_[0-9a-f]+)+$/;
+
 /** Which kinds fit, as further conditions. */
 export function kindConditions({ where = {} }: LedgerFilter, dialect: Dialect, bound: Bound): string {
   const conditions = Object.entries(where).map(([name, value]) => {
     if (name === "tag") return value === "" ? "k.tags = '[]'" : dialect.hasTag(bound.put(value));
     const key = metadataKeyOf(name);
     const column = key === undefined ? `k.${reportColumns.get(name)!}` : dialect.metadata(key);
+    if (name === "key" && severalKeys.test(value))
+      return `${column} in (${value.split(",").map((id) => bound.put(id))})`;
     return value === "" ? `${column} is null` : `${column} = ${bound.put(value)}`;
   });
   return conditions.map((condition) => ` and ${condition}`).join("");

@@ -74,6 +74,26 @@ test("CSV of very many rows comes in pieces, all of them", async () => {
   expect(rows.at(-2)).toStartWith("m/11999,1,");
 });
 
+test("several keys are asked for by their ids", async () => {
+  await using three = await Troupe.start({ config: { listen } });
+  const own = await three.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+  const lines = ["key_0a", "key_0b", "key_0c", "user:x,y"].map((keyId, at) =>
+    ledgerLine(`req_${at}`, { at: now - 5_000, keyId, cost: 10 ** at, costs: null }),
+  );
+  await three.server.services.store.ledger.append(lines);
+  const costs = async (query: string) => {
+    const answer = await three.fetch(`/admin/v1/usage?by=key&${query}`, { key: own });
+    const { data } = (await answer.json()) as { data: { key: string; cost_micro_dollars: number }[] };
+    return data.map(({ key, cost_micro_dollars: cost }) => [key, cost]);
+  };
+  expect(await costs("key=key_0a,key_0c,key_0d")).toEqual([
+    ["key_0a", 1],
+    ["key_0c", 100],
+  ]);
+  expect(await costs("key=key_0b")).toEqual([["key_0b", 10]]);
+  expect(await costs("key=user:x,y")).toEqual([["user:x,y", 1000]]);
+});
+
 test("the costliest rows come alone, with the sum of all", async () => {
   const page = (await (await ask("by=model&since=2d&top=2")).json()) as Record<string, unknown> & {
     data: Record<string, unknown>[];

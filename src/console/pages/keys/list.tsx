@@ -63,6 +63,9 @@ const orders = [
 ];
 const filters = ["search", "state", "tier", "surface", "tag"] as const;
 
+/** As many ids as fit into an address that any proxy takes. */
+const pageSize = 100;
+
 /** A whole key that somebody looks for must not get into addresses: its beginning finds it. */
 const withoutSecret = (text: string) => text.replace(/\b(trp_\w{8})\w+/g, "$1");
 
@@ -75,13 +78,15 @@ export function KeyList() {
   const asked = {
     ...Object.fromEntries(filters.map((name) => [name, of(name) || undefined])),
     ...(sort && { sort, order }),
-    limit: "200",
+    limit: String(pageSize),
     after: of("after"),
   };
   const keys = useResource((signal) => get<Listed<Key>>("v1/keys", asked, { signal }), [asked]);
+  const ids = keys.data?.data.map(({ id }) => id).join() ?? "";
   const sums = useResource(
-    (signal) => get<Sums>("v1/usage", { by: "key", since: "30d", limit: "10000" }, { signal }),
-    [],
+    async (signal): Promise<Sums> =>
+      ids === "" ? { data: [] } : get<Sums>("v1/usage", { by: "key", since: "30d", key: ids }, { signal }),
+    [ids],
   );
   const costs =
     sums.data && new Map(sums.data.data.map((row) => [row.key, { calls: row.calls, cost: row.cost_micro_dollars }]));
