@@ -1,6 +1,7 @@
-/** The admin API's routes of personas' variants: their numbers, and letting a stopped one go on. */
+/** The admin API's routes of personas' variants: their numbers, and which of them callers get. */
 import { Type } from "@sinclair/typebox";
 import { queryOf, writing } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
 import { questionOf } from "../http/usage.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
@@ -22,9 +23,9 @@ const Variant = Type.Object({
   name: Type.String(),
   weight: Type.Integer(),
   share: Type.Number({ description: "Of the callers, while none is stopped." }),
-  state: Type.String({ description: "serving, or stopped: it has stopped itself." }),
+  state: Type.String({ description: "serving, or stopped: by itself or by hand." }),
   stopped_at: OrNull(Type.String()),
-  reason: OrNull(Type.String(), { description: "error_rate, refusals, p95_seconds or cost." }),
+  reason: OrNull(Type.String(), { description: "error_rate, refusals, p95_seconds, cost, or operator: by hand." }),
   calls: Type.Integer({ description: "By the ledger, here and below: attempts, in all versions of the persona." }),
   finished: Type.Integer(),
   broken: Type.Integer(),
@@ -51,7 +52,24 @@ const Variants = Type.Object({
   version: Type.String(),
   data: Type.Array(Variant),
 });
+const Changed = <const O extends string>(object: O) => ({
+  object: Type.Literal(object),
+  persona: Type.String(),
+  version: Type.String(),
+  variant: Type.String(),
+});
 const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
+
+/** @throws ApiError not_found */
+function findVariant(
+  services: Services,
+  { namespace, name, variant }: Record<"namespace" | "name" | "variant", string>,
+) {
+  const persona = findPersona(services, `${namespace}/${name}`);
+  const { variants = [] } = persona;
+  if (!variants.some((one) => one.name === variant)) throw ApiError.notFound("It has no such variant.", "variant");
+  return { persona, others: variants.filter((one) => one.name !== variant).map((one) => one.name) };
+}
 
 export const variantRoutes = (plugin: AdminPlugin) =>
   plugin
@@ -90,6 +108,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
           ),
           variants: await services.store.variants.resume(id, variant, services.clock.now()),
         }));
+        await needsStorage(() => services.variantStops.load());
         if (variants === 0) throw ApiError.notFound("No such variant is stopped.", "variant");
         await record({ act: "variant.resume", subject: `${id} ${variant}`, before: stopped });
         return { object: "persona.variant.resumed" as const, persona: id, variant, resumed: true as const };
@@ -103,6 +122,70 @@ export const variantRoutes = (plugin: AdminPlugin) =>
           persona: Type.String(),
           variant: Type.String(),
           resumed: Type.Literal(true),
+        }),
+        errors: [404, ...writing],
+      }),
+    )
+    .post(
+      "/v1/personas/:namespace/:name/variants/:variant/stop",
+      async ({ services, params, record }) => {
+        const { persona, others } = findVariant(services, params);
+        const { variant } = params;
+        const { id, version } = persona;
+        const { variants } = services.store;
+        const stopped = await needsStorage(() => variants.stop(id, version, variant, services.clock.now()));
+        await needsStorage(() => services.variantStops.load());
+        if (stopped === 0) throw ApiError.notFound("No such variant is serving.", "variant");
+        await record({ act: "variant.stop", subject: `${id} ${variant}`, after: { version } });
+        const states = await needsStorage(() => variants.list(id));
+        const isServing = (one: string) =>
+          !states.some((state) => state.version === version && state.variant === one && state.stoppedAt !== null);
+        const object = "persona.variant.stopped" as const;
+        return { ...{ object, persona: id, version, variant }, serving: others.filter(isServing) };
+      },
+      adminOperation({
+        operationId: "adminStopVariant",
+        summary:
+          "Stops a variant by hand: its callers go to the others, or, where none is left, to the persona without variants",
+        description:
+          "It is for the version that is served, until the variant is resumed or the persona's content changes.",
+        params: Type.Object({ ...Named.properties, variant: Type.String() }),
+        response: Type.Object({
+          ...Changed("persona.variant.stopped"),
+          serving: Type.Array(Type.String(), { description: "The others that are not stopped." }),
+        }),
+        errors: [404, ...writing],
+      }),
+    )
+    .post(
+      "/v1/personas/:namespace/:name/variants/:variant/promote",
+      async ({ services, params, record }) => {
+        const { persona, others } = findVariant(services, params);
+        const { variant } = params;
+        const { id, version } = persona;
+        const { variants } = services.store;
+        const now = services.clock.now();
+        const stopped: string[] = [];
+        const resumed = await needsStorage(async () => {
+          const changed = await variants.resume(id, variant, now);
+          for (const other of others) if ((await variants.stop(id, version, other, now)) > 0) stopped.push(other);
+          await services.variantStops.load();
+          return changed > 0;
+        });
+        await record({ act: "variant.promote", subject: `${id} ${variant}`, after: { version, stopped, resumed } });
+        return { object: "persona.variant.promoted" as const, persona: id, version, variant, stopped, resumed };
+      },
+      adminOperation({
+        operationId: "adminPromoteVariant",
+        summary:
+          "Lets all callers go to one variant: it goes on where it was stopped, and all others are stopped by hand",
+        description:
+          "It is for the version that is served, until the others are resumed or the persona's content changes: to keep it, write the variant's fields into the persona's file.",
+        params: Type.Object({ ...Named.properties, variant: Type.String() }),
+        response: Type.Object({
+          ...Changed("persona.variant.promoted"),
+          stopped: Type.Array(Type.String(), { description: "Those that were serving." }),
+          resumed: Type.Boolean({ description: "Whether it was stopped." }),
         }),
         errors: [404, ...writing],
       }),

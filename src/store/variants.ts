@@ -31,10 +31,11 @@ export type VariantCall = {
   readonly rules: readonly VariantRule[];
 };
 
-export const stopReasons = ["error_rate", "refusals", "p95_seconds", "cost"] as const;
+/** `operator`: it was stopped by hand. */
+export const stopReasons = ["error_rate", "refusals", "p95_seconds", "cost", "operator"] as const;
 export type StopReason = (typeof stopReasons)[number];
 
-/** A variant that may stop: its calls in the present window, and those of the persona's other variants in the same time. */
+/** A variant that may stop, or was stopped: its calls in the present window, and those of the persona's other variants in the same time. */
 export type VariantState = {
   readonly persona: string;
   readonly version: string;
@@ -63,6 +64,8 @@ export interface VariantRepository {
   list(persona: string): Promise<VariantState[]>;
   /** All that are stopped, by persona, version and variant. */
   stopped(): Promise<VariantState[]>;
+  /** Stops a variant of a version by hand, with what was counted of it as it was. @returns 0 where it was stopped already, else 1 */
+  stop(persona: string, version: string, variant: string, at: number): Promise<number>;
   /** Lets a stopped variant go on, in all versions of the persona, with a new window. @returns how many versions of it were stopped */
   resume(persona: string, variant: string, at: number): Promise<number>;
   /** Forgets counts that nothing was added to since that time; a stop is never forgotten. @returns how many */

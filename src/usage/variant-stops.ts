@@ -1,5 +1,5 @@
 /**
- * The variants of personas that have stopped themselves. The store counts and decides; what it decided is read together with keys and
+ * The variants of personas that have stopped themselves, or were stopped by hand. The store counts and decides; what it decided is read together with keys and
  * budgets, as one version covers all of them: a call that begins afterwards knows of it, as it knows of a revoked key.
  */
 import { type Clock, repeat } from "../lib/clock.ts";
@@ -42,7 +42,10 @@ export class VariantStops {
     const before = this.#stopped;
     this.#stopped = new Map(found.map((state) => [idOf(state.persona, state.version, state.variant), state]));
     for (const [id, state] of this.#stopped)
-      if (!before.has(id)) this.#tools.log.warn("a persona's variant has stopped itself", stopFields(state));
+      if (!before.has(id)) {
+        const how = state.reason === "operator" ? "was stopped by hand" : "has stopped itself";
+        this.#tools.log.warn(`a persona's variant ${how}`, stopFields(state));
+      }
     for (const [id, { persona, version, variant }] of before)
       if (!this.#stopped.has(id))
         this.#tools.log.info("a persona's variant goes on", { persona, persona_version: version, variant });
@@ -83,7 +86,7 @@ export const stopFields = (state: VariantState) => ({
 
 export const variantStopMetrics: SampledTable<VariantStops> = {
   troupe_variants_stopped: {
-    help: "1 for each variant of a persona's version that has stopped itself.",
+    help: "1 for each variant of a persona's version that has stopped itself, or was stopped.",
     aggregate: "max",
     labels: ["persona", "version", "variant"],
     series: ({ all }) => all.map((one) => ({ labels: [one.persona, one.version, one.variant], value: 1 })),

@@ -82,3 +82,68 @@ test("variants are listed with their numbers, and a stopped one is resumed", asy
   const page = { before: null, limit: 5, actor: null, act: "variant.resume", subject: null };
   expect(await services.store.audit.list(page)).toMatchObject([{ subject: "acme/x next" }]);
 }, 60_000);
+
+test("a variant is stopped by hand, and one gets all callers, until they are resumed", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("acme"));
+  writeFileSync(folder.file("acme/x.yaml"), `${file}  - { name: third, weight: 1 }\n`);
+  await using troupe = await Troupe.start({
+    personas: folder.path,
+    config: {
+      listen: [
+        { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+      ],
+    },
+  });
+  const { services } = troupe.server;
+  await services.loading;
+  const key = await troupe.createKey({ name: "admin", tier: "pro", perMinute: 1_000, surfaces: ["admin"] });
+  const act = async (path: string) => {
+    const answer = await troupe.fetch(`/admin/v1/personas/acme/${path}`, { key, method: "POST" });
+    return { status: answer.status, json: (await answer.json()) as Record<string, unknown> };
+  };
+  const { version } = services.personas.find("acme/x")!;
+  const answering = async () => {
+    const names = new Set<string | null>();
+    for (let user = 0; user < 40; user += 1) {
+      const body = { model: "acme/x", user: `u-${user}`, messages: [{ role: "user", content: "Hi" }] };
+      names.add((await troupe.post("/v1/chat/completions", body)).headers.get("x-troupe-persona-variant"));
+    }
+    return [...names].sort();
+  };
+  expect(await answering()).toContain("now");
+  const of = { persona: "acme/x", version };
+  expect(await act("x/variants/now/stop")).toEqual({
+    status: 200,
+    json: { object: "persona.variant.stopped", ...of, variant: "now", serving: ["next", "third"] },
+  });
+  expect(await answering()).not.toContain("now");
+  expect((await act("x/variants/now/stop")).status).toBe(404);
+  expect((await act("x/variants/none/stop")).json).toMatchObject({ error: { code: "not_found", param: "variant" } });
+  expect((await act("none/variants/now/promote")).status).toBe(404);
+  expect(await act("x/variants/now/promote")).toEqual({
+    status: 200,
+    json: { object: "persona.variant.promoted", ...of, variant: "now", stopped: ["next", "third"], resumed: true },
+  });
+  expect(await answering()).toEqual(["now"]);
+  expect((await act("x/variants/now/stop")).json).toMatchObject({ serving: [] });
+  expect(await answering()).toEqual([null]);
+  expect(await services.store.variants.stopped()).toMatchObject(
+    ["next", "now", "third"].map((variant) => ({ variant, reason: "operator" })),
+  );
+  for (const name of ["now", "next", "third"]) expect((await act(`x/variants/${name}/resume`)).status).toBe(200);
+  expect((await answering()).length).toBeGreaterThan(1);
+  const lines = await services.store.audit.list({
+    before: null,
+    limit: 9,
+    actor: null,
+    act: null,
+    subject: "acme/x now",
+  });
+  expect(lines.map((line) => [line.act, JSON.parse(line.after ?? "null")])).toEqual([
+    ["variant.resume", null],
+    ["variant.stop", { version }],
+    ["variant.promote", { version, stopped: ["next", "third"], resumed: true }],
+    ["variant.stop", { version }],
+  ]);
+}, 60_000);

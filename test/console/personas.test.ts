@@ -26,6 +26,10 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
       folder.file("acme/support.test.yaml"),
       `tests: [{ description: agrees, ${asserted} blue }] }, { description: differs, ${asserted} green }] }]\n`,
     );
+    writeFileSync(
+      folder.file("acme/canary.yaml"),
+      `${text}variants: [{ name: now, weight: 9 }, { name: next, weight: 1 }]\n`,
+    );
     for (let at = 0; at < 150; at += 1) writeFileSync(folder.file(`acme/p${at}.yaml`), text);
     const surfaces = ["orchestrator", "gateway", "admin"] as const;
     troupe = await Troupe.start({
@@ -141,6 +145,24 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(await page.read<string>(main)).toContain("One key still asks");
     expect(faults()).toEqual([]);
   }, 30_000);
+
+  test("a variant is stopped, let go on, and given all callers", async () => {
+    await show("#/personas/acme%2Fcanary/numbers");
+    const press = async (name: string) => {
+      await page.until(`${button(name)} !== undefined && !${button(name)}.disabled`);
+      await page.read(`${button(name)}.click()`);
+    };
+    await press("Stop next");
+    await page.until(`${main}.includes("stopped by hand")`);
+    await press("Let next go on");
+    await page.until(`!${main}.includes("stopped by hand")`);
+    await press("Give next all callers");
+    await page.until(`${main}.includes("stopped by hand")`);
+    const stopped = await troupe.server.services.store.variants.stopped();
+    expect(stopped.map(({ persona, variant }) => [persona, variant])).toEqual([["acme/canary", "now"]]);
+    await page.until(`${button("Let now go on")} !== undefined && ${button("Give next all callers")} === undefined`);
+    expect(faults()).toEqual([]);
+  });
 
   test("tests are run, with their verdicts and reasons", async () => {
     await show("#/personas/acme%2Fsupport/tests");

@@ -794,6 +794,25 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       await stores[2]!.close();
     });
 
+    on("are stopped by hand, whether anything was counted or not, once", async (database, store) => {
+      await store.ledger.append(failed(3));
+      const version = store.keys.version();
+      const served = (await store.variants.list("acme/x"))[0]!.version;
+      const other = await database.open();
+      const stop = (variant: string) => other.variants.stop("acme/x", served, variant, start + 1_000);
+      expect([await stop("next"), await stop("now"), await stop("next")]).toEqual([1, 1, 0]);
+      await database.refresh?.(store);
+      expect(store.keys.version()).toBeGreaterThan(version);
+      // What is added later changes nothing.
+      await store.ledger.append(failed(20));
+      expect(await store.variants.stopped()).toMatchObject([
+        { variant: "next", errors: 3, stoppedAt: start + 1_000, reason: "operator" },
+        { variant: "now", errors: 0, stoppedAt: start + 1_000, reason: "operator" },
+      ]);
+      expect(await store.variants.resume("acme/x", "now", start)).toBe(1);
+      await other.close();
+    });
+
     on("count a line once, and go on when they are resumed", async (database, store) => {
       const lost = failed(8);
       for (let time = 0; time < 3; time += 1) await store.ledger.append(lost);

@@ -86,11 +86,13 @@ const measures = {
 } as const;
 
 function stopWords(id: string, { name, reason, stopped_at, window }: VariantReport): string {
+  const goOn = `To let it go on: troupe personas resume ${id} ${name}\n`;
+  if (reason === "operator") return `\n${name} was stopped by hand at ${stopped_at}.\n${goOn}`;
   const measure = Object.hasOwn(measures, reason ?? "") ? measures[reason as keyof typeof measures] : undefined;
   const { calls = 0, other_calls: others = 0 } = window ?? {};
   const why =
     measure === undefined || window === null
       ? `its ${count(calls)} calls cost $${dollarsOf(window?.cost_micro_dollars.count ?? 0)}, the others' ${count(others)} $${dollarsOf(window?.cost_micro_dollars.others ?? 0)}`
       : `${count(window[measure[1]].count)} of its ${count(calls)} calls ${measure[0]}, and ${count(window[measure[1]].others)} of the others' ${count(others)}`;
-  return `\n${name} stopped itself at ${stopped_at} by ${reason}: ${why}.\nTo let it go on: troupe personas resume ${id} ${name}\n`;
+  return `\n${name} stopped itself at ${stopped_at} by ${reason}: ${why}.\n${goOn}`;
 }

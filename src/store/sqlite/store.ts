@@ -126,7 +126,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           ...afterChanges(budgetRows(sql), budgetChanges, changed),
           ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere, "spending"),
         },
-        variants: afterChanges(variantRepository(sql), ["resume"], changed),
+        variants: afterChanges(variantRepository(sql), ["stop", "resume"], changed),
         audit: auditRepository(sql),
         sessions: sessionRepository(sql),
         personaVersions,

@@ -42,8 +42,8 @@ function Variants({ persona, onChange }: { readonly persona: PersonaDetails; rea
     [path, persona.version],
   );
   const { busy, error, run } = useAction();
-  const resume = async (name: string) => {
-    if (await run(() => post(`${path}/${encodeURIComponent(name)}/resume`))) {
+  const act = async (name: string, what: "resume" | "stop" | "promote") => {
+    if (await run(() => post(`${path}/${encodeURIComponent(name)}/${what}`))) {
       variants.reload();
       onChange();
     }
@@ -51,6 +51,10 @@ function Variants({ persona, onChange }: { readonly persona: PersonaDetails; rea
   return (
     <Panel title="Variants" note="shares of the callers" actions={<Curl path={path} />}>
       {error !== undefined && <Failure error={error} />}
+      <p>
+        Stopping lasts until a variant goes on or the file changes; to keep it,{" "}
+        <a href={href("personas", [persona.id, "source"])}>change the weights</a>.
+      </p>
       <Loaded resource={variants}>
         {({ data }) => (
           <Table
@@ -66,7 +70,9 @@ function Variants({ persona, onChange }: { readonly persona: PersonaDetails; rea
                     <Badge tone="ok">serving</Badge>
                   ) : (
                     <>
-                      <Badge tone="bad">stopped itself</Badge> {reason?.replaceAll("_", " ")}, <Time at={at} />
+                      <Badge tone="bad">{reason === "operator" ? "stopped by hand" : "stopped itself"}</Badge>{" "}
+                      {reason !== "operator" && `${reason?.replaceAll("_", " ")}, `}
+                      <Time at={at} />
                     </>
                   ),
               },
@@ -79,14 +85,24 @@ function Variants({ persona, onChange }: { readonly persona: PersonaDetails; rea
               {
                 id: "act",
                 title: "Act",
-                cell: ({ name, state }) =>
-                  state === "stopped" ? (
-                    <Button busy={busy} onClick={() => resume(name)}>
-                      Let {name} go on
-                    </Button>
-                  ) : (
-                    <a href={href("personas", [persona.id, "source"])}>Change its weight</a>
-                  ),
+                cell: ({ name, state }) => (
+                  <Bar>
+                    {state === "stopped" ? (
+                      <Button busy={busy} onClick={() => act(name, "resume")}>
+                        Let {name} go on
+                      </Button>
+                    ) : (
+                      <Button busy={busy} onClick={() => act(name, "stop")}>
+                        Stop {name}
+                      </Button>
+                    )}
+                    {data.length > 1 && data.some((one) => (one.name === name) === (one.state === "stopped")) && (
+                      <Button busy={busy} onClick={() => act(name, "promote")}>
+                        Give {name} all callers
+                      </Button>
+                    )}
+                  </Bar>
+                ),
               },
             ]}
             rows={data}
