@@ -179,6 +179,38 @@ test("only who may use the admin API may call: no other key, no foreign page, no
   expect(own.status).toBe(200);
 });
 
+test("a key's budget and its limits hold here too", async () => {
+  const { keys, store } = troupe.server.services;
+  const poor = await keys.create({ name: "poor", tier: "pro", perMinute: 2, surfaces: ["admin"] });
+  const limited = await troupe.fetch(`/admin/v1/budgets/key:${poor.key.id}/day`, {
+    ...{ key, method: "PUT", body: JSON.stringify({ dollars: 0.000001 }) },
+    headers: { "content-type": "application/json" },
+  });
+  expect(limited.status).toBe(200);
+  const before = upstream.requests.length;
+  const response = await ask(call, { model: "openai/gpt-5.4-mini", messages: hello }, { key: poor.secret });
+  const { error } = (await response.json()) as { error: Json };
+  expect([response.status, error["code"]]).toEqual([429, "insufficient_quota"]);
+  expect(upstream.requests.length).toBe(before);
+  expect(
+    await store.audit.list({ before: null, limit: 1, actor: null, act: "playground.call", subject: null }),
+  ).toMatchObject([{ actor: poor.key.id }]);
+});
+
+test("a very large body comes as it was sent, and is shown in part", async () => {
+  answer = () => jsonResponse(answered);
+  const content = "é".repeat(1_500_000);
+  const body = { model: "openai/gpt-5.4-mini", messages: [{ role: "user", content }], seed: 7 };
+  expect((await ask(call, body)).status).toBe(200);
+  expect((upstream.last.json as typeof body).messages[0]!.content).toBe(content);
+  const { status, json } = await previewed(body);
+  const [shown] = json.requests as [{ request: { body: string; is_cut: boolean } } & Json];
+  expect([status, shown.request.is_cut, shown.request.body.length]).toEqual([200, true, 1_000_000]);
+  expect(upstream.last.text).toStartWith(shown.request.body);
+  expect([shown["fields"], shown["added"], shown["composed"]]).toEqual([null, null, null]);
+  expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
+});
+
 test("a key's models hold here too", async () => {
   const narrow = await troupe.createKey({
     ...{ name: "narrow", tier: "pro", perMinute: 100, surfaces: ["admin"], models: ["anthropic/*"] },

@@ -87,10 +87,11 @@ function completionOperation(operation: Omit<Operation, "tag" | "body">) {
 async function readBody(services: Services, context: RequestContext): Promise<Source & { readonly body: string }> {
   const source = await readJson(context, services.live.config.limits);
   const { body, parsed, large } = source;
-  if (typeof body === "string") return { parsed, body };
-  if (large === undefined) return { parsed, body: new TextDecoder().decode(body) };
-  await restoreLarge(source);
-  return { parsed, body: JSON.stringify(parsed) };
+  if (large !== undefined) {
+    await restoreLarge(source);
+    return { parsed, body: JSON.stringify(parsed) };
+  }
+  return { parsed, body: typeof body === "string" ? body : new TextDecoder().decode(body) };
 }
 
 /** @param host of the calls */
