@@ -1126,6 +1126,20 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(sum).toMatchObject({ calls: 3, cost: 720, unknownCosts: 1 });
     });
 
+    on("sums are of several keys, by their ids", async (_, store) => {
+      const at = 1_800_000_000_000;
+      const lines = ["key_0a", "key_0b", "key_0c"].map((keyId, cost) =>
+        ledgerLine(`req_several_${keyId}`, { at, keyId, cost, costs: null }),
+      );
+      await store.ledger.append(lines);
+      const filter = { since: at, until: at + 1, where: { key: "key_0b,key_0c,key_0d" } };
+      const sums = await store.ledger.sums(filter, ["key"], { limit: 10 });
+      expect(sums.map(({ group, cost }) => [group[0], cost])).toEqual([
+        ["key_0b", 1],
+        ["key_0c", 2],
+      ]);
+    });
+
     on("sums are exact for any time, filter and grouping", async (_, store) => {
       const lines = manyLines(600);
       for (let at = 0; at < lines.length; at += 97) await store.ledger.append(lines.slice(at, at + 97));
