@@ -8,7 +8,8 @@ import { failureReasons, type LedgerLine } from "../store/usage.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { membersOf, type PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
-import { testCall } from "../upstream/test-call.ts";
+import { type TestResult, testCall } from "../upstream/test-call.ts";
+import { countedOf } from "../usage/counts.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 
@@ -77,6 +78,11 @@ const Tested = Type.Object({
       status: OrNull(Type.Integer()),
       reason: OrNull(Reason),
       message: OrNull(Type.String(), { description: "The beginning of the error." }),
+      answer: OrNull(Type.String(), { description: "The beginning of the answer's text." }),
+      tokens: OrNull(Type.Object({ input: Type.Integer(), output: Type.Integer() }), {
+        description: "As the provider counted them.",
+      }),
+      cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
       milliseconds: Type.Integer(),
     }),
   ),
@@ -156,6 +162,21 @@ const errorJson = ({ at, requestId, failure, status, upstreamKey, upstreamEndpoi
   endpoint: upstreamEndpoint,
 });
 
+/** What a test call used, by the provider's own count. */
+function useOf(
+  { live, clock }: Services,
+  { account, provider }: BoundAccount,
+  model: string,
+  usage: TestResult["usage"],
+) {
+  if (usage === undefined) return { tokens: null, cost_micro_dollars: null };
+  const counted = countedOf(usage);
+  const { name, baseUrl } = account;
+  const target = { provider: name, dialect: provider.name, baseUrl, model, isLocal: false, isListed: false };
+  const { cost } = live.prices.price(target, counted, undefined, clock.now());
+  return { tokens: { input: counted.tokens.input, output: counted.tokens.output }, cost_micro_dollars: cost };
+}
+
 export const providerRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
@@ -194,7 +215,14 @@ export const providerRoutes = (plugin: AdminPlugin) =>
         const results = await Promise.all(
           membersOf(bound).map(async (one) => {
             const begunAt = services.clock.monotonic();
-            const { answered, status, reason, message } = await testCall(services.upstream, one, model);
+            const {
+              answered,
+              status,
+              reason,
+              message,
+              text: answer,
+              usage,
+            } = await testCall(services.upstream, one, model);
             return {
               fingerprint: one.member.fingerprint,
               endpoint: one.member.endpoint.url,
@@ -202,11 +230,13 @@ export const providerRoutes = (plugin: AdminPlugin) =>
               status: status ?? null,
               reason: reason ?? null,
               message: message ?? null,
+              answer: answer ?? null,
+              ...useOf(services, bound, model, usage),
               milliseconds: Math.round(services.clock.monotonic() - begunAt),
             };
           }),
         );
-        const outcome = results.map(({ message: _, milliseconds: __, ...one }) => one);
+        const outcome = results.map(({ message: _, answer: __, milliseconds: ___, ...one }) => one);
         await record({ act: "provider.test", subject: name, after: { model, results: outcome } });
         return { object: "provider.tested" as const, provider: name, model, results };
       },

@@ -3,6 +3,7 @@ import type { FunctionComponent } from "preact";
 import { KeysPage } from "./pages/keys.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { PersonasPage } from "./pages/personas.tsx";
+import { ProvidersPage } from "./pages/providers.tsx";
 import { SpendPage } from "./pages/spend.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
@@ -27,6 +28,7 @@ export const pages: readonly PageEntry[] = [
   { name: "personas", title: "Personas", component: PersonasPage },
   { name: "keys", title: "Keys and budgets", component: KeysPage },
   { name: "spend", title: "Spend", component: SpendPage },
+  { name: "providers", title: "Providers", component: ProvidersPage },
 ];
 
 export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };

@@ -1,4 +1,6 @@
 /** Sends a provider the smallest request there is: the answer shows whether the address is reached and the key is accepted. */
+import { parseJson } from "../lib/json/json.ts";
+import type { CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { FailureReason } from "../store/usage.ts";
 import type { BoundAccount } from "./accounts.ts";
 import type { Upstream } from "./client.ts";
@@ -12,10 +14,15 @@ export type TestResult = {
   readonly reason?: FailureReason;
   /** The beginning of the upstream's error, or of our own; without the key. */
   readonly message?: string;
+  /** The beginning of the answer's text; absent where it can't be read. */
+  readonly text?: string;
+  readonly usage?: Usage;
 };
 
 const deadlineMs = 30_000;
 const maxMessage = 300;
+/** Bytes of an answer that is read: so few tokens never have more. */
+const maxAnswer = 256 * 1024;
 /** Bytes of an error in which the key is looked for. */
 const maxLooked = 64 * 1024;
 
@@ -26,9 +33,15 @@ export async function testCall(upstream: Upstream, bound: BoundAccount, model: s
   try {
     const messages = [{ role: "user" as const, content: "Say ok." }];
     const request = { model: `${account.name}/${model}`, messages, max_tokens: 16 };
-    const sent = provider.encode({ model, request, extras: {}, account, media: new Map() });
+    const call = { model, request, extras: {}, account, media: new Map() };
+    const sent = provider.encode(call);
     const { status, body, headers } = await wholeOf(upstream, sent, bound);
-    if (status < 300) return { answered: true, status };
+    if (status < 300)
+      return {
+        answered: true,
+        status,
+        ...answerIn(body, (json, text) => provider.decode(json, text, { ...call, answerId: "test" })),
+      };
     const text = new TextDecoder().decode(body.subarray(0, maxLooked));
     // Before it is cut: a beginning of the key is no less secret.
     const message = credentials.isIn(text)
@@ -38,6 +51,25 @@ export async function testCall(upstream: Upstream, bound: BoundAccount, model: s
   } catch (error) {
     const message = (error as Error).message.slice(0, maxMessage);
     return { answered: false, reason: thrownFailure(error) ?? "unreachable", message };
+  }
+}
+
+/** @returns nothing where it can't be read: that the provider answered is what was asked */
+function answerIn(
+  body: Uint8Array,
+  decode: (json: unknown, text: string) => CompletionBody,
+): Pick<TestResult, "text" | "usage"> {
+  if (body.byteLength > maxAnswer) return {};
+  try {
+    const text = new TextDecoder().decode(body);
+    const { choices, usage } = decode(parseJson(text), text);
+    const content = choices[0]?.message.content;
+    return {
+      ...(typeof content === "string" && { text: content.slice(0, maxMessage) }),
+      ...(usage !== undefined && { usage }),
+    };
+  } catch {
+    return {};
   }
 }
 

@@ -23,7 +23,10 @@ test("a key that rests is shown by its fingerprint with the reason, a test calls
       openai: { baseUrl, apiKey: members[0]!.apiKey, pool: { strategy: "first", members } },
       groq: { baseUrl },
     },
-    config: { listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: [...usual] }] },
+    config: {
+      listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: [...usual] }],
+      prices: [{ match: "openai/m", input: 1, output: 6 }],
+    },
   });
   const { services } = troupe.server;
   const { secret: key } = await services.keys.create({
@@ -76,9 +79,12 @@ test("a key that rests is shown by its fingerprint with the reason, a test calls
       results: [
         {
           ...{ ...one, fingerprint: hash("bad-key-1"), answered: false, status: 401, reason: "unauthorized" },
-          message: "an error that quotes the key",
+          ...{ message: "an error that quotes the key", answer: null, tokens: null, cost_micro_dollars: null },
         },
-        { ...one, fingerprint: hash("good-key-2"), answered: true, status: 200, reason: null, message: null },
+        {
+          ...{ ...one, fingerprint: hash("good-key-2"), answered: true, status: 200, reason: null, message: null },
+          ...{ answer: "ok", tokens: { input: 5, output: 1 }, cost_micro_dollars: 11 },
+        },
       ],
     },
   });

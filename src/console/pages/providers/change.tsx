@@ -1,0 +1,61 @@
+/** A number beside what it was before. */
+import { Stat, type Tone } from "../../ui/layout.tsx";
+
+type Shown = (value: number | null) => string;
+type ChangeProps = {
+  readonly now: number | null;
+  readonly before: number | null;
+  readonly shown: Shown;
+  /** The time before, in a word. */
+  readonly word: string;
+  /** Whether less is better; absent: neither is. */
+  readonly lessIsBetter?: boolean;
+  /** Percent already: what changes is said in percentage points. */
+  readonly isShare?: boolean;
+  readonly href?: string;
+};
+
+/** @returns such as "+12 %"; in percentage points for shares */
+export function changeOf(now: number | null, before: number | null, isShare = false): string {
+  if (now === null || before === null) return "";
+  const sign = (value: string) =>
+    value.startsWith("-") ? `−${value.slice(1)}` : Number(value) === 0 ? "±0" : `+${value}`;
+  if (isShare) return `${sign((now - before).toFixed(2))} points`;
+  return before === 0 ? (now === 0 ? "±0 %" : "new") : `${sign((100 * (now / before - 1)).toFixed(1))} %`;
+}
+
+/** Changes below a tenth are noise. */
+function toneOf({ now, before, lessIsBetter, isShare }: ChangeProps): "worse" | "better" | "muted" {
+  if (!lessIsBetter || now === null || before === null) return "muted";
+  const isMuch = isShare ? Math.abs(now - before) >= 0.5 : Math.abs(now - before) > before * 0.1;
+  return !isMuch ? "muted" : now > before ? "worse" : "better";
+}
+
+const noteOf = ({ now, before, shown, word, isShare }: ChangeProps) =>
+  `${word} ${shown(before)}${changeOf(now, before, isShare) && `, ${changeOf(now, before, isShare)}`}`;
+
+/** In a cell of a table. */
+export function Change(props: ChangeProps) {
+  const { now, shown, href } = props;
+  return (
+    <span class="against">
+      {href === undefined ? <span>{shown(now)}</span> : <a href={href}>{shown(now)}</a>}
+      <small class={toneOf(props)}>{noteOf(props)}</small>
+    </span>
+  );
+}
+
+const tones: Readonly<Record<string, Tone>> = { worse: "bad", better: "ok" };
+
+export function ChangeStat({ label, ...props }: ChangeProps & { readonly label: string }) {
+  const tone = tones[toneOf(props)];
+  return (
+    <Stat
+      label={label}
+      value={props.shown(props.now)}
+      note={noteOf(props)}
+      {...(tone !== undefined && { tone })}
+      {...(props.href !== undefined && { href: props.href })}
+    />
+  );
+}

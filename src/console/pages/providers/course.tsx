@@ -1,0 +1,115 @@
+/** A measure of providers over time, drawn. */
+import { useResource } from "../../data.ts";
+import { route, setQuery } from "../../router.ts";
+import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
+import { Curl } from "../../ui/copy.tsx";
+import { Button } from "../../ui/form.tsx";
+import { Bar, Panel } from "../../ui/layout.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { type Grain, getSums, grainOf, type Row, type Sums, secondsOf, spansOf } from "../spend/sums.ts";
+import type { Choice } from "./against.ts";
+import { ofRequest } from "./types.ts";
+
+type Measure = {
+  readonly id: string;
+  readonly title: string;
+  readonly unit: Unit;
+  /** @param failed for the provider's own reasons */
+  readonly of: (row: Row | undefined, failed: number) => number | null;
+};
+
+const measures: readonly Measure[] = [
+  {
+    ...{ id: "errors", title: "Errors", unit: "percent" },
+    of: (row, failed) => (row === undefined ? null : (100 * failed) / row.calls),
+  },
+  { id: "p50", title: "First token, p50", unit: "ms", of: (row) => row?.first_token_ms?.p50 ?? null },
+  { id: "p95", title: "First token, p95", unit: "ms", of: (row) => row?.first_token_ms?.p95 ?? null },
+  { id: "calls", title: "Calls", unit: "calls", of: (row) => row?.calls ?? 0 },
+  { id: "cost", title: "Cost", unit: "money", of: (row) => row?.cost_micro_dollars ?? 0 },
+];
+
+/** Providers that are drawn; the others are in the table of numbers. */
+const maxSeries = 6;
+
+/** @returns a measure by provider and span */
+function valuesOf(measure: Measure, grain: Grain, sums: Sums, failures: Sums | undefined) {
+  const placeOf = (row: Row) => `${row["provider"]} ${row[grain]}`;
+  const failed = new Map<string, number>();
+  for (const row of failures?.data ?? []) {
+    const failure = String(row["failure"]);
+    if (failure === "" || ofRequest.has(failure)) continue;
+    failed.set(placeOf(row), (failed.get(placeOf(row)) ?? 0) + row.calls);
+  }
+  const rows = new Map(sums.data.map((row) => [placeOf(row), row]));
+  return (provider: string, span: string) => {
+    const place = `${provider} ${span}`;
+    return measure.of(rows.get(place), failed.get(place) ?? 0);
+  };
+}
+
+type CourseProps = { readonly choice: Choice; readonly provider?: string };
+
+/** Of one provider both times lie over each other; of all of them they follow each other. */
+export function Course({ choice, provider }: CourseProps) {
+  const asked = route.value.query.get("measure");
+  const measure = measures.find(({ id }) => id === asked) ?? measures[0]!;
+  const grain = grainOf(2 * choice.shiftMs);
+  // Of whole spans: the same address asks the same.
+  const from = new Date(Math.floor((choice.since(Date.now()) - choice.shiftMs) / 3_600_000) * 3_600_000).toISOString();
+  const query = { by: `${grain},provider`, since: from, provider, first_token: "true" };
+  const failureQuery = { by: `${grain},provider,failure`, since: from, provider };
+  const sums = useResource(
+    (signal) =>
+      Promise.all([
+        getSums(query, signal),
+        measure.id === "errors" ? getSums(failureQuery, signal) : Promise.resolve(undefined),
+      ]),
+    [query, measure.id],
+    { everyMs: 30_000 },
+  );
+  return (
+    <Panel
+      title={`Over time, by ${grain}`}
+      note="in UTC"
+      actions={<Curl path="v1/usage" query={measure.id === "errors" ? failureQuery : query} />}
+    >
+      <Bar label="Measure">
+        {measures.map(({ id, title }) => (
+          <Button key={id} pressed={id === measure.id} onClick={() => setQuery({ measure: id }, { replace: true })}>
+            {title}
+          </Button>
+        ))}
+      </Bar>
+      <Loaded resource={sums}>
+        {([all, failures]) => {
+          const spans = spansOf(grain, all.since, all.until);
+          const valueIn = valuesOf(measure, grain, all, failures);
+          const drawn = { title: measure.title, unit: measure.unit, height: 160 };
+          if (provider !== undefined) {
+            const later = spans.filter((span) => Date.parse(span) >= Date.parse(from) + choice.shiftMs);
+            const earlier = later.map((span) => spans[spans.indexOf(span) - choice.shiftMs / stepMs(grain)] ?? "");
+            const series: ChartSeries[] = [
+              { label: "now", values: later.map((span) => valueIn(provider, span)) },
+              { label: choice.before, values: earlier.map((span) => valueIn(provider, span)), tone: "quiet" },
+            ];
+            return <Chart {...drawn} x={later.map(secondsOf)} series={series} />;
+          }
+          const calls = new Map<string, number>();
+          for (const row of all.data) {
+            const name = String(row["provider"]);
+            if (name !== "") calls.set(name, (calls.get(name) ?? 0) + row.calls);
+          }
+          const names = [...calls].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+          if (names.length === 0) return <Empty title="No provider was called in this time." />;
+          const series = names
+            .slice(0, maxSeries)
+            .map((name) => ({ label: name, values: spans.map((span) => valueIn(name, span)) }));
+          return <Chart {...drawn} x={spans.map(secondsOf)} series={series} />;
+        }}
+      </Loaded>
+    </Panel>
+  );
+}
+
+const stepMs = (grain: Grain): number => (grain === "hour" ? 3_600_000 : 86_400_000);

@@ -1,0 +1,183 @@
+/** All providers: what rests, and their numbers against the time before. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href, route, setQuery } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Field, Select } from "../../ui/form.tsx";
+import { count, duration, money, Time } from "../../ui/format.tsx";
+import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { type Choice, type Compared, choiceOf, choices, compare, nothing } from "./against.ts";
+import { Change } from "./change.tsx";
+import { Course } from "./course.tsx";
+import { RestingTable } from "./resting.tsx";
+import { type Provider, stateTones } from "./types.ts";
+
+/** `set up`: absent for one that the ledger alone knows. */
+type Row = Compared & { readonly known: Provider | undefined };
+
+export const percent = (value: number | null): string => (value === null ? "–" : `${value.toFixed(2)} %`);
+const counted = (value: number | null) => count(value ?? 0);
+
+/** Chooses what is compared. */
+export function ChoiceOfTime({ choice }: { readonly choice: Choice }) {
+  return (
+    <Bar label="Time">
+      <Field label="Time">
+        <Select
+          value={choice.value}
+          options={choices}
+          onChange={(time) => setQuery({ time: time || undefined }, { replace: true })}
+        />
+      </Field>
+    </Bar>
+  );
+}
+
+function columnsOf(word: string, since: string): readonly Column<Row>[] {
+  const by = (of: (row: Row) => number | null) => (a: Row, b: Row) => (of(a) ?? -1) - (of(b) ?? -1);
+  const firstToken = (name: "p50" | "p95"): Column<Row> => ({
+    ...{ id: name, title: `First token, ${name}`, align: "end" },
+    cell: ({ now, before }) => (
+      <Change now={now[name]} before={before[name]} shown={duration} word={word} lessIsBetter />
+    ),
+    sort: by(({ now }) => now[name]),
+  });
+  return [
+    {
+      ...{ id: "provider", title: "Provider" },
+      cell: ({ provider, known }) =>
+        known === undefined ? provider : <a href={href("providers", [provider])}>{provider}</a>,
+    },
+    {
+      ...{ id: "state", title: "State" },
+      cell: ({ known }) => {
+        if (known === undefined) return <span class="muted">not set up, or compiled in</span>;
+        const resting = known.keys.filter(({ rests, breaker }) => rests.length > 0 || breaker.state === "open").length;
+        return (
+          <>
+            <Badge tone={stateTones[known.state]}>{known.state}</Badge>
+            {resting > 0 && ` ${resting} of ${known.keys.length} rest`}
+          </>
+        );
+      },
+    },
+    {
+      ...{ id: "calls", title: "Calls", align: "end" },
+      cell: ({ provider, now, before }) => (
+        <Change
+          now={now.calls}
+          before={before.calls}
+          shown={counted}
+          word={word}
+          href={href("calls", [], { provider, since })}
+        />
+      ),
+      sort: by(({ now }) => now.calls),
+    },
+    {
+      ...{ id: "errors", title: "Errors", align: "end" },
+      cell: ({ now, before }) => (
+        <Change now={now.errorShare} before={before.errorShare} shown={percent} word={word} lessIsBetter isShare />
+      ),
+      sort: by(({ now }) => now.errorShare),
+    },
+    {
+      ...{ id: "failed", title: "Failed", align: "end", hidden: true },
+      cell: ({ now, before }) => (
+        <Change now={now.errors} before={before.errors} shown={counted} word={word} lessIsBetter />
+      ),
+      sort: by(({ now }) => now.errors),
+    },
+    firstToken("p50"),
+    firstToken("p95"),
+    {
+      ...{ id: "cost", title: "Cost", align: "end" },
+      cell: ({ provider, now, before }) => (
+        <Change
+          now={now.cost}
+          before={before.cost}
+          shown={money}
+          word={word}
+          href={href("spend", [], { provider, since })}
+        />
+      ),
+      sort: by(({ now }) => now.cost),
+    },
+    { id: "unknown", title: "Unknown cost", align: "end", hidden: true, cell: ({ now }) => count(now.unknownCosts) },
+    { id: "dialect", title: "Dialect", hidden: true, cell: ({ known }) => known?.dialect ?? "–" },
+  ];
+}
+
+export function ProviderList() {
+  const choice = choiceOf(route.value.query.get("time"));
+  const list = useResource(
+    (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
+    [],
+    { everyMs: 5_000 },
+  );
+  const numbers = useResource((signal) => compare(choice, undefined, signal), [choice.value], { everyMs: 15_000 });
+  return (
+    <Page title="Providers" actions={<Curl path="v1/providers" />}>
+      <Loaded resource={list}>
+        {({ data: providers }) => (
+          <>
+            {providers.length === 0 && (
+              <Empty title="No provider is set up: no model can be called.">
+                Set a provider's key in the environment of the server, such as <code>OPENAI_API_KEY</code> or{" "}
+                <code>ANTHROPIC_API_KEY</code>, or name it under <code>providers</code> in <code>troupe.yaml</code>, and
+                start the server again.
+              </Empty>
+            )}
+            {providers.length > 0 && (
+              <Panel title="What rests" note="of the process that answers">
+                <RestingTable providers={providers} reload={list.reload} />
+              </Panel>
+            )}
+            <ChoiceOfTime choice={choice} />
+            <Loaded resource={numbers}>
+              {({ since, until, rows, asked }) => {
+                const known = new Map(rows.map((row) => [row.provider, row]));
+                const setUp: Row[] = providers.map((one) => ({
+                  ...(known.get(one.id) ?? { provider: one.id, now: nothing, before: nothing }),
+                  known: one,
+                }));
+                const ids = new Set(providers.map(({ id }) => id));
+                const others = rows.filter(({ provider }) => !ids.has(provider));
+                return (
+                  <Panel
+                    title="Against the time before"
+                    note={
+                      <>
+                        <Time at={since} exact /> to <Time at={until} exact />
+                      </>
+                    }
+                    actions={<Curl path="v1/usage" query={asked} />}
+                  >
+                    <Table
+                      caption="Providers against the time before"
+                      choose="providers"
+                      columns={columnsOf(choice.before, since)}
+                      rows={[...setUp, ...others.map((row) => ({ ...row, known: undefined }))]}
+                      rowKey={({ provider }) => provider}
+                      rowTone={({ known: one }) =>
+                        one?.state === "resting" ? "bad" : one?.state === "degraded" ? "warn" : undefined
+                      }
+                      empty={<p class="muted">No provider was called in either time.</p>}
+                    />
+                    <p class="muted">
+                      Errors are attempts that failed for the provider's own reasons: what was wrong with the request is
+                      left out. Percentiles are estimated from counts.
+                    </p>
+                  </Panel>
+                );
+              }}
+            </Loaded>
+            <Course choice={choice} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,239 @@
+/** One provider: its keys, its numbers against the time before, why calls failed, and its models. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href, route } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { count, duration, money, Time } from "../../ui/format.tsx";
+import { Badge, Page, Panel, Stats } from "../../ui/layout.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+import { type Compared, choiceOf, compare, nothing } from "./against.ts";
+import { Change, ChangeStat } from "./change.tsx";
+import { Course } from "./course.tsx";
+import { ChoiceOfTime, percent } from "./list.tsx";
+import { bare, type Models, ModelsPanel, modelsQuery } from "./models.tsx";
+import { RestingTable } from "./resting.tsx";
+import { TestCall } from "./test-call.tsx";
+import {
+  keyName,
+  type LastError,
+  ofRequest,
+  type ProviderDetail,
+  type ProviderKey,
+  reasonWords,
+  stateTones,
+} from "./types.ts";
+
+const breakerTones = { closed: "ok", open: "bad", half_open: "warn" } as const;
+
+function Keys({ keys }: { readonly keys: readonly ProviderKey[] }) {
+  return (
+    <Table
+      caption="Keys and endpoints"
+      choose="provider.keys"
+      rows={keys}
+      rowKey={({ fingerprint, endpoint }) => `${fingerprint} ${endpoint}`}
+      rowTone={({ rests, breaker }) =>
+        breaker.state === "open" || rests.some(({ model }) => model === null)
+          ? "bad"
+          : rests.length > 0
+            ? "warn"
+            : undefined
+      }
+      empty={<p class="muted">It has no key.</p>}
+      columns={[
+        { id: "key", title: "Key", cell: (key) => <span title={key.fingerprint}>{keyName(key)}</span> },
+        {
+          ...{ id: "state", title: "State" },
+          cell: ({ rests }) => (
+            <Badge tone={rests.length === 0 ? "ok" : "bad"}>{rests.length === 0 ? "in use" : "rests"}</Badge>
+          ),
+        },
+        {
+          ...{ id: "breaker", title: "Breaker" },
+          cell: ({ breaker: { state, failures } }) => (
+            <>
+              <Badge tone={breakerTones[state]}>{state.replace("_", " ")}</Badge>
+              {failures > 0 && ` ${count(failures)} failures in a row`}
+            </>
+          ),
+        },
+        { id: "open", title: "Under way", align: "end", cell: (key) => count(key.calls_under_way) },
+        { id: "first", title: "First token", align: "end", cell: (key) => duration(key.first_token_ms) },
+        { id: "weight", title: "Weight", align: "end", hidden: true, cell: ({ weight }) => weight },
+        { id: "endpoint", title: "Endpoint", cell: ({ endpoint }) => <code>{endpoint}</code> },
+      ]}
+    />
+  );
+}
+
+/** Why calls failed, in both times. */
+function Reasons({ row, since, word }: { readonly row: Compared; readonly since: string; readonly word: string }) {
+  const { provider, now, before } = row;
+  const reasons = [...new Set([...now.failures.keys(), ...before.failures.keys()])].map((reason) => ({
+    reason,
+    now: now.failures.get(reason) ?? 0,
+    before: before.failures.get(reason) ?? 0,
+  }));
+  return (
+    <Table
+      caption="Why calls failed"
+      rows={reasons.toSorted((a, b) => b.now - a.now || b.before - a.before)}
+      rowKey={({ reason }) => reason}
+      empty={<p class="muted">No call failed in either time.</p>}
+      columns={[
+        {
+          ...{ id: "reason", title: "Reason" },
+          cell: ({ reason }) => (
+            <>
+              <a href={href("calls", [], { provider, failure: reason, since })}>{reason}</a>{" "}
+              <span class="muted">{reasonWords(reason)}</span>
+            </>
+          ),
+        },
+        {
+          ...{ id: "calls", title: "Calls", align: "end" },
+          cell: (one) => (
+            <Change now={one.now} before={one.before} shown={(value) => count(value ?? 0)} word={word} lessIsBetter />
+          ),
+        },
+        {
+          ...{ id: "of", title: "Of" },
+          cell: ({ reason }) => (ofRequest.has(reason) ? <span class="muted">the request</span> : "the provider"),
+        },
+      ]}
+    />
+  );
+}
+
+function LastErrors({
+  provider,
+  errors,
+  keys,
+}: {
+  readonly provider: string;
+  readonly errors: readonly LastError[];
+  readonly keys: readonly ProviderKey[];
+}) {
+  const since = new Date(Date.now() - 3_600_000).toISOString();
+  return (
+    <Table
+      caption="Last errors"
+      rows={errors}
+      rowKey={({ at, request_id: id, key }) => `${id} ${at} ${key}`}
+      empty={<p class="muted">No call failed in the last hour.</p>}
+      columns={[
+        {
+          ...{ id: "request", title: "Request" },
+          cell: ({ request_id: id }) => <a href={href("calls", [id])}>{id}</a>,
+        },
+        { id: "at", title: "Began", cell: ({ at }) => <Time at={at} /> },
+        {
+          ...{ id: "reason", title: "Reason" },
+          cell: ({ reason }) => (
+            <a href={href("calls", [], { provider, failure: reason, since })} title="Calls with the same fault">
+              {reasonWords(reason)}
+            </a>
+          ),
+        },
+        { id: "status", title: "Status", align: "end", cell: ({ status }) => status ?? "none" },
+        {
+          ...{ id: "key", title: "Key" },
+          cell: ({ key }) =>
+            key === null
+              ? "–"
+              : keyName(keys.find(({ fingerprint }) => fingerprint === key) ?? { fingerprint: key, name: null }),
+        },
+        {
+          id: "endpoint",
+          title: "Endpoint",
+          cell: ({ endpoint }) => (endpoint === null ? "–" : <code>{endpoint}</code>),
+        },
+      ]}
+    />
+  );
+}
+
+export function OneProvider({ name }: { readonly name: string }) {
+  const choice = choiceOf(route.value.query.get("time"));
+  const path = `v1/providers/${encodeURIComponent(name)}`;
+  const provider = useResource((signal) => get<ProviderDetail>(path, {}, { signal }), [path], { everyMs: 5_000 });
+  const numbers = useResource((signal) => compare(choice, name, signal), [choice.value, name], { everyMs: 15_000 });
+  const models = useResource((signal) => get<Models>("v1/models", modelsQuery(name), { signal }), [name]);
+  if (provider.error?.code === "not_found" && provider.data === undefined)
+    return (
+      <Page title={name}>
+        <Empty title="No such provider is set up.">
+          Its calls stay in <a href={href("spend", [], { provider: name })}>Spend</a>.{" "}
+          <a href={href("providers")}>All providers</a>
+        </Empty>
+      </Page>
+    );
+  return (
+    <Page title={name} note={<a href={href("providers")}>all providers</a>} actions={<Curl path={path} />}>
+      <Loaded resource={provider}>
+        {(one) => (
+          <>
+            <Panel
+              title="Keys and endpoints"
+              note={
+                <>
+                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy}; of the process
+                  that answers
+                </>
+              }
+            >
+              {one.state !== "ok" && <RestingTable providers={[one]} reload={provider.reload} />}
+              <Keys keys={one.keys} />
+            </Panel>
+            <ChoiceOfTime choice={choice} />
+            <Loaded resource={numbers}>
+              {({ since, rows }) => {
+                const row = rows[0] ?? { provider: name, now: nothing, before: nothing };
+                const { now, before } = row;
+                const word = choice.before;
+                return (
+                  <>
+                    <Stats>
+                      <ChangeStat
+                        {...{ label: "Calls", now: now.calls, before: before.calls, word }}
+                        shown={(value) => count(value ?? 0)}
+                        href={href("calls", [], { provider: name, since })}
+                      />
+                      <ChangeStat
+                        {...{ label: "Errors", now: now.errorShare, before: before.errorShare, word, shown: percent }}
+                        lessIsBetter
+                        isShare
+                      />
+                      <ChangeStat
+                        {...{ label: "First token, p50", now: now.p50, before: before.p50, word, shown: duration }}
+                        lessIsBetter
+                      />
+                      <ChangeStat
+                        {...{ label: "First token, p95", now: now.p95, before: before.p95, word, shown: duration }}
+                        lessIsBetter
+                      />
+                      <ChangeStat
+                        {...{ label: "Cost", now: now.cost, before: before.cost, word, shown: money }}
+                        href={href("spend", [], { provider: name, since })}
+                      />
+                    </Stats>
+                    <Panel title="Why calls failed">
+                      <Reasons row={row} since={since} word={word} />
+                    </Panel>
+                  </>
+                );
+              }}
+            </Loaded>
+            <Panel title="Last errors" note="of the last hour, 10 at most">
+              <LastErrors provider={name} errors={one.last_errors} keys={one.keys} />
+            </Panel>
+            <Course choice={choice} provider={name} />
+            <TestCall provider={name} keys={one.keys} models={(models.data?.data ?? []).map(bare)} />
+            <Loaded resource={models}>{(found) => <ModelsPanel provider={name} models={found} />}</Loaded>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

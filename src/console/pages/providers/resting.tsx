@@ -1,0 +1,94 @@
+/** What rests at providers, why, and until when: keys, keys for one model, and endpoints whose breaker is open. */
+import { href } from "../../router.ts";
+import { count } from "../../ui/format.tsx";
+import { Badge } from "../../ui/layout.tsx";
+import { Table } from "../../ui/table.tsx";
+import { dayOf } from "../spend/sums.ts";
+import { keyName, type Provider, reasonWords } from "./types.ts";
+import { Until } from "./until.tsx";
+
+type Resting = {
+  readonly id: string;
+  readonly provider: string;
+  readonly what: string;
+  readonly endpoint: string;
+  readonly reason: string;
+  readonly note: string;
+  readonly isBad: boolean;
+  readonly until: string | null;
+};
+
+function restingOf({ id: provider, keys }: Provider): Resting[] {
+  return keys.flatMap((key, at) => {
+    const { rests, breaker, endpoint } = key;
+    const found = rests.map(({ model, reason, until }, index) => ({
+      ...{ id: `${provider} ${at} ${index}`, provider, endpoint, reason, until },
+      what: `key ${keyName(key)}${model === null ? "" : `, for ${model} alone`}`,
+      note: "",
+      isBad: model === null,
+    }));
+    if (breaker.state === "closed") return found;
+    const isOpen = breaker.state === "open";
+    const note = isOpen
+      ? `${count(breaker.failures)} failures in a row`
+      : "half open: the next call shows whether it is well again";
+    return [
+      ...found,
+      {
+        ...{ id: `${provider} ${at} breaker`, provider, endpoint, note, isBad: isOpen },
+        what: `breaker of key ${keyName(key)}`,
+        reason: breaker.reason ?? "",
+        until: breaker.until,
+      },
+    ];
+  });
+}
+
+export function RestingTable({
+  providers,
+  reload,
+}: {
+  readonly providers: readonly Provider[];
+  readonly reload: () => void;
+}) {
+  const rows = providers.flatMap(restingOf);
+  const today = dayOf(Date.now());
+  return (
+    <Table
+      caption="What rests"
+      rows={rows}
+      rowKey={({ id }) => id}
+      rowTone={({ isBad }) => (isBad ? "bad" : "warn")}
+      empty={
+        <p class="muted">
+          <Badge tone="ok">none</Badge> No key rests, and no breaker is open.
+        </p>
+      }
+      columns={[
+        {
+          ...{ id: "provider", title: "Provider" },
+          cell: ({ provider }) => <a href={href("providers", [provider])}>{provider}</a>,
+        },
+        { id: "what", title: "What", cell: ({ what }) => what },
+        {
+          ...{ id: "why", title: "Why" },
+          cell: ({ provider, reason, note }) => (
+            <span class="wraps">
+              {reason !== "" && (
+                <a href={href("calls", [], { provider, failure: reason, since: today })} title={reason}>
+                  {reasonWords(reason)}
+                </a>
+              )}
+              {note !== "" && ` ${note}`}
+            </span>
+          ),
+        },
+        {
+          ...{ id: "until", title: "Until" },
+          cell: ({ until }) => (until === null ? "the next answer" : <Until at={until} onEnd={reload} />),
+        },
+        { id: "endpoint", title: "Endpoint", cell: ({ endpoint }) => <code>{endpoint}</code> },
+      ]}
+    />
+  );
+}
