@@ -16,7 +16,7 @@ const loadFiles = async (): Promise<ConsoleFiles> =>
   isEmbedded ? (await import("./embedded.ts")).embeddedConsole() : (await import("./bundle.ts")).bundleConsole();
 
 /** Scripts and styles are files of this server alone, and no text becomes markup but through the two named policies. */
-const policy = [
+export const consolePolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -31,7 +31,7 @@ const policy = [
 
 const pageHeaders = {
   "content-type": "text/html; charset=utf-8",
-  "content-security-policy": policy,
+  "content-security-policy": consolePolicy,
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
 };

@@ -2,31 +2,13 @@
  * An editor for YAML: a plain text field over the same text in colours, with what the checker found behind its lines. Everything is made of nodes,
  * as the page's policy lets no text become markup.
  */
-import { languages, type Token, type TokenStream, tokenizeText } from "prism-code-editor/prism";
-import "prism-code-editor/prism/languages/yaml";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { type Piece, piecesOf } from "../../ui/code.tsx";
 import type { Finding } from "./types.ts";
-
-type Piece = { readonly kind: string; readonly text: string };
-
-/** Longer texts have no colours, so that typing stays quick. */
-const maxColoured = 60_000;
-
-function* piecesOf(stream: TokenStream, kind = ""): Generator<Piece> {
-  for (const token of stream) {
-    if (typeof token === "string") yield { kind, text: token };
-    else {
-      const { type, content } = token as Token;
-      if (typeof content === "string") yield { kind: type, text: content };
-      else yield* piecesOf(content, type);
-    }
-  }
-}
 
 function linesOf(text: string): readonly (readonly Piece[])[] {
   const lines: Piece[][] = [[]];
-  const stream: TokenStream = text.length > maxColoured ? [text] : tokenizeText(text, languages["yaml"]!);
-  for (const { kind, text: part } of piecesOf(stream)) {
+  for (const { kind, text: part } of piecesOf(text, "yaml")) {
     for (const [at, piece] of part.split("\n").entries()) {
       if (at > 0) lines.push([]);
       if (piece !== "") lines.at(-1)!.push({ kind, text: piece });

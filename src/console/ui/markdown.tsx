@@ -1,0 +1,210 @@
+/**
+ * What a model wrote, as Markdown. It may be hostile: HTML in it is text, DOMPurify keeps of the rest what is on a short list, in a document where nothing
+ * runs or loads, and its nodes (never text that is parsed again) go into the page. Each part is bounded, so that no answer can freeze the page.
+ */
+import DOMPurify from "dompurify";
+import { Marked } from "marked";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Code } from "./code.tsx";
+import "./markdown.css";
+
+/** Longer parts stand as they are: the parser's time can grow with their square. */
+const maxPart = 8_000;
+/** Shorter ones stay together. */
+const minPart = 1_000;
+/** What is behind the last stands as it is. */
+const maxParts = 4_000;
+/** An answer's parts are Markdown until its slow ones took this long together, in milliseconds. */
+const maxMs = 600;
+const slowMs = 16;
+const maxDefinitions = 4_000;
+
+const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+/** Tags that people write amid Markdown, without attributes; all other HTML is shown as the text that it is. */
+const plainTags = /&lt;(\/?(?:br|sub|sup|kbd|b|i|em|strong|del|s))\s*\/?&gt;/gi;
+
+const marked = new Marked({
+  renderer: {
+    html: ({ text }) => text.replace(/[&<>]/g, (one) => escapes[one]!).replace(plainTags, "<$1>"),
+    // The page has a heading of its own above those of an answer.
+    heading({ tokens, depth }) {
+      const level = Math.min(6, depth + 2);
+      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
+    },
+    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+  },
+});
+
+const allowedTags =
+  "p br hr h3 h4 h5 h6 strong b em i del s sub sup kbd code pre blockquote ul ol li table thead tbody tr th td a img";
+const purifying = {
+  ALLOWED_TAGS: allowedTags.split(" "),
+  ALLOWED_ATTR: ["href", "src", "alt", "start", "align", "class"],
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true as const,
+};
+/** Pictures that hold themselves, of kinds without scripts. */
+const ownPicture = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[\w+/=]+$/i;
+
+/** @returns an address of the web, written out; undefined: it is of another kind */
+function webAddress(text: string | null): URL | undefined {
+  const url = text !== null && /^\s*(?:https?|mailto):/i.test(text) ? URL.parse(text) : null;
+  return url ?? undefined;
+}
+
+/** Leads out of the page, which stays unknown there. */
+function setLink(link: HTMLAnchorElement, { href }: URL): void {
+  link.href = href;
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+  link.title = href;
+}
+
+/** Nothing is loaded from elsewhere by itself: such a picture is a link, which asks for it when it is followed. */
+function pictureOf(image: HTMLImageElement): Node {
+  const alt = image.getAttribute("alt")?.slice(0, 500) ?? "";
+  const from = image.getAttribute("src")?.trim() ?? "";
+  const { ownerDocument: document } = image;
+  if (ownPicture.test(from)) {
+    const own = document.createElement("img");
+    own.src = from;
+    own.alt = alt;
+    return own;
+  }
+  const url = webAddress(from);
+  const text = `[picture${alt && `: ${alt}`}${url === undefined ? "" : `, at ${url.host}`}]`;
+  if (url === undefined) return document.createTextNode(text);
+  const link = document.createElement("a");
+  setLink(link, url);
+  link.textContent = text;
+  return link;
+}
+
+/** Once more over what DOMPurify kept: each attribute that stays is set here, and wide parts scroll by keyboard. */
+function settle(fragment: DocumentFragment): void {
+  for (const element of fragment.querySelectorAll<HTMLElement>("*")) {
+    if (element.tagName === "IMG") {
+      element.replaceWith(pictureOf(element as HTMLImageElement));
+      continue;
+    }
+    const { attributes } = element;
+    const had = (name: string) => element.getAttribute(name);
+    const [url, start, align] = [webAddress(had("href")), had("start"), had("align")];
+    for (const { name } of [...attributes]) element.removeAttribute(name);
+    if (element.tagName === "A" && url !== undefined) setLink(element as HTMLAnchorElement, url);
+    if (element.tagName === "OL" && start !== null && /^\d{1,9}$/.test(start)) element.setAttribute("start", start);
+    if (/^T[HD]$/.test(element.tagName) && align === "right") element.className = "end";
+    if (element.tagName === "PRE" || element.tagName === "TABLE") element.tabIndex = 0;
+  }
+}
+
+/** @returns undefined where the parser gives up */
+function render(text: string): DocumentFragment | undefined {
+  try {
+    const fragment = DOMPurify.sanitize(marked.parse(text) as string, purifying);
+    settle(fragment);
+    return fragment;
+  } catch {
+    // Such as quotations ten thousand deep.
+    return undefined;
+  }
+}
+
+type Part =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "code"; readonly text: string; readonly language: string };
+
+const listItem = /^(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
+
+/** Cuts where a new block begins for certain, so that of a growing text only the last part is drawn again. */
+function partsOf(text: string): readonly Part[] {
+  const parts: Part[] = [];
+  let held: string[] = [];
+  let size = 0;
+  let fence: { readonly mark: string; readonly language: string } | undefined;
+  const end = () => {
+    const own = held.join("\n");
+    if (fence !== undefined) parts.push({ kind: "code", text: own, language: fence.language });
+    else if (own.trim() !== "") parts.push({ kind: "text", text: own });
+    held = [];
+    size = 0;
+  };
+  let isList = false;
+  let afterBlank = true;
+  const lines = text.split("\n");
+  for (const [row, line] of lines.entries()) {
+    if (parts.length >= maxParts && held.length === 0) {
+      parts.push({ kind: "text", text: lines.slice(row).join("\n") });
+      return parts;
+    }
+    const [mark, , language = ""] = /^(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*$/.exec(line) ?? [];
+    if (fence !== undefined) {
+      if (mark?.startsWith(fence.mark) && /^[`~]+\s*$/.test(line)) {
+        end();
+        fence = undefined;
+        afterBlank = true;
+      } else held.push(line);
+      continue;
+    }
+    if (mark !== undefined) {
+      end();
+      fence = { mark: /^(`+|~+)/.exec(line)![0], language: language.toLowerCase() };
+      continue;
+    }
+    const item = listItem.test(line);
+    const isLong = size > maxPart / 2;
+    if (/^\S/.test(line) && (afterBlank || (isList && item && isLong))) {
+      if (isLong || (size > minPart && !(isList && item))) end();
+      isList = item;
+    }
+    held.push(line);
+    size += line.length + 1;
+    afterBlank = line.trim() === "";
+  }
+  // What is still being written has no colours yet.
+  if (fence !== undefined) fence = { ...fence, language: "" };
+  end();
+  return parts;
+}
+
+/** Where the links of `[text][name]` lead, which stands anywhere in a text. */
+function definitionsOf(text: string): string {
+  const found = text.includes("]:") ? (text.match(/^ {0,3}\[[^\]\n]{1,100}\]:[ \t]*\S{1,500}/gm) ?? []) : [];
+  const joined = found.join("\n");
+  return joined.length > maxDefinitions ? "" : joined;
+}
+
+type Spent = { ms: number };
+
+function Text({ text, links, spent }: { readonly text: string; readonly links: string; readonly spent: Spent }) {
+  const place = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = place.current!;
+    const began = performance.now();
+    const isBounded = text.length <= maxPart && spent.ms < maxMs;
+    const fragment = isBounded ? render(links === "" ? text : `${text}\n\n${links}`) : undefined;
+    spent.ms += Math.max(0, performance.now() - began - slowMs);
+    element.classList.toggle("plain", fragment === undefined);
+    element.replaceChildren(fragment ?? text);
+  }, [text, links]);
+  return <div ref={place} />;
+}
+
+/** @param growing whether `text` is what has come so far */
+export function Markdown({ text, growing = false }: { readonly text: string; readonly growing?: boolean }) {
+  const parts = useMemo(() => partsOf(text), [text]);
+  const links = useMemo(() => (growing ? "" : definitionsOf(text)), [text, growing]);
+  const spent = useRef<Spent>({ ms: 0 });
+  return (
+    <div class="markdown">
+      {parts.map((part, at) =>
+        part.kind === "code" ? (
+          <Code key={at} text={part.text} language={part.language} />
+        ) : (
+          <Text key={at} text={part.text} links={part.text.includes("]") ? links : ""} spent={spent.current} />
+        ),
+      )}
+    </div>
+  );
+}
