@@ -3,12 +3,15 @@ import { type AnyElysia, Elysia } from "elysia";
 import { elysiaSettings } from "../http/checked-routes.ts";
 import type { Host } from "../http/context.ts";
 import { adminPlugin } from "./act.ts";
+import { alertRoutes } from "./alerts.ts";
 import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { callRoutes } from "./calls.ts";
 import { consoleRoutes } from "./console/page.ts";
+import { doctorRoutes } from "./doctor/routes.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
+import { nodeRoutes } from "./nodes.ts";
 import { personaSourceRoutes } from "./persona-source.ts";
 import { personaTestRoutes } from "./persona-test-routes.ts";
 import { personaVersionRoutes } from "./persona-versions.ts";
@@ -37,6 +40,9 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     variantRoutes,
     playgroundRoutes(host),
     systemRoutes,
+    nodeRoutes,
+    alertRoutes,
+    doctorRoutes,
     sessionRoutes,
   ];
   for (const add of [...parts, auditRoutes]) add(plugin);

@@ -96,7 +96,7 @@ export const systemRoutes = (plugin: AdminPlugin) =>
           },
           workers: workers !== undefined && "workers" in workers ? workers.workers : null,
           last_reload: lastReload === undefined ? null : reloadJson(lastReload),
-          persona_faults: services.personaErrors(),
+          persona_faults: services.personaFaults().length,
           checks: body.checks,
         };
       },

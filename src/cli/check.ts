@@ -1,5 +1,6 @@
 /** `troupe check`: checks what a start would, without starting. */
 
+import { noProvider, unreachable } from "../admin/checks/reachable.ts";
 import { retiringModels } from "../admin/checks/retiring.ts";
 import { lostAliases, unknownInPersonas } from "../admin/checks/unknown-names.ts";
 import { loadSuites } from "../admin/persona-tests/suites.ts";
@@ -14,7 +15,7 @@ import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom } from "./context.ts";
-import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
+import { type LoadedPersonas, loadPersonas } from "./personas.ts";
 import { printJson } from "./print-json.ts";
 import { formatFields } from "./table.ts";
 

@@ -1,6 +1,7 @@
 /** `troupe personas`: who can be asked, and what is wrong with their files. */
 import { resolve } from "node:path";
 import { missingKnowledge } from "../admin/checks/knowledge-files.ts";
+import { modelInUse, noProvider, unreachable } from "../admin/checks/reachable.ts";
 import { retiringInPersonas } from "../admin/checks/retiring.ts";
 import { unknownInPersonas } from "../admin/checks/unknown-names.ts";
 import { loadSuites } from "../admin/persona-tests/suites.ts";
@@ -14,7 +15,6 @@ import { labelsJsonSchema } from "../personas/labels.ts";
 import type { Persona } from "../personas/persona.ts";
 import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
 import { testJsonSchema } from "../personas/tests/schema.ts";
-import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
@@ -157,29 +157,6 @@ export function printPersonaSchema({ io }: Context, { tests, labels }: SchemaOpt
 }
 
 const counted = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
-
-export const noProvider = "none of its models has a provider that is set up";
-
-/** Ids of those who can't answer as things are. */
-export function unreachable(personas: readonly Persona[], config: Config): string[] {
-  const answering = ({ variants, ...persona }: Persona) =>
-    variants?.filter(({ weight }) => weight > 0).map((one) => one.persona) ?? [persona];
-  return personas
-    .filter((one) => answering(one).some((each) => modelInUse(each, config) === undefined))
-    .map(({ id }) => id);
-}
-
-/** Names of providers that are set up, or compiled in. */
-function providerNames(config: Config): ReadonlySet<string> {
-  const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
-  return new Set([...local, ...config.providers.map(({ name }) => name)]);
-}
-
-/** The first of its models whose provider is set up. */
-function modelInUse({ targets }: Persona, config: Config): string | undefined {
-  const names = providerNames(config);
-  return targets.find((target) => names.has(parseModelId(target)?.namespace ?? ""));
-}
 
 function summaryOf(persona: Persona, config: Config) {
   const { id, tier, description } = persona;

@@ -52,6 +52,7 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
         return own;
       },
       originsOf: (one: Config) => origins.get(one) ?? loaded.origins,
+      readConfiguration: () => loadFrom(given),
       watchedFiles: () => [...files],
       ...(telemetry && { telemetry }),
     };

@@ -33,7 +33,7 @@ export async function healthOf(services: Services, isForAdmin: boolean) {
   const checks = {
     storage,
     personas: {
-      status: services.personaErrors() > 0 ? "failing" : "ok",
+      status: services.personaFaults().length > 0 ? "failing" : "ok",
       loaded: services.personas.list().length,
       version: services.personas.version,
       ...others(services, "personas"),

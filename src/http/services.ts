@@ -4,7 +4,7 @@ import type { Keys, NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
-import type { OriginsOf } from "../config/load.ts";
+import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Conversations, UpstreamState } from "../conversations/conversations.ts";
 import type { ReplayMemory } from "../conversations/thinking-state.ts";
 import type { Idempotency } from "../idempotency/idempotency.ts";
@@ -12,9 +12,11 @@ import type { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
+import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
 import type { StoredLimiter } from "../limits/stored.ts";
 import type { McpServers } from "../mcp/servers.ts";
+import type { AlertWatch } from "../observability/alerts/watch.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Personas } from "../personas/registry.ts";
@@ -61,6 +63,8 @@ export type Live = {
 export type Services = {
   live: Live;
   readonly originsOf: OriginsOf;
+  /** Reads the configuration as its files are now, without taking it over; absent: it is of no file. */
+  readonly readConfiguration: (() => LoadResult) | undefined;
   readonly build: BuildInfo;
   readonly clock: Clock;
   /** Names of the programs that call, for the accounts. */
@@ -82,8 +86,8 @@ export type Services = {
   readonly personaVersions: PersonaVersions;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;
-  /** The number of errors that the latest reading of the personas' folder found. */
-  personaErrors(): number;
+  /** The errors that the latest reading of the personas' folder found. */
+  personaFaults(): readonly Diagnostic[];
   /** Reads their folder again now. */
   rereadPersonas(): Promise<void>;
   readonly knowledge: PersonaKnowledge;
@@ -99,6 +103,7 @@ export type Services = {
   readonly ledger: LedgerWriter;
   readonly tokenizer: TokenCounter;
   readonly budgets: Budgets;
+  readonly alerts: AlertWatch;
   readonly variantStops: VariantStops;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;

@@ -2,6 +2,7 @@
  * Compares what all nodes serve. Personas and configuration are files on each of them, and one that was forgotten answers otherwise
  * than the rest: a warning in the log, in `/health` and in the metrics, and nothing more, as it is usual while nodes are replaced.
  */
+import { hostname } from "node:os";
 import { type Clock, repeat } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { SampledTable } from "../lib/metrics.ts";
@@ -17,6 +18,9 @@ export type NodeComparisonOptions = {
 /** Number of nodes, this one included, and of those among them that serve something else than this one. */
 export type NodeDifference = { readonly nodes: number } & { readonly [Part in keyof NodeVersions]: number };
 
+/** @property node its machine's name, and what tells several on one machine apart */
+export type ServingNode = NodeVersions & { readonly node: string };
+
 const everyMs = 10_000;
 /** Comparisons in a row that find a difference until it is logged: files reach all nodes within some seconds, but not at once. */
 const differencesUntilWarned = 3;
@@ -24,6 +28,8 @@ const differencesUntilWarned = 3;
 export class NodeComparison {
   readonly #options: NodeComparisonOptions;
   readonly #node: string;
+  /** The others, as they reported last. */
+  #others: readonly ServingNode[] = [];
   #found: NodeDifference = { nodes: 1, program: 0, configuration: 0, personas: 0 };
   /** Number of other nodes that come before this one, in an order of their names. */
   #rank = 0;
@@ -32,12 +38,17 @@ export class NodeComparison {
 
   constructor(options: NodeComparisonOptions) {
     this.#options = options;
-    this.#node = options.clock.newId();
+    this.#node = `${hostname()}/${options.clock.newId().slice(-12)}`;
   }
 
   /** The latest difference, at most some seconds old. */
   get difference(): NodeDifference {
     return this.#found;
+  }
+
+  /** Each node and what it serves, this one first; the others are as of the latest comparison. */
+  get all(): readonly ServingNode[] {
+    return [{ node: this.#node, ...this.#options.versions() }, ...this.#others];
   }
 
   /** The nodes, and this one's number among them, which each has alone. */
@@ -64,6 +75,7 @@ export class NodeComparison {
       const own = versions();
       const others = await nodes.report(this.#node, own);
       this.#rank = others.filter(({ node }) => node < this.#node).length;
+      this.#others = others;
       const differing = (part: keyof NodeVersions) => others.filter((other) => other[part] !== own[part]).length;
       this.#keep({
         nodes: others.length + 1,

@@ -9,9 +9,9 @@ import { formatAddress, isLoopback } from "../config/listeners.ts";
 import { type App, buildApp } from "../http/app.ts";
 import type { Services } from "../http/services.ts";
 import { webSocketHandlers } from "../http/websocket/upgrade.ts";
+import type { Certificate } from "../lib/certificate.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reuse-port.ts";
 import type { Telemetry } from "../observability/otlp/telemetry.ts";
-import type { Certificate } from "./certificate.ts";
 
 /** Bun's idle timeout in seconds: while a request is being received, and between requests. */
 export const idleSeconds = 30;

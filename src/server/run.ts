@@ -3,7 +3,7 @@
 import type { NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
-import type { OriginsOf } from "../config/load.ts";
+import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Watch, watchFiles } from "../lib/file-watch.ts";
@@ -44,6 +44,8 @@ export type RunOptions = {
   /** Reads the configuration anew. @returns undefined when it is invalid; the errors are logged */
   readonly reload: (log: Logger) => Promise<Config | undefined>;
   readonly originsOf: OriginsOf;
+  /** Reads the configuration as its files are now, without taking it over. */
+  readonly readConfiguration: () => LoadResult;
   /** The files that the configuration was last read from; a change of one triggers a reload. */
   readonly watchedFiles: () => readonly string[];
 };
@@ -60,6 +62,7 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       behindForwardProxy: io.behindForwardProxy,
       env: io.env,
       originsOf: options.originsOf,
+      readConfiguration: options.readConfiguration,
       isUpgrade: workerChannel?.settings.isUpgrade ?? io.parentId !== undefined,
       ...(workerChannel && { workerChannel }),
       ...(options.telemetry && { telemetry: options.telemetry }),

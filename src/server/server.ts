@@ -3,10 +3,10 @@ import type { Config, ListenerConfig } from "../config/config.ts";
 import { changedSettings } from "../config/difference.ts";
 import { formatAddress } from "../config/listeners.ts";
 import type { Services } from "../http/services.ts";
+import { type Certificate, readCertificate } from "../lib/certificate.ts";
 import { pause, withTimeout } from "../lib/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { Telemetry, telemetryMetrics } from "../observability/otlp/telemetry.ts";
-import { type Certificate, readCertificate } from "./certificate.ts";
 import { connectionDrainSeconds, Listener } from "./listener.ts";
 import { liveFrom, openServices, type ServiceOptions } from "./services.ts";
 

@@ -4,7 +4,7 @@ import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
-import type { OriginsOf } from "../config/load.ts";
+import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
 import { configVersion } from "../config/version.ts";
 import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
@@ -74,6 +74,8 @@ export type ServiceOptions = {
   readonly workerChannel?: WorkerChannel;
   /** Where the values of a configuration came from. Default: nobody knows. */
   readonly originsOf?: OriginsOf;
+  /** Reads the configuration as its files are now. */
+  readonly readConfiguration?: () => LoadResult;
   /** Changes each persona before it is in service. */
   readonly changePersona?: (persona: Persona) => Persona;
   /** Lets images be fetched from private addresses: for tests. */
@@ -224,6 +226,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const services: Services = {
     live,
     originsOf: options.originsOf ?? (() => new Map()),
+    readConfiguration: options.readConfiguration,
     build,
     clock,
     log,
@@ -241,7 +244,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     personas,
     personaVersions,
     loading: undefined,
-    personaErrors: () => folder.lastErrors.length,
+    personaFaults: () => folder.lastErrors,
     rereadPersonas: async () => void (await folder.rescan()),
     knowledge,
     upstream,
@@ -254,6 +257,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     clients: new ClientNames(() => clock.now()),
     tokenizer,
     budgets,
+    alerts,
     variantStops,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),

@@ -332,6 +332,8 @@ export interface AlertRepository {
   claim(now: number, until: number, limit: number): Promise<QueuedAlert[]>;
   postpone(message: Pick<QueuedAlert, "id" | "destination">, due: number): Promise<void>;
   remove(message: Pick<QueuedAlert, "id" | "destination">): Promise<void>;
+  /** Messages that are not delivered yet, the newest first. */
+  queued(limit: number): Promise<(QueuedAlert & { readonly due: number })[]>;
   /** Number of waiting messages. */
   waiting(): Promise<number>;
 }

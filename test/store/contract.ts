@@ -889,6 +889,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(found.map(({ destination }) => destination).sort()).toEqual(["d", "e"]);
       expect(found[0]).toEqual({ ...message("a"), destination: found[0]!.destination, attempts: 1 });
       expect(await store.alerts.claim(start + 99, start + 200, 9)).toEqual([]);
+      expect(await other.alerts.queued(9)).toEqual([
+        { id: "a", destination: "d", body: expect.any(String), at: start, attempts: 1, due: start + 100 },
+        { id: "a", destination: "e", body: expect.any(String), at: start, attempts: 1, due: start + 100 },
+      ]);
+      expect(await other.alerts.queued(1)).toHaveLength(1);
       await store.alerts.remove({ id: "a", destination: "d" });
       await store.alerts.postpone({ id: "a", destination: "e" }, start + 500);
       expect(await other.alerts.claim(start + 499, start + 600, 9)).toEqual([]);
@@ -1533,6 +1538,7 @@ function everyMethod({
     "alerts.claim": () => alerts.claim(start, start + 1, 1),
     "alerts.postpone": () => alerts.postpone({ id: "a", destination: "d" }, start),
     "alerts.remove": () => alerts.remove({ id: "a", destination: "d" }),
+    "alerts.queued": () => alerts.queued(1),
     "alerts.waiting": () => alerts.waiting(),
     "ledger.append": () => ledger.append([ledgerLine("a")]),
     "ledger.interrupted": () => ledger.interrupted(),

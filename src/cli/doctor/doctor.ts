@@ -1,9 +1,9 @@
 /** `troupe doctor`: checks the machine and the installation, with advice for each problem. */
+import type { Check } from "../../admin/doctor/check.ts";
+import { examineMachine } from "../../admin/doctor/machine.ts";
 import { type Context, codeOf, type ExitCode, errorsOf, loadFrom } from "../context.ts";
 import { printJson } from "../print-json.ts";
-import type { Check } from "./check.ts";
 import { examineInstallation } from "./installation.ts";
-import { examineMachine } from "./machine.ts";
 
 type Options = {
   /** True if each provider is called once, which may cost a token or two. */

@@ -7,7 +7,8 @@ import type { AlertsConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SampledTable } from "../../lib/metrics.ts";
-import type { AlertRepository, QueuedAlert } from "../../store/store.ts";
+import { type AlertRepository, maxAlertMessages, type QueuedAlert } from "../../store/store.ts";
+import { AlertHistory, type SentAlert } from "./history.ts";
 import { sendWebhook } from "./webhook.ts";
 
 export type AlertTools = {
@@ -16,6 +17,23 @@ export type AlertTools = {
   readonly log: Logger;
   /** Read each time, as a reload may change them; undefined: nothing is sent. */
   readonly settings: () => AlertsConfig | undefined;
+};
+
+export type AlertView = {
+  /** Origins of the configured addresses, which may hold secrets. */
+  readonly targets: readonly string[];
+  readonly counts: {
+    readonly delivered: number;
+    readonly failed: number;
+    readonly lost: number;
+    readonly waiting: number;
+  };
+  /** With the time at which each was reported. */
+  readonly causes: ReadonlyMap<string, number>;
+  /** From when on messages are remembered that were delivered or given up. */
+  readonly since: number;
+  /** The newest first. */
+  readonly messages: readonly SentAlert[];
 };
 
 /** The message about a cause, by type and content. */
@@ -38,12 +56,14 @@ export class Alerts {
   #held: Held[] = [];
   #delivering: Promise<void> | undefined;
   #waiting = 0;
+  readonly #history: AlertHistory;
 
   /** Since the start. */
   readonly counts = { delivered: 0, failed: 0, lost: 0 };
 
   constructor(tools: AlertTools) {
     this.#tools = tools;
+    this.#history = new AlertHistory(tools.clock.now());
   }
 
   get isOn(): boolean {
@@ -53,6 +73,22 @@ export class Alerts {
   /** Messages that are not delivered, as of the last look. */
   get waiting(): number {
     return this.#waiting + this.#held.length;
+  }
+
+  /** What began and has not ended, and the latest messages: those that wait for delivery anywhere, and those that this process sent. @throws StorageError */
+  async view(): Promise<AlertView> {
+    const { store, settings } = this.#tools;
+    const { urls = [] } = settings() ?? {};
+    const origins = new Map(urls.map((url) => [nameOf(url), new URL(url).origin]));
+    const [causes, queued] = await Promise.all([this.causes(), store.queued(maxAlertMessages)]);
+    const waiting = [...queued, ...this.#held];
+    return {
+      targets: [...new Set(origins.values())],
+      counts: { ...this.counts, waiting: waiting.length },
+      causes,
+      since: this.#history.since,
+      messages: this.#history.with(waiting, (destination) => origins.get(destination)),
+    };
   }
 
   /** Reports that something began; nothing where it is reported already. Never rejects. */
@@ -135,6 +171,9 @@ export class Alerts {
       else log.warn("an alert could not be delivered yet", { ...fields, again_in_seconds: seconds });
     }
     if (failure !== undefined && seconds === undefined) this.counts.lost += 1;
+    const outcome = url === undefined ? "dropped" : failure === undefined ? "delivered" : "given_up";
+    const state = seconds === undefined ? outcome : "waiting";
+    this.#history.note(message, { state, at: clock.now(), ...(failure !== undefined && { failure }) });
     const again = seconds === undefined ? undefined : clock.now() + seconds * 1000;
     if (message.isHeld === true) {
       if (again !== undefined) this.#held.push({ ...message, due: again, attempts: message.attempts + 1 } as Held);

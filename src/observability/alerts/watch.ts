@@ -1,7 +1,7 @@
 /** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
 import { type Clock, repeat, withTimeout } from "../../lib/clock.ts";
 import type { LedgerLine } from "../../store/usage.ts";
-import type { Alerts, Notice } from "./alerts.ts";
+import type { Alerts, AlertView, Notice } from "./alerts.ts";
 
 /** A budget as it stands, in dollars. */
 export type BudgetState = {
@@ -87,6 +87,11 @@ export class AlertWatch {
 
   start(): void {
     this.#stop = repeat(this.#clock, everyMs, () => this.#look(), this.#look());
+  }
+
+  /** What operators were alerted of. @throws StorageError */
+  view(): Promise<AlertView> {
+    return this.#alerts.view();
   }
 
   async close(): Promise<void> {

@@ -40,6 +40,11 @@ export function alertRepository(sql: Sql): AlertRepository {
       const text = "delete from troupe.alert_messages where id = $1::text and destination = $2::text";
       await sql.run(text, [id, destination]);
     },
+    async queued(limit) {
+      const text = `select id, destination, body, at::float8 as at, attempts::int as attempts, due::float8 as due
+        from troupe.alert_messages order by at desc, id desc, destination limit $1::int`;
+      return [...(await sql.run<QueuedAlert & { readonly due: number }>(text, [limit]))];
+    },
     async waiting() {
       const [row] = await sql.run<{ count: number }>("select count(*)::int as count from troupe.alert_messages");
       return row!.count;

@@ -1,8 +1,8 @@
 /** A certificate and its key, read and checked before any listener sees them. */
 import { readFileSync } from "node:fs";
-import type { ListenerConfig } from "../config/config.ts";
 
-type CertificateFiles = NonNullable<ListenerConfig["tls"]>;
+/** Paths. */
+export type CertificateFiles = { readonly cert: string; readonly key: string };
 
 export type Certificate = {
   /** PEM: the chain, the server's own first. */

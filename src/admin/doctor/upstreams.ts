@@ -1,24 +1,22 @@
 /** Checks the configured providers, with one small call each where that is wanted. */
-import type { Config } from "../../config/config.ts";
-import type { Environment } from "../../config/variables.ts";
-import { systemClock } from "../../lib/clock.ts";
-import { FetchTransport } from "../../lib/http/fetch-transport.ts";
-import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
-import { providers } from "../../providers/registry.ts";
-import { Accounts, type BoundAccount } from "../../upstream/accounts.ts";
-import { Upstream } from "../../upstream/client.ts";
-import { openCredentialSources } from "../../upstream/credentials/open.ts";
+import type { BoundAccount } from "../../upstream/accounts.ts";
+import type { Upstream } from "../../upstream/client.ts";
 import { membersOf } from "../../upstream/pool/pools.ts";
 import { testCall } from "../../upstream/test-call.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
-/** @param call whether each is sent one small request, which costs a few tokens */
-export async function examineUpstreams(config: Config, call: boolean, env: Environment): Promise<Check[]> {
-  const transport = isBehindForwardProxy(env) ? new FetchTransport() : undefined;
-  const sources = openCredentialSources({ clock: systemClock, log: { warn: () => {} }, env, transport });
-  const accounts = new Accounts(config.providers, providers, (auth, account) => sources.signer(auth, account))
-    .list()
-    .filter(({ provider }) => provider.kind === "remote");
+export type Examined = {
+  /** Accounts of providers, compiled in or not. */
+  readonly accounts: readonly BoundAccount[];
+  readonly upstream: Upstream;
+  /** Whether the sources of credentials are asked, where an account has no key. */
+  readonly asksSources: boolean;
+  /** Whether each is sent one small request, which costs a few tokens. */
+  readonly call: boolean;
+};
+
+export async function examineUpstreams({ accounts: all, upstream, asksSources, call }: Examined): Promise<Check[]> {
+  const accounts = all.filter(({ provider }) => provider.kind === "remote");
   if (accounts.length === 0) {
     return [
       warning(
@@ -28,14 +26,13 @@ export async function examineUpstreams(config: Config, call: boolean, env: Envir
       ),
     ];
   }
-  const signed = (await Promise.all(accounts.map(examineCredentials))).flat();
+  const signed = asksSources ? (await Promise.all(accounts.map(examineCredentials))).flat() : [];
   if (!call) {
     const uncalled = accounts.map(({ account, pool }) =>
       ok(`provider ${account.name}`, `${account.baseUrl}${keysOf(pool)}, not called (--call does)`),
     );
     return [...signed, ...uncalled];
   }
-  const upstream = new Upstream(systemClock);
   const calls = accounts.flatMap((bound) => {
     const members = membersOf(bound);
     return members.map((member) => callOnce(upstream, member, members.length > 1));

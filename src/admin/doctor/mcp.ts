@@ -6,19 +6,16 @@ import { globMatches } from "../../lib/glob.ts";
 import { isGranted } from "../../mcp/grants.ts";
 import { type McpTool, usableTools } from "../../mcp/tool.ts";
 import type { Persona } from "../../personas/persona.ts";
-import type { Context } from "../context.ts";
-import { loadPersonas } from "../personas.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
-/** @param call whether each is started or reached, and personas' grants are compared with its tools */
-export async function examineMcpServers(context: Context, config: Config, call: boolean): Promise<Check[]> {
+/** @param personas whose grants are compared with the tools of each @param call whether each is started or reached */
+export async function examineMcpServers(config: Config, personas: readonly Persona[], call: boolean): Promise<Check[]> {
   const servers = Object.entries(config.mcpServers);
   if (servers.length === 0) return [];
   if (!call)
     return servers.map(([name, server]) =>
       ok(`mcp server ${name}`, `${placeOf(server)}, not ${startedOr(server, "called")} (--call does)`),
     );
-  const { personas } = await loadPersonas(context, config.personas);
   return (await Promise.all(servers.map(([name, server]) => tryServer(name, server, personas)))).flat();
 }
 

@@ -1,4 +1,4 @@
-/** The result of one check of `troupe doctor`. */
+/** The result of one check of `troupe doctor`, and of the same checks in a server. */
 export type Check = {
   readonly what: string;
   readonly state: "ok" | "warning" | "error";

@@ -1,0 +1,128 @@
+/** The admin API's route of alerts: what is on, and what was sent. */
+import { Type } from "@sinclair/typebox";
+import { queryOf } from "../http/openapi/describe.ts";
+import { isoTime } from "../lib/clock.ts";
+import { Words } from "../lib/schemas.ts";
+import type { Delivery, SentAlert } from "../observability/alerts/history.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, pageOf, pageParameters, pageSchema } from "./pages.ts";
+
+const subjectWords =
+  "What it is about: a budget's scope, a provider, <provider>/<model>, or <persona>@<version> <variant>; null: the server.";
+
+const Alert = Type.Object({
+  object: Type.Literal("alert"),
+  id: Type.String({ description: "The webhook-id." }),
+  at: Type.String(),
+  kind: Type.String({ description: "provider.down and its like." }),
+  subject: OrNull(Type.String(), { description: subjectWords }),
+  data: Type.Record(Type.String(), Type.Unknown(), { description: "As it is sent." }),
+  deliveries: Type.Array(
+    Type.Object({
+      target: OrNull(Type.String(), { description: "An address's origin; null: the configuration names it no more." }),
+      state: Words(["waiting", "delivered", "given_up", "dropped"], {
+        description: "dropped: the configuration names another address now.",
+      }),
+      attempts: Type.Integer(),
+      failure: OrNull(Type.String(), { description: "Why the latest try failed, where this process made it." }),
+      at: OrNull(Type.String(), { description: "The time of the latest try, where this process made it." }),
+      next_at: OrNull(Type.String()),
+    }),
+  ),
+});
+
+const Alerts = Type.Composite([
+  pageSchema(Alert),
+  Type.Object({
+    configured: Type.Boolean({ description: "false: nothing is watched, and nothing is sent." }),
+    targets: Type.Array(Type.String(), { description: "The origins of the configured addresses." }),
+    remembered_since: Type.String({
+      description: "The answering process remembers the latest 200 deliveries, in memory, from then on.",
+    }),
+    counts: Type.Object(
+      {
+        delivered: Type.Integer(),
+        failed_tries: Type.Integer(),
+        lost: Type.Integer({ description: "Given up, or more than could wait." }),
+        waiting: Type.Integer({ description: "Of all nodes; the others are of the answering process." }),
+      },
+      { description: "Messages for one address each, since the start." },
+    ),
+    active: Type.Array(
+      Type.Object({
+        cause: Type.String(),
+        kind: Type.String(),
+        subject: OrNull(Type.String(), { description: subjectWords }),
+        since: Type.String({ description: "When it was reported." }),
+      }),
+      { description: "What was reported on any node and has not ended." },
+    ),
+  }),
+]);
+
+const kinds: Readonly<Record<string, string>> = {
+  storage: "storage.down",
+  ledger: "ledger.behind",
+  provider: "provider.down",
+  key: "provider.key_refused",
+  budget: "budget.reached",
+  variant: "variant.stopped",
+  model: "model.retiring",
+};
+
+/** @param cause such as `provider:openai` or `budget:tag:team-a:month:80` */
+function causeJson([cause, since]: readonly [string, number]) {
+  const [, kind = cause, rest = ""] = /^(\w+):(.*)$/.exec(cause) ?? [];
+  const subject = kind === "budget" ? rest.replace(/:\w+:\d+$/, "") : rest;
+  return { cause, kind: kinds[kind] ?? kind, subject: subject || null, since: isoTime(since) };
+}
+
+type Sent = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
+
+function subjectOf({ scope, provider, model, persona, persona_version, variant }: Sent["data"]): string | null {
+  if (typeof scope === "string") return scope;
+  if (typeof persona === "string") return `${persona}@${persona_version} ${variant}`;
+  if (typeof provider === "string") return typeof model === "string" ? `${provider}/${model}` : provider;
+  return null;
+}
+
+const alertJson = ({ id, at, body, deliveries }: SentAlert) => {
+  const { type, data } = JSON.parse(body) as Sent;
+  const sent = { kind: type, subject: subjectOf(data), data };
+  return { object: "alert" as const, id, at: isoTime(at), ...sent, deliveries: deliveries.map(deliveryJson) };
+};
+
+const timeOrNull = (at: number | undefined) => (at === undefined ? null : isoTime(at));
+
+const deliveryJson = ({ target = null!, state, attempts, failure = null!, at, nextAt }: Delivery) => ({
+  ...{ target, state, attempts, failure },
+  at: timeOrNull(at),
+  next_at: timeOrNull(nextAt),
+});
+
+export const alertRoutes = (plugin: AdminPlugin) =>
+  plugin.get(
+    "/v1/alerts",
+    async ({ services, query: { after, limit } }) => {
+      const { targets, counts, causes, since, messages } = await needsStorage(() => services.alerts.view());
+      const { data, ...rest } = pageOf(messages, after, limit);
+      const { delivered, failed, lost, waiting } = counts;
+      return {
+        configured: targets.length > 0,
+        targets: [...targets],
+        remembered_since: isoTime(since),
+        counts: { delivered, failed_tries: failed, lost, waiting },
+        active: [...causes].toSorted(([, a], [, b]) => b - a).map(causeJson),
+        ...rest,
+        data: data.map(alertJson),
+      };
+    },
+    adminOperation({
+      operationId: "adminListAlerts",
+      summary: "What operators were alerted of: what has not ended, and the latest messages, the newest first",
+      query: queryOf({ ...pageParameters(200, 50) }),
+      response: Alerts,
+      errors: [400, 404],
+    }),
+  );

@@ -1,0 +1,95 @@
+/** The admin API's routes of the doctor. */
+import { type Static, Type } from "@sinclair/typebox";
+import { queryOf } from "../../http/openapi/describe.ts";
+import type { Services } from "../../http/services.ts";
+import { Words } from "../../lib/schemas.ts";
+import type { AdminPlugin } from "../act.ts";
+import { adminOperation, OrNull } from "../pages.ts";
+import type { Check } from "./check.ts";
+import type { Reach } from "./running.ts";
+
+const levels = ["error", "warning", "ok"] as const;
+
+const Report = Type.Object({
+  object: Type.Literal("doctor.report"),
+  at: Type.String({ description: "When the checks began." }),
+  ok: Type.Boolean({ description: "false: there is an error. Warnings are none." }),
+  counts: Type.Object({ error: Type.Integer(), warning: Type.Integer(), ok: Type.Integer() }),
+  findings: Type.Array(
+    Type.Object({
+      level: Words(levels),
+      place: Type.String({ description: "What was checked, such as data folder." }),
+      message: Type.String({ description: "What was found." }),
+      advice: OrNull(Type.String(), { description: "What to do; null: all is well." }),
+    }),
+    { description: "The worst first." },
+  ),
+});
+type Report = Static<typeof Report>;
+
+const findingJson = ({ state, what, found, advice }: Check) => ({
+  ...{ level: state, place: what, message: found },
+  advice: advice ?? null,
+});
+
+async function reportOf(services: Services, reach: Reach): Promise<Report> {
+  const at = new Date(services.clock.now()).toISOString();
+  // Imported late: only who asks needs it.
+  const { examineRunning } = await import("./running.ts");
+  const checks = await examineRunning(services, reach);
+  const count = (level: Check["state"]) => checks.filter(({ state }) => state === level).length;
+  const findings = checks.map(findingJson).toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+  const counts = { error: count("error"), warning: count("warning"), ok: count("ok") };
+  return { object: "doctor.report", at, ok: counts.error === 0, counts, findings };
+}
+
+/** Who asks at the same moment, or soon after, is given the same report. */
+const keptMs = 3_000;
+
+export function doctorRoutes(plugin: AdminPlugin) {
+  const kept = new Map<Reach, { readonly until: number; readonly report: Promise<Report> }>();
+  const report = (services: Services, reach: Reach) => {
+    const now = services.clock.monotonic();
+    const last = kept.get(reach);
+    if (last !== undefined && now < last.until) return last.report;
+    const made = reportOf(services, reach);
+    const settle = (until: number) => void kept.set(reach, { until, report: made });
+    settle(Number.POSITIVE_INFINITY);
+    made.then(
+      () => settle(services.clock.monotonic() + keptMs),
+      () => kept.delete(reach),
+    );
+    return made;
+  };
+  return plugin
+    .get(
+      "/v1/doctor",
+      ({ services, query: { network } }) => report(services, network ? "network" : "here"),
+      adminOperation({
+        operationId: "adminGetDoctor",
+        summary: "What 'troupe doctor' finds, in the server that runs",
+        query: queryOf({
+          network: Type.Boolean({
+            default: false,
+            description:
+              "Also asks the database's server, coordination and the sources of credentials; no provider is called.",
+          }),
+        }),
+        response: Report,
+        errors: [400],
+      }),
+    )
+    .post(
+      "/v1/doctor",
+      async ({ services, record }) => {
+        const made = await report(services, "call");
+        await record({ act: "doctor.call", subject: "server", after: made.counts });
+        return made;
+      },
+      adminOperation({
+        operationId: "adminRunDoctor",
+        summary: "The same with a small call of each provider, which costs a few tokens, and each MCP server",
+        response: Report,
+      }),
+    );
+}

@@ -1,0 +1,55 @@
+/** The admin API's route of the nodes that serve, and how they differ. */
+import { Type } from "@sinclair/typebox";
+import { configVersion } from "../config/version.ts";
+import type { Services } from "../http/services.ts";
+import { Words } from "../lib/schemas.ts";
+import type { ServingNode } from "../observability/node-versions.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation } from "./pages.ts";
+
+const parts = ["program", "configuration", "personas"] as const;
+
+const Node = Type.Object({
+  object: Type.Literal("node"),
+  id: Type.String({ description: "The name of its machine, and what tells several processes on one apart." }),
+  is_this: Type.Boolean({ description: "Whether it is the one that answers." }),
+  program: Type.String({ description: "Version and commit." }),
+  configuration: Type.String({ description: "The version of its configuration." }),
+  personas: Type.String({ description: "The version of its personas." }),
+  differs: Type.Array(Words(parts), { description: "In what it serves otherwise than the node that answers." }),
+});
+
+/** With SQLite there is one, which nobody compares. */
+function servingNodes({ comparison, build, live, personas }: Services): readonly ServingNode[] {
+  if (comparison !== undefined) return comparison.all;
+  const { version, commit } = build;
+  const configuration = configVersion(live.config);
+  return [{ node: "this", program: `${version} ${commit}`, configuration, personas: personas.version }];
+}
+
+export const nodeRoutes = (plugin: AdminPlugin) =>
+  plugin.get(
+    "/v1/nodes",
+    ({ services }) => {
+      const nodes = servingNodes(services);
+      const [own] = nodes;
+      const data = nodes.map((one) => ({
+        object: "node" as const,
+        id: one.node,
+        is_this: one === own,
+        ...{ program: one.program, configuration: one.configuration, personas: one.personas },
+        differs: parts.filter((part) => one[part] !== own![part]),
+      }));
+      const store = services.store.database === undefined ? ("sqlite" as const) : ("postgres" as const);
+      return { object: "list" as const, store, data };
+    },
+    adminOperation({
+      operationId: "adminListNodes",
+      summary: "The nodes that have reported within the last minute, and how they differ from the one that answers",
+      response: Type.Object({
+        object: Type.Literal("list"),
+        store: Words(["sqlite", "postgres"], { description: "With sqlite there is one node." }),
+        data: Type.Array(Node),
+      }),
+    }),
+  );
