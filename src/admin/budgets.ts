@@ -56,6 +56,17 @@ export async function budgetsJson(services: Services, rules: readonly Rule[]) {
   }));
 }
 
+type Ending = Pick<Static<typeof BudgetSchema>, "state" | "runs_out_at">;
+
+/** Spent ones, then those that run out, the first to do so first, then those that are low and last. */
+function endingFirst<T extends Ending>(all: readonly T[]): T[] {
+  const urgency = ({ state, runs_out_at: at }: Ending) =>
+    state === "spent" ? 0 : at === null ? Number.POSITIVE_INFINITY : Date.parse(at);
+  return all
+    .filter(({ state, runs_out_at: at }) => state !== "ok" || at !== null)
+    .sort((a, b) => (urgency(a) === urgency(b) ? 0 : urgency(a) - urgency(b)));
+}
+
 const keyScope = "key:";
 const isOfKey = (scope: string) => scope.startsWith(keyScope);
 
@@ -111,20 +122,17 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/budgets",
-      async ({ services, query: { scope, kind, period, state, after, limit } }) => {
+      async ({ services, query: { scope, kind, period, state, ending, after, limit } }) => {
         await needsStorage(() => services.budgets.load());
         const { rules } = services.budgets;
         const wanted = (scope === undefined ? rules.all() : rules.ofScope(scope)).filter(
           (rule) =>
             (kind === undefined || kindOf(rule.scope) === kind) && (period === undefined || rule.period === period),
         );
-        if (state !== undefined) {
+        if (state !== undefined || ending === "true") {
           const all = await budgetsJson(services, wanted);
-          return pageOf(
-            all.filter((budget) => budget.state === state),
-            after,
-            limit,
-          );
+          const chosen = all.filter((budget) => state === undefined || budget.state === state);
+          return pageOf(ending === "true" ? endingFirst(chosen) : chosen, after, limit);
         }
         const named = wanted.map((rule) => ({ ...rule, id: `${rule.scope}/${rule.period}` }));
         const { data, ...rest } = pageOf(named, after, limit);
@@ -138,6 +146,12 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
           kind: Type.Optional(oneOf(["key", "tag", "tier", "all"], { description: "Only scopes of that kind." })),
           period: Type.Optional(oneOf(periods)),
           state: Type.Optional(oneOf(healths)),
+          ending: Type.Optional(
+            oneOf(["true", "false"], {
+              description:
+                "true: only those that are low, spent or run out; spent ones first, then the first to run out.",
+            }),
+          ),
           ...pageParameters(1000, 100),
         }),
         response: pageSchema(BudgetSchema),

@@ -5,6 +5,7 @@ import type { Config } from "../../src/config/config.ts";
 import { openApiDocument } from "../../src/http/app.ts";
 import type { Host } from "../../src/http/context.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 
@@ -319,6 +320,32 @@ describe("budgets", () => {
       ...{ scope: `key:${key.id}`, name: key.name },
     });
     expect(dataOf(await house.get("/v1/budgets")).map(({ name }) => name)).toEqual([null, key.name, null]);
+  });
+
+  test("that end are listed apart: spent ones first, then the first to run out", async () => {
+    const clock = new ManualClock(Date.UTC(2026, 10, 22, 12));
+    await using house = await House.open({ clock });
+    const { store } = house.troupe.server.services;
+    const at = clock.now() - 1;
+    // Each is spent at a pace of 2 dollars in its half of a day.
+    const dollars = { "tag:a": 2.5, "tag:b": 2, "tag:c": 100, "tag:d": 3, "tier:pro": 0 };
+    for (const [scope, sum] of Object.entries(dollars))
+      await house.ask("PUT", `/v1/budgets/${scope}/day`, { dollars: sum });
+    await store.ledger.append([
+      ledgerLine("req_1", { at, tags: Object.keys(dollars).map((scope) => scope.slice(4)), cost: 2_000_000 }),
+    ]);
+    const list = await house.get("/v1/budgets?ending=true&limit=2");
+    expect(dataOf(list).map(({ scope, state }) => [scope, state])).toEqual([
+      ["tier:pro", "spent"],
+      ["tag:b", "spent"],
+    ]);
+    expect(list).toMatchObject({ has_more: true, last_id: "tag:b/day" });
+    const rest = await house.get("/v1/budgets?ending=true&after=tag:b/day");
+    expect(dataOf(rest).map(({ scope, state, runs_out_at: ends }) => [scope, state, ends])).toEqual([
+      ["tag:a", "low", "2026-11-22T15:00:00.000Z"],
+      ["tag:d", "ok", "2026-11-22T18:00:00.000Z"],
+    ]);
+    expect(errorOf(await house.ask("GET", "/v1/budgets?ending=soon"))).toEqual([400, "invalid_value", "ending"]);
   });
 
   test.each<[string, string, unknown, unknown[]]>([

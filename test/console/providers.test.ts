@@ -261,4 +261,29 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       "No such provider is set up.",
     );
   }, 30_000);
+
+  test("the overview says what changed in the last hour: its numbers, and faults that became more, with their provider", async () => {
+    const panel = `[...document.querySelectorAll(".panel")].find((one) => one.innerText.startsWith("Changed in the last hour"))`;
+    await open("#/", `${panel}?.innerText.includes("hour before") && ${panel}.querySelector(".badge.bad")`);
+    const hour = 3_600_000;
+    const asked = async (from: number, to: number) => {
+      const span = `since=${new Date(from).toISOString()}&until=${new Date(to).toISOString()}`;
+      const got = await troupe.fetch(`/admin/v1/usage?by=day&${span}`, { key });
+      return ((await got.json()) as { total: { calls: number } }).total.calls;
+    };
+    const at = Date.now();
+    const facts = await page.read<string[][]>(
+      `[...${panel}.querySelectorAll(".facts > div")].map((one) => one.innerText.split("\\n"))`,
+    );
+    expect(facts[0]!.slice(0, 2)).toEqual(["Calls", String(await asked(at - hour, at))]);
+    expect(facts[0]![2]).toStartWith(`hour before ${await asked(at - 2 * hour, at - hour)}, `);
+    const risen = await page.read<string[][]>(
+      `[...${panel}.querySelectorAll(".findings li")].filter((one) => one.querySelector(".badge.bad")).map((one) => [one.innerText.replaceAll("\\n", " "), ...[...one.querySelectorAll("a")].map((link) => link.hash)])`,
+    );
+    const [text, calls, provider] = risen.find(([one]) => one!.includes("groq"))!;
+    expect(text).toMatch(/^more server_error of groq 3 since \d\d:00 UTC, usually 0\.0$/);
+    expect(calls).toStartWith("#/calls?failure=server_error&provider=groq&since=");
+    expect(provider).toBe("#/providers/groq");
+    expect(faults()).toEqual([]);
+  }, 30_000);
 });

@@ -18,8 +18,8 @@ const dollars = (sum: number) => money(Math.round(sum * 1e6));
 const nameOf = ({ scope, name }: Pick<Budget, "scope" | "name">) =>
   name ?? (scope === "all" ? "All calls" : scope.replace(":", " "));
 
-/** Where the budget's spenders are shown. */
-function linkOf({ scope }: Budget): string {
+/** Where a budget's spenders are shown. */
+export function linkOfScope(scope: string): string {
   const [kind, id = ""] = scope.split(":", 2);
   if (kind === "key") return href("keys", [id]);
   return href("spend", [], kind === "tag" ? { tag: id } : {});
@@ -103,7 +103,7 @@ function ChangeForm({
 }
 
 const columns = (choose: (change: Change) => void): readonly Column<Budget>[] => [
-  { id: "name", title: "Holds", cell: (budget) => <a href={linkOf(budget)}>{nameOf(budget)}</a> },
+  { id: "name", title: "Holds", cell: (budget) => <a href={linkOfScope(budget.scope)}>{nameOf(budget)}</a> },
   { id: "period", title: "For", cell: ({ period }) => period },
   { id: "state", title: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
   {

@@ -1,63 +1,59 @@
-/** What changed of late: acts of people, files that were read anew, and faults that became more. */
+/** What changed of late: numbers, faults that became more, versions and settings that are new, and acts of people. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { href } from "../../router.ts";
+import { href, type Query } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, Time } from "../../ui/format.tsx";
-import { Badge, Panel } from "../../ui/layout.tsx";
+import { count, duration, money, Time } from "../../ui/format.tsx";
+import { Badge, Facts, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { dayMs, dayOf, getSums, hourMs, type Row } from "../spend/sums.ts";
-
-type Act = {
-  readonly id: string;
-  readonly at: string;
-  readonly actor: string;
-  readonly act: string;
-  readonly subject: string;
-};
+import { Change, percent } from "../providers/change.tsx";
+import { dayMs, dayOf, errorsOf, failedEnds, getSums, hourMs, type Row, type Totals } from "../spend/sums.ts";
+import { Acts } from "./acts.tsx";
 
 const shown = 8;
 /** Hours that the present ones are compared with. */
 const before = 22;
 
-type Risen = { readonly failure: string; readonly now: number; readonly usual: number };
+/** A fault of a provider, or an end that none had a part in. */
+type Risen = {
+  readonly id: string;
+  readonly title: string;
+  readonly provider: string;
+  readonly chosen: Query;
+  readonly now: number;
+  readonly usual: number;
+};
 
-/** Reasons that failed twice as often in this hour and the last one as they usually do in as much time. */
-function risen(rows: readonly Row[], hour: number): Risen[] {
-  const found = new Map<string, { now: number; past: number }>();
-  for (const row of rows) {
-    const failure = String(row["failure"]);
-    if (failure === "") continue;
-    const sum = found.get(failure) ?? { now: 0, past: 0 };
-    if (Date.parse(String(row["hour"])) >= hour - hourMs) sum.now += row.calls;
-    else sum.past += row.calls;
-    found.set(failure, sum);
-  }
-  return [...found]
-    .map(([failure, { now, past }]) => ({ failure, now, usual: (past / before) * 2 }))
-    .filter(({ now, usual }) => now >= 3 && now > 2 * usual)
-    .sort((a, b) => b.now - a.now);
+/** By hour: what providers failed, and what ended badly without any of them. */
+async function faultsOf(since: string, signal: AbortSignal): Promise<readonly Row[]> {
+  const [failed, ended] = await Promise.all(
+    ["hour,provider,failure", "hour,ended,failure"].map((by) => getSums({ by, since }, signal)),
+  );
+  return [...failed!.data.filter((row) => row["failure"]), ...ended!.data.filter((row) => !row["failure"])];
 }
 
-/** Names of keys, by which people know them; the others keep their ids. */
-const namesOf = async (signal: AbortSignal): Promise<ReadonlyMap<string, string>> => {
-  const keys = await get<{ readonly data: readonly { readonly id: string; readonly name: string }[] }>(
-    "v1/keys",
-    { limit: "200", sort: "last_used_at", order: "desc" },
-    { signal },
-  );
-  return new Map(keys.data.map(({ id, name }) => [id, name]));
-};
-
-/** An id without a name says little: its beginning does. */
-const shortened = (id: string) => (/^[a-z]+_[0-9a-z]{20,}$/.test(id) ? `${id.slice(0, 12)}…` : id);
-
-const pages: Readonly<Record<string, string>> = { key: "keys", budget: "keys", persona: "personas", session: "system" };
-const subjectHref = ({ act, subject }: Act): string => {
-  const kind = act.split(".", 1)[0]!;
-  const page = pages[kind] ?? "system";
-  return href(page, kind === "key" || kind === "persona" ? [subject] : []);
-};
+/** Faults that were twice as many in this hour and the last one as they usually are in as much time. */
+function risen(rows: readonly Row[], hour: number): Risen[] {
+  const found = new Map<string, { title: string; provider: string; chosen: Query; now: number; past: number }>();
+  for (const row of rows) {
+    const [provider = "", failure = "", ended = ""] = ["provider", "failure", "ended"].map((name) =>
+      String(row[name] ?? ""),
+    );
+    if (failure === "" && !failedEnds.some((one) => one === ended)) continue;
+    const title = failure || `${ended} here`;
+    const chosen: Query = { ...(failure ? { failure } : { ended }), provider };
+    const id = `${provider} ${title}`;
+    const sum = found.get(id) ?? { title, provider, chosen, now: 0, past: 0 };
+    if (Date.parse(String(row["hour"])) >= hour - hourMs) sum.now += row.calls;
+    else sum.past += row.calls;
+    found.set(id, sum);
+  }
+  return [...found]
+    .map(([id, { past, ...rest }]) => ({ ...rest, id, usual: (past / before) * 2 }))
+    .filter(({ now, usual }) => now >= 3 && now > 2 * usual)
+    .sort((a, b) => b.now - a.now)
+    .slice(0, shown);
+}
 
 type Version = { readonly persona: string; readonly version: string; readonly calls: number };
 
@@ -103,7 +99,7 @@ function Anew({ hour }: { readonly hour: number }) {
       {reload && isRecent(reload.at) && reload.error === null && (
         <li>
           <Time at={reload.at} /> the configuration was read anew:{" "}
-          <a href={href("system")}>{reload.changed.join(", ") || "nothing changed"}</a>
+          <a href={href("system", ["configuration"])}>{reload.changed.join(", ") || "nothing changed"}</a>
         </li>
       )}
       {versions.data?.slice(0, shown).map(({ persona, version, calls }) => (
@@ -121,35 +117,73 @@ function Anew({ hour }: { readonly hour: number }) {
   );
 }
 
+/** The last 60 minutes, and the 60 before them. */
+async function lastHours(signal: AbortSignal) {
+  const now = Date.now();
+  const at = (hours: number) => new Date(now - hours * hourMs).toISOString();
+  const query = { by: "ended", first_token: "true" };
+  const [last, past] = await Promise.all([
+    getSums({ ...query, since: at(1) }, signal),
+    getSums({ ...query, since: at(2), until: at(1) }, signal),
+  ]);
+  return { since: at(1), now: last.total, before: past.total };
+}
+
+const shareOf = (of: Totals) => (of.calls === 0 ? null : (100 * errorsOf(of)) / of.calls);
+
+function LastHour() {
+  const hours = useResource(lastHours, [], { everyMs: 15_000 });
+  return (
+    <Loaded resource={hours}>
+      {({ since, now, before: past }) => {
+        const word = "hour before";
+        const calls = { now: now.calls, before: past.calls, shown: (value: number | null) => count(value ?? 0) };
+        const errors = { now: shareOf(now), before: shareOf(past), shown: percent };
+        const first = { now: now.first_token_ms?.p95 ?? null, before: past.first_token_ms?.p95 ?? null };
+        const cost = { now: now.cost_micro_dollars, before: past.cost_micro_dollars, shown: money };
+        return (
+          <div class="last-hour">
+            <Facts
+              items={[
+                ["Calls", <Change key="c" {...calls} word={word} href={href("calls", [], { since })} />],
+                ["Errors", <Change key="e" {...errors} word={word} lessIsBetter isShare />],
+                ["First token, p95", <Change key="f" {...first} shown={duration} word={word} lessIsBetter />],
+                ["Cost", <Change key="m" {...cost} word={word} href={href("spend", [], { since })} />],
+              ]}
+            />
+          </div>
+        );
+      }}
+    </Loaded>
+  );
+}
+
 export function Changes() {
   const hour = Math.floor(Date.now() / hourMs) * hourMs;
   const since = new Date(hour - (before + 1) * hourMs).toISOString();
-  const acts = useResource(
-    (signal) => get<{ readonly data: readonly Act[] }>("v1/audit", { limit: "50" }, { signal }),
-    [],
-    { everyMs: 15_000 },
-  );
-  const names = useResource(namesOf, []);
-  const named = (id: string) => names.data?.get(id) ?? shortened(id);
-  const failures = useResource((signal) => getSums({ by: "hour,failure", since }, signal), [since], {
-    everyMs: 15_000,
-  });
+  const failures = useResource((signal) => faultsOf(since, signal), [since], { everyMs: 15_000 });
+  const recent = new Date(hour - hourMs).toISOString();
   return (
     <Panel title="Changed in the last hour" actions={<Curl path="v1/audit" query={{ limit: "50" }} />}>
+      <LastHour />
       <Loaded resource={failures}>
-        {({ data }) => {
-          const all = risen(data, hour);
+        {(rows) => {
+          const all = risen(rows, hour);
           return all.length === 0 ? (
             <p class="muted">No fault became more frequent.</p>
           ) : (
             <ul class="findings">
-              {all.map(({ failure, now, usual }) => (
-                <li key={failure}>
+              {all.map(({ id, title, provider, chosen, now, usual }) => (
+                <li key={id}>
                   <Badge tone="bad">more</Badge>
-                  <a href={href("calls", [], { failure, since: new Date(hour - hourMs).toISOString() })}>{failure}</a>
+                  <a href={href("calls", [], { ...chosen, since: recent })}>{title}</a>
+                  {provider !== "" && (
+                    <span>
+                      of <a href={href("providers", [provider])}>{provider}</a>
+                    </span>
+                  )}
                   <span class="muted">
-                    {count(now)} since {new Date(hour - hourMs).toISOString().slice(11, 16)} UTC, usually{" "}
-                    {usual.toFixed(usual < 10 ? 1 : 0)}
+                    {count(now)} since {recent.slice(11, 16)} UTC, usually {usual.toFixed(usual < 10 ? 1 : 0)}
                   </span>
                 </li>
               ))}
@@ -158,32 +192,7 @@ export function Changes() {
         }}
       </Loaded>
       <Anew hour={hour} />
-      <Loaded resource={acts}>
-        {({ data }) => {
-          const recent = data.filter(({ at }) => Date.parse(at) > Date.now() - hourMs);
-          const listed = (recent.length > 0 ? recent : data).slice(0, shown);
-          return (
-            <>
-              {recent.length === 0 && (
-                <p class="muted">Nobody changed anything{listed.length > 0 ? "; before that:" : " yet."}</p>
-              )}
-              <ul class="findings">
-                {listed.map((act) => (
-                  <li key={act.id}>
-                    <Time at={act.at} />
-                    <code>{act.act}</code>
-                    <a href={subjectHref(act)} title={act.subject}>
-                      {named(act.subject)}
-                    </a>
-                    <span class="muted">by {named(act.actor)}</span>
-                  </li>
-                ))}
-              </ul>
-              {recent.length > shown && <a href={href("system", ["audit"])}>All {count(recent.length)} changes</a>}
-            </>
-          );
-        }}
-      </Loaded>
+      <Acts />
     </Panel>
   );
 }

@@ -6,6 +6,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { count, Time } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { linkOfScope } from "../keys/budgets.tsx";
 import { dayMs, dayOf } from "../spend/sums.ts";
 
 type Budget = {
@@ -30,65 +31,82 @@ type Model = {
 type List<T> = { readonly data: readonly T[]; readonly has_more: boolean };
 
 const shown = 6;
+const budgetsQuery = { ending: "true", limit: String(shown) };
 const tones = { ok: "quiet", low: "warn", spent: "bad" } as const;
 const modelTones = { ended: "bad", ends_soon: "warn", later: "quiet" } as const;
 const dollars = (sum: number) => `$${sum.toFixed(2)}`;
 
-/** Spent ones first, then by when they run out. */
-const urgency = ({ state, runs_out_at: at }: Budget): number =>
-  state === "spent" ? 0 : at === null ? Number.POSITIVE_INFINITY : Date.parse(at);
+type Budgets = { readonly ending: List<Budget>; readonly isAny: boolean };
 
-function Budgets({ list }: { readonly list: List<Budget> }) {
-  const ending = list.data
-    .filter(({ state, runs_out_at: at }) => state !== "ok" || at !== null)
-    .toSorted((a, b) => urgency(a) - urgency(b));
-  if (list.data.length === 0)
+/** Of all budgets: those that end come first, however many there are. */
+async function endingBudgets(signal: AbortSignal): Promise<Budgets> {
+  const ending = await get<List<Budget>>("v1/budgets", budgetsQuery, { signal });
+  if (ending.data.length > 0) return { ending, isAny: true };
+  const { data } = await get<List<Budget>>("v1/budgets", { limit: "1" }, { signal });
+  return { ending, isAny: data.length > 0 };
+}
+
+function Budgets({ ending, isAny }: Budgets) {
+  if (!isAny)
     return (
       <p class="muted">
         No budget is set: nothing stops a key from spending. <a href={href("keys", ["budgets"])}>Set one</a>.
       </p>
     );
-  if (ending.length === 0) return <p class="muted">None of {count(list.data.length)} budgets runs out at this pace.</p>;
+  if (ending.data.length === 0)
+    return (
+      <p class="muted">
+        No <a href={href("keys", ["budgets"])}>budget</a> runs out at this pace.
+      </p>
+    );
   return (
-    <ul class="findings">
-      {ending.slice(0, shown).map((budget) => (
-        <li key={budget.id}>
-          <Badge tone={tones[budget.state]}>{budget.state}</Badge>
-          <a href={href("keys", ["budgets"])}>
-            {budget.name ?? budget.scope}, {budget.period}
-          </a>
-          {budget.state === "spent" ? (
-            <span>
-              spent; opens <Time at={budget.resets_at} />
-            </span>
-          ) : (
-            budget.runs_out_at !== null && (
+    <>
+      <ul class="findings">
+        {ending.data.map((budget) => (
+          <li key={budget.id}>
+            <Badge tone={tones[budget.state]}>{budget.state}</Badge>
+            <a href={linkOfScope(budget.scope)}>
+              {budget.name ?? budget.scope}, {budget.period}
+            </a>
+            {budget.state === "spent" ? (
               <span>
-                runs out <Time at={budget.runs_out_at} />
+                spent;{" "}
+                {budget.resets_at === null ? (
+                  "it stays so until it is raised"
+                ) : (
+                  <>
+                    opens <Time at={budget.resets_at} /> (<Time at={budget.resets_at} exact />)
+                  </>
+                )}
               </span>
-            )
-          )}
-          <span class="amount muted">
-            {dollars(budget.left)} of {dollars(budget.dollars)} left
-          </span>
-        </li>
-      ))}
-    </ul>
+            ) : (
+              budget.runs_out_at !== null && (
+                <span>
+                  runs out <Time at={budget.runs_out_at} /> (<Time at={budget.runs_out_at} exact />) at this pace
+                </span>
+              )
+            )}
+            <span class="amount muted">
+              {dollars(budget.left)} of {dollars(budget.dollars)} left
+            </span>
+          </li>
+        ))}
+      </ul>
+      {ending.has_more && <a href={href("keys", ["budgets"])}>More budgets end</a>}
+    </>
   );
 }
 
 export function Ending() {
   const since = dayOf(Date.now() - 6 * dayMs);
-  const budgets = useResource((signal) => get<List<Budget>>("v1/budgets", { limit: "1000" }, { signal }), [], {
-    everyMs: 30_000,
-  });
+  const budgets = useResource(endingBudgets, [], { everyMs: 30_000 });
   const models = useResource((signal) => get<List<Model>>("v1/models/ending", {}, { signal }), [], {
     everyMs: 60_000,
   });
   return (
-    <Panel title="Ends soon" actions={<Curl path="v1/budgets" />}>
+    <Panel title="Ends soon" actions={<Curl path="v1/budgets" query={budgetsQuery} />}>
       <h3>Budgets</h3>
-      <Loaded resource={budgets}>{(list) => <Budgets list={list} />}</Loaded>
+      <Loaded resource={budgets}>{(found) => <Budgets {...found} />}</Loaded>
       <h3>Models that were called in the last 7 days</h3>
       <Loaded resource={models}>
         {({ data }) =>
@@ -99,7 +117,7 @@ export function Ending() {
               {data.slice(0, shown).map(({ id, provider, model, shutdown_date: date, end_state: state, calls }) => (
                 <li key={id}>
                   <Badge tone={modelTones[state]}>{state === "ended" ? "ended" : "ends"}</Badge>
-                  <a href={href("providers", [provider])}>{id}</a>
+                  <a href={href("providers", [provider], { model })}>{id}</a>
                   <Time at={date} /> <span class="muted">{date}</span>
                   <a class="amount" href={href("calls", [], { provider, upstream_model: model, since })}>
                     {count(calls)} calls

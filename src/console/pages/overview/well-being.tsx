@@ -29,7 +29,13 @@ type Provider = {
   }[];
 };
 
-type Finding = { readonly tone: Tone; readonly text: string; readonly href: string; readonly until?: string | null };
+type Finding = {
+  readonly tone: Tone;
+  readonly text: string;
+  readonly href: string;
+  readonly until?: string | null;
+  readonly since?: string;
+};
 
 /** Beyond so many seconds, costs and budgets are noticeably late. */
 const lateSeconds = 5;
@@ -93,8 +99,8 @@ const ofPersonas = (personas: readonly Persona[]): Finding[] =>
     href: href("personas", [id, "numbers"]),
   }));
 
-export function WellBeing() {
-  const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
+/** What is asked beside the server's health. */
+function useParts() {
   const providers = useResource(
     (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
     [],
@@ -105,22 +111,39 @@ export function WellBeing() {
     [],
     { everyMs: 15_000 },
   );
+  const parts = [providers, stopped];
+  return {
+    isLoading: parts.some(({ data, error }) => data === undefined && error === undefined),
+    findings: [
+      ...ofProviders(providers.data?.data ?? []),
+      ...ofPersonas(stopped.data?.data ?? []),
+      // What could not be read is not known to be well.
+      ...parts.flatMap(({ error }): Finding[] =>
+        error === undefined
+          ? []
+          : [{ tone: "warn", text: `A part was not read: ${error.message}`, href: href("system") }],
+      ),
+    ],
+  };
+}
+
+export function WellBeing() {
+  const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
+  const parts = useParts();
   return (
     <Loaded resource={health}>
       {(state) => {
-        const findings = [
-          ...ofHealth(state),
-          ...ofProviders(providers.data?.data ?? []),
-          ...ofPersonas(stopped.data?.data ?? []),
-        ];
+        const worstFirst = ({ tone }: Finding) => (tone === "bad" ? 0 : 1);
+        const findings = [...ofHealth(state), ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
         const isBad = findings.some(({ tone }) => tone === "bad");
         const isWell = findings.length === 0 && state.status === "ok";
+        const word = isBad ? "Something fails" : isWell ? "All is well" : "Something needs a look";
         return (
           <section class={`notice ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
             <div class="well">
               <strong>
-                <Badge tone={isBad ? "bad" : isWell ? "ok" : "warn"}>
-                  {isWell ? "All is well" : isBad ? "Something fails" : "Something needs a look"}
+                <Badge tone={isBad ? "bad" : !isWell ? "warn" : parts.isLoading ? "quiet" : "ok"}>
+                  {isWell && parts.isLoading ? "Looking…" : word}
                 </Badge>
               </strong>
               <a href={href("calls")}>{count(state.requests_under_way)} under way</a>
@@ -134,10 +157,15 @@ export function WellBeing() {
             </div>
             {findings.length > 0 && (
               <ul class="findings">
-                {findings.map(({ tone, text, href: address, until }) => (
-                  <li key={text}>
+                {findings.map(({ tone, text, href: address, until, since }) => (
+                  <li key={`${text} ${address}`}>
                     <Badge tone={tone}>{tone === "bad" ? "fails" : "look"}</Badge>
                     <a href={address}>{text}</a>
+                    {since && (
+                      <span>
+                        since <Time at={since} exact />
+                      </span>
+                    )}
                     {until && (
                       <span>
                         until <Time at={until} exact />

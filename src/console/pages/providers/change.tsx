@@ -1,5 +1,8 @@
 /** A number beside what it was before. */
 import { Stat, type Tone } from "../../ui/layout.tsx";
+import "./change.css";
+
+export const percent = (value: number | null): string => (value === null ? "–" : `${value.toFixed(2)} %`);
 
 type Shown = (value: number | null) => string;
 type ChangeProps = {

@@ -9,7 +9,7 @@ import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { type Choice, type Compared, choiceOf, choices, compare, nothing } from "./against.ts";
-import { Change } from "./change.tsx";
+import { Change, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
 import { RestingTable } from "./resting.tsx";
 import { type Provider, stateTones } from "./types.ts";
@@ -17,7 +17,6 @@ import { type Provider, stateTones } from "./types.ts";
 /** `set up`: absent for one that the ledger alone knows. */
 type Row = Compared & { readonly known: Provider | undefined };
 
-export const percent = (value: number | null): string => (value === null ? "–" : `${value.toFixed(2)} %`);
 const counted = (value: number | null) => count(value ?? 0);
 
 /** Chooses what is compared. */

@@ -1,0 +1,97 @@
+/** What people changed in the last hour, by the audit. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href } from "../../router.ts";
+import { count, Time } from "../../ui/format.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { linkOfScope } from "../keys/budgets.tsx";
+import { hourMs } from "../spend/sums.ts";
+
+type Act = {
+  readonly id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly act: string;
+  readonly subject: string;
+};
+
+const shown = 8;
+
+/** Names of keys, by which people know them; the others keep their ids. */
+const namesOf = async (signal: AbortSignal): Promise<ReadonlyMap<string, string>> => {
+  const keys = await get<{ readonly data: readonly { readonly id: string; readonly name: string }[] }>(
+    "v1/keys",
+    { limit: "200", sort: "last_used_at", order: "desc" },
+    { signal },
+  );
+  return new Map(keys.data.map(({ id, name }) => [id, name]));
+};
+
+/** An id without a name says little: its beginning does. */
+const shortened = (id: string) => (/^[a-z]+_[0-9a-z]{20,}$/.test(id) ? `${id.slice(0, 12)}…` : id);
+
+const addresses: Readonly<Record<string, (subject: string) => string>> = {
+  key: (id) => href("keys", [id]),
+  // <scope>/<period>
+  budget: (id) => linkOfScope(id.slice(0, id.lastIndexOf("/"))),
+  persona: (id) => href("personas", [id.split(/[ @]/, 1)[0]!]),
+  // <persona> <variant>
+  variant: (id) => href("personas", [id.split(" ", 1)[0]!, "numbers"]),
+  provider: (id) => href("providers", [id]),
+  content: (id) => href("calls", [id]),
+  playground: (model) => href("calls", [], { client: "troupe-playground", model }),
+  session: () => href("system", ["sessions"]),
+  doctor: () => href("system", ["doctor"]),
+};
+const subjectHref = ({ act, subject }: Act): string =>
+  addresses[act.split(".", 1)[0]!]?.(subject) ?? href("system", ["audit"], { act });
+
+export function Acts() {
+  const acts = useResource(
+    (signal) => get<{ readonly data: readonly Act[] }>("v1/audit", { limit: "50" }, { signal }),
+    [],
+    { everyMs: 15_000 },
+  );
+  const names = useResource(namesOf, []);
+  const named = (id: string) => names.data?.get(id) ?? shortened(id);
+  return (
+    <Loaded resource={acts}>
+      {({ data }) => {
+        const recent = data.filter(({ at }) => Date.parse(at) > Date.now() - hourMs);
+        const listed = (recent.length > 0 ? recent : data).slice(0, shown);
+        return (
+          <>
+            {recent.length === 0 && (
+              <p class="muted">Nobody changed anything{listed.length > 0 ? "; before that:" : " yet."}</p>
+            )}
+            <ul class="findings">
+              {listed.map((act) => (
+                <li key={act.id}>
+                  <Time at={act.at} />
+                  <code>{act.act}</code>
+                  <a href={subjectHref(act)} title={act.subject}>
+                    {named(act.subject)}
+                  </a>
+                  <span class="muted">
+                    by{" "}
+                    {act.actor.startsWith("key_") ? (
+                      <a href={href("keys", [act.actor])}>{named(act.actor)}</a>
+                    ) : (
+                      named(act.actor)
+                    )}
+                  </span>
+                </li>
+              ))}
+            </ul>
+            {recent.length > shown && (
+              <a href={href("system", ["audit"])}>
+                All {count(recent.length)}
+                {recent.length === data.length && " or more"} changes
+              </a>
+            )}
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
