@@ -1,4 +1,5 @@
 /** Whether all is well now, and if not, what is wrong. */
+import { useEffect } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -99,8 +100,8 @@ const ofPersonas = (personas: readonly Persona[]): Finding[] =>
     href: href("personas", [id, "numbers"]),
   }));
 
-/** What is asked beside the server's health. */
-function useParts() {
+/** What is asked beside the server's health. @param at when that came: what failed is asked again with it */
+function useParts(at: number | undefined) {
   const providers = useResource(
     (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
     [],
@@ -112,6 +113,9 @@ function useParts() {
     { everyMs: 15_000 },
   );
   const parts = [providers, stopped];
+  useEffect(() => {
+    for (const { error, reload } of parts) if (error !== undefined) reload();
+  }, [at]);
   return {
     isLoading: parts.some(({ data, error }) => data === undefined && error === undefined),
     findings: [
@@ -129,7 +133,7 @@ function useParts() {
 
 export function WellBeing() {
   const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
-  const parts = useParts();
+  const parts = useParts(health.at);
   return (
     <Loaded resource={health}>
       {(state) => {
