@@ -73,7 +73,11 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
         mistral: { baseUrl: `${baseUrl}/hostile` },
         xai: { baseUrl },
       },
-      config: { listen, prices: [{ match: "xai/grok-x", input: 2, output: 10 }] },
+      config: {
+        listen,
+        prices: [{ match: "xai/grok-x", input: 2, output: 10 }],
+        alerts: { urls: [`${baseUrl}/hook`], secret: "a text of some length" },
+      },
     });
     key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
     const { ledger } = troupe.server.services.store;
@@ -284,6 +288,37 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(text).toMatch(/^more server_error of groq 3 since \d\d:00 UTC, usually 0\.0$/);
     expect(calls).toStartWith("#/calls?failure=server_error&provider=groq&since=");
     expect(provider).toBe("#/providers/groq");
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
+  test("the overview has the alerts that are on and what the doctor finds, each with where to go", async () => {
+    const { store, budgets } = troupe.server.services;
+    await store.budgets.set({ scope: "tag:team-a", period: "month", limit: 1_000_000, updatedAt: now });
+    await store.ledger.append([ledgerLine("req_paid", { at: Date.now(), tags: ["team-a"], cost: 850_000 })]);
+    await budgets.load();
+    type Active = { active: { kind: string; since: string }[] };
+    let active: Active["active"];
+    do {
+      await Bun.sleep(50);
+      active = ((await (await troupe.fetch("/admin/v1/alerts", { key })).json()) as Active).active;
+    } while (active.filter(({ kind }) => kind === "budget.reached").length < 2);
+    type Report = { findings: { level: string; place: string; message: string; advice: string | null }[] };
+    const { findings } = (await (await troupe.fetch("/admin/v1/doctor", { key })).json()) as Report;
+    const [worst] = findings.filter(({ level }) => level !== "ok");
+    await open("#/keys", `document.querySelector("h1")?.innerText.startsWith("Keys")`);
+    const well = `document.querySelector("[aria-label='Whether all is well']")`;
+    await open("#/", `${well}?.innerText.includes("Alert: tag:team-a used 80 % of a budget (month)")`);
+    const address = (text: string) =>
+      page.read<string>(
+        `[...${well}.querySelectorAll("a")].find((one) => one.innerText.startsWith(${JSON.stringify(text)}))?.hash`,
+      );
+    expect(await page.read<string>(`${well}.innerText`)).not.toContain("used 50 %");
+    expect(await address("Alert: tag:team-a")).toBe("#/spend?tag=team-a");
+    expect(await address("openai: some keys or endpoints rest (rate_limit)")).toBe("#/providers/openai");
+    if (worst !== undefined) {
+      await page.until(`${well}.innerText.includes(${JSON.stringify(`Doctor, ${worst.place}`)})`);
+      expect(await address(`Doctor, ${worst.place}`)).toBe("#/system/doctor");
+    }
     expect(faults()).toEqual([]);
   }, 30_000);
 });

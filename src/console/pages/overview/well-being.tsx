@@ -7,6 +7,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { count, duration, Time } from "../../ui/format.tsx";
 import { Badge, type Tone } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { linkOfScope } from "../keys/budgets.tsx";
 
 type Health = {
   readonly status: "ok" | "degraded";
@@ -36,6 +37,7 @@ type Finding = {
   readonly href: string;
   readonly until?: string | null;
   readonly since?: string;
+  readonly note?: string | null;
 };
 
 /** Beyond so many seconds, costs and budgets are noticeably late. */
@@ -100,6 +102,98 @@ const ofPersonas = (personas: readonly Persona[]): Finding[] =>
     href: href("personas", [id, "numbers"]),
   }));
 
+type Active = {
+  readonly cause: string;
+  readonly kind: string;
+  readonly subject: string | null;
+  readonly since: string;
+};
+type Alerts = {
+  readonly active: readonly Active[];
+  readonly counts: { readonly lost: number };
+};
+type Doctor = {
+  readonly findings: readonly {
+    readonly level: "error" | "warning" | "ok";
+    readonly place: string;
+    readonly message: string;
+    readonly advice: string | null;
+  }[];
+};
+
+const alertWords: Readonly<Record<string, string>> = {
+  "ledger.behind": "the ledger is behind",
+  "model.retiring": "a model that is called ends soon",
+  "provider.down": "nothing of a provider answers",
+  "provider.key_refused": "a provider refuses a key",
+  "storage.down": "the storage does not answer",
+  "variant.stopped": "a variant stopped",
+};
+/** Where an alert's cause is shown. */
+function alertHref(kind: string, subject: string): string {
+  // A provider, perhaps with a key's hash or a model; a scope; <persona>@<version> <variant>
+  if (kind.startsWith("provider.") || kind.startsWith("model."))
+    return href("providers", [subject.split(/[/: ]/, 1)[0]!]);
+  if (kind.startsWith("budget.")) return linkOfScope(subject);
+  return kind.startsWith("variant.")
+    ? href("personas", [subject.split("@", 1)[0]!, "numbers"])
+    : href("system", ["alerts"]);
+}
+
+const order: readonly Tone[] = ["bad", "warn", "quiet"];
+
+/** Of the alerts and of the doctor's findings: the rest is on their pages. */
+const shown = 3;
+
+/** @param words such as "more alerts are on" */
+const more = (amount: number, words: string, address: string, tone: Tone = "warn"): Finding[] =>
+  amount <= 0 ? [] : [{ tone, text: `${count(amount)} ${words}`, href: address }];
+
+/** The cause of a budget's alert is `budget:<scope>:<period>:<percent>`. */
+const alertText = ({ cause, kind, subject }: Active): string => {
+  const [, period, percent] = /:(\w+):(\d+)$/.exec(cause) ?? [];
+  if (kind === "budget.reached") return `${subject} used ${percent} % of a budget (${period})`;
+  return `${alertWords[kind] ?? kind}${subject === null ? "" : ` (${subject})`}`;
+};
+
+/** A budget that passed several marks is there once, with the highest. */
+const passed = (all: readonly Active[]): readonly Active[] => {
+  const byBudget = new Map<string, Active>();
+  const markOf = ({ cause }: Active) => Number(/\d+$/.exec(cause)?.[0] ?? 0);
+  for (const one of all) {
+    const id = one.kind === "budget.reached" ? one.cause.replace(/:\d+$/, "") : one.cause;
+    const known = byBudget.get(id);
+    if (known === undefined || markOf(one) > markOf(known)) byBudget.set(id, one);
+  }
+  return [...byBudget.values()];
+};
+
+const ofAlerts = ({ active, counts }: Alerts): Finding[] => {
+  const all = passed(active);
+  const address = href("system", ["alerts"]);
+  return [
+    ...all.slice(0, shown).map((one) => ({
+      ...{ tone: "warn" as const, href: alertHref(one.kind, one.subject ?? ""), since: one.since },
+      text: `Alert: ${alertText(one)}`,
+    })),
+    ...more(all.length - shown, "more of the alerts that are on", address),
+    ...more(counts.lost, "of the alerts since the start were lost: nobody got them", address),
+  ];
+};
+
+/** What the doctor warns of is advice: with nothing else all is well. */
+const ofDoctor = ({ findings }: Doctor): Finding[] => {
+  const faults = findings.filter(({ level }) => level !== "ok");
+  const address = href("system", ["doctor"]);
+  return [
+    ...faults.slice(0, shown).map(({ level, place, message, advice }) => ({
+      ...{ tone: level === "error" ? ("bad" as const) : ("quiet" as const), href: address, note: advice },
+      text: `Doctor, ${place}: ${message}`,
+    })),
+    ...more(faults.length - shown, "more of the doctor's findings", address, "quiet"),
+  ];
+};
+
 /** What is asked beside the server's health. @param at when that came: what failed is asked again with it */
 function useParts(at: number | undefined) {
   const providers = useResource(
@@ -112,7 +206,11 @@ function useParts(at: number | undefined) {
     [],
     { everyMs: 15_000 },
   );
-  const parts = [providers, stopped];
+  const alerts = useResource((signal) => get<Alerts>("v1/alerts", { limit: "1" }, { signal }), [], {
+    everyMs: 15_000,
+  });
+  const doctor = useResource((signal) => get<Doctor>("v1/doctor", {}, { signal }), [], { everyMs: 300_000 });
+  const parts = [providers, stopped, alerts, doctor];
   useEffect(() => {
     for (const { error, reload } of parts) if (error !== undefined) reload();
   }, [at]);
@@ -121,6 +219,8 @@ function useParts(at: number | undefined) {
     findings: [
       ...ofProviders(providers.data?.data ?? []),
       ...ofPersonas(stopped.data?.data ?? []),
+      ...(alerts.data ? ofAlerts(alerts.data) : []),
+      ...(doctor.data ? ofDoctor(doctor.data) : []),
       // What could not be read is not known to be well.
       ...parts.flatMap(({ error }): Finding[] =>
         error === undefined
@@ -137,10 +237,10 @@ export function WellBeing() {
   return (
     <Loaded resource={health}>
       {(state) => {
-        const worstFirst = ({ tone }: Finding) => (tone === "bad" ? 0 : 1);
+        const worstFirst = ({ tone }: Finding) => order.indexOf(tone);
         const findings = [...ofHealth(state), ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
         const isBad = findings.some(({ tone }) => tone === "bad");
-        const isWell = findings.length === 0 && state.status === "ok";
+        const isWell = findings.every(({ tone }) => tone === "quiet") && state.status === "ok";
         const word = isBad ? "Something fails" : isWell ? "All is well" : "Something needs a look";
         return (
           <section class={`notice ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
@@ -161,10 +261,11 @@ export function WellBeing() {
             </div>
             {findings.length > 0 && (
               <ul class="findings">
-                {findings.map(({ tone, text, href: address, until, since }) => (
+                {findings.map(({ tone, text, href: address, until, since, note }) => (
                   <li key={`${text} ${address}`}>
-                    <Badge tone={tone}>{tone === "bad" ? "fails" : "look"}</Badge>
+                    <Badge tone={tone}>{tone === "bad" ? "fails" : tone === "warn" ? "look" : "advice"}</Badge>
                     <a href={address}>{text}</a>
+                    {note && <span>{note}</span>}
                     {since && (
                       <span>
                         since <Time at={since} exact />
