@@ -1,8 +1,9 @@
 /** The admin API's routes of the installation: the configuration in force, and the health of the node that answers. */
 import { Type } from "@sinclair/typebox";
+import { formatAddress } from "../config/listeners.ts";
 import { configVersion } from "../config/version.ts";
 import { healthOf } from "../http/ops.ts";
-import type { LastReload } from "../http/services.ts";
+import type { LastReload, Services } from "../http/services.ts";
 import { Open, Words } from "../lib/schemas.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
@@ -30,6 +31,12 @@ const SystemHealth = Open({
   started_at: Type.String(),
   uptime_seconds: Type.Integer(),
   store: Words(["sqlite", "postgres"]),
+  database_bytes: OrNull(Type.Integer(), { description: "null: it can't be asked." }),
+  memory_bytes: Type.Integer({ description: "What the answering process holds." }),
+  listeners: Type.Array(
+    Type.Object({ address: Type.String(), tls: Type.Boolean(), surfaces: Type.Array(Type.String()) }),
+    { description: "As they are configured." },
+  ),
   requests_under_way: Type.Integer(),
   draining: Type.Boolean(),
   ledger: Type.Object({
@@ -55,6 +62,15 @@ const reloadJson = ({ at, changed, error }: LastReload) => ({
   changed: [...changed],
   error: error ?? null,
 });
+
+async function databaseBytes({ store }: Services): Promise<number | null> {
+  try {
+    return (await store.maintenance.size()).bytes;
+  } catch {
+    // The check of the storage says why.
+    return null;
+  }
+}
 
 export const systemRoutes = (plugin: AdminPlugin) =>
   plugin
@@ -87,6 +103,13 @@ export const systemRoutes = (plugin: AdminPlugin) =>
           started_at: new Date(clock.now() - (clock.monotonic() - startedAt)).toISOString(),
           uptime_seconds: body.uptime_seconds,
           store: store.database === undefined ? ("sqlite" as const) : ("postgres" as const),
+          database_bytes: await databaseBytes(services),
+          memory_bytes: process.memoryUsage.rss(),
+          listeners: services.live.config.listen.map(({ address, tls, surfaces }) => ({
+            address: formatAddress(address),
+            tls: tls !== undefined,
+            surfaces: [...surfaces],
+          })),
           requests_under_way: running,
           draining,
           ledger: {

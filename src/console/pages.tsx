@@ -5,6 +5,7 @@ import { OverviewPage } from "./pages/overview.tsx";
 import { PersonasPage } from "./pages/personas.tsx";
 import { ProvidersPage } from "./pages/providers.tsx";
 import { SpendPage } from "./pages/spend.tsx";
+import { SystemPage } from "./pages/system.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
 
@@ -29,6 +30,7 @@ export const pages: readonly PageEntry[] = [
   { name: "keys", title: "Keys and budgets", component: KeysPage },
   { name: "spend", title: "Spend", component: SpendPage },
   { name: "providers", title: "Providers", component: ProvidersPage },
+  { name: "system", title: "System", component: SystemPage },
 ];
 
 export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };

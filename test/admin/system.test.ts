@@ -107,6 +107,11 @@ test("calls under way are listed without their ends, and are gone once they have
     store: "sqlite",
     requests_under_way: 2,
     draining: false,
+    database_bytes: expect.any(Number),
+    memory_bytes: expect.any(Number),
+    listeners: [
+      { address: expect.stringMatching(/^127\.0\.0\.1:/), tls: false, surfaces: ["orchestrator", "gateway", "admin"] },
+    ],
     ledger: { lines_waiting: 0, lag_seconds: 0, lines_lost: 0 },
     workers: null,
     checks: { storage: { status: "ok" }, personas: { status: "ok" } },

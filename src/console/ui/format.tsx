@@ -67,3 +67,9 @@ export function Time({
     </time>
   );
 }
+
+/** @param size in bytes @returns such as 12.3 MiB */
+export function bytes(size: number): string {
+  const unit = Math.min(4, Math.floor(Math.log2(Math.max(size, 1)) / 10));
+  return `${(size / 1024 ** unit).toFixed(unit === 0 ? 0 : 1)} ${["B", "KiB", "MiB", "GiB", "TiB"][unit]}`;
+}

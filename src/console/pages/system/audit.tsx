@@ -1,0 +1,152 @@
+/** What was done: who, what, when, and the values before and after. */
+import { get } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href, route, setQuery } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Field, TextInput } from "../../ui/form.tsx";
+import { Time } from "../../ui/format.tsx";
+import { Bar, Panel } from "../../ui/layout.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { changesOf } from "./values.ts";
+
+type Act = {
+  readonly id: string;
+  readonly at: string;
+  readonly actor: string;
+  readonly act: string;
+  readonly subject: string;
+  readonly before: unknown;
+  readonly after: unknown;
+};
+type Acts = { readonly data: readonly Act[]; readonly has_more: boolean; readonly last_id: string | null };
+
+const names = { actor: "Who", act: "What", subject: "To what" } as const;
+type Name = keyof typeof names;
+const filters = Object.keys(names) as readonly Name[];
+/** Acts that are done here, for the field that asks for one. */
+const known =
+  "key.create key.update key.rotate key.revoke budget.set budget.remove persona.save persona.rollback persona.label persona.test variant.stop variant.resume variant.promote provider.test playground.call content.read session.create session.end doctor.call";
+
+/** Where what an act was done to is shown; undefined: nowhere. */
+function linkOf({ act, subject }: Act): string | undefined {
+  const [what] = act.split(".", 1);
+  if (what === "key") return href("keys", [subject]);
+  if (what === "budget") return href("keys", ["budgets"]);
+  if (what === "persona" || what === "variant") return href("personas", [subject.split(/[@ ]/, 1)[0]!]);
+  if (what === "provider") return href("providers", [subject]);
+  if (act === "content.read") return href("calls", [subject]);
+  if (act === "playground.call") return href("calls", [], { model: subject });
+  return what === "session" ? href("system", ["sessions"]) : undefined;
+}
+
+function Changes({ of: { before, after } }: { readonly of: Act }) {
+  const changes = changesOf(before, after);
+  if (changes.length === 0) return <span class="muted">–</span>;
+  return (
+    <dl class="changes">
+      {changes.map(({ name, before: was, after: is }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            {was !== undefined && <del>{was}</del>} {is !== undefined && <ins>{is}</ins>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A link that asks for the lines of one value alone. */
+const only = (name: Name, value: string) => (
+  <a href={href("system", ["audit"], { ...current(), [name]: value })} title={`Only ${value}`}>
+    {value}
+  </a>
+);
+
+const current = (): Record<string, string | undefined> =>
+  Object.fromEntries(filters.map((name) => [name, route.value.query.get(name) || undefined]));
+
+const columns: readonly Column<Act>[] = [
+  { id: "at", title: "When", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "actor", title: "Who", cell: ({ actor }) => only("actor", actor) },
+  { id: "act", title: "What", cell: ({ act }) => only("act", act) },
+  {
+    id: "subject",
+    title: "To what",
+    cell: (one) => {
+      const link = linkOf(one);
+      return (
+        <>
+          {link === undefined ? one.subject : <a href={link}>{one.subject}</a>}{" "}
+          <small>
+            <a
+              href={href("system", ["audit"], { ...current(), subject: one.subject })}
+              aria-label={`Only ${one.subject}`}
+            >
+              only
+            </a>
+          </small>
+        </>
+      );
+    },
+  },
+  { id: "changes", title: "Before and after", cell: (one) => <Changes of={one} /> },
+  { id: "id", title: "Id", cell: ({ id }) => <span class="mono">{id}</span>, hidden: true },
+];
+
+export function AuditPanel() {
+  const after = route.value.query.get("after") ?? undefined;
+  const chosen = current();
+  const asked = { ...chosen, limit: "50", after };
+  const acts = useResource((signal) => get<Acts>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
+  const isFiltered = filters.some((name) => chosen[name] !== undefined);
+  return (
+    <Panel title="Audit" note="the newest first; no line holds a key" actions={<Curl path="v1/audit" query={asked} />}>
+      <Bar label="Filters">
+        {filters.map((name) => (
+          <Field key={name} label={names[name]}>
+            <TextInput
+              type="search"
+              value={chosen[name] ?? ""}
+              {...(name === "act" && { list: "acts" })}
+              onInput={(value) => setQuery({ [name]: value, after: undefined }, { replace: true })}
+            />
+          </Field>
+        ))}
+        <datalist id="acts">
+          {known.split(" ").map((act) => (
+            <option key={act} value={act} />
+          ))}
+        </datalist>
+        {(isFiltered || after !== undefined) && <a href={href("system", ["audit"])}>All</a>}
+      </Bar>
+      <Loaded resource={acts}>
+        {({ data, has_more, last_id }) => (
+          <>
+            <Table
+              caption="What was done"
+              choose="audit"
+              columns={columns}
+              rows={data}
+              rowKey={({ id }) => id}
+              empty={
+                isFiltered ? (
+                  <Empty title="Nothing that was done is like this.">
+                    Names are looked for as a whole. <a href={href("system", ["audit"])}>Show all</a>
+                  </Empty>
+                ) : (
+                  <Empty title="Nothing was done yet.">Each change here or by a command leaves a line.</Empty>
+                )
+              }
+            />
+            <Bar>
+              {after !== undefined && <a href={href("system", ["audit"], chosen)}>Newest</a>}
+              {has_more && <a href={href("system", ["audit"], { ...chosen, after: last_id! })}>Older</a>}
+            </Bar>
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
