@@ -1,11 +1,14 @@
 /** The admin API's route of audit lines. */
 import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
+import { timeParameter } from "../http/usage.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { AuditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
+import type { KeyNames } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, page, pageParameters, pageSchema, text } from "./pages.ts";
+import { adminOperation, OrNull, page, pageParameters, pageSchema, text } from "./pages.ts";
+import { keyNames } from "./usage.ts";
 
 const Act = Type.Object({
   object: Type.Literal("act"),
@@ -15,35 +18,49 @@ const Act = Type.Object({
     description:
       "A key's id, user:<name> as a proxy names it, cli:<name> of whoever ran a command, or file:<name> for a change of a file.",
   }),
+  actor_name: OrNull(Type.String(), { description: "Of a key." }),
   act: Type.String({ description: "key.create and its like." }),
   subject: Type.String(),
+  subject_name: OrNull(Type.String(), { description: "The name of a key, or of the key whose budget it is." }),
   before: Type.Unknown(),
   after: Type.Unknown(),
 });
 
-const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow) => ({
+const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names: KeyNames) => ({
   object: "act",
   id,
   at: isoTime(at),
   actor,
+  actor_name: names.get(actor) ?? null,
   act,
   subject,
+  // A budget of a key has its id behind key:.
+  subject_name: names.get(subject.replace(/^key:/, "")) ?? null,
   before: before === null ? null : JSON.parse(before),
   after: after === null ? null : JSON.parse(after),
 });
 
+const noNames: KeyNames = new Map();
+
+const time = "A day (2026-11-22), a time, Unix seconds, or a span (7d, 24h).";
+const times = { since: text(`Only from then on. ${time}`), until: text("Only before then. Likewise.") };
+
 export const auditRoutes = (plugin: AdminPlugin) =>
   plugin.get(
     "/v1/audit",
-    async ({ services, query: { after = null, actor = null, act = null, subject = null, limit } }) => {
-      const asked = { before: after, limit: limit + 1, actor, act, subject };
+    async ({ services, query: { after = null, actor = null, act = null, subject = null, limit, ...times } }) => {
+      const since = timeParameter(services, "since", times.since);
+      const until = timeParameter(services, "until", times.until);
+      const asked = { before: after, limit: limit + 1, actor, act, subject, since, until };
       const rows = await needsStorage(() => services.store.audit.list(asked));
-      return page(rows.map(actJson), limit, ({ id }) => id);
+      const names = rows.length === 0 ? noNames : await keyNames(services);
+      const acts = rows.map((row) => actJson(row, names));
+      return page(acts, limit, ({ id }) => id);
     },
     adminOperation({
       operationId: "adminListActs",
       summary: "What was done here, a page at a time, the newest first",
-      query: queryOf({ actor: text(), act: text(), subject: text(), ...pageParameters(100, 20) }),
+      query: queryOf({ actor: text(), act: text(), subject: text(), ...times, ...pageParameters(100, 20) }),
       response: pageSchema(Act),
       errors: [400],
     }),

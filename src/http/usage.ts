@@ -12,6 +12,7 @@ import {
   maxRows,
   parseFilter,
   parseUsageQuestion,
+  timeOf,
   UsageQueryError,
   type UsageQuestion,
   usagePage,
@@ -198,6 +199,10 @@ export const filterOf = (services: Services, query: object, days: number): Ledge
   asked(() => parseFilter(questionOf(query), services.clock.now(), days, metadataOf(services)));
 
 const metadataOf = ({ live }: Services) => live.config.usage.metadata;
+
+/** A parameter that is a time, in Unix milliseconds; null: it is not given. @throws ApiError invalid_value */
+export const timeParameter = ({ clock }: Services, name: string, value: string | undefined): number | null =>
+  value === undefined ? null : asked(() => timeOf(name, value, clock.now()));
 
 /** The query as a question, in which `metadata.team` asks for that member. */
 export function questionOf(query: object): UsageQuestion {

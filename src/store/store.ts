@@ -302,6 +302,9 @@ export type AuditPage = {
   readonly actor: string | null;
   readonly act: string | null;
   readonly subject: string | null;
+  /** Unix milliseconds; absent: from the first on, to the last. */
+  readonly since?: number | null;
+  readonly until?: number | null;
 };
 
 export interface AuditRepository {

@@ -136,8 +136,8 @@ function limitOf(text: string | undefined, name = "limit"): number {
 
 const units: Readonly<Record<string, number>> = { h: 3_600_000, d: dayMs, w: 7 * dayMs };
 
-/** A day or a time in UTC, Unix seconds, or how long ago. */
-function timeOf(param: string, text: string, now: number): number {
+/** A day or a time in UTC, Unix seconds, or how long ago. @throws UsageQueryError */
+export function timeOf(param: string, text: string, now: number): number {
   const ago = /^(\d{1,4})([hdw])$/.exec(text);
   if (ago !== null) {
     const at = now - Number(ago[1]) * units[ago[2]!]!;

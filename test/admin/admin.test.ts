@@ -188,6 +188,10 @@ describe("keys", () => {
         made["id"],
       ]),
     );
+    expect(lines[0]).toMatchObject({ actor_name: expect.any(String), subject_name: expect.any(String) });
+    expect(dataOf(await house.get("/v1/audit?since=1h"))).toEqual(lines);
+    expect(dataOf(await house.get("/v1/audit?until=2001-01-01"))).toEqual([]);
+    expect(errorOf(await house.ask("GET", "/v1/audit?since=soon"))).toEqual([400, "invalid_value", "since"]);
     expect(lines[3]).toMatchObject({ before: { tags: ["team-a"] }, after: { tags: [], per_minute: 9 } });
     expect(lines[4]).toMatchObject({ before: null, after: { name: "alice" } });
     for (const one of [secret, rotated["key"] as string]) expect(JSON.stringify(lines)).not.toContain(one);

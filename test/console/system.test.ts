@@ -188,10 +188,11 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect((await fetch(`${troupe.url}/admin/v1/keys`, { headers: { cookie } })).status).toBe(401);
 
     await open("#/system/audit", `${cells("What was done")}.length >= 3`);
-    type Acts = { data: { act: string; actor: string; subject: string }[] };
+    type Acts = { data: { act: string; actor: string; actor_name: string }[] };
     const all = (await api<Acts>("audit?limit=50")).data;
     const shown = await page.read<string[][]>(cells("What was done"));
-    expect(shown.map(([, actor, act]) => [actor, act])).toEqual(all.map(({ actor, act }) => [actor, act]) as never);
+    expect(shown.map(([, who, act]) => [who, act])).toEqual(all.map(({ actor_name, act }) => [actor_name, act]));
+    expect(all[0]!.actor_name).toBe("ops");
     const { act } = all[0]!;
     expect(act).toStartWith("session.");
     await page.read(type("What", act));
@@ -203,6 +204,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const [update] = await page.read<string[][]>(cells("What was done"));
     expect(update![2]).toBe("key.update");
     expect(update![4]!.split(/\s+/)).toEqual(["name", "first", "second"]);
+    expect(update![3]).toStartWith("second");
+    await open("#/system/audit?act=key.update&since=24h", `${cells("What was done")}.length === 1`);
+    await open("#/system/audit?until=2001-01-01", `${main}.includes("Nothing that was done is like this.")`);
     await open("#/system/audit?actor=nobody", `${main}.includes("Nothing that was done is like this.")`);
     expect(faults()).toEqual([]);
   }, 60_000);

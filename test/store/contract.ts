@@ -616,6 +616,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await ids({ actor: "key_9" })).toEqual(["d"]);
       expect(await ids({ act: "key.create", before: "c" })).toEqual(["b", "a"]);
       expect(await ids({ subject: "key_4" })).toEqual([]);
+      await audit.insert({ ...act("e"), at: start + 10 });
+      await audit.insert({ ...act("f"), at: start + 20 });
+      expect(await ids({ since: start + 10 })).toEqual(["f", "e"]);
+      expect(await ids({ since: start + 10, until: start + 20 })).toEqual(["e"]);
+      expect(await ids({ since: null, until: null, limit: 1 })).toEqual(["f"]);
     });
   });
 

@@ -2,7 +2,7 @@
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Io } from "../../lib/io.ts";
-import type { PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
@@ -70,7 +70,10 @@ function inConfiguration({ io }: Reading, { config, file }: Configured, message:
     return text === undefined ? [] : [{ path, text }];
   });
   if (found.length === 0) return [];
-  const source = new YamlSource((file === undefined ? undefined : io.readFile(file)) ?? "", file ?? "");
+  // Variables name models where there is no file.
+  if (file === undefined)
+    return found.map(({ path, text }) => ({ file: "", line: 0, column: 0, path: formatPath(path), message: text }));
+  const source = new YamlSource(io.readFile(file) ?? "", file);
   return found.map(({ path, text }) => source.diagnosticAt(path, text));
 }
 

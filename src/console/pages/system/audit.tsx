@@ -3,7 +3,7 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Field, TextInput } from "../../ui/form.tsx";
+import { Field, Select, TextInput } from "../../ui/form.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
@@ -14,16 +14,25 @@ type Act = {
   readonly id: string;
   readonly at: string;
   readonly actor: string;
+  readonly actor_name: string | null;
   readonly act: string;
   readonly subject: string;
+  readonly subject_name: string | null;
   readonly before: unknown;
   readonly after: unknown;
 };
 type Acts = { readonly data: readonly Act[]; readonly has_more: boolean; readonly last_id: string | null };
 
 const names = { actor: "Who", act: "What", subject: "To what" } as const;
-type Name = keyof typeof names;
-const filters = Object.keys(names) as readonly Name[];
+const filters = ["actor", "act", "subject", "since", "until"] as const;
+type Name = (typeof filters)[number];
+const spans = {
+  "": "any time",
+  "1h": "the last hour",
+  "24h": "the last 24 hours",
+  "7d": "the last 7 days",
+  "30d": "the last 30 days",
+};
 /** Acts that are done here, for the field that asks for one. */
 const known =
   "key.create key.update key.rotate key.revoke budget.set budget.remove persona.save persona.rollback persona.label persona.test variant.stop variant.resume variant.promote provider.test playground.call content.read session.create session.end doctor.call";
@@ -58,9 +67,9 @@ function Changes({ of: { before, after } }: { readonly of: Act }) {
 }
 
 /** A link that asks for the lines of one value alone. */
-const only = (name: Name, value: string) => (
+const only = (name: Name, value: string, shown: string | null = null) => (
   <a href={href("system", ["audit"], { ...current(), [name]: value })} title={`Only ${value}`}>
-    {value}
+    {shown ?? value}
   </a>
 );
 
@@ -69,7 +78,7 @@ const current = (): Record<string, string | undefined> =>
 
 const columns: readonly Column<Act>[] = [
   { id: "at", title: "When", cell: ({ at }) => <Time at={at} exact /> },
-  { id: "actor", title: "Who", cell: ({ actor }) => only("actor", actor) },
+  { id: "actor", title: "Who", cell: ({ actor, actor_name }) => only("actor", actor, actor_name) },
   { id: "act", title: "What", cell: ({ act }) => only("act", act) },
   {
     id: "subject",
@@ -78,7 +87,13 @@ const columns: readonly Column<Act>[] = [
       const link = linkOf(one);
       return (
         <>
-          {link === undefined ? one.subject : <a href={link}>{one.subject}</a>}{" "}
+          {link === undefined ? (
+            one.subject
+          ) : (
+            <a href={link} title={one.subject}>
+              {one.subject_name ?? one.subject}
+            </a>
+          )}{" "}
           <small>
             <a
               href={href("system", ["audit"], { ...current(), subject: one.subject })}
@@ -95,25 +110,35 @@ const columns: readonly Column<Act>[] = [
   { id: "id", title: "Id", cell: ({ id }) => <span class="mono">{id}</span>, hidden: true },
 ];
 
+/** @param current a time of the address, which need not be one of those that are offered */
+const spanOptions = (current: string | undefined) =>
+  Object.entries({ ...(current !== undefined && { [current]: `since ${current}` }), ...spans }).map(
+    ([value, title]) => ({ value, title }),
+  );
+
 export function AuditPanel() {
   const after = route.value.query.get("after") ?? undefined;
   const chosen = current();
   const asked = { ...chosen, limit: "50", after };
   const acts = useResource((signal) => get<Acts>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
+  const choose = (name: Name) => (value: string) => setQuery({ [name]: value, after: undefined }, { replace: true });
   const isFiltered = filters.some((name) => chosen[name] !== undefined);
   return (
     <Panel title="Audit" note="the newest first; no line holds a key" actions={<Curl path="v1/audit" query={asked} />}>
       <Bar label="Filters">
-        {filters.map((name) => (
+        {(["actor", "act", "subject"] as const).map((name) => (
           <Field key={name} label={names[name]}>
             <TextInput
               type="search"
               value={chosen[name] ?? ""}
               {...(name === "act" && { list: "acts" })}
-              onInput={(value) => setQuery({ [name]: value, after: undefined }, { replace: true })}
+              onInput={choose(name)}
             />
           </Field>
         ))}
+        <Field label="When">
+          <Select value={chosen["since"] ?? ""} options={spanOptions(chosen["since"])} onChange={choose("since")} />
+        </Field>
         <datalist id="acts">
           {known.split(" ").map((act) => (
             <option key={act} value={act} />

@@ -95,7 +95,12 @@ export function RunsPanel() {
               note={stores[one.store]}
             />
             <Stat label="Memory" value={bytes(one.memory_bytes)} note="of the process that answers" />
-            <Stat label="Requests under way" value={count(one.requests_under_way)} href={href("calls")} />
+            <Stat
+              label="Requests under way"
+              value={count(one.requests_under_way)}
+              note="this one included"
+              href={href("calls")}
+            />
           </Stats>
           <Panel title="Process" actions={<Curl path="v1/health" />}>
             <Facts
