@@ -307,7 +307,10 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const [worst] = findings.filter(({ level }) => level !== "ok");
     await open("#/keys", `document.querySelector("h1")?.innerText.startsWith("Keys")`);
     const well = `document.querySelector("[aria-label='Whether all is well']")`;
-    await open("#/", `${well}?.innerText.includes("Alert: tag:team-a used 80 % of a budget (month)")`);
+    await open(
+      "#/",
+      `${well}?.innerText.includes("15 minutes") && ${well}.innerText.includes("Alert: tag:team-a used 80 % of a budget (month)")`,
+    );
     const address = (text: string) =>
       page.read<string>(
         `[...${well}.querySelectorAll("a")].find((one) => one.innerText.startsWith(${JSON.stringify(text)}))?.hash`,
@@ -315,6 +318,10 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>(`${well}.innerText`)).not.toContain("used 50 %");
     expect(await address("Alert: tag:team-a")).toBe("#/spend?tag=team-a");
     expect(await address("openai: some keys or endpoints rest (rate_limit)")).toBe("#/providers/openai");
+    const own = within(now - 60_000, now);
+    const failed = own.filter(({ failure }) => failure !== null && failure !== "invalid_request");
+    const text = `xai: ${failed.length} of ${own.length} calls failed in the last 15 minutes, most by server_error`;
+    expect(await address(text)).toStartWith("#/calls?provider=xai&failure=server_error&since=");
     if (worst !== undefined) {
       await page.until(`${well}.innerText.includes(${JSON.stringify(`Doctor, ${worst.place}`)})`);
       expect(await address(`Doctor, ${worst.place}`)).toBe("#/system/doctor");

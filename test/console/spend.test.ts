@@ -69,6 +69,11 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>("document.querySelector('.steps').innerText")).toMatch(
       /No provider is set up.*Make a key.*curl http/s,
     );
+    await open("#/providers", `document.querySelector("main .state code")`);
+    expect(await page.read<string>("document.querySelector('main .state').innerText")).toMatch(
+      /No provider is set up.*OPENAI_API_KEY.*troupe\.yaml/s,
+    );
+    await open("#/", `document.querySelector(".steps")`);
     const { ledger, budgets } = troupe.server.services.store;
     await ledger.append(lines);
     await budgets.set({ scope: "all", period: "day", limit: 1_000_000, updatedAt: now });

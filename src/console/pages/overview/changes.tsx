@@ -132,7 +132,7 @@ async function lastHours(signal: AbortSignal) {
 const shareOf = (of: Totals) => (of.calls === 0 ? null : (100 * errorsOf(of)) / of.calls);
 
 function LastHour() {
-  const hours = useResource(lastHours, [], { everyMs: 15_000 });
+  const hours = useResource(lastHours, [], { everyMs: 60_000 });
   return (
     <Loaded resource={hours}>
       {({ since, now, before: past }) => {

@@ -8,6 +8,8 @@ import { count, duration, Time } from "../../ui/format.tsx";
 import { Badge, type Tone } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
+import { errorsIn, failuresOf } from "../providers/against.ts";
+import { getSums, type Row } from "../spend/sums.ts";
 
 type Health = {
   readonly status: "ok" | "degraded";
@@ -92,6 +94,37 @@ const ofProviders = (providers: readonly Provider[]): Finding[] =>
         href: href("providers", [id]),
       };
     });
+
+const recentMs = 15 * 60_000;
+/** So few failures are chance. */
+const leastFailures = 3;
+
+/** Providers of which every fifth call failed of late, or more: what has one key alone never rests, and says so only here. */
+function ofFailures({ now, failed, all }: Recent): Finding[] {
+  const since = new Date(now - recentMs).toISOString();
+  return [...failuresOf(failed)].flatMap(([provider, failures]): Finding[] => {
+    const errors = errorsIn(failures);
+    const calls = all.find((row) => row["provider"] === provider)?.calls ?? errors;
+    if (errors < leastFailures || errors < calls / 5) return [];
+    const most = [...failures].toSorted((a, b) => b[1] - a[1])[0]![0];
+    return [
+      {
+        tone: errors >= calls / 2 ? "bad" : "warn",
+        text: `${provider}: ${count(errors)} of ${count(calls)} calls failed in the last 15 minutes, most by ${most}`,
+        href: href("calls", [], { provider, failure: most, since }),
+      },
+    ];
+  });
+}
+
+type Recent = { readonly now: number; readonly failed: readonly Row[]; readonly all: readonly Row[] };
+
+async function recentFailures(signal: AbortSignal): Promise<Recent> {
+  const now = Date.now();
+  const since = new Date(now - recentMs).toISOString();
+  const [failed, all] = await Promise.all(["provider,failure", "provider"].map((by) => getSums({ by, since }, signal)));
+  return { now, failed: failed!.data, all: all!.data };
+}
 
 type Persona = { readonly id: string; readonly stopped_variants: readonly string[] };
 
@@ -210,7 +243,8 @@ function useParts(at: number | undefined) {
     everyMs: 15_000,
   });
   const doctor = useResource((signal) => get<Doctor>("v1/doctor", {}, { signal }), [], { everyMs: 300_000 });
-  const parts = [providers, stopped, alerts, doctor];
+  const failures = useResource(recentFailures, [], { everyMs: 30_000 });
+  const parts = [providers, failures, stopped, alerts, doctor];
   useEffect(() => {
     for (const { error, reload } of parts) if (error !== undefined) reload();
   }, [at]);
@@ -218,6 +252,7 @@ function useParts(at: number | undefined) {
     isLoading: parts.some(({ data, error }) => data === undefined && error === undefined),
     findings: [
       ...ofProviders(providers.data?.data ?? []),
+      ...(failures.data ? ofFailures(failures.data) : []),
       ...ofPersonas(stopped.data?.data ?? []),
       ...(alerts.data ? ofAlerts(alerts.data) : []),
       ...(doctor.data ? ofDoctor(doctor.data) : []),

@@ -1,6 +1,6 @@
 /** How providers did in a time and in the one before it, by the ledger. */
 import type { Query } from "../../router.ts";
-import { dayMs, dayOf, getSums, type Row, type Totals } from "../spend/sums.ts";
+import { dayMs, dayOf, getSums, hourMs, type Row, type Totals } from "../spend/sums.ts";
 import { ofRequest } from "./types.ts";
 
 export type Choice = {
@@ -54,7 +54,7 @@ export type Comparison = {
 };
 
 /** @returns failures by provider and reason */
-function failuresOf(rows: readonly Row[]): ReadonlyMap<string, ReadonlyMap<string, number>> {
+export function failuresOf(rows: readonly Row[]): ReadonlyMap<string, ReadonlyMap<string, number>> {
   const found = new Map<string, Map<string, number>>();
   for (const row of rows) {
     const [provider, failure] = [String(row["provider"]), String(row["failure"])];
@@ -88,7 +88,8 @@ export async function compare(choice: Choice, provider: string | undefined, sign
   const now = Date.now();
   const span = (shift: number) => ({
     since: new Date(choice.since(now) - shift).toISOString(),
-    until: new Date(now - shift).toISOString(),
+    // Nothing began behind now: the whole hour's sum is at hand.
+    until: new Date(shift === 0 ? Math.ceil(now / hourMs) * hourMs : now - shift).toISOString(),
     provider,
   });
   const asked = { ...span(0), by: "provider", first_token: "true" };

@@ -34,6 +34,14 @@ export function ChoiceOfTime({ choice }: { readonly choice: Choice }) {
   );
 }
 
+/** So many percent of errors mark a provider that rests in no part, as one with a single key never does. */
+const [manyErrors, someErrors] = [50, 5];
+
+function toneOf({ known, now: { errorShare } }: Row): "bad" | "warn" | undefined {
+  if (known?.state === "resting" || (errorShare ?? 0) >= manyErrors) return "bad";
+  return known?.state === "degraded" || (errorShare ?? 0) >= someErrors ? "warn" : undefined;
+}
+
 function columnsOf(word: string, since: string): readonly Column<Row>[] {
   const by = (of: (row: Row) => number | null) => (a: Row, b: Row) => (of(a) ?? -1) - (of(b) ?? -1);
   const firstToken = (name: "p50" | "p95"): Column<Row> => ({
@@ -160,9 +168,7 @@ export function ProviderList() {
                       columns={columnsOf(choice.before, since)}
                       rows={[...setUp, ...others.map((row) => ({ ...row, known: undefined }))]}
                       rowKey={({ provider }) => provider}
-                      rowTone={({ known: one }) =>
-                        one?.state === "resting" ? "bad" : one?.state === "degraded" ? "warn" : undefined
-                      }
+                      rowTone={toneOf}
                       empty={<p class="muted">No provider was called in either time.</p>}
                     />
                     <p class="muted">

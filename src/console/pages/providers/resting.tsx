@@ -61,7 +61,8 @@ export function RestingTable({
       rowTone={({ isBad }) => (isBad ? "bad" : "warn")}
       empty={
         <p class="muted">
-          <Badge tone="ok">none</Badge> No key rests, and no breaker is open.
+          <Badge tone="ok">none</Badge> No key rests, and no breaker is open. A single key at a single endpoint never
+          rests: its errors are below.
         </p>
       }
       columns={[
