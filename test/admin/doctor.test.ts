@@ -10,6 +10,10 @@ import { Troupe } from "../helpers/troupe.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+
 type Finding = { level: "error" | "warning" | "ok"; place: string; message: string; advice: string | null };
 type Report = { at: string; ok: boolean; counts: Record<Finding["level"], number>; findings: Finding[] };
 type Server = { readonly url: string; readonly key: string };
@@ -117,6 +121,30 @@ test("a server finds what the command finds, worst first, each fault with what t
   expect(anonymous.status).toBe(401);
 }, 60_000);
 
+test("of many findings of one kind the first are listed, and how many more there are", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("acme"));
+  for (let at = 0; at < 60; at += 1)
+    writeFileSync(folder.file(`acme/p${at}.yaml`), "model: openai/x\ndescription: One of many.\nsystem: Hi.\n");
+  await using troupe = await Troupe.start({ personas: folder.path, config: { listen } });
+  const key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+  const report = await asked<Report>({ url: troupe.url, key }, "doctor");
+  const unreachable = report.findings.filter(({ place }) => place.startsWith("persona acme/"));
+  expect([unreachable.length, report.counts.warning >= 60]).toEqual([50, true]);
+  expect(report.findings).toContainEqual({
+    level: "warning",
+    place: "personas",
+    message: "10 more like the 50 that are listed",
+    advice: "'troupe doctor' lists all.",
+  });
+  expect(ofPlace(report, "personas")).toContainEqual({
+    level: "ok",
+    place: "personas",
+    message: `60 in ${folder.path}`,
+    advice: null,
+  });
+});
+
 const worst = ["error", "warning", "ok"] as const;
 const byText = (a: Finding, b: Finding) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
 
@@ -126,9 +154,7 @@ describe.skipIf(!hasPostgres)("with a database of several nodes", () => {
     const limits = { pool: 2, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
     const config: Partial<Config> = {
       store: { url: await server.createDatabase(), ...limits },
-      listen: [
-        { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
-      ],
+      listen,
     };
     await using one = await Troupe.start({ config });
     await one.server.services.loading;

@@ -30,8 +30,8 @@ function endsOf({ providers, data }: Config): EndOf {
 
 /** @returns a diagnostic at each place that names such a model */
 export function retiringModels(context: Reading, files: Files, loaded: Configured, now: number): Diagnostic[] {
-  const message = messageOf(loaded.config, now);
-  return [...inConfiguration(context, loaded, message), ...inPersonas(context, files, message)];
+  const message = retirementWords(loaded.config, now);
+  return [...retiringInConfiguration(context, loaded, message), ...retiringIn(context, files, message)];
 }
 
 /** @returns the same of personas alone */
@@ -40,9 +40,10 @@ export const retiringInPersonas = (
   files: Files,
   { config }: Pick<LoadedConfig, "config">,
   now: number,
-) => inPersonas(context, files, messageOf(config, now));
+) => retiringIn(context, files, retirementWords(config, now));
 
-function messageOf(config: Config, now: number): Message {
+/** Finds words for models that have ended or will, by their ids. */
+export function retirementWords(config: Config, now: number): Message {
   const endOf = endsOf(config);
   return (id) => {
     const { namespace, name } = parseModelId(id) ?? {};
@@ -54,7 +55,7 @@ function messageOf(config: Config, now: number): Message {
 
 type Message = (id: string) => string | undefined;
 
-function inConfiguration({ io }: Reading, { config, file }: Configured, message: Message): Diagnostic[] {
+export function retiringInConfiguration({ io }: Reading, { config, file }: Configured, message: Message): Diagnostic[] {
   const named: [PathPart[], string][] = [
     ...config.providers.flatMap(({ name, models }) =>
       models.map((model, at): [PathPart[], string] => [["providers", name, "models", at], `${name}/${model}`]),
@@ -77,7 +78,7 @@ function inConfiguration({ io }: Reading, { config, file }: Configured, message:
   return found.map(({ path, text }) => source.diagnosticAt(path, text));
 }
 
-function inPersonas({ io }: Reading, { personas, paths }: Files, message: Message): Diagnostic[] {
+export function retiringIn({ io }: Reading, { personas, paths }: Files, message: Message): Diagnostic[] {
   return personas.flatMap((persona) => {
     const path = paths.get(persona.id);
     if (path === undefined) return [];

@@ -14,7 +14,7 @@ import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { noProvider, unreachable } from "../checks/reachable.ts";
-import { retiringModels } from "../checks/retiring.ts";
+import { retirementWords, retiringIn, retiringInConfiguration } from "../checks/retiring.ts";
 import { lostAliases, unknownInPersonas } from "../checks/unknown-names.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
@@ -131,24 +131,37 @@ export type ExaminedPersonas = {
   readonly from: string;
 };
 
-export function examinePersonas(
+/** Personas that are looked at without a pause: some milliseconds. */
+const personasAtOnce = 50;
+
+/** @param pause lets others go on between some personas and the next */
+export async function examinePersonas(
   reading: Reading,
   loaded: ExaminedPersonas,
   configured: Pick<LoadedConfig, "config" | "origins" | "file">,
-): Check[] {
+  pause?: () => Promise<void>,
+): Promise<Check[]> {
   const { config } = configured;
-  const misspelt = unknownInPersonas(reading, loaded, configured);
+  const words = retirementWords(config, systemClock.now());
   const aliases = lostAliases(loaded.personas, configured);
+  const retiring = retiringInConfiguration(reading, configured, words);
+  const misspelt: Diagnostic[] = [];
+  const unreached: string[] = [];
+  for (let at = 0; at < loaded.personas.length; at += personasAtOnce) {
+    await pause?.();
+    const files = { personas: loaded.personas.slice(at, at + personasAtOnce), paths: loaded.paths };
+    misspelt.push(...unknownInPersonas(reading, files, configured));
+    retiring.push(...retiringIn(reading, files, words));
+    unreached.push(...unreachable(files.personas, config));
+  }
   return [
     ok("personas", `${loaded.personas.length} in ${loaded.from}`),
     ...loaded.errors.map((one) => failure("personas", formatDiagnostic(one), "See docs/personas.md for every field.")),
     ...misspelt.map((one) => failure("personas", formatDiagnostic(one), "Correct the name, or set it up.")),
     ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
     ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
-    ...retiringModels(reading, loaded, configured, systemClock.now()).map((one) =>
-      warning("models", formatDiagnostic(one), "'troupe models' shows which ones live on."),
-    ),
-    ...unreachable(loaded.personas, config).map((id) =>
+    ...retiring.map((one) => warning("models", formatDiagnostic(one), "'troupe models' shows which ones live on.")),
+    ...unreached.map((id) =>
       warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
     ),
   ];

@@ -8,13 +8,19 @@ import { adminOperation, OrNull } from "../pages.ts";
 import type { Check } from "./check.ts";
 import type { Reach } from "./running.ts";
 
+/** Findings of one kind that are listed. */
+const maxOfKind = 50;
+
 const levels = ["error", "warning", "ok"] as const;
 
 const Report = Type.Object({
   object: Type.Literal("doctor.report"),
   at: Type.String({ description: "When the checks began." }),
   ok: Type.Boolean({ description: "false: there is an error. Warnings are none." }),
-  counts: Type.Object({ error: Type.Integer(), warning: Type.Integer(), ok: Type.Integer() }),
+  counts: Type.Object(
+    { error: Type.Integer(), warning: Type.Integer(), ok: Type.Integer() },
+    { description: "Of all findings, those too that are not listed." },
+  ),
   findings: Type.Array(
     Type.Object({
       level: Words(levels),
@@ -22,7 +28,9 @@ const Report = Type.Object({
       message: Type.String({ description: "What was found." }),
       advice: OrNull(Type.String(), { description: "What to do; null: all is well." }),
     }),
-    { description: "The worst first." },
+    {
+      description: `The worst first. Of many of one kind the first ${maxOfKind} are listed, and how many more there are.`,
+    },
   ),
 });
 type Report = Static<typeof Report>;
@@ -32,13 +40,28 @@ const findingJson = ({ state, what, found, advice }: Check) => ({
   advice: advice ?? null,
 });
 
+/** Thousands of personas may have one fault: the first stand for the others. */
+function withoutMany(checks: readonly Check[]): Check[] {
+  const kinds = Map.groupBy(checks, ({ state, what }) => `${state} ${what.replace(/^persona .*/, "personas")}`);
+  return [...kinds.values()].flatMap((all) => {
+    const more = all.length - maxOfKind;
+    if (more <= 0) return all;
+    const { state, what } = all[0]!;
+    const found = `${more} more like the ${maxOfKind} that are listed`;
+    const rest: Check = { state, what: what.replace(/^persona .*/, "personas"), found };
+    return [...all.slice(0, maxOfKind), { ...rest, ...(state !== "ok" && { advice: "'troupe doctor' lists all." }) }];
+  });
+}
+
 async function reportOf(services: Services, reach: Reach): Promise<Report> {
   const at = new Date(services.clock.now()).toISOString();
   // Imported late: only who asks needs it.
   const { examineRunning } = await import("./running.ts");
   const checks = await examineRunning(services, reach);
   const count = (level: Check["state"]) => checks.filter(({ state }) => state === level).length;
-  const findings = checks.map(findingJson).toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+  const findings = withoutMany(checks)
+    .map(findingJson)
+    .toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
   const counts = { error: count("error"), warning: count("warning"), ok: count("ok") };
   return { object: "doctor.report", at, ok: counts.error === 0, counts, findings };
 }

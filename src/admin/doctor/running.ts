@@ -118,6 +118,7 @@ async function personas(services: Services, loaded: LoadResult | undefined): Pro
     reading,
     { personas: all, errors: personaFaults(), paths, from },
     { config: live.config, origins, ...(file !== undefined && { file }) },
+    () => new Promise(setImmediate),
   );
 }
 

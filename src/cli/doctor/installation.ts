@@ -44,7 +44,7 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
     ...(await examineCoordination(config)),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...examineMetrics(config),
-    ...examinePersonas(context, personas, loaded),
+    ...(await examinePersonas(context, personas, loaded)),
     ...(await upstreams(config, call, context.io.env)),
     ...(await examineMcpServers(config, personas.personas, call)),
   ];
