@@ -34,8 +34,8 @@ const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names
   actor_name: names.get(actor) ?? null,
   act,
   subject,
-  // A budget of a key has its id behind key:.
-  subject_name: names.get(subject.replace(/^key:/, "")) ?? null,
+  // A budget of a key is key:<id>/<period>.
+  subject_name: names.get(subject.replace(/^key:([^/]+).*$/, "$1")) ?? null,
   before: before === null ? null : JSON.parse(before),
   after: after === null ? null : JSON.parse(after),
 });

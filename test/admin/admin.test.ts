@@ -323,6 +323,9 @@ describe("budgets", () => {
     expect((await house.ask("PUT", `/v1/budgets/key:${key.id}/day`, { dollars: 1 })).json).toMatchObject({
       ...{ scope: `key:${key.id}`, name: key.name },
     });
+    expect(dataOf(await house.get("/v1/audit?limit=1"))[0]).toMatchObject({
+      ...{ subject: `key:${key.id}/day`, subject_name: key.name },
+    });
     expect(dataOf(await house.get("/v1/budgets")).map(({ name }) => name)).toEqual([null, key.name, null]);
   });
 

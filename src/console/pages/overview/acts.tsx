@@ -11,21 +11,13 @@ type Act = {
   readonly id: string;
   readonly at: string;
   readonly actor: string;
+  readonly actor_name: string | null;
   readonly act: string;
   readonly subject: string;
+  readonly subject_name: string | null;
 };
 
 const shown = 8;
-
-/** Names of keys, by which people know them; the others keep their ids. */
-const namesOf = async (signal: AbortSignal): Promise<ReadonlyMap<string, string>> => {
-  const keys = await get<{ readonly data: readonly { readonly id: string; readonly name: string }[] }>(
-    "v1/keys",
-    { limit: "200", sort: "last_used_at", order: "desc" },
-    { signal },
-  );
-  return new Map(keys.data.map(({ id, name }) => [id, name]));
-};
 
 /** An id without a name says little: its beginning does. */
 const shortened = (id: string) => (/^[a-z]+_[0-9a-z]{20,}$/.test(id) ? `${id.slice(0, 12)}…` : id);
@@ -52,8 +44,6 @@ export function Acts() {
     [],
     { everyMs: 15_000 },
   );
-  const names = useResource(namesOf, []);
-  const named = (id: string) => names.data?.get(id) ?? shortened(id);
   return (
     <Loaded resource={acts}>
       {({ data }) => {
@@ -70,21 +60,21 @@ export function Acts() {
                   <Time at={act.at} />
                   <code>{act.act}</code>
                   <a href={subjectHref(act)} title={act.subject}>
-                    {named(act.subject)}
+                    {act.subject_name ?? shortened(act.subject)}
                   </a>
                   <span class="muted">
                     by{" "}
                     {act.actor.startsWith("key_") ? (
-                      <a href={href("keys", [act.actor])}>{named(act.actor)}</a>
+                      <a href={href("keys", [act.actor])}>{act.actor_name ?? shortened(act.actor)}</a>
                     ) : (
-                      named(act.actor)
+                      shortened(act.actor)
                     )}
                   </span>
                 </li>
               ))}
             </ul>
             {recent.length > shown && (
-              <a href={href("system", ["audit"])}>
+              <a href={href("system", ["audit"], { since: "1h" })}>
                 All {count(recent.length)}
                 {recent.length === data.length && " or more"} changes
               </a>
