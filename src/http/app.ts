@@ -1,11 +1,11 @@
 /** The HTTP application of one listener: mounts all routes, and is the one error boundary. */
-import { type AnyElysia, Elysia, type ValidationError } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { truncate } from "../lib/truncate.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
-import { elysiaSettings, refusedBy, type Schemas } from "./checked-routes.ts";
+import { elysiaSettings } from "./checked-routes.ts";
 import type { Host } from "./context.ts";
 import { type Area, pathOf, type RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
 import { PathHints } from "./hints.ts";
@@ -50,15 +50,11 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
     return refuse?.(request, server!) ?? serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   };
   app.all("/*", lost as never, { parse: "none" });
-  app.onError((({ request, server, error, code, context, schemas, set }: Failed) => {
+  app.onError((({ request, server, error, code, context, set }: Failed) => {
     if (context !== undefined) {
       // The answer has a status of its own.
       set.status = 200;
-      return answerFailure(
-        host,
-        context,
-        code === "VALIDATION" ? refusedBy(schemas!, error as ValidationError) : error,
-      );
+      return answerFailure(host, context, error);
     }
     if (code === "NOT_FOUND") return lost({ request, server });
     return serve(host, { request, server }, unknownRoute(request, surfaces), () => {
@@ -163,7 +159,6 @@ type Failed = Incoming & {
   readonly error: unknown;
   readonly code: unknown;
   readonly context?: RequestContext;
-  readonly schemas?: Schemas;
   readonly set: { status?: number | string };
 };
 

@@ -3,11 +3,9 @@
  * not among them, as their bodies are read within bounds that no parser of a framework has.
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
-import { Elysia, NotFoundError, type ValidationError } from "elysia";
-import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
+import { Elysia, NotFoundError } from "elysia";
 import { chat } from "../protocols/chat/chat.ts";
-import { faultError } from "../protocols/checked.ts";
-import type { ApiError } from "../protocols/errors.ts";
+import { checked } from "../protocols/checked.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { Area, Host, RequestContext, ServedRoute } from "./context.ts";
@@ -68,30 +66,37 @@ export function checkedRoutes<Caller>(
 
 const isWhole = (value: unknown): value is WholeAnswer => (value as Partial<WholeAnswer> | null)?.kind === "whole";
 
-export type Schemas = {
+type Schemas = {
   readonly params?: TObject | undefined;
   readonly query?: TObject | undefined;
   readonly body?: TSchema | undefined;
 };
 
-type Opened = { readonly services: Services; readonly context: RequestContext };
+type Opened = {
+  readonly services: Services;
+  readonly context: RequestContext;
+  readonly params: unknown;
+  query: unknown;
+  body: unknown;
+};
 
-/** A route's schemas, by which it is checked, and its OpenAPI operation, made of the same. */
+/**
+ * An operation's OpenAPI description, and the check of its requests, both made of its schemas. Elysia gets none of them: to describe what it
+ * refuses it makes text of the value, which throws where that is an object with a `toString` of its own.
+ */
 export function documented<const O extends Operation>(operation: O) {
   const { params, query, body } = operation;
-  const schemas: Schemas = { params, query, body };
-  const transform = async ({ services, context }: Opened) => ({
-    schemas,
-    ...(query !== undefined && { query: typedQuery(context, query) }),
-    ...(body !== undefined && { body: await readBody(services, context, operation.bodyIsOptional === true) }),
-  });
-  return {
-    params,
-    query,
-    body,
-    transform,
-    detail: { describe: () => describeOperation(operation) },
-  } as unknown as Pick<O, Extract<keyof O, keyof Schemas>> & {
+  const transform = async (opened: Opened) => {
+    const { services, context } = opened;
+    if (params !== undefined) checked(params, opened.params);
+    if (query !== undefined) opened.query = checkedQuery(query, typedQuery(context, query));
+    if (body !== undefined)
+      opened.body = checked(body, await readBody(services, context, operation.bodyIsOptional === true));
+  };
+  return { transform, detail: { describe: () => describeOperation(operation) } } as unknown as Pick<
+    O,
+    Extract<keyof O, keyof Schemas>
+  > & {
     readonly transform: (opened: Opened) => Promise<void>;
     readonly detail: object;
   };
@@ -129,14 +134,10 @@ function asTyped(type: unknown, text: string): unknown {
   return text;
 }
 
-/** Makes the error for a value that a schema refuses, which names the place. @param schemas of the route */
-export function refusedBy(schemas: Schemas, { type, value }: ValidationError): ApiError {
-  const schema = schemas[type as keyof Schemas]!;
-  const [fault] = schemaErrors(schema, value, 1);
-  if (type !== "query" || fault?.kind !== "unknown") return faultError(fault, formatPath(fault?.path ?? []));
-  const name = String(fault.path.at(-1));
-  const known = Object.entries(schema["properties"] as TObject["properties"]).map(([one, { type }]) =>
-    type === "object" ? `${one}[…]` : one,
-  );
-  return unknownParameter(name, known);
+/** @returns the values themselves @throws ApiError that names the parameter */
+function checkedQuery(schema: TObject, values: Record<string, unknown>): Record<string, unknown> {
+  const unknown = Object.keys(values).find((name) => !Object.hasOwn(schema.properties, name));
+  if (unknown === undefined || schema.additionalProperties !== false) return checked(schema, values);
+  const known = Object.entries(schema.properties).map(([one, { type }]) => (type === "object" ? `${one}[…]` : one));
+  throw unknownParameter(unknown, known);
 }

@@ -33,7 +33,7 @@ export function checkedAt<T extends TSchema>(
 }
 
 /** @param at the place that is named */
-export function faultError(fault: SchemaError | undefined, at: string): ApiError {
+function faultError(fault: SchemaError | undefined, at: string): ApiError {
   if (fault?.kind === "missing") return ApiError.missingField(at);
   return ApiError.invalidValue(at, `${at} ${fault?.message ?? "has a wrong value"}.`);
 }

@@ -79,7 +79,10 @@ const models = fc.constantFrom("builtin/echo", "builtin/eliza", "troupe/guide", 
 function requests(path: string, { parameters = [], requestBody }: Operation): fc.Arbitrary<Sent> {
   const values = parameters.map((parameter) => {
     const { name, schema } = parameter;
-    const good = name === "id" ? fc.oneof(models, fc.string()) : fitting(schema);
+    const good = (name === "id" ? fc.oneof(models, fc.string()) : fitting(schema)).filter(
+      // A client takes these out of a path before it asks.
+      (one) => parameter.in !== "path" || !/^\.{1,2}$/.test(String(one)),
+    );
     return fc.option(parameter.in === "path" ? good : fc.oneof(good, fc.string()), {
       nil: parameter.in === "path" ? "x" : undefined,
     });
@@ -102,6 +105,15 @@ function requests(path: string, { parameters = [], requestBody }: Operation): fc
     return { path: target + search, headers, ...(json !== undefined && { body: JSON.stringify(json) }) };
   });
 }
+
+/** Objects that make no text: whatever puts a refused value into a message breaks by them. */
+const namesakes = (name: string) => [
+  { [name]: { toString: "" } },
+  { [name]: { toString: 1, valueOf: 2 } },
+  { [name]: { toJSON: 1 } },
+];
+
+const bodyOf = ({ requestBody }: Operation): Schema => requestBody?.content["application/json"]?.schema ?? {};
 
 const bodies = (schema: Schema) =>
   fc.tuple(fitting(schema), models).map(([body, model]) => ({ ...(body as object), ...modelOf(schema, model) }));
@@ -238,6 +250,12 @@ describe("the admin API's description, against a running server", () => {
         fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent, key))),
         { numRuns: runs(60) },
       );
+      for (const value of Object.keys(bodyOf(operation)["properties"] ?? {}).flatMap(namesakes)) {
+        await expectDeclared(
+          operation,
+          await send({ path: path.replaceAll(/\{\w+\}/g, "x"), headers: [], body: JSON.stringify(value) }, key),
+        );
+      }
       // Signing in alone is for strangers.
       if (operation.operationId === "adminSignIn") return;
       const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
