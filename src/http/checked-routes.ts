@@ -3,6 +3,7 @@
  * not among them, as their bodies are read within bounds that no parser of a framework has.
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { Elysia, NotFoundError } from "elysia";
 import { chat } from "../protocols/chat/chat.ts";
 import { checked } from "../protocols/checked.ts";
@@ -76,8 +77,6 @@ type Opened = {
   readonly services: Services;
   readonly context: RequestContext;
   readonly params: unknown;
-  query: unknown;
-  body: unknown;
 };
 
 /**
@@ -86,12 +85,14 @@ type Opened = {
  */
 export function documented<const O extends Operation>(operation: O) {
   const { params, query, body } = operation;
-  const transform = async (opened: Opened) => {
-    const { services, context } = opened;
-    if (params !== undefined) checked(params, opened.params);
-    if (query !== undefined) opened.query = checkedQuery(query, typedQuery(context, query));
-    if (body !== undefined)
-      opened.body = checked(body, await readBody(services, context, operation.bodyIsOptional === true));
+  const transform = async ({ services, context, params: given }: Opened) => {
+    if (params !== undefined) checked(params, given);
+    return {
+      ...(query !== undefined && { query: checkedQuery(query, typedQuery(context, query)) }),
+      ...(body !== undefined && {
+        body: checked(body, Value.Default(body, await readBody(services, context, operation.bodyIsOptional === true))),
+      }),
+    };
   };
   return { transform, detail: { describe: () => describeOperation(operation) } } as unknown as Pick<
     O,
@@ -134,10 +135,11 @@ function asTyped(type: unknown, text: string): unknown {
   return text;
 }
 
-/** @returns the values themselves @throws ApiError that names the parameter */
+/** @returns the values, and the defaults of what is absent @throws ApiError that names the parameter */
 function checkedQuery(schema: TObject, values: Record<string, unknown>): Record<string, unknown> {
   const unknown = Object.keys(values).find((name) => !Object.hasOwn(schema.properties, name));
-  if (unknown === undefined || schema.additionalProperties !== false) return checked(schema, values);
+  if (unknown === undefined || schema.additionalProperties !== false)
+    return checked(schema, Value.Default(schema, values)) as Record<string, unknown>;
   const known = Object.entries(schema.properties).map(([one, { type }]) => (type === "object" ? `${one}[…]` : one));
   throw unknownParameter(unknown, known);
 }
