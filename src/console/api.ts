@@ -8,11 +8,14 @@ export class ApiFailure extends Error {
   readonly status: number;
   readonly code: string;
   readonly param: string;
-  constructor(status: number, code: string, message: string, param = "") {
+  /** The failed request's id; empty: no answer came. */
+  readonly requestId: string;
+  constructor(status: number, code: string, message: string, param = "", requestId = "") {
     super(message);
     this.status = status;
     this.code = code;
     this.param = param;
+    this.requestId = requestId;
   }
 }
 
@@ -68,15 +71,30 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
       throw new ApiFailure(0, "offline", "The server does not answer.");
     }
     if (answer.ok) return answer;
-    if (answer.status === 401) await signIn(asking.signal);
+    // A provider that refuses its key says nothing about the session.
+    const isOwn = answer.headers.get("x-troupe-error-source") !== "upstream";
+    if (answer.status === 401 && isOwn) await signIn(asking.signal);
     else throw await failureOf(answer);
   }
 }
 
 export async function failureOf(answer: Response): Promise<ApiFailure> {
-  const { error = {} } = (await answer.json().catch(() => ({}))) as { error?: Record<string, string> };
-  const { code = `http_${answer.status}`, message = `The server answered ${answer.status}.`, param } = error;
-  return new ApiFailure(answer.status, code, message, param);
+  const { error } = ((await answer.json().catch(() => undefined)) ?? {}) as { error?: unknown };
+  return apiFailure(error, answer.status, answer.headers.get("x-request-id") ?? "");
+}
+
+const wordOf = (value: unknown): string | undefined =>
+  typeof value === "string" || typeof value === "number" ? String(value) : undefined;
+
+/** @param error as any upstream may have written it */
+export function apiFailure(error: unknown, status: number, requestId = ""): ApiFailure {
+  const { code, type, message, param } = (typeof error === "object" && error !== null ? error : {}) as Record<
+    string,
+    unknown
+  >;
+  const name = wordOf(code) ?? wordOf(type) ?? `http_${status}`;
+  const text = wordOf(message) ?? wordOf(error) ?? `The server answered ${status}.`;
+  return new ApiFailure(status, name, text, wordOf(param), requestId);
 }
 
 async function json<T>(method: string, path: string, query?: Query, body?: unknown, asking?: Asking): Promise<T> {

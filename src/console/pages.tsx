@@ -3,6 +3,7 @@ import type { FunctionComponent } from "preact";
 import { KeysPage } from "./pages/keys.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { PersonasPage } from "./pages/personas.tsx";
+import { PlaygroundPage } from "./pages/playground.tsx";
 import { ProvidersPage } from "./pages/providers.tsx";
 import { SpendPage } from "./pages/spend.tsx";
 import { SystemPage } from "./pages/system.tsx";
@@ -26,6 +27,7 @@ const Missing = () => (
 
 export const pages: readonly PageEntry[] = [
   { name: "", title: "Overview", component: OverviewPage },
+  { name: "playground", title: "Playground", component: PlaygroundPage },
   { name: "personas", title: "Personas", component: PersonasPage },
   { name: "keys", title: "Keys and budgets", component: KeysPage },
   { name: "spend", title: "Spend", component: SpendPage },

@@ -29,6 +29,15 @@ export function piecesOf(text: string, language: string): Iterable<Piece> {
   return flat(grammar === undefined ? [text] : tokenizeText(text, grammar));
 }
 
+/** @returns JSON with its parts on lines of their own; any other text as it is */
+export function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
 export function Code({
   text,
   language = "",

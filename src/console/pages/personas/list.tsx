@@ -28,7 +28,7 @@ type Row = Persona & { readonly sum?: Sum; readonly run?: TestRun };
 
 const since = "30d";
 
-async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> {
+export async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> {
   const all: Persona[] = [];
   for (let after: string | undefined; ; ) {
     const page = await get<Listed<Persona>>("v1/personas", { limit: "1000", after }, { signal });

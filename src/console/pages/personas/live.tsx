@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { pretty } from "../../ui/code.tsx";
 import { Copy, Curl } from "../../ui/copy.tsx";
 import { Field, Select, TextInput } from "../../ui/form.tsx";
 import { Badge, Bar, Facts, Panel } from "../../ui/layout.tsx";
@@ -20,14 +21,6 @@ type Rendered = {
 };
 
 const textOf = (content: unknown) => (typeof content === "string" ? content : JSON.stringify(content, null, 2));
-
-function pretty(body: string): string {
-  try {
-    return JSON.stringify(JSON.parse(body), null, 2);
-  } catch {
-    return body;
-  }
-}
 
 const Sent = ({ text }: { readonly text: string }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard

@@ -1,0 +1,209 @@
+/** The playground: one conversation with one or two models or personas, side by side. */
+import { useRef } from "preact/hooks";
+import { get } from "../api.ts";
+import { useResource } from "../data.ts";
+import { href, route, setQuery } from "../router.ts";
+import { Button, Field, TextArea } from "../ui/form.tsx";
+import { Bar, Columns, Page, Panel } from "../ui/layout.tsx";
+import { Empty, Loaded } from "../ui/states.tsx";
+import { type PersonaDetails, pathOf } from "./personas/types.ts";
+import "./playground.css";
+import { AnswerView } from "./playground/answer.tsx";
+import { call, type Json, messagesOf, type Turn } from "./playground/call.ts";
+import { Choice, type Known, loadKnown, personaOf, Suggestions } from "./playground/choice.tsx";
+import { How } from "./playground/how.tsx";
+import { PictureInput } from "./playground/picture.tsx";
+import { Sent } from "./playground/sent.tsx";
+import { SettingsPanel } from "./playground/settings.tsx";
+import {
+  answers,
+  calling,
+  draft,
+  parametersOf,
+  setAnswer,
+  settings,
+  startAnew,
+  toolsFault,
+  turns,
+} from "./playground/state.ts";
+
+/** @property at which of the two it is, from 0 */
+type Column = { readonly at: number; readonly model: string; readonly persona?: PersonaDetails | undefined };
+
+const names = ["model", "b"] as const;
+
+/** The conversation as one of the columns has it; what only the other answered stands for both. */
+function bodyOf({ at: column, model, persona }: Column, all: readonly Turn[]): Json {
+  const own = all.map((_, at) => answers.value[column]?.[at] ?? answers.value[1 - column]?.[at]);
+  const { system } = settings.value;
+  const first = persona === undefined && system !== "" ? [{ role: "system", content: system }] : [];
+  return {
+    model,
+    messages: [...first, ...messagesOf(all, own)],
+    ...parametersOf(persona && Object.keys(persona.variables)),
+  };
+}
+
+function send(columns: readonly Column[]): void {
+  const all = [...turns.value, { ...draft.value }];
+  const at = all.length - 1;
+  const ending = new AbortController();
+  const bodies = columns.map((column) => bodyOf(column, all));
+  turns.value = all;
+  draft.value = { text: "" };
+  calling.value = ending;
+  const calls = bodies.map((body, index) =>
+    // What was begun anew meanwhile has another conversation.
+    call(body, ending.signal, (answer) => turns.value[at] === all[at] && setAnswer(columns[index]!.at, at, answer)),
+  );
+  void Promise.all(calls).then(() => {
+    if (calling.value === ending) calling.value = undefined;
+  });
+}
+
+function Conversation() {
+  return (
+    <>
+      {turns.value.map(({ text, image }, at) => (
+        <section key={at} aria-label={`Turn ${at + 1}`} class="turn">
+          <div class="asked">
+            {image !== undefined && <img src={image} alt="What you sent" />}
+            {text}
+          </div>
+          <Columns>
+            {answers.value.map((own, column) => {
+              const answer = own[at];
+              return answer && <AnswerView key={column} answer={answer} name={String(answer.body["model"])} />;
+            })}
+          </Columns>
+        </section>
+      ))}
+    </>
+  );
+}
+
+function Composer({ columns }: { readonly columns: readonly Column[] }) {
+  const form = useRef<HTMLFormElement>(null);
+  const { text, image } = draft.value;
+  const isBusy = calling.value !== undefined;
+  const mayAsk = text.trim() !== "" || image !== undefined;
+  const isReady = !isBusy && mayAsk && columns.length > 0 && toolsFault(settings.value.tools) === undefined;
+  return (
+    <form
+      class="panel composer"
+      ref={form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady) send(columns);
+      }}
+    >
+      <Field label={turns.value.length === 0 ? "Your question" : "And next"} hint="Ctrl and Enter send it.">
+        <TextArea
+          value={text}
+          rows={3}
+          onInput={(value) => {
+            draft.value = { ...draft.value, text: value };
+          }}
+        />
+      </Field>
+      <Bar>
+        <Button type="submit" tone="primary" disabled={!isReady}>
+          Send
+        </Button>
+        <Button onClick={() => calling.value?.abort()} disabled={!isBusy}>
+          Stop
+        </Button>
+        <PictureInput />
+        {turns.value.length > 0 && <Button onClick={startAnew}>Start anew</Button>}
+      </Bar>
+    </form>
+  );
+}
+
+function Try({ known }: { readonly known: Known }) {
+  const { query } = route.value;
+  const chosen = names.map((name) => query.get(name) ?? "");
+  const isCompared = query.has("compare") || query.has("b");
+  const shown = isCompared ? chosen : chosen.slice(0, 1);
+  const ids = shown.map((model) => personaOf(known, model)?.id);
+  const details = useResource(
+    (signal) =>
+      Promise.all(ids.map((id) => (id === undefined ? undefined : get<PersonaDetails>(pathOf(id), {}, { signal })))),
+    [ids],
+  );
+  const columns = shown
+    .map((model, at): Column => ({ at, model, persona: details.data?.[at] }))
+    .filter(({ model }) => model !== "");
+  const isLoaded = details.data !== undefined;
+  const last = turns.value.length - 1;
+  const errors = answers.value.flatMap((own) => own[last]?.error ?? []);
+  const { text, image } = draft.value;
+  // What is written, else what was sent last.
+  const shownTurns =
+    text !== "" || image !== undefined || last < 0 ? [...turns.value, { text: text || "Hello!", image }] : turns.value;
+  const bodies = columns.map((column) => bodyOf(column, shownTurns));
+  return (
+    <>
+      <Suggestions known={known} />
+      <Panel
+        title={isCompared ? "Models, side by side" : "Model"}
+        actions={
+          <Button
+            pressed={isCompared}
+            onClick={() => setQuery(isCompared ? { b: undefined, compare: undefined } : { compare: "true" })}
+          >
+            Compare two
+          </Button>
+        }
+      >
+        <Columns>
+          {shown.map((model, at) => (
+            <Choice
+              key={names[at]}
+              label={`Model or persona${isCompared ? ` ${at + 1}` : ""}`}
+              model={model}
+              known={known}
+              error={
+                answers.value[at]?.[last]?.error?.param === "model" ? answers.value[at][last].error.message : undefined
+              }
+              onChange={(next) => setQuery({ [names[at]!]: next })}
+            />
+          ))}
+        </Columns>
+      </Panel>
+      <SettingsPanel
+        variables={Object.assign({}, ...columns.map(({ persona }) => persona?.variables ?? {}))}
+        hasModel={columns.some(({ persona }) => persona === undefined)}
+        errors={errors}
+      />
+      <Conversation />
+      {columns.length === 0 && (
+        <Empty title="Choose a model or a persona to ask.">
+          All of them: <a href={href("personas")}>personas</a>,{" "}
+          <a href={href("providers")}>providers and their models</a>.
+        </Empty>
+      )}
+      <Composer columns={isLoaded ? columns : []} />
+      <p class="unseen" role="status">
+        {calling.value !== undefined ? "Answering." : last >= 0 ? "Answered." : ""}
+      </p>
+      <Columns>
+        {bodies.map((body, at) => (
+          <Sent key={at} body={body} />
+        ))}
+        {bodies.map((body, at) => (
+          <How key={at} body={body} isPersona={columns[at]!.persona !== undefined} />
+        ))}
+      </Columns>
+    </>
+  );
+}
+
+export function PlaygroundPage() {
+  const known = useResource(loadKnown, []);
+  return (
+    <Page title="Playground" note="Its calls are the signed-in key's, in its limits and budgets and in the ledger.">
+      <Loaded resource={known}>{(data) => <Try known={data} />}</Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,91 @@
+/** One answer: what came, how fast, for how much, and where it stands in the ledger. */
+import type { ApiFailure } from "../../api.ts";
+import { href } from "../../router.ts";
+import { Code, pretty } from "../../ui/code.tsx";
+import { Copy } from "../../ui/copy.tsx";
+import { count, duration, exactMoney } from "../../ui/format.tsx";
+import { Badge, Bar, Facts } from "../../ui/layout.tsx";
+import { Markdown } from "../../ui/markdown.tsx";
+import { Failure } from "../../ui/states.tsx";
+import type { Answer } from "./call.ts";
+
+const Request = ({ id }: { readonly id: string }) => <a href={href("calls", [id])}>{id}</a>;
+
+function adviceOf({ status, code, param }: ApiFailure) {
+  if (param) return `Change ${param} and send again.`;
+  if (status === 429) return "A limit is reached: wait a moment, or choose another model.";
+  if (status === 401 || status === 403)
+    return (
+      <>
+        A key is refused: see <a href={href("providers")}>the providers</a> and <a href={href("keys")}>the keys</a>.
+      </>
+    );
+  if (status === 404) return "Choose a model or persona of the list.";
+  return code === "offline"
+    ? "Send again when the server is back."
+    : "Send again, or look at the call: it has each attempt.";
+}
+
+const tones = { open: "warn", done: "ok", stopped: "quiet", failed: "bad" } as const;
+const states = { open: "answering", done: "answered", stopped: "stopped", failed: "failed" } as const;
+const ownPicture = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,/;
+
+export function AnswerView({ answer, name }: { readonly answer: Answer; readonly name: string }) {
+  const { state, text, thinking, tools, images, finish, firstMs, totalMs, usage, headers, error } = answer;
+  const header = (of: string) => headers?.get(`x-${of}`) ?? undefined;
+  const requestId = header("request-id") ?? error?.requestId;
+  const { prompt_tokens: input, completion_tokens: output, cost } = usage ?? {};
+  return (
+    <section class="panel said" aria-label={`Answer of ${name}`} aria-busy={state === "open"}>
+      <Bar>
+        <Badge tone={tones[state]}>{states[state]}</Badge>
+        <code>{name}</code>
+        {finish !== undefined && finish !== "stop" && <Badge tone="warn">{finish}</Badge>}
+        <div class="actions">{text !== "" && <Copy text={text} />}</div>
+      </Bar>
+      {thinking !== "" && (
+        <details class="muted" open={text === ""}>
+          <summary>Thinking</summary>
+          <div class="thinking">{thinking}</div>
+        </details>
+      )}
+      {text !== "" && <Markdown text={text} growing={state === "open"} />}
+      {tools.map((tool, at) => (
+        <div key={at}>
+          Calls <code>{tool.name}</code> (nothing runs it here)
+          <Code text={pretty(tool.args)} language="json" label={`Arguments of ${tool.name}`} />
+        </div>
+      ))}
+      {images.map((url, at) =>
+        ownPicture.test(url) ? (
+          <img key={at} src={url} alt={`Made by ${name}`} />
+        ) : (
+          <code key={at}>{url.slice(0, 200)}</code>
+        ),
+      )}
+      {error !== undefined && (
+        <>
+          <Failure error={error} />
+          <p>{adviceOf(error)}</p>
+        </>
+      )}
+      {state !== "open" && (
+        <Facts
+          items={[
+            ["First token", firstMs === undefined ? undefined : duration(firstMs)],
+            ["Whole answer", duration(totalMs)],
+            ["Tokens", input === undefined ? undefined : `${count(input)} in, ${count(output ?? 0)} out`],
+            ["Cost", cost === undefined ? (state === "done" ? "unknown" : undefined) : exactMoney(cost * 1e6)],
+            [
+              "Answered by",
+              header("troupe-provider") && `${header("troupe-provider")}/${header("troupe-upstream-model")}`,
+            ],
+            ["Persona version", header("troupe-persona-version")],
+            ["Variant", header("troupe-persona-variant")],
+            ["Call", requestId ? <Request key="call" id={requestId} /> : undefined],
+          ]}
+        />
+      )}
+    </section>
+  );
+}
