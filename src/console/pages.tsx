@@ -1,5 +1,6 @@
 /** The pages, in the order of the navigation. */
 import type { FunctionComponent } from "preact";
+import { CallsPage } from "./pages/calls.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { PersonasPage } from "./pages/personas.tsx";
@@ -27,6 +28,7 @@ const Missing = () => (
 
 export const pages: readonly PageEntry[] = [
   { name: "", title: "Overview", component: OverviewPage },
+  { name: "calls", title: "Calls", component: CallsPage },
   { name: "playground", title: "Playground", component: PlaygroundPage },
   { name: "personas", title: "Personas", component: PersonasPage },
   { name: "keys", title: "Keys and budgets", component: KeysPage },

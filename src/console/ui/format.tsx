@@ -1,54 +1,7 @@
-/** Numbers and times as people read them. */
+/** Numbers and times as people read them, and a time as a page shows it. */
+import { ago } from "./numbers.ts";
 
-const formats = {
-  count: new Intl.NumberFormat("en"),
-  short: new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }),
-  relative: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" }),
-};
-
-/** @param micro millionths of a dollar; null: unknown */
-export function money(micro: number | null | undefined): string {
-  if (micro === null || micro === undefined) return "unknown";
-  const dollars = micro / 1e6;
-  const digits = micro === 0 || Math.abs(dollars) >= 1 ? 2 : Math.abs(dollars) >= 0.01 ? 4 : 6;
-  return `${dollars < 0 ? "−" : ""}$${Math.abs(dollars).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
-}
-
-/** @param micro millionths of a dollar @returns all six digits where they are needed */
-export const exactMoney = (micro: number): string =>
-  `${micro < 0 ? "−" : ""}$${(Math.abs(micro) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`;
-
-export const count = (n: number): string => formats.count.format(n);
-/** @returns such as 1.2M */
-export const short = (n: number): string => (Math.abs(n) < 10_000 ? count(n) : formats.short.format(n));
-
-/** @param ms milliseconds; null: there is none */
-export function duration(ms: number | null | undefined): string {
-  if (ms === null || ms === undefined) return "–";
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
-  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`;
-  return `${Math.floor(ms / 86_400_000)} d ${Math.round((ms % 86_400_000) / 3_600_000)} h`;
-}
-
-const steps = [
-  ["second", 60],
-  ["minute", 60],
-  ["hour", 24],
-  ["day", 30],
-  ["month", 12],
-] as const;
-
-/** @returns such as "3 min. ago" or "in 2 days" */
-export function ago(at: number, now = Date.now()): string {
-  let amount = (at - now) / 1_000;
-  for (const [unit, size] of steps) {
-    if (Math.abs(amount) < size) return formats.relative.format(Math.round(amount), unit);
-    amount /= size;
-  }
-  return formats.relative.format(Math.round(amount), "year");
-}
+export * from "./numbers.ts";
 
 /** A time relative to now, with the exact one behind it. @param at RFC 3339 or Unix milliseconds; null: never */
 export function Time({
@@ -66,10 +19,4 @@ export function Time({
       {exact ? local : ago(date.getTime())}
     </time>
   );
-}
-
-/** @param size in bytes @returns such as 12.3 MiB */
-export function bytes(size: number): string {
-  const unit = Math.min(4, Math.floor(Math.log2(Math.max(size, 1)) / 10));
-  return `${(size / 1024 ** unit).toFixed(unit === 0 ? 0 : 1)} ${["B", "KiB", "MiB", "GiB", "TiB"][unit]}`;
 }

@@ -1,0 +1,235 @@
+/** One call: why it went as it did, what each attempt took, what it cost, where the same happened, and what came before and after. */
+import { ApiFailure, get } from "../api.ts";
+import { useResource } from "../data.ts";
+import { href } from "../router.ts";
+import { Curl } from "../ui/copy.tsx";
+import { count, duration, exactMoney, money, Time } from "../ui/format.tsx";
+import { Badge, Facts, Page, Panel, Stat, Stats } from "../ui/layout.tsx";
+import { Empty, Failure, Loading } from "../ui/states.tsx";
+import { type Column, Table } from "../ui/table.tsx";
+import { explain } from "./calls/explain.ts";
+import { type Call, endWords, targetOf } from "./calls/line.ts";
+import { getSums } from "./spend/sums.ts";
+
+type Found = { readonly attempts: readonly Call[] };
+type Listed = { readonly data: readonly Call[] };
+
+const nearMs = 60_000;
+const timeAt = (ms: number) => new Date(ms).toISOString();
+
+/** Calls that began just before and just after. */
+async function neighboursOf({ at, request_id }: Call, signal: AbortSignal): Promise<readonly Call[]> {
+  const begun = Date.parse(at);
+  const list = (since: number, until: number, limit: number) =>
+    get<Listed>("v1/calls", { since: timeAt(since), until: timeAt(until), limit: String(limit) }, { signal });
+  const [after, before] = await Promise.all([list(begun, begun + nearMs, 100), list(begun - 60 * nearMs, begun, 6)]);
+  const others = ({ data }: Listed) => data.filter((one) => one.request_id !== request_id);
+  return [...others(after).slice(-6), ...others(before).slice(0, 6)];
+}
+
+const attemptColumns: readonly Column<Call>[] = [
+  { id: "attempt", title: "Attempt", cell: ({ attempt }) => attempt },
+  { id: "target", title: "Asked", cell: (call) => targetOf(call) ?? "nobody" },
+  { id: "format", title: "Format", cell: ({ upstream_format: format }) => format ?? "–" },
+  {
+    ...{ id: "ended", title: "Ended" },
+    cell: ({ ended, failure, status }) => (
+      <>
+        <Badge tone={endWords[ended].tone}>{ended}</Badge> {failure?.replaceAll("_", " ") ?? ""} {status ?? ""}
+      </>
+    ),
+  },
+  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "first", title: "First token", align: "end", cell: ({ first_token_ms: ms }) => duration(ms) },
+  { id: "total", title: "Took", align: "end", cell: ({ total_ms: ms }) => duration(ms) },
+  { id: "cost", title: "Cost", align: "end", cell: ({ cost_micro_dollars: cost }) => money(cost) },
+];
+
+const neighbourColumns: readonly Column<Call>[] = [
+  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "ended", title: "Ended", cell: ({ ended }) => <Badge tone={endWords[ended].tone}>{ended}</Badge> },
+  { id: "model", title: "Model", cell: ({ model }) => model },
+  { id: "target", title: "Answered by", cell: (call) => targetOf(call) ?? "–" },
+  { id: "key", title: "Key", cell: ({ key, key_name }) => key_name ?? key },
+  { id: "total", title: "Took", align: "end", cell: ({ total_ms: ms }) => duration(ms) },
+];
+
+type Part = { readonly name: string; readonly tokens: number; readonly cost: number | null };
+
+function Costs({ call }: { readonly call: Call }) {
+  const parts = Object.entries(call.tokens)
+    .filter(([, tokens]) => tokens > 0)
+    .map(([name, tokens]): Part => ({ name, tokens, cost: call.costs_micro_dollars?.[name] ?? null }));
+  const columns: readonly Column<Part>[] = [
+    { id: "name", title: "Tokens", cell: ({ name }) => name.replaceAll("_", " ") },
+    { id: "tokens", title: "Count", align: "end", cell: ({ tokens }) => count(tokens) },
+    { id: "cost", title: "Cost", align: "end", cell: ({ cost }) => (cost === null ? "–" : exactMoney(cost)) },
+    {
+      ...{ id: "price", title: "A million tokens", align: "end" },
+      cell: ({ tokens, cost }) => (cost === null ? "–" : money(Math.round((cost * 1e6) / tokens))),
+    },
+  ];
+  const { price_source: source, price_date: date, price_note: note, counted } = call;
+  return (
+    <Panel title="Tokens and cost" note={`counted: ${counted}; price: ${source}${date === null ? "" : ` of ${date}`}`}>
+      <Table
+        caption="Tokens and cost"
+        columns={columns}
+        rows={parts}
+        rowKey={({ name }) => name}
+        empty={<Empty title="No tokens were counted." />}
+      />
+      {note !== null && <p class="muted">{note}</p>}
+    </Panel>
+  );
+}
+
+function Neighbours({ call }: { readonly call: Call }) {
+  const near = useResource((signal) => neighboursOf(call, signal), [call.id]);
+  if (near.error !== undefined) return <Failure error={near.error} retry={near.reload} />;
+  return (
+    <Panel title="Just before and after" note="the newest first">
+      {near.data === undefined ? (
+        <Loading />
+      ) : (
+        <Table
+          caption="Calls just before and after"
+          columns={neighbourColumns}
+          rows={near.data}
+          rowKey={({ id }) => id}
+          rowHref={({ request_id }) => href("calls", [request_id])}
+          rowTone={({ ended }) => (endWords[ended].tone === "bad" ? "bad" : undefined)}
+          empty={<Empty title="No other call began within a minute after it, or an hour before." />}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function One({ attempts }: Found) {
+  const last = attempts.at(-1)!;
+  const day = last.at.slice(0, 10);
+  const usual = useResource(
+    async (signal) =>
+      last.provider === null || last.upstream_model === null
+        ? undefined
+        : getSums(
+            {
+              ...{ by: "day", provider: last.provider, upstream_model: last.upstream_model, first_token: "true" },
+              ...{ since: day, until: timeAt(Date.parse(day) + 86_400_000) },
+            },
+            signal,
+          ),
+    [last.id],
+  );
+  const total = Date.parse(last.at) - Date.parse(attempts[0]!.at) + last.total_ms;
+  const costs = attempts.map(({ cost_micro_dollars: cost }) => cost);
+  const cost = costs.includes(null) ? null : costs.reduce<number>((sum, one) => sum + one!, 0);
+  const link = (page: string, value: string | null) =>
+    value === null ? undefined : <a href={href(page, [value])}>{value}</a>;
+  const filtered = (name: string, value: string | null) =>
+    value === null ? undefined : <a href={href("calls", [], { [name]: value })}>{value}</a>;
+  const worst = attempts.find(({ failure }) => failure !== null) ?? last;
+  const isFaulty = worst.failure !== null || endWords[worst.ended].tone !== "ok";
+  const fault = {
+    ...(worst.failure !== null ? { failure: worst.failure } : { ended: worst.ended }),
+    model: last.model,
+  };
+  return (
+    <>
+      <Stats>
+        <Stat
+          label="Ended"
+          value={last.ended}
+          tone={endWords[last.ended].tone}
+          note={`status ${last.status ?? "none"}`}
+        />
+        <Stat label="Took" value={duration(total)} note={`first token ${duration(last.first_token_ms)}`} />
+        <Stat label="Cost" value={money(cost)} note={`${count(last.tokens["output"] ?? 0)} output tokens`} />
+        <Stat label="Attempts" value={attempts.length} tone={attempts.length > 1 ? "warn" : "ok"} />
+      </Stats>
+      <Panel title="Why">
+        <ul id="why">
+          {explain(attempts, usual.data?.total.first_token_ms ?? undefined).map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+        {isFaulty && (
+          <p>
+            <a href={href("calls", [], fault)}>The same fault of this model</a> ·{" "}
+            <a href={href("calls", [], { ...fault, key: last.key })}>by this key</a>
+          </p>
+        )}
+      </Panel>
+      <Panel title="Attempts">
+        <Table
+          caption="Attempts"
+          columns={attemptColumns}
+          rows={attempts}
+          rowKey={({ id }) => id}
+          rowTone={({ ended, failure }) => (failure !== null || endWords[ended].tone === "bad" ? "bad" : undefined)}
+          empty={null}
+        />
+      </Panel>
+      <Costs call={last} />
+      <Panel title="Who and what">
+        <Facts
+          items={[
+            ["Key", <a href={href("keys", [last.key])}>{last.key_name ?? last.key}</a>],
+            ["Model", filtered("model", last.model)],
+            ["Provider", link("providers", last.provider)],
+            [
+              "Persona",
+              last.persona === null ? undefined : (
+                <a href={href("personas", last.persona.split("/"))}>
+                  {last.persona}@{last.persona_version}
+                </a>
+              ),
+            ],
+            ["Variant", last.variant ?? undefined],
+            ["Client", filtered("client", last.client)],
+            ["User", filtered("user", last.user)],
+            ["Tags", last.tags.length === 0 ? undefined : last.tags.map((tag) => filtered("tag", tag))],
+            ["Surface", `${last.surface}, ${last.format}`],
+            ["Service tier", last.service_tier ?? undefined],
+            [
+              "Answer of",
+              last.call_of === null ? undefined : <a href={href("calls", [last.call_of])}>{last.call_of}</a>,
+            ],
+          ]}
+        />
+        <p class="muted">
+          What was written is not kept with the ledger. With log.content the log has it, under this request's id.
+        </p>
+      </Panel>
+      <Neighbours call={last} />
+    </>
+  );
+}
+
+export function CallPage({ id }: { readonly id: string }) {
+  const path = `v1/calls/${encodeURIComponent(id)}`;
+  const found = useResource(
+    (signal) =>
+      get<Found>(path, {}, { signal }).catch((error) => {
+        if (error instanceof ApiFailure && error.status === 404) return undefined;
+        throw error;
+      }),
+    [id],
+  );
+  return (
+    <Page title="Call" note={<code>{id}</code>} actions={<Curl path={path} />}>
+      {found.error !== undefined ? (
+        <Failure error={found.error} retry={found.reload} />
+      ) : found.loading && found.data === undefined ? (
+        <Loading />
+      ) : found.data === undefined ? (
+        <Empty title="There is no call of that request id, or it is still under way.">
+          A call is here once it has ended. <a href={href("calls")}>All calls</a>
+        </Empty>
+      ) : (
+        <One attempts={found.data.attempts} />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,288 @@
+/** All calls, failed and rerouted ones too: chosen by what the address says, live, and those under way. */
+import { useEffect, useState } from "preact/hooks";
+import { get, type StreamState, stream } from "../../api.ts";
+import { useResource } from "../../data.ts";
+import { href, type Query, route, setQuery } from "../../router.ts";
+import { Curl } from "../../ui/copy.tsx";
+import { Button, Field, Select, TextInput } from "../../ui/form.tsx";
+import { count, duration, money, Time } from "../../ui/format.tsx";
+import { Badge, Bar, Page, Panel, Tabs } from "../../ui/layout.tsx";
+import { Empty, Failure, Loaded } from "../../ui/states.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
+
+type Listed = { readonly data: readonly Call[]; readonly has_more: boolean; readonly last_id: string | null };
+
+const typed = ["model", "provider", "persona", "tag", "client"] as const;
+const chips = [
+  ...["key", "ended", "failure", "price_source", "persona_version", "upstream_model", "variant", "surface"],
+  ...["service_tier", "user", "since", "until"],
+] as const;
+const choices: readonly { readonly id: string; readonly title: string; readonly query: Query }[] = [
+  { id: "", title: "All", query: {} },
+  { id: "refused", title: "Refused", query: { ended: "refused" } },
+  { id: "broken", title: "Broken off", query: { ended: "broken" } },
+  { id: "interrupted", title: "Interrupted", query: { ended: "interrupted" } },
+  { id: "abandoned", title: "Given up", query: { ended: "abandoned" } },
+  { id: "unknown", title: "Unknown cost", query: { price_source: "unknown" } },
+];
+/** Rows that a live list keeps. */
+const maxLive = 500;
+const pageSize = 50;
+
+const optional = (id: string, title: string, of: (call: Call) => string | null, hidden = true): Column<Call> => ({
+  ...{ id, title, hidden },
+  cell: (call) => of(call) ?? "–",
+});
+
+const columns: readonly Column<Call>[] = [
+  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact /> },
+  {
+    ...{ id: "ended", title: "Ended" },
+    cell: ({ ended, status, failure }) => (
+      <>
+        <Badge tone={endWords[ended].tone}>{ended}</Badge> {failure?.replaceAll("_", " ") ?? ""}{" "}
+        {status !== null && status !== 200 && status}
+      </>
+    ),
+  },
+  { id: "model", title: "Model", cell: ({ model }) => <a href={href("calls", [], { model })}>{model}</a> },
+  {
+    ...{ id: "target", title: "Answered by" },
+    cell: (call) => (
+      <>
+        {targetOf(call) ?? "–"} {call.attempt > 1 && <Badge tone="warn">attempt {call.attempt}</Badge>}
+      </>
+    ),
+  },
+  { id: "key", title: "Key", cell: ({ key, key_name }) => <a href={href("keys", [key])}>{key_name ?? key}</a> },
+  {
+    ...{ id: "first", title: "First token", align: "end" },
+    cell: ({ first_token_ms: ms }) => duration(ms),
+    sort: (a, b) => (a.first_token_ms ?? 0) - (b.first_token_ms ?? 0),
+  },
+  {
+    ...{ id: "total", title: "Took", align: "end" },
+    cell: ({ total_ms: ms }) => duration(ms),
+    sort: (a, b) => a.total_ms - b.total_ms,
+  },
+  {
+    ...{ id: "tokens", title: "Tokens", align: "end" },
+    cell: ({ tokens }) => `${count(tokens["input"] ?? 0)} → ${count(tokens["output"] ?? 0)}`,
+  },
+  {
+    ...{ id: "cost", title: "Cost", align: "end" },
+    cell: ({ cost_micro_dollars: cost }) => money(cost),
+    sort: (a, b) => (a.cost_micro_dollars ?? 0) - (b.cost_micro_dollars ?? 0),
+  },
+  optional("client", "Client", ({ client }) => client),
+  optional("persona", "Version", ({ persona_version }) => persona_version),
+  optional("variant", "Variant", ({ variant }) => variant),
+  optional("tags", "Tags", ({ tags }) => tags.join(", ") || null),
+  optional("user", "User", ({ user }) => user),
+  optional("request", "Request", ({ request_id }) => request_id),
+];
+
+const openColumns: readonly Column<OpenCall>[] = [
+  { id: "age", title: "For", cell: ({ age_ms }) => duration(age_ms) },
+  { id: "model", title: "Model", cell: ({ model }) => model },
+  { id: "target", title: "Asked", cell: (call) => targetOf(call) ?? "–" },
+  { id: "key", title: "Key", cell: ({ key, key_name }) => <a href={href("keys", [key])}>{key_name ?? key}</a> },
+  { id: "client", title: "Client", cell: ({ client }) => client ?? "–" },
+];
+
+function UnderWay() {
+  const open = useResource(
+    (signal) =>
+      get<{ readonly data: readonly OpenCall[]; readonly total: number }>("v1/calls/open", { limit: "20" }, { signal }),
+    [],
+    { everyMs: 2_000 },
+  );
+  if (open.error !== undefined) return <Failure error={open.error} retry={open.reload} />;
+  if (!open.data?.total) return <p class="muted">No call is under way in the process that answers this page.</p>;
+  return (
+    <Panel
+      title={`${count(open.data.total)} under way`}
+      note="in the process that answers this page, the oldest first"
+      actions={<Curl path="v1/calls/open" />}
+    >
+      <Table
+        caption="Calls under way"
+        columns={openColumns}
+        rows={open.data.data}
+        rowKey={({ request_id, attempt }) => `${request_id}.${attempt}`}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+type Live = { readonly shown: readonly Call[]; readonly held: readonly Call[]; readonly missed: boolean };
+const nothing: Live = { shown: [], held: [], missed: false };
+const newestFirst = (fresh: readonly Call[], before: readonly Call[]) =>
+  [...fresh.toReversed(), ...before].slice(0, maxLive);
+
+/** Calls as they end. Who has scrolled down keeps what is read in its place, and asks for the new ones. */
+function useLive(asked: Query, isOn: boolean) {
+  const [live, setLive] = useState<Live>(nothing);
+  const [state, setState] = useState<StreamState>("connecting");
+  useEffect(() => {
+    setLive(nothing);
+    if (!isOn) return;
+    return stream("v1/calls/stream", asked, {
+      onState: setState,
+      onEvents: (events) => {
+        const fresh = events.filter(({ event }) => event === "call").map(({ data }) => JSON.parse(data) as Call);
+        const missed = events.some(({ event }) => event === "gap");
+        setLive((before) => {
+          const isRead = scrollY > 100;
+          return {
+            shown: isRead ? before.shown : newestFirst([...before.held.toReversed(), ...fresh], before.shown),
+            held: isRead ? newestFirst(fresh, before.held) : [],
+            missed: missed || before.missed,
+          };
+        });
+      },
+    });
+  }, [JSON.stringify(asked), isOn]);
+  const showHeld = () => {
+    scrollTo(0, 0);
+    setLive(({ shown, held, missed }) => ({ shown: newestFirst(held.toReversed(), shown), held: [], missed }));
+  };
+  return { live, state, showHeld };
+}
+
+const stateWords: Readonly<Record<StreamState, string>> = {
+  connecting: "Connecting…",
+  open: "Live: calls appear as they end.",
+  lost: "The connection was lost; it is tried again.",
+  paused: "Paused while nobody looks.",
+};
+
+export function CallList() {
+  const { query } = route.value;
+  const of = (name: string) => query.get(name) ?? undefined;
+  const isLive = query.has("live");
+  const where: Query = Object.fromEntries([...typed, ...chips].map((name) => [name, of(name)]));
+  const { since: _, until: __, ...liveWhere } = where;
+  const asked: Query = { ...where, since: where["since"] ?? "400d", limit: String(pageSize), after: of("after") };
+  const calls = useResource((signal) => get<Listed>("v1/calls", asked, { signal }), [asked]);
+  const keyId = of("key");
+  const key = useResource(
+    async (signal) =>
+      keyId ? get<{ readonly name: string }>(`v1/keys/${encodeURIComponent(keyId)}`, {}, { signal }) : undefined,
+    [keyId],
+  );
+  const health = useResource(
+    (signal) =>
+      get<{ readonly ledger: { readonly retention_days: number } }>("v1/usage", { by: "day", since: "1d" }, { signal }),
+    [],
+  );
+  const { live, state, showHeld } = useLive(liveWhere, isLive);
+  const kept = { ...Object.fromEntries(query), after: undefined };
+  const choose = (name: string) => (value: string) => setQuery({ [name]: value, after: undefined }, { replace: true });
+  const isChosen = [...typed, ...chips].some((name) => query.has(name));
+  const current = choices.findLast(({ query: own }) =>
+    Object.entries(own).every(([name, value]) => of(name) === value),
+  )!;
+  return (
+    <Page
+      title="Calls"
+      note={health.data && `kept for ${health.data.ledger.retention_days} days`}
+      actions={
+        <>
+          <Curl path="v1/calls" query={asked} />
+          <Button pressed={isLive} onClick={() => setQuery({ live: isLive ? undefined : "1", after: undefined })}>
+            Live
+          </Button>
+        </>
+      }
+    >
+      <UnderWay />
+      <Tabs
+        label="Ended"
+        current={current.id}
+        tabs={choices.map(({ id, title, query: own }) => ({
+          ...{ id, title },
+          href: href("calls", [], { ...kept, ended: undefined, price_source: undefined, ...own }),
+        }))}
+      />
+      <Bar label="Filters">
+        {typed.map((name) => (
+          <Field key={name} label={name[0]!.toUpperCase() + name.slice(1)}>
+            <TextInput type="search" value={of(name) ?? ""} onInput={choose(name)} />
+          </Field>
+        ))}
+        <Field label="Since">
+          <Select
+            value={of("since") ?? ""}
+            options={[
+              { value: "", title: "all that is kept" },
+              { value: "1h", title: "1 hour" },
+              { value: "24h", title: "24 hours" },
+              { value: "7d", title: "7 days" },
+              ...(/^(?:1h|24h|7d)?$/.test(of("since") ?? "") ? [] : [of("since")!]),
+            ]}
+            onChange={choose("since")}
+          />
+        </Field>
+        {chips.map((name) =>
+          query.has(name) && name !== "since" ? (
+            <Button key={name} onClick={() => setQuery({ [name]: undefined, after: undefined })}>
+              {name.replace("_", " ")}: {(name === "key" ? key.data?.name : undefined) ?? (of(name) || "none")}{" "}
+              <span aria-hidden="true">✕</span>
+              <span class="unseen">, remove this filter</span>
+            </Button>
+          ) : null,
+        )}
+      </Bar>
+      {isLive && (
+        <p role="status" class="muted">
+          {stateWords[state]} {live.missed && "More calls ended than are shown here. "}
+          {live.held.length > 0 && <Button onClick={showHeld}>{`Show ${count(live.held.length)} new calls`}</Button>}
+        </p>
+      )}
+      <Loaded resource={calls}>
+        {({ data, has_more, last_id }) => {
+          const known = new Set(live.shown.map(({ id }) => id));
+          const rows = [...live.shown, ...data.filter(({ id }) => !known.has(id))].slice(
+            0,
+            Math.max(maxLive, pageSize),
+          );
+          return (
+            <>
+              <Table
+                caption="Calls"
+                choose="calls"
+                columns={columns}
+                rows={rows}
+                rowKey={({ id }) => id}
+                rowHref={({ request_id }) => href("calls", [request_id])}
+                rowTone={({ ended, failure }) =>
+                  endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
+                }
+                empty={
+                  isChosen ? (
+                    <Empty title="No call fits these filters.">
+                      <a href={href("calls")}>Show all calls</a>
+                    </Empty>
+                  ) : (
+                    <Empty title="There are no calls yet.">
+                      <a href={href("playground")}>Make one in the playground</a>, or with a key of yours.
+                    </Empty>
+                  )
+                }
+              />
+              <Bar>
+                {of("after") !== undefined && <a href={href("calls", [], kept)}>Newest calls</a>}
+                {has_more && (
+                  <a href={href("calls", [], { ...kept, after: last_id ?? undefined, live: undefined })}>Older calls</a>
+                )}
+              </Bar>
+            </>
+          );
+        }}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,187 @@
+/** Calls in a real Chromium: failures first, filters in the address, live rows, and one call explained. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Config } from "../../src/config/config.ts";
+import { explain } from "../../src/console/pages/calls/explain.ts";
+import type { Call } from "../../src/console/pages/calls/line.ts";
+import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+const cells = (table: string) =>
+  `[...document.querySelectorAll(${JSON.stringify(`[aria-label="${table}"] tbody tr`)})].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`;
+const answer = {
+  choices: [{ index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 },
+};
+
+describe.skipIf(!hasChromium)("in Chromium", () => {
+  let upstream: UpstreamServer;
+  let troupe: Troupe;
+  let page: ChromiumPage;
+  let key: string;
+  let release: () => void = () => {};
+  const call = async (model: string, caller = troupe.key) => {
+    const body = { model, messages: [{ role: "user", content: "hi" }] };
+    const called = await troupe.post("/gateway/v1/chat/completions", body, { key: caller });
+    await called.text();
+    return called.headers.get("x-request-id")!;
+  };
+  let refused: string;
+  let rerouted: string;
+  beforeAll(async () => {
+    upstream = new UpstreamServer(async ({ path }) => {
+      if (path.startsWith("/down")) return jsonResponse({ error: { message: "down" } }, 503);
+      if (path.startsWith("/slow")) await new Promise<void>((resolve) => (release = resolve));
+      return jsonResponse(answer);
+    });
+    const member = (path: string) => ({ apiKey: "k", baseUrl: `${upstream.url}${path}`, weight: 1 });
+    troupe = await Troupe.start({
+      providers: {
+        groq: {
+          baseUrl: member("/down").baseUrl,
+          apiKey: "k",
+          pool: { strategy: "first", members: [member("/down"), member("")] },
+        },
+        mistral: { baseUrl: `${upstream.url}/down` },
+        deepseek: { baseUrl: `${upstream.url}/slow` },
+        xai: { baseUrl: upstream.url },
+      },
+      config: { listen, prices: [{ match: "xai/grok-x", input: 2, output: 10 }] },
+    });
+    key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+    await call("xai/grok-x");
+    rerouted = await call("groq/m");
+    refused = await call("mistral/m");
+    page = await ChromiumPage.open();
+    await page.go(`${troupe.url}/console#/calls`);
+    await page.until(`document.querySelector("dialog[open]") && document.activeElement.type === "password"`);
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`!document.querySelector("dialog[open]") && ${cells("Calls")}.length === 4`);
+  }, 60_000);
+  afterAll(async () => {
+    release();
+    await page?.[Symbol.asyncDispose]();
+    await troupe?.[Symbol.asyncDispose]();
+    upstream?.[Symbol.dispose]();
+  });
+  beforeEach(() => void page.errors.splice(0));
+  const faults = () => page.errors.filter((text) => !text.includes("status of 401"));
+  const open = (hash: string, ready: string) =>
+    page.read(`location.hash = ${JSON.stringify(hash)}`).then(() => page.until(ready));
+
+  test("every attempt is a row, failed and rerouted ones too, and filters stand in the address", async () => {
+    const rows = await page.read<string[][]>(cells("Calls"));
+    expect(
+      rows.map(([, ended, model, target]) => [ended!.split(/\s/)[0], model, target!.split(/\s/)[0]]).toSorted(),
+    ).toEqual(
+      [
+        ["broken", "groq/m", "groq/m"],
+        ["broken", "mistral/m", "mistral/m"],
+        ["finished", "groq/m", "groq/m"],
+        ["finished", "xai/grok-x", "xai/grok-x"],
+      ].map(([ended, ...rest]) => [
+        expect.stringMatching(ended === "broken" ? /broken|refused/ : /finished/),
+        ...rest,
+      ]) as never,
+    );
+    await open("#/calls?model=groq%2Fm", `${cells("Calls")}.length === 2`);
+    await open("#/calls?failure=server_error", `${cells("Calls")}.length === 2`);
+    await open("#/calls?model=xai%2Fother", `document.body.innerText.includes("No call fits these filters.")`);
+    expect(faults()).toEqual([]);
+  });
+
+  test("a call is explained: what each attempt said, what it cost, and where the same happened", async () => {
+    await open(`#/calls/${rerouted}`, `document.querySelector("#why") && ${cells("Attempts")}.length === 2`);
+    const why = await page.read<string>(`document.querySelector("#why").innerText`);
+    expect(why).toContain("It was answered to its end.");
+    expect(why).toMatch(
+      /Attempt 1 at groq\/m took [\d.]+ s and was left, because the provider failed \(status 503\)\./,
+    );
+    expect((await page.read<string[][]>(cells("Tokens and cost"))).map(([name, tokens]) => [name, tokens])).toEqual([
+      ["input", "1,000"],
+      ["output", "500"],
+    ]);
+    await page.until(`${cells("Calls just before and after")}.length > 0`);
+    await page.read(
+      `[...document.querySelectorAll("a")].find((one) => one.innerText === "The same fault of this model").click()`,
+    );
+    await page.until(`location.hash.includes("failure=server_error") && ${cells("Calls")}.length === 1`);
+    await open(`#/calls/${refused}`, `document.querySelector("#why")?.innerText.includes("the provider failed")`);
+    await open("#/calls/req_none", `document.body.innerText.includes("There is no call of that request id")`);
+    expect(faults().filter((text) => !text.includes("404"))).toEqual([]);
+  });
+
+  test("a priced call shows its parts, to the micro-dollar", async () => {
+    await open("#/calls?model=xai%2Fgrok-x", `${cells("Calls")}.length === 1`);
+    await page.read(`document.querySelector('[aria-label="Calls"] tbody a').click()`);
+    await page.until(`${cells("Tokens and cost")}.length === 2`);
+    expect(await page.read<string[][]>(cells("Tokens and cost"))).toEqual([
+      ["input", "1,000", "$0.002", "$2.00"],
+      ["output", "500", "$0.005", "$10.00"],
+    ]);
+  });
+
+  test("a call under way is shown, then appears live by itself; a burst leaves the page answering", async () => {
+    await open("#/calls?live=1", `document.body.innerText.includes("Live: calls appear as they end.")`);
+    const slow = call("deepseek/m");
+    await page.until(`${cells("Calls under way")}.some((row) => row.includes("deepseek/m"))`);
+    release();
+    await slow;
+    await page.until(`${cells("Calls")}.some((row) => row.includes("deepseek/m"))`);
+    const burst = Array.from({ length: 300 }, () => call("xai/grok-x"));
+    await Promise.all(burst);
+    await page.until(`${cells("Calls")}.length >= 100`);
+    // However many come, so many are drawn, and a click is answered.
+    expect(await page.read<number>(`${cells("Calls")}.length`)).toBe(100);
+    await page.read(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Live").click()`);
+    await page.until(`!location.hash.includes("live") && ${cells("Calls")}.length === 50`);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+});
+
+test.each([
+  [{ ended: "refused", status: 402 }, "It was refused: a budget is spent: see Keys and budgets."],
+  [{ ended: "refused", status: 429 }, "It was refused: a limit of the key or of its plan was reached."],
+  [
+    { ended: "broken", failure: "timeout", status: 504 },
+    "It broke off: what the client had was not all: the provider did not answer in time.",
+  ],
+  [{ ended: "interrupted" }, "It was under way when the server ended."],
+] as const)("%j is explained", (some, words) => {
+  const line = {
+    attempt: 1,
+    at: "2026-11-24T10:00:00Z",
+    failure: null,
+    status: null,
+    tokens: {},
+    total_ms: 5,
+    first_token_ms: null,
+  };
+  const one = {
+    ...line,
+    cost_micro_dollars: 0,
+    costs_micro_dollars: null,
+    counted: "none",
+    price_note: null,
+    ...some,
+  } as unknown as Call;
+  expect(explain([one])[0]).toBe(words);
+});
+
+test("a slow first token, a long answer and what it cost are explained by their numbers", () => {
+  const one = {
+    ...{ attempt: 1, at: "2026-11-24T10:00:00Z", ended: "finished", failure: null, status: 200, price_note: null },
+    ...{ tokens: { output: 1000, reasoning: 800 }, total_ms: 25_000, first_token_ms: 5_000, counted: "upstream" },
+    ...{ cost_micro_dollars: 12_000, costs_micro_dollars: { input: 2_000, output: 10_000 } },
+  } as unknown as Call;
+  expect(explain([one], { p50: 400, p95: 1_200 }).slice(1)).toEqual([
+    "Its first token took 5.00 s, slower than 95 of 100 calls of this model that day (1.20 s; half take less than 0.40 s).",
+    "Most of the time went to writing 1,000 tokens, 50 a second.",
+    "800 of its output tokens are thinking.",
+    "It cost $0.0120, of which $0.0100 for output.",
+  ]);
+});
