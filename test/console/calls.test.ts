@@ -22,7 +22,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   let troupe: Troupe;
   let page: ChromiumPage;
   let key: string;
-  let release: () => void = () => {};
+  const held = Promise.withResolvers<void>();
   const call = async (model: string, caller = troupe.key) => {
     const body = { model, messages: [{ role: "user", content: "hi" }] };
     const called = await troupe.post("/gateway/v1/chat/completions", body, { key: caller });
@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   beforeAll(async () => {
     upstream = new UpstreamServer(async ({ path }) => {
       if (path.startsWith("/down")) return jsonResponse({ error: { message: "down" } }, 503);
-      if (path.startsWith("/slow")) await new Promise<void>((resolve) => (release = resolve));
+      if (path.startsWith("/slow")) await held.promise;
       return jsonResponse(answer);
     });
     const member = (path: string) => ({ apiKey: "k", baseUrl: `${upstream.url}${path}`, weight: 1 });
@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`!document.querySelector("dialog[open]") && ${cells("Calls")}.length === 4`);
   }, 60_000);
   afterAll(async () => {
-    release();
+    held.resolve();
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
     upstream?.[Symbol.dispose]();
@@ -129,7 +129,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/calls?live=1", `document.body.innerText.includes("Live: calls appear as they end.")`);
     const slow = call("deepseek/m");
     await page.until(`${cells("Calls under way")}.some((row) => row.includes("deepseek/m"))`);
-    release();
+    held.resolve();
     await slow;
     await page.until(`${cells("Calls")}.some((row) => row.includes("deepseek/m"))`);
     const burst = Array.from({ length: 300 }, () => call("xai/grok-x"));

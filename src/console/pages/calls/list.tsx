@@ -166,7 +166,7 @@ export function CallList() {
   const where: Query = Object.fromEntries([...typed, ...chips].map((name) => [name, of(name)]));
   const { since: _, until: __, ...liveWhere } = where;
   const asked: Query = { ...where, since: where["since"] ?? "400d", limit: String(pageSize), after: of("after") };
-  const calls = useResource((signal) => get<Listed>("v1/calls", asked, { signal }), [asked]);
+  const calls = useResource((signal) => get<Listed>("v1/calls", asked, { signal }), [asked, isLive]);
   const keyId = of("key");
   const key = useResource(
     async (signal) =>
