@@ -84,7 +84,8 @@ export async function call(body: Json, signal: AbortSignal, show: (answer: Answe
     answer.headers = response.headers;
     const events = response.body!.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
     for await (const { data } of events as unknown as AsyncIterable<{ readonly data: string }>) {
-      if (data === "[DONE]") continue;
+      // The last event is a mark, and no JSON.
+      if (!data.startsWith("{")) continue;
       const chunk = JSON.parse(data) as Chunk;
       if (chunk.error) throw apiFailure(chunk.error, 0, response.headers.get("x-request-id") ?? "");
       if (take(answer, chunk)) answer.firstMs ??= performance.now() - began;
