@@ -6,6 +6,7 @@ import { questionOf } from "../http/usage.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { parseFilter, UsageQueryError } from "../usage/report.ts";
+import { promoteVariant, stopVariant } from "../usage/variant-changes.ts";
 import { variantReports } from "../usage/variant-report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull, text } from "./pages.ts";
@@ -66,9 +67,9 @@ function findVariant(
   { namespace, name, variant }: Record<"namespace" | "name" | "variant", string>,
 ) {
   const persona = findPersona(services, `${namespace}/${name}`);
-  const { variants = [] } = persona;
-  if (!variants.some((one) => one.name === variant)) throw ApiError.notFound("It has no such variant.", "variant");
-  return { persona, others: variants.filter((one) => one.name !== variant).map((one) => one.name) };
+  if (!persona.variants?.some((one) => one.name === variant))
+    throw ApiError.notFound("It has no such variant.", "variant");
+  return persona;
 }
 
 export const variantRoutes = (plugin: AdminPlugin) =>
@@ -129,19 +130,14 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/stop",
       async ({ services, params, record }) => {
-        const { persona, others } = findVariant(services, params);
+        const persona = findVariant(services, params);
         const { variant } = params;
         const { id, version } = persona;
-        const { variants } = services.store;
-        const stopped = await needsStorage(() => variants.stop(id, version, variant, services.clock.now()));
+        const serving = await needsStorage(() => stopVariant(services.store, persona, variant, services.clock.now()));
         await needsStorage(() => services.variantStops.load());
-        if (stopped === 0) throw ApiError.notFound("No such variant is serving.", "variant");
+        if (serving === undefined) throw ApiError.notFound("No such variant is serving.", "variant");
         await record({ act: "variant.stop", subject: `${id} ${variant}`, after: { version } });
-        const states = await needsStorage(() => variants.list(id));
-        const isServing = (one: string) =>
-          !states.some((state) => state.version === version && state.variant === one && state.stoppedAt !== null);
-        const object = "persona.variant.stopped" as const;
-        return { ...{ object, persona: id, version, variant }, serving: others.filter(isServing) };
+        return { object: "persona.variant.stopped" as const, persona: id, version, variant, serving };
       },
       adminOperation({
         operationId: "adminStopVariant",
@@ -160,17 +156,13 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/promote",
       async ({ services, params, record }) => {
-        const { persona, others } = findVariant(services, params);
+        const persona = findVariant(services, params);
         const { variant } = params;
         const { id, version } = persona;
-        const { variants } = services.store;
-        const now = services.clock.now();
-        const stopped: string[] = [];
-        const resumed = await needsStorage(async () => {
-          const changed = await variants.resume(id, variant, now);
-          for (const other of others) if ((await variants.stop(id, version, other, now)) > 0) stopped.push(other);
+        const { stopped, resumed } = await needsStorage(async () => {
+          const done = await promoteVariant(services.store, persona, variant, services.clock.now());
           await services.variantStops.load();
-          return changed > 0;
+          return done;
         });
         await record({ act: "variant.promote", subject: `${id} ${variant}`, after: { version, stopped, resumed } });
         return { object: "persona.variant.promoted" as const, persona: id, version, variant, stopped, resumed };

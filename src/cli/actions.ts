@@ -24,7 +24,7 @@ export { newPersona } from "./personas/new.ts";
 export { renderPersona } from "./personas/render.ts";
 export { rollBackPersona } from "./personas/rollback.ts";
 export { testPersonas } from "./personas/test.ts";
-export { resumeVariant, showVariants } from "./personas/variants.ts";
+export { promoteVariantByHand, resumeVariant, showVariants, stopVariantByHand } from "./personas/variants.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 export { showPrice, updatePrices } from "./prices.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";

@@ -185,6 +185,7 @@ function addPersonaTestCommand(personas: Declare): void {
 
 function addVariantCommands(personas: Declare): void {
   const id = argument("<id>", "<namespace>/<name>", filled);
+  const variant = argument("<variant>", "Its name", filled);
   const show = personas(
     "variants",
     "Show a persona's variants: their calls, and how far each is from stopping itself",
@@ -196,11 +197,29 @@ function addVariantCommands(personas: Declare): void {
   );
   const resume = personas(
     "resume",
-    "Let a variant that has stopped itself go on",
+    "Let a variant go on that has stopped itself, or was stopped",
     "resumeVariant",
     id,
-    argument("<variant>", "Its name", filled),
+    variant,
     json,
   );
-  for (const command of [show, resume]) reading(command, [...stored, "personas"]);
+  const stop = personas(
+    "stop",
+    "Stop a variant: its callers go to the others, until it is resumed or the persona's content changes",
+    "stopVariantByHand",
+    id,
+    variant,
+    json,
+    examples("troupe personas stop acme/support next"),
+  );
+  const promote = personas(
+    "promote",
+    "Let all callers go to one variant: it goes on, and all others are stopped",
+    "promoteVariantByHand",
+    id,
+    variant,
+    json,
+    examples("troupe personas promote acme/support next"),
+  );
+  for (const command of [show, stop, promote, resume]) reading(command, [...stored, "personas"]);
 }

@@ -1,6 +1,10 @@
-/** `troupe personas variants` and `resume`: how a persona's variants do, and letting one that has stopped itself go on. */
+/** `troupe personas variants`, `stop`, `promote` and `resume`: how a persona's variants do, and which of them answer. */
+import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { suggest } from "../../lib/suggest.ts";
+import type { Persona } from "../../personas/persona.ts";
 import { dollarsOf, parseFilter, UsageQueryError } from "../../usage/report.ts";
+import { promoteVariant, stopVariant } from "../../usage/variant-changes.ts";
 import { type VariantReport, variantReports, type WindowCount } from "../../usage/variant-report.ts";
 import { record } from "../audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "../context.ts";
@@ -42,6 +46,64 @@ export function resumeVariant(
     else context.io.stderr.write(`${variant} of ${id} goes on, with a new window.\n`);
   });
 }
+
+export function stopVariantByHand(
+  context: Context,
+  id: string,
+  variant: string,
+  { json }: Pick<VariantOptions, "json">,
+): Promise<ExitCode> {
+  return withStore(context, async (store, config) => {
+    const persona = await findWithVariant(context, config, id, variant);
+    const { version } = persona;
+    const serving = await stopVariant(store, persona, variant, systemClock.now());
+    if (serving === undefined) throw new CommandError(`${variant} of ${id} is stopped already.`);
+    await record(context, store, { act: "variant.stop", subject: `${id} ${variant}`, after: { version } });
+    if (json) printJson(context.io, { persona: id, version, variant, stopped: true, serving });
+    else {
+      const rest = serving.length === 0 ? `the persona without variants` : serving.join(", ");
+      context.io.stderr.write(`${variant} of ${id} is stopped: its callers go to ${rest}.\n${goOn(id, variant)}`);
+    }
+  });
+}
+
+export function promoteVariantByHand(
+  context: Context,
+  id: string,
+  variant: string,
+  { json }: Pick<VariantOptions, "json">,
+): Promise<ExitCode> {
+  return withStore(context, async (store, config) => {
+    const persona = await findWithVariant(context, config, id, variant);
+    const { version } = persona;
+    const done = await promoteVariant(store, persona, variant, systemClock.now());
+    await record(context, store, {
+      ...{ act: "variant.promote", subject: `${id} ${variant}` },
+      after: { version, ...done },
+    });
+    if (json) printJson(context.io, { persona: id, version, variant, ...done });
+    else {
+      const others =
+        done.stopped.length === 0 ? "the others were stopped before" : `stopped: ${done.stopped.join(", ")}`;
+      context.io.stderr.write(
+        `All callers of ${id} go to ${variant}; ${others}.\nIt holds until the persona's content changes: to keep it, write the variant's fields into the file.\n`,
+      );
+    }
+  });
+}
+
+/** @throws CommandError where the persona that is served has no such variant */
+async function findWithVariant(context: Context, config: Config, id: string, variant: string): Promise<Persona> {
+  const persona = await findServed(context, config, id);
+  const names = persona.variants?.map(({ name }) => name) ?? [];
+  if (names.includes(variant)) return persona;
+  const guess = suggest(variant, names);
+  const known =
+    names.length === 0 ? `${id} has no variants.` : `${id} has no variant '${variant}': ${names.join(", ")}.`;
+  throw new CommandError(guess === undefined ? known : `${known} Did you mean '${guess}'?`);
+}
+
+const goOn = (id: string, variant: string) => `To let it go on: troupe personas resume ${id} ${variant}\n`;
 
 /** @throws UsageError */
 function spanOf(asked: Pick<VariantOptions, "since" | "until">) {
@@ -86,13 +148,12 @@ const measures = {
 } as const;
 
 function stopWords(id: string, { name, reason, stopped_at, window }: VariantReport): string {
-  const goOn = `To let it go on: troupe personas resume ${id} ${name}\n`;
-  if (reason === "operator") return `\n${name} was stopped by hand at ${stopped_at}.\n${goOn}`;
+  if (reason === "operator") return `\n${name} was stopped by hand at ${stopped_at}.\n${goOn(id, name)}`;
   const measure = Object.hasOwn(measures, reason ?? "") ? measures[reason as keyof typeof measures] : undefined;
   const { calls = 0, other_calls: others = 0 } = window ?? {};
   const why =
     measure === undefined || window === null
       ? `its ${count(calls)} calls cost $${dollarsOf(window?.cost_micro_dollars.count ?? 0)}, the others' ${count(others)} $${dollarsOf(window?.cost_micro_dollars.others ?? 0)}`
       : `${count(window[measure[1]].count)} of its ${count(calls)} calls ${measure[0]}, and ${count(window[measure[1]].others)} of the others' ${count(others)}`;
-  return `\n${name} stopped itself at ${stopped_at} by ${reason}: ${why}.\n${goOn}`;
+  return `\n${name} stopped itself at ${stopped_at} by ${reason}: ${why}.\n${goOn(id, name)}`;
 }

@@ -87,3 +87,39 @@ test("variants are shown with their numbers, and a stopped one is resumed with a
     err: expect.stringContaining("no variants"),
   });
 }, 60_000);
+
+test("a variant is stopped by hand, and one gets all callers, with the same audit lines as by the admin API", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("personas/acme"), { recursive: true });
+  writeFileSync(folder.file("personas/acme/x.yaml"), `${file}  - { name: third, weight: 1 }\n`);
+  const shell = new Console(folder.path, { TROUPE_PERSONAS: folder.file("personas") });
+  await shell.run("keys create alice");
+  const stop = "personas stop acme/x next";
+  expect(await shell.run(stop)).toEqual({
+    ...{ code: 0, out: "" },
+    err: "next of acme/x is stopped: its callers go to now, third.\nTo let it go on: troupe personas resume acme/x next\n",
+  });
+  expect(await shell.run(stop)).toMatchObject({ code: 1, err: "error: next of acme/x is stopped already.\n" });
+  expect((await shell.run("personas stop acme/x nxt")).err).toBe(
+    "error: acme/x has no variant 'nxt': now, next, third. Did you mean 'next'?\n",
+  );
+  expect((await shell.run("personas promote acme/y next")).err).toContain("There is no persona 'acme/y'");
+  const promoted = await shell.run("personas promote acme/x next --json");
+  expect(JSON.parse(promoted.out)).toEqual({
+    ...{ persona: "acme/x", version: expect.stringMatching(/^[0-9a-f]{12}$/), variant: "next" },
+    ...{ stopped: ["now", "third"], resumed: true },
+  });
+  expect((await shell.run("personas variants acme/x")).out).toContain("now was stopped by hand at");
+  expect((await shell.run("personas stop acme/x next")).err).toContain(
+    "its callers go to the persona without variants",
+  );
+  const { version } = JSON.parse(promoted.out);
+  const store = openStore(folder.file("data"));
+  const lines = await store.audit.list({ before: null, limit: 9, actor: null, act: null, subject: "acme/x next" });
+  await store.close();
+  expect(lines.map((line) => [line.act, JSON.parse(line.after ?? "null"), line.actor.startsWith("cli")])).toEqual([
+    ["variant.stop", { version }, true],
+    ["variant.promote", { version, stopped: ["now", "third"], resumed: true }, true],
+    ["variant.stop", { version }, true],
+  ]);
+}, 60_000);
