@@ -12,6 +12,7 @@ import { ApiError } from "../protocols/errors.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 import { Finding, findingOf } from "./persona-check.ts";
+import { Named } from "./persona-files.ts";
 import { maxRunMs, runPersonaTests } from "./persona-tests/run.ts";
 import { type Planned, planTest, repetitionsOf, type TestResult } from "./persona-tests/run-tests.ts";
 import { loadSuites } from "./persona-tests/suites.ts";
@@ -19,7 +20,6 @@ import { estimateCost, estimateWords } from "./persona-tests/test-cost.ts";
 import { reasonOf, summaryOf } from "./persona-tests/test-report.ts";
 import { findPersona } from "./personas.ts";
 
-const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
 const Estimate = Type.Object({
   calls: Type.Integer({ description: "Grades included." }),
   most_micro_dollars: Type.Integer({ description: "That the calls whose price is known can cost." }),

@@ -14,6 +14,7 @@ import { modelRoutes } from "./models.ts";
 import { nodeRoutes } from "./nodes.ts";
 import { personaSourceRoutes } from "./persona-source.ts";
 import { personaTestRoutes } from "./persona-test-routes.ts";
+import { personaTestSourceRoutes } from "./persona-test-source.ts";
 import { personaVersionRoutes } from "./persona-versions.ts";
 import { personaRoutes } from "./personas.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
@@ -37,6 +38,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     personaSourceRoutes,
     personaVersionRoutes,
     personaTestRoutes(host),
+    personaTestSourceRoutes,
     variantRoutes,
     playgroundRoutes(host),
     systemRoutes,

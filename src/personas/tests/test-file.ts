@@ -79,7 +79,7 @@ function* unknownIn(assertions: unknown, path: Path): Generator<{ path: Path; me
 }
 
 /** Fields of a request that a test can't pass on. */
-const reserved: Readonly<Record<string, string>> = {
+export const reservedFields: Readonly<Record<string, string>> = {
   model: "is the persona that the file stands beside",
   messages: "belongs to the test itself",
   stream: "is not for tests: an answer is judged whole",
@@ -115,7 +115,11 @@ class Builder {
     const { declared } = this.#options;
     if (declared === undefined) return;
     const { prompts = "{{prompt}}", tests, defaultTest } = this.#file;
-    const inUse = namesIn([prompts, defaultTest?.assert, tests.map(({ messages, assert }) => [messages, assert])]);
+    const inUse = namesIn([
+      prompts,
+      [defaultTest ?? {}, ...tests].map(({ assert, options }) => [assert, options?.passthrough]),
+      tests.map(({ messages }) => messages),
+    ]);
     const check = (vars: Vars | undefined, path: Path) => {
       for (const name of Object.keys(vars ?? {})) {
         if (declared.has(name) || inUse.has(name)) continue;
@@ -183,7 +187,7 @@ class Builder {
 
   #checkFields(fields: object, path: Path): void {
     for (const name of Object.keys(fields)) {
-      const message = Object.hasOwn(reserved, name) ? reserved[name] : undefined;
+      const message = Object.hasOwn(reservedFields, name) ? reservedFields[name] : undefined;
       if (message !== undefined) this.#report([...path, "options", "passthrough", name], message, "key");
     }
   }

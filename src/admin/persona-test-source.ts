@@ -1,0 +1,218 @@
+/** The admin API's routes of personas' test files: read, checked, a request made one more test, and saved as the personas' own files are. */
+import { Type } from "@sinclair/typebox";
+import { writing } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { Closed, Open } from "../lib/schemas.ts";
+import { YamlSource } from "../lib/yaml/yaml.ts";
+import { maxFileBytes } from "../personas/read-file.ts";
+import { pathOf, readSource } from "../personas/source-file.ts";
+import type { KeptRequest } from "../personas/tests/keep.ts";
+import { parseTestFile } from "../personas/tests/test-file.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull } from "./pages.ts";
+import { Finding, findingOf } from "./persona-check.ts";
+import {
+  errorsOf,
+  idOf,
+  Named,
+  NotSaved,
+  noSuchPersona,
+  ownFile,
+  ReadOnly,
+  readOnlyBecause,
+  Save,
+  saveFile,
+  saveRefusals,
+  Text,
+} from "./persona-files.ts";
+import { planTest } from "./persona-tests/run-tests.ts";
+
+const TestNames = Type.Array(Type.Object({ name: Type.String(), line: Type.Integer() }));
+const SourceSchema = Type.Object({
+  object: Type.Literal("persona.test_source"),
+  id: Type.String({ description: "Of the persona." }),
+  file: Type.String({ description: "Its path on the server, or the one that it would have." }),
+  text: Type.String({ description: "Empty where there is none yet." }),
+  hash: OrNull(Type.String(), { description: "Of the text: if_hash when it is saved; null: there is none yet." }),
+  read_only: ReadOnly,
+  findings: Type.Array(Finding),
+});
+const Checked = Type.Object({
+  object: Type.Literal("persona.test_check"),
+  id: Type.String(),
+  tests: TestNames,
+  findings: Type.Array(Finding),
+});
+const Draft = Closed({
+  text: Type.Optional(
+    Type.String({ maxLength: maxFileBytes, description: "Of a file that is edited; default: the one that is there." }),
+  ),
+  description: Type.Optional(Type.String({ maxLength: 1000, description: "Default: how the question begins." })),
+  messages: Type.Array(Open({ role: Type.String() }), { minItems: 1, maxItems: 1000 }),
+  variables: Type.Optional(Type.Record(Type.String(), Type.String())),
+  fields: Type.Optional(
+    Open({}, { description: "Other fields of the request; those that a test can't have are left out." }),
+  ),
+  assert: Type.Array(Open({ type: Type.String() }), { maxItems: 1000, description: "Assertions, as in a test file." }),
+});
+const Drafted = Type.Object({
+  object: Type.Literal("persona.test_draft"),
+  id: Type.String(),
+  file: Type.String(),
+  text: Type.String({ description: "Of the file with the test. What stood in it is as it was." }),
+  hash: OrNull(Type.String(), { description: "Of the file as it is now: if_hash when this is saved." }),
+  line: Type.Integer({ description: "Where the test begins." }),
+  findings: Type.Array(Finding),
+});
+
+const nameOf = (id: string) => `${id}.test`;
+
+/** @throws ApiError not_found where there is no persona that the tests would be of */
+async function readTests(services: Services, id: string) {
+  const own = await ownFile(services, id);
+  const { folder } = services.live.config.personas;
+  if (own === undefined && services.personas.find(id) === undefined) throw noSuchPersona();
+  const found = await readSource(folder, nameOf(id));
+  const path = found?.path ?? (await pathOf(folder, nameOf(id)));
+  return { path, text: found?.text ?? "", hash: found?.hash ?? null, isPersonaThere: own !== undefined };
+}
+
+/** What is wrong with the text of a test file, and its tests. Those that the persona would refuse have a warning. */
+function checkTests(services: Services, id: string, text: string, file: string) {
+  const whole = (message: string) => findingOf({ file, line: 0, column: 0, path: "", message });
+  if (Buffer.byteLength(text) > maxFileBytes)
+    return { tests: [], findings: [whole(`This is larger than ${maxFileBytes / 1024} KiB`)] };
+  const { variants: _, ...persona } = services.personas.find(id) ?? {};
+  const declared = "variables" in persona ? new Set(persona.variables.keys()) : undefined;
+  const parsed = parseTestFile(text, file, { persona: id, declared });
+  if ("errors" in parsed) return { tests: [], findings: parsed.errors.map((one) => findingOf(one)) };
+  const { tests } = parsed.suite;
+  const planned = "id" in persona ? tests.map((test) => planTest(test, persona, file)) : [];
+  return {
+    tests: tests.map(({ name, line }) => ({ name, line })),
+    findings: planned.flatMap(({ test: { line }, problem }) =>
+      problem === undefined ? [] : findingOf({ file, line, column: 1, path: "", message: problem }, "warning"),
+    ),
+  };
+}
+
+/** The findings of a file that there is: what is not there has no faults. */
+const findingsOf = (services: Services, id: string, { path, text, hash }: Awaited<ReturnType<typeof readTests>>) =>
+  hash === null ? [] : checkTests(services, id, text, path).findings;
+
+async function sourceJson(services: Services, id: string) {
+  const found = await readTests(services, id);
+  const { path, text, hash, isPersonaThere } = found;
+  return {
+    object: "persona.test_source" as const,
+    ...{ id, file: path, text, hash, read_only: await readOnlyBecause(services, isPersonaThere) },
+    findings: findingsOf(services, id, found),
+  };
+}
+
+const edited = (services: Services, id: string) => ({
+  ...{ id, name: nameOf(id) },
+  check: async (text: string, path: string) => checkTests(services, id, text, path).findings,
+  compiledHash: async () => null,
+});
+
+export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/personas/:namespace/:name/tests/source",
+      ({ services, params }) => sourceJson(services, idOf(params)),
+      adminOperation({
+        operationId: "adminGetPersonaTestSource",
+        summary: "The test file of a persona as it is now, with what the checker finds in it",
+        params: Named,
+        response: SourceSchema,
+        errors: [404],
+      }),
+    )
+    .put(
+      "/v1/personas/:namespace/:name/tests/source",
+      async ({ services, context, params, body, record }) => {
+        const id = idOf(params);
+        if (services.live.config.console.write) await readTests(services, id);
+        const saved = await saveFile(services, edited(services, id), body);
+        if (saved instanceof NotSaved) return saved.answer(context);
+        const { before, after } = saved;
+        await record({ act: "persona.save_tests", subject: id, before: { hash: before }, after: { hash: after } });
+        return sourceJson(services, id);
+      },
+      adminOperation({
+        operationId: "adminSavePersonaTestSource",
+        summary: "Saves the test file of a persona, or makes it",
+        description:
+          "Only where console.write is on. The file is replaced whole, where it is the one that was edited (else 409) and the text has no errors (else 422, with findings beside error).",
+        params: Named,
+        body: Save,
+        response: SourceSchema,
+        errors: [404, ...writing],
+        others: saveRefusals,
+      }),
+    )
+    .post(
+      "/v1/personas/:namespace/:name/tests/check",
+      async ({ services, params, body: { text } }) => {
+        const id = idOf(params);
+        const { path } = await readTests(services, id);
+        return { object: "persona.test_check" as const, id, ...checkTests(services, id, text, path) };
+      },
+      adminOperation({
+        operationId: "adminCheckPersonaTests",
+        summary: "What the checker finds in the text of a persona's test file",
+        params: Named,
+        body: Closed({ text: Text }),
+        examples: {
+          text: {
+            summary: "A text",
+            value: { text: "tests: [{ vars: { prompt: Hello }, assert: [{ type: contains, value: Hello }] }]\n" },
+          },
+        },
+        response: Checked,
+        errors: [404, ...writing],
+      }),
+    )
+    .post(
+      "/v1/personas/:namespace/:name/tests/draft",
+      async ({ services, context, params, body }) => {
+        const id = idOf(params);
+        const found = await readTests(services, id);
+        const { path, hash } = found;
+        const { text: base = found.text, messages, ...request } = body;
+        const { keepAsTest } = await import("../personas/tests/keep.ts");
+        const declared = new Set(services.personas.find(id)?.variables.keys());
+        const present = new YamlSource(base, path);
+        // A file of comments alone is as good as none.
+        const isBegun = present.errors.length > 0 || (present.value ?? null) !== null;
+        const errors = isBegun ? errorsOf(checkTests(services, id, base, path).findings) : [];
+        if (errors.length > 0) return new NotSaved(errors).answer(context);
+        const text = keepAsTest(base, { ...request, messages } as unknown as KeptRequest, declared);
+        const { findings } = checkTests(services, id, text, path);
+        const made = new YamlSource(text, path);
+        const { tests } = made.value as { tests: readonly unknown[] };
+        const { line } = made.locate(["tests", tests.length - 1]);
+        return { object: "persona.test_draft" as const, id, file: path, text, hash, line, findings };
+      },
+      adminOperation({
+        operationId: "adminDraftPersonaTest",
+        summary: "The test file of a persona with one more test, made of a request; nothing is saved",
+        description:
+          "What the file holds stays as it was written, comments included. Texts that hold {{, {% or {# become values of vars, so that they are asked as they are.",
+        params: Named,
+        body: Draft,
+        examples: {
+          question: {
+            summary: "A question",
+            value: {
+              messages: [{ role: "user", content: "Where is my parcel?" }],
+              assert: [{ type: "icontains", value: "parcel" }],
+            },
+          },
+        },
+        response: Drafted,
+        errors: [404, ...writing],
+        others: { 422: saveRefusals[422] },
+      }),
+    );
