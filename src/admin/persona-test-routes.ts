@@ -9,6 +9,7 @@ import { truncate } from "../lib/truncate.ts";
 import type { Persona } from "../personas/persona.ts";
 import { outputOf, textOfOutput } from "../personas/tests/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 import { Finding, findingOf } from "./persona-check.ts";
@@ -59,7 +60,7 @@ const Tests = Type.Object({
   tests: Type.Array(Type.Object({ name: Type.String(), line: Type.Integer(), assertions: Type.Integer() })),
   findings: Type.Array(Finding),
   estimate: Estimate,
-  last_run: OrNull(Run, { description: "Of this process." }),
+  last_run: OrNull(Run, { description: "Of all tests, without a variant. Of a long one answers are left out." }),
 });
 const RunBody = Closed({
   variant: Type.Optional(Type.String({ description: "One of its variants; default: the persona without them." })),
@@ -74,7 +75,8 @@ const RunBody = Closed({
 /** Runs at once, in this process. */
 const maxRuns = 2;
 const maxOutput = 2_000;
-const maxLastRuns = 500;
+/** Characters of the JSON of a run that is kept, about. */
+const maxKept = 64_000;
 const microDollars = (dollars: number) => Math.round(dollars * 1e6);
 
 async function planOf(services: Services, served: Persona, variant?: string) {
@@ -118,9 +120,21 @@ function testJson(result: TestResult): Run["tests"][number] {
   };
 }
 
+/** The run as it is kept: beyond the most characters without answers, those of passed tests first, and then without tests. */
+function shortened(run: Run): Run {
+  const tests = run.tests.map((one) => ({ ...one, name: truncate(one.name, 200), reason: truncate(one.reason, 500) }));
+  const isLong = () => JSON.stringify(tests).length > maxKept;
+  for (const drops of [["pass"], ["pass", "fail", "error"]]) {
+    if (!isLong()) break;
+    for (const one of tests) if (drops.includes(one.verdict)) one.output = null;
+  }
+  if (isLong()) tests.sort((a, b) => Number(a.verdict === "pass") - Number(b.verdict === "pass"));
+  while (isLong()) tests.length = Math.floor(tests.length / 2);
+  return { ...run, tests };
+}
+
 /** @param host of the calls */
 export function personaTestRoutes(host: Host) {
-  const lastRuns = new Map<string, Run>();
   let running = 0;
 
   async function run(services: Services, context: RequestContext, id: string, body: Static<typeof RunBody>) {
@@ -158,9 +172,9 @@ export function personaTestRoutes(host: Host) {
       };
       // One that tests a part or a variant says nothing of the whole.
       if (body.names === undefined && body.variant === undefined) {
-        lastRuns.delete(id);
-        lastRuns.set(id, made);
-        if (lastRuns.size > maxLastRuns) lastRuns.delete(lastRuns.keys().next().value!);
+        const counts = { version: served.version, passed, failed, errors: unjudged };
+        const run = JSON.stringify(shortened(made));
+        await needsStorage(() => services.store.testRuns.put({ persona: id, at: startedAt, ...counts, run }));
       }
       return made;
     } finally {
@@ -177,6 +191,7 @@ export function personaTestRoutes(host: Host) {
           const id = `${namespace}/${name}`;
           const { planned, file, errors } = await planOf(services, findPersona(services, id));
           const { calls, most, unknown } = estimateOf(services, planned);
+          const last = await needsStorage(() => services.store.testRuns.get(id));
           return {
             ...{ object: "persona.tests", persona: id, file },
             tests: planned.map(({ test }) => ({
@@ -184,7 +199,7 @@ export function personaTestRoutes(host: Host) {
             })),
             findings: errors.map((one) => findingOf(one)),
             estimate: { calls, most_micro_dollars: microDollars(most), unknown_cost_calls: unknown },
-            last_run: lastRuns.get(id) ?? null,
+            last_run: last === undefined ? null : (JSON.parse(last.run) as Run),
           };
         },
         adminOperation({

@@ -5,6 +5,7 @@ import { preparePersona } from "../http/models.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
 import { Closed, Open } from "../lib/schemas.ts";
 import type { Persona } from "../personas/persona.ts";
 import { placesOf, textOf } from "../personas/source.ts";
@@ -12,6 +13,7 @@ import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
+import type { TestRunCounts } from "../store/persona-test-runs.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { VariantState } from "../store/variants.ts";
 import type { AdminPlugin } from "./act.ts";
@@ -30,6 +32,16 @@ const summary = {
   models: Type.Array(Type.String()),
   variants: Type.Array(Type.String(), { description: "Names of its variants." }),
   stopped_variants: Type.Array(Type.String(), { description: "Those that have stopped themselves." }),
+  last_test_run: OrNull(
+    Type.Object({
+      version: Type.String({ description: "That was tested." }),
+      started_at: Type.String(),
+      passed: Type.Integer(),
+      failed: Type.Integer(),
+      errors: Type.Integer({ description: "Tests that could not be judged." }),
+    }),
+    { description: "Of all its tests, through this API; null: there was none." },
+  ),
 };
 const Summary = Type.Object(summary);
 const Details = Type.Object({
@@ -118,12 +130,25 @@ export function findPersona({ personas }: Services, id: string): Persona {
   return persona;
 }
 
-type Stopped = readonly Pick<VariantState, "persona" | "version" | "variant">[];
+/** What the store knows of all personas: variants that have stopped themselves, and the last run of each one's tests. */
+type Remembered = {
+  readonly stopped: readonly Pick<VariantState, "persona" | "version" | "variant">[];
+  readonly runs: ReadonlyMap<string, TestRunCounts>;
+};
 
-/** Variants that have stopped themselves, of all personas. */
-const stoppedVariants = ({ store }: Services): Promise<Stopped> => needsStorage(() => store.variants.stopped());
+const remembered = ({ store }: Services): Promise<Remembered> =>
+  needsStorage(async () => {
+    const [stopped, runs] = await Promise.all([store.variants.stopped(), store.testRuns.list()]);
+    return { stopped, runs: new Map(runs.map((one) => [one.persona, one])) };
+  });
 
-function summaryJson({ live }: Services, persona: Persona, stopped: Stopped): Static<typeof Summary> {
+function lastRunJson(run: TestRunCounts | undefined) {
+  if (run === undefined) return null;
+  const { version, at, passed, failed, errors } = run;
+  return { version, started_at: isoTime(at)!, passed, failed, errors };
+}
+
+function summaryJson({ live }: Services, persona: Persona, { stopped, runs }: Remembered): Static<typeof Summary> {
   const { id, version, description, tier, ownedBy, created, targets, tags = [] } = persona;
   const model = targets.find((target) => live.accounts.find(parseModelId(target)?.namespace ?? "") !== undefined);
   const models = [...targets];
@@ -143,6 +168,7 @@ function summaryJson({ live }: Services, persona: Persona, stopped: Stopped): St
     models,
     variants,
     stopped_variants: variants.filter(isStopped),
+    last_test_run: lastRunJson(runs.get(id)),
   };
 }
 
@@ -150,7 +176,7 @@ async function detailsJson(services: Services, persona: Persona) {
   const { greeting = null, variables, defaults, limits, options, stop, tools, examples } = persona;
   const source = (await textOf(persona, services.live.config.personas.folder)) ?? null;
   return {
-    ...summaryJson(services, persona, await stoppedVariants(services)),
+    ...summaryJson(services, persona, await remembered(services)),
     greeting,
     variables: Object.fromEntries(variables),
     defaults,
@@ -194,8 +220,8 @@ export const personaRoutes = (plugin: AdminPlugin) =>
             ({ id, tags = [] }) =>
               (tag === undefined || tags.includes(tag)) && (name === undefined || id.includes(name)),
           );
-        const stopped = await stoppedVariants(services);
-        const all = found.map((persona) => summaryJson(services, persona, stopped));
+        const known = await remembered(services);
+        const all = found.map((persona) => summaryJson(services, persona, known));
         return pageOf(
           onlyStopped === "true" ? all.filter(({ stopped_variants: own }) => own.length > 0) : all,
           after,

@@ -7,6 +7,7 @@
 import type { Tier } from "../protocols/tiers.ts";
 import type { AuditRow } from "./audit.ts";
 import type { DatabaseState } from "./metrics.ts";
+import type { TestRunRepository } from "./persona-test-runs.ts";
 import type { PersonaVersionRepository } from "./persona-versions.ts";
 import type { SessionRepository } from "./sessions.ts";
 import type { StorageError } from "./storage-error.ts";
@@ -21,6 +22,7 @@ export interface Store {
   readonly audit: AuditRepository;
   readonly sessions: SessionRepository;
   readonly personaVersions: PersonaVersionRepository;
+  readonly testRuns: TestRunRepository;
   readonly alerts: AlertRepository;
   readonly ledger: LedgerRepository;
   readonly variants: VariantRepository;

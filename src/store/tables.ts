@@ -43,6 +43,7 @@ export const movedTables: readonly MovedTable[] = [
   table("audit", "id", { text: "id actor act subject before after", integer: "at" }),
   table("persona_versions", "id", { text: "id persona version content source", integer: "created_at used_at" }),
   table("persona_labels", "persona label", { text: "persona label version", integer: "moved_at" }),
+  table("persona_test_runs", "persona", { text: "persona version run", integer: "at passed failed errors" }),
   table("alert_causes", "cause", { text: "cause", integer: "since" }),
   table("alert_messages", "id destination", { text: "id destination body", integer: "at attempts due" }),
   table("ledger_kinds", "kind", { text: kindColumns.join(" "), integer: "kind day" }),

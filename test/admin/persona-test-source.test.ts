@@ -143,13 +143,16 @@ test("a request becomes one more test below the others, and the first of a new f
   });
   // In a text that is being edited.
   const more = await of("acme/x", "draft", "POST", { ...request, text: `${text}# more\n`, description: "again" });
-  expect(more.json["text"]).toContain("- description: again\n");
+  expect(more.json["text"] as string).toContain("- description: again\n");
   expect(more.json).toMatchObject({ hash: hashOf(text), findings: [] });
   const first = await of("acme/bare", "draft", "POST", request);
   expect(first.json).toMatchObject({ hash: null, line: 3, findings: [] });
   expect(first.json["text"]).toStartWith('prompts: ["{{question}}"]\ntests:\n');
   const made = await of("acme/bare", "source", "PUT", { text: first.json["text"], if_hash: null });
-  expect([made.status, readFileSync(folder.file("acme/bare.test.yaml"), "utf8")]).toEqual([200, first.json["text"]]);
+  expect([made.status, readFileSync(folder.file("acme/bare.test.yaml"), "utf8")]).toEqual([
+    200,
+    first.json["text"] as string,
+  ]);
   // An assertion that is none is found where it stands in the file.
   const wrong = await of("acme/bare", "draft", "POST", { ...request, assert: [{ type: "contains" }] });
   expect(wrong.json).toMatchObject({ findings: [{ severity: "error", path: "tests[1].assert[0].value" }] });

@@ -84,6 +84,12 @@ test("tests are listed with what a run may cost, and run as calls of the key tha
     },
   });
   expect((await ask("/personas/acme/x/tests")).json["last_run"]).toEqual(run.json);
+  const { started_at } = run.json;
+  const counts = { version, started_at, passed: 1, failed: 1, errors: 0 };
+  expect((await ask("/personas?name=acme/")).json["data"]).toMatchObject([
+    { id: "acme/bare", last_test_run: null },
+    { id: "acme/x", last_test_run: counts },
+  ]);
   const { json: usage } = await ask("/usage?by=client,persona_version,variant&persona=acme/x");
   expect(usage["data"]).toMatchObject([
     { client: "troupe-tests", persona_version: version, variant: "", calls: 2, ended: { finished: 2 } },

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { AuditRow } from "../../src/store/audit.ts";
 import { firstTokenBounds, ledgerGroups } from "../../src/store/ledger-columns.ts";
+import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/persona-test-runs.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,
@@ -705,6 +706,35 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(lines).toHaveLength(3);
       expect(lines.map(({ id }) => id).slice(0, 2)).toEqual(["r2", "m3"]);
       await other.close();
+    });
+  });
+
+  describe(`${name}: runs of personas' tests`, () => {
+    const runOf = (persona: string, at: number, changes: Partial<TestRunRow> = {}): TestRunRow => ({
+      ...{ persona, version: "3f2a91c07b1e", at: start + at, passed: 2, failed: 1, errors: 0, run: '{"tests":[]}' },
+      ...changes,
+    });
+    on("the latest run takes the place of the one before, and is found by all processes", async (database, store) => {
+      const other = await database.open();
+      await store.testRuns.put(runOf("a/b", 1));
+      await other.testRuns.put(runOf("a/b", 3, { failed: 0, run: '{"a":"nul \0 here"}' }));
+      await store.testRuns.put(runOf("a/b", 2, { passed: 9 }));
+      await store.testRuns.put(runOf("a/a", 1, { errors: 4 }));
+      const { run: _, ...counts } = runOf("a/b", 3, { failed: 0 });
+      const { run: __, ...first } = runOf("a/a", 1, { errors: 4 });
+      for (const { testRuns } of [store, other]) {
+        expect(await testRuns.get("a/b")).toEqual(runOf("a/b", 3, { failed: 0, run: '{"a":"nul \ufffd here"}' }));
+        expect(await testRuns.get("a/none")).toBeUndefined();
+        expect(await testRuns.list()).toEqual([first, counts]);
+      }
+      await other.close();
+    });
+
+    on("beyond the most the oldest go", async (_, { testRuns }) => {
+      for (let at = 0; at < maxTestRuns + 2; at += 1) await testRuns.put(runOf(`a/p${at}`, at));
+      const left = (await testRuns.list()).map(({ persona }) => persona);
+      expect(left).toHaveLength(maxTestRuns);
+      expect([left.includes("a/p1"), left.includes("a/p2")]).toEqual([false, true]);
     });
   });
 
@@ -1470,6 +1500,7 @@ type AnyMethod =
   | `audit.${keyof Store["audit"]}`
   | `alerts.${keyof Store["alerts"]}`
   | `personaVersions.${keyof PersonaVersionRepository}`
+  | `testRuns.${keyof TestRunRepository}`
   | `ledger.${keyof Store["ledger"]}`
   | Exclude<keyof Store["maintenance"], "refusal">;
 
@@ -1482,6 +1513,7 @@ function everyMethod({
   audit,
   alerts,
   personaVersions,
+  testRuns,
   ledger,
   maintenance,
 }: Store): Record<AnyMethod, () => Promise<unknown>> {
@@ -1537,6 +1569,10 @@ function everyMethod({
     "personaVersions.labels": () => personaVersions.labels(),
     "personaVersions.moveLabel": () => personaVersions.moveLabel(labelRow("stable", 1), null, act("m")),
     "personaVersions.removeLabel": () => personaVersions.removeLabel(labelRow("stable", 1), act("r")),
+    "testRuns.put": () =>
+      testRuns.put({ persona: "a/b", version: "1", at: start, passed: 0, failed: 0, errors: 0, run: "{}" }),
+    "testRuns.get": () => testRuns.get("a/b"),
+    "testRuns.list": () => testRuns.list(),
     "alerts.causes": () => alerts.causes(),
     "alerts.begin": () => alerts.begin("c", { id: "a", body: "{}", at: start }, ["d"]),
     "alerts.end": () => alerts.end("c", { id: "b", body: "{}", at: start }, ["d"]),

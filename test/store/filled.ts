@@ -45,6 +45,10 @@ export async function fill(store: Store, lines: number): Promise<void> {
       content: '{"description":"Zoë"}',
       source: at % 2 === 0 ? null : "# Zoë",
     });
+    await store.testRuns.put({
+      ...{ persona: `troupe/p${at}`, version, at: start + at, passed: at, failed: 1, errors: 0 },
+      run: '{"tests":[{"name":"Zoë"}]}',
+    });
     const label = { persona: "troupe/guide", label: `l${at}`, version, movedAt: start };
     const line = {
       id: `moved_${at}`,

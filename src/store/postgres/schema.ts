@@ -184,6 +184,18 @@ create table troupe.persona_labels (
   primary key (persona, label)
 );
 
+-- The last run of each persona's tests.
+create table troupe.persona_test_runs (
+  persona text collate "C" primary key,
+  version text not null,
+  at bigint not null,
+  passed bigint not null,
+  failed bigint not null,
+  errors bigint not null,
+  run text not null
+);
+create index persona_test_runs_at on troupe.persona_test_runs (at);
+
 -- What operators were alerted of and has not ended, and messages of it that are not delivered yet.
 create table troupe.alert_causes (cause text collate "C" primary key, since bigint not null);
 create table troupe.alert_messages (

@@ -13,6 +13,7 @@ import { auditRepository } from "../shared/audit-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
+import { testRunRepository } from "../shared/test-run-repository.ts";
 import { variantRepository } from "../shared/variant-repository.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
@@ -120,6 +121,7 @@ export async function openPostgresStore(
     audit: auditRepository(background),
     sessions: sessionRepository(background),
     personaVersions: personaVersionRepository(background),
+    testRuns: testRunRepository(background),
     alerts: alertRepository(background),
     ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),

@@ -212,6 +212,18 @@ create table persona_labels (
   primary key (persona, label)
 ) strict, without rowid;
 
+-- The last run of each persona's tests.
+create table persona_test_runs (
+  persona text primary key,
+  version text not null,
+  at integer not null,
+  passed integer not null,
+  failed integer not null,
+  errors integer not null,
+  run text not null
+) strict, without rowid;
+create index persona_test_runs_at on persona_test_runs (at);
+
 -- What operators were alerted of and has not ended, and messages of it that are not delivered yet.
 create table alert_causes (cause text primary key, since integer not null) strict, without rowid;
 create table alert_messages (

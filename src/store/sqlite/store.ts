@@ -16,6 +16,7 @@ import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
+import { testRunRepository } from "../shared/test-run-repository.ts";
 import { variantRepository } from "../shared/variant-repository.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
@@ -130,6 +131,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         audit: auditRepository(sql),
         sessions: sessionRepository(sql),
         personaVersions,
+        testRuns: testRunRepository(sql),
         alerts: alertRepository(sql),
         ledger: asynchronous<LedgerRepository>(
           path,
