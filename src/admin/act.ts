@@ -82,7 +82,8 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
   const cookie = keyOf(context) === undefined ? sessionCookie(context) : undefined;
   if (cookie === undefined) return { by: "key", caller: await admit(services, context, "admin") };
   if (!safeMethods.includes(context.request.method) && !isOwnPage(context)) throw ApiError.foreignPage();
-  const session = await needsStorage(() => findSession(services, cookie));
+  const isUse = !context.request.headers.has(refreshHeader);
+  const session = await needsStorage(() => findSession(services, cookie, isUse));
   if (session === undefined) {
     hitAnonymous(services, context, "admin");
     throw ApiError.sessionEnded();
@@ -96,6 +97,9 @@ function trustedUser({ live }: Services, context: RequestContext): string | unde
   const user = context.request.headers.get(trustedUserHeader);
   return user !== null && /^[\x21-\x7e]{1,200}$/.test(user) ? user : undefined;
 }
+
+/** Marks what a page asks by itself, without which a page left open would never let its session end. */
+export const refreshHeader = "x-troupe-refresh";
 
 const safeMethods = ["GET", "HEAD"];
 

@@ -131,7 +131,7 @@ export const signInRoutes = (host: Host, prefix: string) =>
 async function endOwn(services: Services, context: RequestContext): Promise<void> {
   const cookie = sessionCookie(context);
   if (cookie === undefined) return;
-  const own = await needsStorage(() => findSession(services, cookie));
+  const own = await needsStorage(() => findSession(services, cookie, false));
   if (own !== undefined) await needsStorage(() => services.store.sessions.remove(own.row.id));
 }
 

@@ -62,14 +62,15 @@ export async function beginSession(
 }
 
 /**
- * The session of a cookie, which counts as used from now on.
+ * The session of a cookie.
  * @param secret the cookie's value
+ * @param isUse whether a person asks, from when it then lasts anew; false for what a page asks by itself
  * @returns undefined where it has ended, be it with its key, or there never was one. Rejects with StorageError
  */
-export async function findSession(parts: Parts, secret: string): Promise<Session | undefined> {
+export async function findSession(parts: Parts, secret: string, isUse: boolean): Promise<Session | undefined> {
   if (!secretForm.test(secret)) return undefined;
   const found = await lookUp(parts, hashOf(secret));
-  if (found === undefined) return undefined;
+  if (found === undefined || !isUse) return found;
   const { row, caller } = found;
   const { store, clock } = parts;
   const now = clock.now();

@@ -48,6 +48,24 @@ export function apiUrl(path: string, query: Query = {}): string {
   return `admin/${path}${kept.length === 0 ? "" : `?${new URLSearchParams(kept)}`}`;
 }
 
+/** Whether somebody has done something since the last request; opening the page is something. */
+let hasActed = true;
+for (const kind of ["pointerdown", "keydown", "wheel"])
+  addEventListener(
+    kind,
+    () => {
+      hasActed = true;
+    },
+    { capture: true, passive: true },
+  );
+
+/** @returns the header of a request that nobody caused: it does not count as use of the session, which ends where a page is left alone */
+function refreshMark(): Readonly<Record<string, string>> {
+  const mark = hasActed ? {} : { "x-troupe-refresh": "1" };
+  hasActed = false;
+  return mark;
+}
+
 export type Asking = { readonly signal?: AbortSignal | undefined; readonly headers?: Readonly<Record<string, string>> };
 
 /** Rejects with ApiFailure. @param method of HTTP @param body as JSON */
@@ -55,7 +73,7 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
   const json: Readonly<Record<string, string>> = body === undefined ? {} : { "content-type": "application/json" };
   const init: RequestInit = {
     method,
-    headers: { ...json, ...asking.headers },
+    headers: { ...json, ...refreshMark(), ...asking.headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     ...(asking.signal && { signal: asking.signal }),
     credentials: "same-origin",

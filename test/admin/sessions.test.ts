@@ -158,6 +158,26 @@ function describeSessions(store: string, config: () => Promise<Partial<Config>>)
       expect(await usedAt()).toBe(start + minuteMs);
     });
 
+    on("what a page asks by itself is answered, and is no use of the session or of its key", async (house) => {
+      const { troupe, key, keyId, clock } = house;
+      const left = new Browser(troupe);
+      await left.signIn(key);
+      const { sessions } = troupe.server.services.store;
+      const start = clock.now();
+      const refresh = () => left.ask("GET", "/admin/v1/session", undefined, { "x-troupe-refresh": "1" });
+      for (let minutes = 0; minutes < 59; minutes += 1) {
+        clock.advance(minuteMs);
+        expect((await refresh()).status).toBe(200);
+      }
+      const [row] = await sessions.list(1);
+      const used = (await troupe.server.services.keys.show(keyId)).lastUsedAt;
+      expect([row!.usedAt, used]).toEqual([start, start]);
+      clock.advance(minuteMs - 1);
+      expect((await refresh()).status).toBe(200);
+      clock.advance(1);
+      expect(errorOf(await refresh())).toEqual([401, "session_ended", ""]);
+    });
+
     on("signing in anew ends the one before; signing out ends it", async ({ troupe, key }) => {
       const browser = new Browser(troupe);
       await browser.signIn(key);

@@ -58,6 +58,17 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(faults()).toEqual([]);
   }, 30_000);
 
+  test("what the page asks without anybody's doing is marked, so that a page left open lets its session end", async () => {
+    await page.read(`globalThis.marks = []; const plain = fetch;
+      globalThis.fetch = (url, init) => (marks.push(init?.headers?.["x-troupe-refresh"] ?? ""), plain(url, init))`);
+    await page.press("Tab");
+    await page.read("location.hash = '#/'");
+    await page.until("marks.length > 5");
+    const marks = await page.read<string[]>("marks");
+    expect(marks[0]).toBe("");
+    expect(new Set(marks.slice(1))).toEqual(new Set(["1"]));
+  }, 30_000);
+
   test("signing out ends the session and clears the page", async () => {
     await page.read(`${button("Sign out")}.click()`);
     await page.until(`${dialog} && !${account}`);
