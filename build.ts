@@ -8,6 +8,7 @@ import { $ } from "bun";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
 import { bundleConsole } from "./src/admin/console/bundle.ts";
+import { compressBest } from "./src/http/pages.ts";
 import { builtinValues } from "./src/personas/builtin.ts";
 
 export type BuildOptions = {
@@ -77,8 +78,12 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
 /** Where `src/admin/console/embedded.ts` takes them from. */
 async function writeConsole(): Promise<void> {
   const { script, style } = await bundleConsole();
-  await Bun.write(join(folder, "dist/console/console.js"), script);
-  await Bun.write(join(folder, "dist/console/console.css"), style);
+  const files = { "console.js": script, "console.css": style };
+  for (const [name, text] of Object.entries(files)) {
+    const { br, gzip } = await compressBest(text);
+    await Bun.write(join(folder, `dist/console/${name}.br`), br);
+    await Bun.write(join(folder, `dist/console/${name}.gz`), gzip);
+  }
 }
 
 const git = async (...words: string[]) => (await $`git ${words}`.cwd(folder).nothrow().quiet().text()).trim();

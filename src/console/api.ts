@@ -61,9 +61,9 @@ for (const kind of ["pointerdown", "keydown", "wheel"])
 
 /** @returns the header of a request that nobody caused: it does not count as use of the session, which ends where a page is left alone */
 function refreshMark(): Readonly<Record<string, string>> {
-  const mark = hasActed ? {} : { "x-troupe-refresh": "1" };
+  const isRefresh = !hasActed;
   hasActed = false;
-  return mark;
+  return isRefresh ? { "x-troupe-refresh": "1" } : {};
 }
 
 export type Asking = { readonly signal?: AbortSignal | undefined; readonly headers?: Readonly<Record<string, string>> };

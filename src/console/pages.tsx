@@ -1,5 +1,6 @@
-/** The pages, in the order of the navigation. */
+/** The pages and what shows them. */
 import type { FunctionComponent } from "preact";
+import { type PageTitle, pageTitles } from "./page-titles.ts";
 import { CallsPage } from "./pages/calls.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
@@ -11,12 +12,7 @@ import { SystemPage } from "./pages/system.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
 
-export type PageEntry = {
-  /** Its name in the address; empty: the first. */
-  readonly name: string;
-  readonly title: string;
-  readonly component: FunctionComponent;
-};
+export type PageEntry = PageTitle & { readonly component: FunctionComponent };
 
 const Missing = () => (
   <Page title="There is no such page">
@@ -26,15 +22,21 @@ const Missing = () => (
   </Page>
 );
 
-export const pages: readonly PageEntry[] = [
-  { name: "", title: "Overview", component: OverviewPage },
-  { name: "calls", title: "Calls", component: CallsPage },
-  { name: "playground", title: "Playground", component: PlaygroundPage },
-  { name: "personas", title: "Personas", component: PersonasPage },
-  { name: "keys", title: "Keys and budgets", component: KeysPage },
-  { name: "spend", title: "Spend", component: SpendPage },
-  { name: "providers", title: "Providers", component: ProvidersPage },
-  { name: "system", title: "System", component: SystemPage },
-];
+const components: Record<(typeof pageTitles)[number]["name"], FunctionComponent> = {
+  "": OverviewPage,
+  calls: CallsPage,
+  playground: PlaygroundPage,
+  personas: PersonasPage,
+  keys: KeysPage,
+  spend: SpendPage,
+  providers: ProvidersPage,
+  system: SystemPage,
+};
+
+export const pages: readonly PageEntry[] = pageTitles.map(({ name, title }) => ({
+  name,
+  title,
+  component: components[name],
+}));
 
 export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };

@@ -28,11 +28,16 @@ const themes = [
   { value: "light", title: "Theme: light" },
   { value: "dark", title: "Theme: dark" },
 ];
-const theme = signal(localStorage.getItem("troupe.theme") ?? "");
-theme.subscribe((chosen) => {
-  localStorage.setItem("troupe.theme", chosen);
+/** Kept in a cookie, by which the server sends the page in this theme from its first paint on. */
+const theme = signal(document.documentElement.dataset["theme"]!);
+
+function chooseTheme(chosen: string): void {
+  theme.value = chosen;
   document.documentElement.dataset["theme"] = chosen;
-});
+  const age = chosen === "" ? 0 : 31_536_000;
+  // biome-ignore lint/suspicious/noDocumentCookie: Firefox has had the Cookie Store API for too short a time
+  document.cookie = `troupe_theme=${chosen}; path=${location.pathname}; max-age=${age}; samesite=strict`;
+}
 
 /** Shows an error of a page in its place, and the next page again. */
 class Boundary extends Component<{ readonly children: ComponentChildren }, { readonly error?: Error }> {
@@ -80,7 +85,7 @@ export function Shell() {
             </li>
           ))}
         </ul>
-        <Select aria-label="Theme" value={theme.value} options={themes} onChange={(chosen) => (theme.value = chosen)} />
+        <Select aria-label="Theme" value={theme.value} options={themes} onChange={chooseTheme} />
         <Account />
       </nav>
       <main ref={main}>

@@ -4,43 +4,51 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { pageHeaders } from "./respond.ts";
 
-export type Page = { readonly body: string | Uint8Array; readonly headers: Readonly<Record<string, string>> };
+/** A text, and what it is sent as where it was compressed beforehand. */
+export type CompressedText = { readonly body: string; readonly encoded?: Encoded };
+type Encoded = Readonly<Record<"br" | "gzip", Uint8Array>>;
+
+export type Page = Omit<CompressedText, "body"> & {
+  readonly body: string | Uint8Array;
+  readonly headers: Readonly<Record<string, string>>;
+};
 
 /** For files whose address changes with their content. */
 export const immutable = { "cache-control": "public, max-age=31536000, immutable" } as const;
 
 /** A page as it is sent. */
-type Prepared = {
-  readonly page: Page;
-  readonly encoded: readonly (readonly [name: string, body: Uint8Array])[];
-  readonly tag: string;
-};
+type Prepared = Page & { readonly encoded: Encoded; readonly tag: string };
 
-/** Its best takes half a second for the console's script, this some 20 ms. */
-const brotliParams = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+/** Brotli's best takes half a second for the console's script, this some 20 ms. */
+const quickQuality = 9;
 
-export async function preparePage(making: Promise<Page>): Promise<Prepared> {
-  const page = await making;
-  // Not on this thread: a megabyte takes as long as hundreds of calls.
+/** Compresses on another thread, where a megabyte takes as long as hundreds of calls. */
+async function compress(body: Page["body"], quality: number, level?: number): Promise<Encoded> {
   const [br, gzipped] = await Promise.all([
-    promisify(brotliCompress)(page.body, { params: brotliParams }),
-    promisify(gzip)(page.body),
+    promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }),
+    promisify(gzip)(body, { level }),
   ]);
-  const encoded = [
-    ["br", br],
-    ["gzip", gzipped],
-  ] as const;
-  return { page, encoded, tag: `"${Bun.hash(page.body).toString(36)}"` };
+  return { br, gzip: gzipped };
 }
 
-export function answerPage({ page, encoded, tag }: Prepared, { headers: asked }: Request): WholeAnswer {
-  const headers = { "cache-control": "no-cache", ...page.headers, ...pageHeaders, etag: tag, vary: "accept-encoding" };
+/** As small as can be, however long it takes. */
+export const compressBest = (text: string): Promise<Encoded> =>
+  compress(text, constants.BROTLI_MAX_QUALITY, constants.Z_BEST_COMPRESSION);
+
+export async function preparePage(page: Page): Promise<Prepared> {
+  const encoded = page.encoded ?? (await compress(page.body, quickQuality));
+  return { ...page, encoded, tag: `"${Bun.hash(page.body).toString(36)}"` };
+}
+
+export function answerPage(page: Prepared, { headers: asked }: Request): WholeAnswer {
+  const { body, encoded, tag } = page;
+  const headers = { "cache-control": "no-cache", vary: "accept-encoding", ...page.headers, ...pageHeaders, etag: tag };
   // A tag may come back as a weak one, and with others: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
   if (asked.get("if-none-match")?.includes(tag) === true) return { kind: "whole", status: 304, headers, body: "" };
   const accepted = asked.get("accept-encoding") ?? "";
-  const [name, body] = encoded.find(([name]) => accepts(accepted, name)) ?? [];
-  if (name === undefined || body === undefined) return { kind: "whole", status: 200, headers, body: page.body };
-  return { kind: "whole", status: 200, headers: { ...headers, "content-encoding": name }, body };
+  const coding = (["br", "gzip"] as const).find((one) => accepts(accepted, one));
+  if (coding === undefined) return { kind: "whole", status: 200, headers, body };
+  return { kind: "whole", status: 200, headers: { ...headers, "content-encoding": coding }, body: encoded[coding] };
 }
 
 /** Whether a field of accepted codings names one, and not as unwanted. Source: https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3 */
@@ -51,7 +59,7 @@ const accepts = (field: string, coding: string): boolean =>
 export function pageAnswer(make: () => Promise<Page>) {
   let made: Promise<Prepared> | undefined;
   return async ({ request }: { readonly request: Request }) => {
-    made ??= preparePage(make());
+    made ??= make().then(preparePage);
     return answerPage(await made, request);
   };
 }

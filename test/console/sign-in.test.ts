@@ -39,6 +39,12 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Enter");
     await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
     expect(await page.read<string>("document.cookie")).toBe("");
+    // What stands before the script runs is what it then writes.
+    const links = `(root) => [...root.querySelectorAll("nav.side ul a")].map((one) => one.getAttribute("href") + " " + one.textContent)`;
+    const before = `new DOMParser().parseFromString(${JSON.stringify(await (await fetch(`${troupe.url}/console`)).text())}, "text/html")`;
+    expect(await page.readApart<string[]>("", `(${links})(${before})`)).toEqual(
+      await page.read<string[]>(`(${links})(document)`),
+    );
     expect(faults()).toEqual([]);
   }, 30_000);
 

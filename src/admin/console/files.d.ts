@@ -1,9 +1,9 @@
 /** Files that the build writes. */
-declare module "*/dist/console/console.js" {
+declare module "*.br" {
   const path: string;
   export default path;
 }
-declare module "*.css" {
+declare module "*.gz" {
   const path: string;
   export default path;
 }

@@ -1,9 +1,9 @@
 /** The console: one page, its script and its style sheet, on the listeners that serve the admin API. */
 import type { AnyElysia } from "elysia";
+import { pageTitles } from "../../console/page-titles.ts";
 import type { Host } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
-import { answerPage, immutable, type Page, preparePage } from "../../http/pages.ts";
-import type { ConsoleFiles } from "./bundle.ts";
+import { answerPage, type CompressedText, immutable, preparePage } from "../../http/pages.ts";
 
 /** Whether the files are inside; set when the executable is built. */
 declare const TROUPE_CONSOLE: true | undefined;
@@ -12,8 +12,11 @@ const isEmbedded = typeof TROUPE_CONSOLE !== "undefined";
 /** Reads the sources anew for each look at the page, which then reloads by itself. */
 const isDevelopment = !isEmbedded && process.env["NODE_ENV"] === "development";
 
-const loadFiles = async (): Promise<ConsoleFiles> =>
-  isEmbedded ? (await import("./embedded.ts")).embeddedConsole() : (await import("./bundle.ts")).bundleConsole();
+async function loadFiles(): Promise<Readonly<Record<"script" | "style", CompressedText>>> {
+  if (isEmbedded) return (await import("./embedded.ts")).embeddedConsole();
+  const { script, style } = await (await import("./bundle.ts")).bundleConsole();
+  return { script: { body: script }, style: { body: style } };
+}
 
 /** Scripts and styles are files of this server alone, and no text becomes markup but through the two named policies. */
 export const consolePolicy = [
@@ -34,14 +37,23 @@ const pageHeaders = {
   "content-security-policy": consolePolicy,
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
+  vary: "accept-encoding, cookie",
 };
 
 const icon =
   "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='4' fill='%23465fd1'/><path d='M4 5h8M8 5v7' stroke='white' stroke-width='2' stroke-linecap='round'/></svg>";
 
-/** Addresses are relative, for proxies with a prefix, and change with the content. */
-const html = (hash: string) => `<!doctype html>
-<html lang="en">
+const themes = ["", "light", "dark"] as const;
+type Theme = (typeof themes)[number];
+
+const links = pageTitles.map(({ name, title }) => `<li><a href="#/${name}">${title}</a></li>`).join("");
+
+/**
+ * Addresses are relative, for proxies with a prefix, and change with the content. The navigation is painted before the script runs, which takes it over: it
+ * stands as `src/console/shell.tsx` writes it.
+ */
+const html = (hash: string, theme: Theme) => `<!doctype html>
+<html lang="en" data-theme="${theme}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -53,29 +65,43 @@ const html = (hash: string) => `<!doctype html>
 <script type="module" src="console/console.js?v=${hash}"></script>
 </head>
 <body>
-<noscript>The console needs JavaScript. The admin API below /admin/v1 does without.</noscript>
+<button type="button" class="skip">Skip to the page</button>
+<nav class="side" aria-label="Pages"><a class="brand" href="#/">Troupe</a><ul>${links}</ul></nav>
+<main><noscript>The console needs JavaScript. The admin API below /admin/v1 does without.</noscript><p class="late">The console’s script has not come. Reload the page, or look whether the server answers.</p></main>
 </body>
 </html>
 `;
 
-async function make(): Promise<Readonly<Record<"page" | "script" | "style", Awaited<ReturnType<typeof preparePage>>>>> {
+type Prepared = Awaited<ReturnType<typeof preparePage>>;
+type Files = Readonly<Record<"script" | "style", Prepared>> & { readonly pages: ReadonlyMap<Theme, Prepared> };
+
+async function make(): Promise<Files> {
   const { script, style } = await loadFiles();
-  const hash = Bun.hash(script + style).toString(36);
-  const file = (body: string, type: string): Page => ({
-    body,
-    headers: {
-      "content-type": `${type}; charset=utf-8`,
-      "cross-origin-resource-policy": "same-origin",
-      ...immutable,
-    },
-  });
-  const [page, scriptFile, styleFile] = await Promise.all([
-    preparePage(Promise.resolve({ body: html(hash), headers: pageHeaders })),
-    preparePage(Promise.resolve(file(script, "text/javascript"))),
-    preparePage(Promise.resolve(file(style, "text/css"))),
+  const hash = Bun.hash(script.body + style.body).toString(36);
+  const file = (one: CompressedText, type: string) =>
+    preparePage({
+      ...one,
+      headers: {
+        "content-type": `${type}; charset=utf-8`,
+        "cross-origin-resource-policy": "same-origin",
+        ...immutable,
+      },
+    });
+  const page = async (theme: Theme) =>
+    [theme, await preparePage({ body: html(hash, theme), headers: pageHeaders })] as const;
+  const [scriptFile, styleFile, ...pages] = await Promise.all([
+    file(script, "text/javascript"),
+    file(style, "text/css"),
+    ...themes.map(page),
   ]);
-  return { page, script: scriptFile, style: styleFile };
+  return { script: scriptFile, style: styleFile, pages: new Map(pages) };
 }
+
+/** The theme that the page's reader chose there, which the page keeps in a cookie; empty: the system's. */
+const themeOf = (request: Request): Theme => {
+  const [, chosen] = /(?:^|;)\s*troupe_theme=(\w+)/.exec(request.headers.get("cookie") ?? "") ?? [];
+  return themes.find((one) => one === chosen) ?? "";
+};
 
 /** Made at the first request for them, and then kept. */
 export function consoleRoutes(host: Host): AnyElysia {
@@ -88,7 +114,8 @@ export function consoleRoutes(host: Host): AnyElysia {
       made.catch(() => {
         made = undefined;
       });
-      return answerPage((await made)[name], request);
+      const files = await made;
+      return answerPage(name === "page" ? files.pages.get(themeOf(request))! : files[name], request);
     };
   return openRoutes(host)
     .get("/console", answer("page"))
