@@ -177,15 +177,15 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const [name, state, calls, errors, p50, p95, cost] = rows.find(([one]) => one![0] === "xai")!;
     expect([name, state]).toEqual([["xai"], ["ok"]]);
     expect(calls![0]).toBe(present.calls);
-    expect(calls![1]).toStartWith(`yesterday ${past.calls}, `);
+    expect(calls![1]).toStartWith(`was ${past.calls}, `);
     expect(errors).toEqual([
       `${present.share.toFixed(2)} %`,
-      `yesterday ${past.share.toFixed(2)} %, ${points.toFixed(2) === "0.00" ? "±0" : signed(points, 2)} points`,
+      `was ${past.share.toFixed(2)} %, ${points.toFixed(2) === "0.00" ? "±0" : signed(points, 2)} points`,
     ]);
-    expect(p50).toEqual([ms(present.p50), `yesterday ${ms(past.p50)}, ${grown(present.p50, past.p50)}`]);
-    expect(p95).toEqual([ms(present.p95), `yesterday ${ms(past.p95)}, ${grown(present.p95, past.p95)}`]);
+    expect(p50).toEqual([ms(present.p50), `was ${ms(past.p50)}, ${grown(present.p50, past.p50)}`]);
+    expect(p95).toEqual([ms(present.p95), `was ${ms(past.p95)}, ${grown(present.p95, past.p95)}`]);
     expect(cost![0]).toBe(present.cost);
-    expect(cost![1]).toStartWith(`yesterday ${past.cost}, `);
+    expect(cost![1]).toStartWith(`was ${past.cost}, `);
 
     await open("#/providers/xai", `${cells("Why calls failed")}.length === 3`);
     const reasons = await page.read<string[][][]>(cells("Why calls failed"));

@@ -4,6 +4,7 @@ import { ApiFailure, get, remove } from "../api.ts";
 import { useResource } from "../data.ts";
 import { href } from "../router.ts";
 import { signOut } from "../sign-in.tsx";
+import { Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
 import { Time } from "../ui/format.tsx";
 import { Badge, Panel } from "../ui/layout.tsx";
@@ -25,8 +26,10 @@ type SessionPage = { readonly data: readonly SessionRow[]; readonly has_more: bo
 const byTime = (name: "created_at" | "last_used_at" | "expires_at") => (a: SessionRow, b: SessionRow) =>
   a[name].localeCompare(b[name]);
 
+const listed = { limit: "100" };
+
 export function SessionsPanel() {
-  const sessions = useResource((signal) => get<SessionPage>("v1/sessions", { limit: "100" }, { signal }), [], {
+  const sessions = useResource((signal) => get<SessionPage>("v1/sessions", listed, { signal }), [], {
     everyMs: 60_000,
   });
   const [ending, setEnding] = useState<string>();
@@ -80,7 +83,11 @@ export function SessionsPanel() {
     },
   ];
   return (
-    <Panel title="Sessions" note="An hour without use ends one, and so does its key's end.">
+    <Panel
+      title="Sessions"
+      note="An hour without a click, a key or a scroll ends one, and so does its key's end."
+      actions={<Curl path="v1/sessions" query={listed} />}
+    >
       {failure !== undefined && <Failure error={failure} />}
       <Loaded resource={sessions}>
         {({ data, has_more }) => (

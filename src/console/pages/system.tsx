@@ -2,7 +2,6 @@
 import "./system.css";
 import type { FunctionComponent } from "preact";
 import { href, route } from "../router.ts";
-import { Curl } from "../ui/copy.tsx";
 import { Page, Tabs } from "../ui/layout.tsx";
 import { Empty } from "../ui/states.tsx";
 import { SessionsPanel } from "./sessions.tsx";
@@ -13,15 +12,6 @@ import { DoctorPanel } from "./system/doctor.tsx";
 import { NodesPanel } from "./system/nodes.tsx";
 import { RunsPanel } from "./system/runs.tsx";
 
-const Sessions = () => (
-  <>
-    <SessionsPanel />
-    <p class="actions">
-      <Curl path="v1/sessions" query={{ limit: "100" }} />
-    </p>
-  </>
-);
-
 type Section = { readonly id: string; readonly title: string; readonly component: FunctionComponent };
 
 const sections: readonly Section[] = [
@@ -30,7 +20,7 @@ const sections: readonly Section[] = [
   { id: "alerts", title: "Alerts", component: AlertsPanel },
   { id: "nodes", title: "Nodes", component: NodesPanel },
   { id: "configuration", title: "Configuration", component: ConfigurationPanel },
-  { id: "sessions", title: "Sessions", component: Sessions },
+  { id: "sessions", title: "Sessions", component: SessionsPanel },
   { id: "audit", title: "Audit", component: AuditPanel },
 ];
 

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { apiUrl } from "../api.ts";
 import type { Query } from "../router.ts";
-import { Button } from "./form.tsx";
+import { Button, type ButtonProps } from "./form.tsx";
 
 /** Where the page has no clipboard, as by plain HTTP from another machine, the text is selected in a field that is taken away again. */
 async function copy(text: string): Promise<void> {
@@ -16,7 +16,9 @@ async function copy(text: string): Promise<void> {
   if (!isDone) throw new Error("The browser does not let the page copy.");
 }
 
-export function Copy({ text, label = "Copy" }: { readonly text: string; readonly label?: string }) {
+type CopyProps = { readonly text: string; readonly label?: string; readonly tone?: ButtonProps["tone"] };
+
+export function Copy({ text, label = "Copy", tone }: CopyProps) {
   const [state, setState] = useState<"done" | "failed" | undefined>();
   const onClick = async () => {
     const next = await copy(text).then(
@@ -27,7 +29,7 @@ export function Copy({ text, label = "Copy" }: { readonly text: string; readonly
     setTimeout(() => setState(undefined), 1_500);
   };
   return (
-    <Button onClick={onClick}>
+    <Button onClick={onClick} tone={tone}>
       <span aria-live="polite">{state === undefined ? label : state === "done" ? "Copied" : "Not copied"}</span>
     </Button>
   );
@@ -60,5 +62,5 @@ export function Curl({
   readonly body?: unknown;
 }) {
   const url = new URL(apiUrl(path, query), document.baseURI).href;
-  return <Copy text={curlOf(method, url, body)} label="Copy as curl" />;
+  return <Copy text={curlOf(method, url, body)} label="Copy as curl" tone="quiet" />;
 }

@@ -5,7 +5,7 @@ import { useEffect, useId, useRef } from "preact/hooks";
 
 export type ButtonProps = {
   readonly onClick?: () => unknown;
-  readonly tone?: "primary" | "danger" | "plain";
+  readonly tone?: "primary" | "danger" | "plain" | "quiet";
   readonly type?: "button" | "submit";
   /** Whether what it began is still under way: it can't be pressed again. */
   readonly busy?: boolean;

@@ -5,7 +5,7 @@ import type { Resource } from "../data.ts";
 import { Button } from "./form.tsx";
 
 export const Loading = () => (
-  <p class="state muted" role="status">
+  <p class="state muted soon" role="status">
     Loading…
   </p>
 );

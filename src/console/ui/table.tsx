@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Check } from "./form.tsx";
+import { Bar } from "./layout.tsx";
 
 export type Column<T> = {
   readonly id: string;
@@ -99,25 +100,27 @@ export function Table<T>({ columns, rows, rowKey, rowHref, rowTone, empty, capti
           </tbody>
         </table>
       </section>
-      <div class="bar">
-        {rows.length > drawn && <Button onClick={() => setDrawn(drawn + 200)}>{`Show more of ${rows.length}`}</Button>}
-        {choose !== undefined && (
-          <details class="columns-choice">
-            <summary>Columns</summary>
-            <fieldset>
-              <legend class="unseen">Columns</legend>
-              {columns.slice(1).map((column) => (
-                <Check
-                  key={column.id}
-                  label={column.title}
-                  checked={isShown(column)}
-                  onChange={() => change(column.id)}
-                />
-              ))}
-            </fieldset>
-          </details>
-        )}
-      </div>
+      {rows.length > drawn && (
+        <Bar>
+          <Button onClick={() => setDrawn(drawn + 200)}>{`Show more of ${rows.length}`}</Button>
+        </Bar>
+      )}
+      {choose !== undefined && (
+        <details class="columns-choice">
+          <summary>Columns</summary>
+          <fieldset>
+            <legend class="unseen">Columns</legend>
+            {columns.slice(1).map((column) => (
+              <Check
+                key={column.id}
+                label={column.title}
+                checked={isShown(column)}
+                onChange={() => change(column.id)}
+              />
+            ))}
+          </fieldset>
+        </details>
+      )}
     </>
   );
 }

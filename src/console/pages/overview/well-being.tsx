@@ -278,7 +278,7 @@ export function WellBeing() {
         const isWell = findings.every(({ tone }) => tone === "quiet") && state.status === "ok";
         const word = isBad ? "Something fails" : isWell ? "All is well" : "Something needs a look";
         return (
-          <section class={`notice ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
+          <section class={`panel well-being ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
             <div class="well">
               <strong>
                 <Badge tone={isBad ? "bad" : !isWell ? "warn" : parts.isLoading ? "quiet" : "ok"}>
@@ -286,10 +286,9 @@ export function WellBeing() {
                 </Badge>
               </strong>
               <a href={href("calls")}>{count(state.requests_under_way)} under way</a>
-              <span>
-                started <Time at={state.started_at} />
+              <span class="muted">
+                <a href={href("system")}>{state.version}</a> started <Time at={state.started_at} />
               </span>
-              <a href={href("system")}>{state.version}</a>
               <div class="actions">
                 <Curl path="v1/health" />
               </div>
@@ -299,18 +298,19 @@ export function WellBeing() {
                 {findings.map(({ tone, text, href: address, until, since, note }) => (
                   <li key={`${text} ${address}`}>
                     <Badge tone={tone}>{tone === "bad" ? "fails" : tone === "warn" ? "look" : "advice"}</Badge>
-                    <a href={address}>{text}</a>
-                    {note && <span>{note}</span>}
-                    {since && (
-                      <span>
-                        since <Time at={since} exact />
-                      </span>
-                    )}
-                    {until && (
-                      <span>
-                        until <Time at={until} exact />
-                      </span>
-                    )}
+                    <span>
+                      <a href={address}>{text}</a> {note && <span class="muted">{note}</span>}
+                      {since && (
+                        <>
+                          since <Time at={since} exact />
+                        </>
+                      )}
+                      {until && (
+                        <>
+                          until <Time at={until} exact />
+                        </>
+                      )}
+                    </span>
                   </li>
                 ))}
               </ul>

@@ -9,8 +9,8 @@ type ChangeProps = {
   readonly now: number | null;
   readonly before: number | null;
   readonly shown: Shown;
-  /** The time before, in a word. */
-  readonly word: string;
+  /** The time before, in a word; absent where it is said above. */
+  readonly word?: string;
   /** Whether less is better; absent: neither is. */
   readonly lessIsBetter?: boolean;
   /** Percent already: what changes is said in percentage points. */
@@ -34,7 +34,7 @@ function toneOf({ now, before, lessIsBetter, isShare }: ChangeProps): "worse" | 
   return !isMuch ? "muted" : now > before ? "worse" : "better";
 }
 
-const noteOf = ({ now, before, shown, word, isShare }: ChangeProps) =>
+const noteOf = ({ now, before, shown, word = "was", isShare }: ChangeProps) =>
   `${word} ${shown(before)}${changeOf(now, before, isShare) && `, ${changeOf(now, before, isShare)}`}`;
 
 /** In a cell of a table. */

@@ -42,13 +42,11 @@ function toneOf({ known, now: { errorShare } }: Row): "bad" | "warn" | undefined
   return known?.state === "degraded" || (errorShare ?? 0) >= someErrors ? "warn" : undefined;
 }
 
-function columnsOf(word: string, since: string): readonly Column<Row>[] {
+function columnsOf(since: string): readonly Column<Row>[] {
   const by = (of: (row: Row) => number | null) => (a: Row, b: Row) => (of(a) ?? -1) - (of(b) ?? -1);
   const firstToken = (name: "p50" | "p95"): Column<Row> => ({
     ...{ id: name, title: `First token, ${name}`, align: "end" },
-    cell: ({ now, before }) => (
-      <Change now={now[name]} before={before[name]} shown={duration} word={word} lessIsBetter />
-    ),
+    cell: ({ now, before }) => <Change now={now[name]} before={before[name]} shown={duration} lessIsBetter />,
     sort: by(({ now }) => now[name]),
   });
   return [
@@ -73,28 +71,20 @@ function columnsOf(word: string, since: string): readonly Column<Row>[] {
     {
       ...{ id: "calls", title: "Calls", align: "end" },
       cell: ({ provider, now, before }) => (
-        <Change
-          now={now.calls}
-          before={before.calls}
-          shown={counted}
-          word={word}
-          href={href("calls", [], { provider, since })}
-        />
+        <Change now={now.calls} before={before.calls} shown={counted} href={href("calls", [], { provider, since })} />
       ),
       sort: by(({ now }) => now.calls),
     },
     {
       ...{ id: "errors", title: "Errors", align: "end" },
       cell: ({ now, before }) => (
-        <Change now={now.errorShare} before={before.errorShare} shown={percent} word={word} lessIsBetter isShare />
+        <Change now={now.errorShare} before={before.errorShare} shown={percent} lessIsBetter isShare />
       ),
       sort: by(({ now }) => now.errorShare),
     },
     {
       ...{ id: "failed", title: "Failed", align: "end", hidden: true },
-      cell: ({ now, before }) => (
-        <Change now={now.errors} before={before.errors} shown={counted} word={word} lessIsBetter />
-      ),
+      cell: ({ now, before }) => <Change now={now.errors} before={before.errors} shown={counted} lessIsBetter />,
       sort: by(({ now }) => now.errors),
     },
     firstToken("p50"),
@@ -102,13 +92,7 @@ function columnsOf(word: string, since: string): readonly Column<Row>[] {
     {
       ...{ id: "cost", title: "Cost", align: "end" },
       cell: ({ provider, now, before }) => (
-        <Change
-          now={now.cost}
-          before={before.cost}
-          shown={money}
-          word={word}
-          href={href("spend", [], { provider, since })}
-        />
+        <Change now={now.cost} before={before.cost} shown={money} href={href("spend", [], { provider, since })} />
       ),
       sort: by(({ now }) => now.cost),
     },
@@ -154,7 +138,7 @@ export function ProviderList() {
                 const others = rows.filter(({ provider }) => !ids.has(provider));
                 return (
                   <Panel
-                    title="Against the time before"
+                    title={`Against ${choice.before}`}
                     note={
                       <>
                         <Time at={since} exact /> to <Time at={until} exact />
@@ -165,7 +149,7 @@ export function ProviderList() {
                     <Table
                       caption="Providers against the time before"
                       choose="providers"
-                      columns={columnsOf(choice.before, since)}
+                      columns={columnsOf(since)}
                       rows={[...setUp, ...others.map((row) => ({ ...row, known: undefined }))]}
                       rowKey={({ provider }) => provider}
                       rowTone={toneOf}

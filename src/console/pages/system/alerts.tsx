@@ -113,10 +113,20 @@ export function AlertsPanel() {
           {configured && (
             <Stats>
               <Stat label="Not over" value={count(active.length)} tone={active.length > 0 ? "warn" : "ok"} />
-              <Stat label="Delivered" value={count(counts.delivered)} note="since the start" />
-              <Stat label="Tries that failed" value={count(counts.failed_tries)} note="since the start" />
-              <Stat label="Waiting" value={count(counts.waiting)} tone={counts.waiting > 0 ? "warn" : "quiet"} />
-              <Stat label="Lost" value={count(counts.lost)} tone={counts.lost > 0 ? "bad" : "quiet"} />
+              <Stat label="Delivered" value={count(counts.delivered)} note="by this process, since its start" />
+              <Stat label="Tries that failed" value={count(counts.failed_tries)} note="of this process" />
+              <Stat
+                label="Waiting"
+                value={count(counts.waiting)}
+                note="of all nodes"
+                tone={counts.waiting > 0 ? "warn" : "quiet"}
+              />
+              <Stat
+                label="Lost"
+                value={count(counts.lost)}
+                note="by this process"
+                tone={counts.lost > 0 ? "bad" : "quiet"}
+              />
             </Stats>
           )}
           {(configured || active.length > 0) && (
