@@ -3,12 +3,22 @@ import { Type } from "@sinclair/typebox";
 import { Id, queryOf } from "../http/openapi/describe.ts";
 import { respondStream } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
-import { filterOf, ledgerQuery } from "../http/usage.ts";
+import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
+import { isoTime } from "../lib/clock.ts";
 import { Open } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { isChosen } from "../store/chosen-lines.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { callEnds, type LedgerFilter, type LedgerLine, type LedgerPlace } from "../store/usage.ts";
+import {
+  callEnds,
+  failureReasons,
+  type LedgerFilter,
+  type LedgerLine,
+  type LedgerPlace,
+  placeBefore,
+} from "../store/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
+import { openCalls } from "../usage/open-calls.ts";
 import { type KeyNames, lineJson } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { endWithSignIn } from "./held-open.ts";
@@ -23,6 +33,15 @@ const CallSchema = Open({
   at: Type.String(),
   key: Type.String(),
   ended: Type.String({ enum: callEnds }),
+  failure: OrNull(Type.String({ enum: failureReasons }), { description: "Why an upstream failed or refused it." }),
+  error_code: OrNull(Type.String(), { description: "The error's code, in the upstream's word or ours." }),
+  error_text: OrNull(Type.String(), {
+    description:
+      "The place in the request that the error names, and what it says: our own, those of upstreams about the account and its limits, and with log.content all.",
+  }),
+  status: OrNull(Type.Integer()),
+  first_token_ms: OrNull(Type.Integer()),
+  total_ms: Type.Integer(),
   key_name: OrNull(Type.String()),
   cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
 });
@@ -60,7 +79,19 @@ function openCallJson(line: LedgerLine, names: KeyNames, now: number) {
 
 /** Known once a call has ended. */
 const endFields: ReadonlySet<string> = new Set([
-  ...["ended", "failure", "status", "call_of", "service_tier", "counted", "tokens", "first_token_ms", "total_ms"],
+  ...[
+    "ended",
+    "failure",
+    "error_code",
+    "error_text",
+    "status",
+    "call_of",
+    "service_tier",
+    "counted",
+    "tokens",
+    "first_token_ms",
+    "total_ms",
+  ],
   ...["cost_micro_dollars", "costs_micro_dollars", "price_source", "price_date", "price_note"],
 ]);
 
@@ -87,6 +118,8 @@ async function* tail(
 ): RecordedEvents {
   const { clock, store } = services;
   const names = await keyNames(services);
+  // The database has no index for a line's own numbers, and each look is for few lines.
+  const ownOnly = { own: filter.own ?? [] };
   const sent = new Set<string>();
   const look = async (since: number, pages: number) => {
     const found: LedgerLine[] = [];
@@ -112,9 +145,9 @@ async function* tail(
       if (sent.size <= maxSent) break;
       sent.delete(id);
     }
-    const events = fresh.map(
-      (line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line, names))}\n\n`,
-    );
+    const events = fresh
+      .filter((line) => isChosen(line, ownOnly))
+      .map((line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line, names))}\n\n`);
     return areMore && pages > 1 ? [gap, ...events] : events;
   };
   // Without a place to go on from, the first look only learns what has been.
@@ -150,13 +183,30 @@ const aroundMs = { before: 60_000, behind: 6 * 3_600_000 };
 const timeOf = (requestId: string): number | undefined =>
   /^req_[0-9a-f]{12}7[0-9a-f]{19}$/.test(requestId) ? Number.parseInt(requestId.slice(4, 16), 16) : undefined;
 
+/**
+ * The lines of all attempts to answer a request, the first first.
+ * @throws ApiError not_found, storage_unavailable
+ */
+export async function attemptLines(
+  { store }: Services,
+  requestId: string,
+  signal: AbortSignal,
+): Promise<readonly LedgerLine[]> {
+  const at = timeOf(requestId);
+  const time = at === undefined ? undefined : { since: at - aroundMs.before, until: at + aroundMs.behind };
+  const found = time && (await needsStorage(() => store.ledger.lines({ ...time, requestId, limit: 100, signal })));
+  if (found === undefined || found.length === 0)
+    throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
+  return found.toReversed();
+}
+
 export const callRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/calls",
       async ({ services, request, query: { after, limit, ...chosen } }) => {
-        const lines = await needsStorage(() =>
-          services.store.ledger.lines({
+        const { lines, reached } = await needsStorage(() =>
+          services.store.ledger.search({
             ...filterOf(services, chosen, 400),
             limit: limit + 1,
             signal: request.signal,
@@ -164,14 +214,27 @@ export const callRoutes = (plugin: AdminPlugin) =>
           }),
         );
         const names = await keyNames(services);
-        const calls = lines.map((line) => callJson(line, names));
-        return page(calls, limit, ({ id }) => id);
+        const found = page(
+          lines.map((line) => callJson(line, names)),
+          limit,
+          ({ id }) => id,
+        );
+        // One more than the page would be looked for again.
+        if (reached === undefined || found.has_more) return { ...found, searched_since: null };
+        return { ...found, has_more: true, last_id: idFrom(placeBefore(reached)), searched_since: isoTime(reached) };
       },
       adminOperation({
         operationId: "adminListCalls",
         summary: "Calls as the ledger has them, a page at a time, the newest first",
-        query: queryOf({ ...ledgerQuery(), ...pageParameters(100, 20) }),
-        response: pageSchema(CallSchema),
+        description:
+          "Filters by what is a call's own, as min_total_ms, look at 200,000 calls at a time: where those fill no page, it ends early with has_more and searched_since, and after=<last_id> looks further back.",
+        query: queryOf({ ...ledgerQuery(), ...ownQuery(), ...pageParameters(100, 20) }),
+        response: Type.Object({
+          ...pageSchema(CallSchema).properties,
+          searched_since: OrNull(Type.String(), {
+            description: "No call before then was looked at yet; null: the page is full, or there are no more.",
+          }),
+        }),
         errors: [400],
       }),
     )
@@ -202,7 +265,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminTailCalls",
         summary: "Calls as they end: an event stream, resumed by Last-Event-ID",
-        query: queryOf(ledgerQuery("since", "until")),
+        query: queryOf({ ...ledgerQuery("since", "until"), ...ownQuery() }),
         parameters: [
           {
             name: "Last-Event-ID",
@@ -217,22 +280,39 @@ export const callRoutes = (plugin: AdminPlugin) =>
     )
     .get(
       "/v1/calls/open",
-      async ({ services, query: { limit } }) => {
+      async ({ services, query: { limit, ...chosen } }) => {
+        const { where = {}, own = [] } = filterOf(services, chosen, 1);
+        const { workers, ledger, clock } = services;
+        const asked = { where, own, limit };
+        const all = await workers?.ask("calls", asked);
+        const { lines, total } = all ?? openCalls(ledger.begun, asked, clock.now());
         const names = await keyNames(services);
-        const now = services.clock.now();
-        const { begun } = services.ledger;
-        const calls = begun.slice(0, limit).map((line) => openCallJson(line, names, now));
-        return { object: "list" as const, data: calls, has_more: begun.length > limit, total: begun.length };
+        const now = clock.now();
+        const calls = lines.map((line) => openCallJson(line, names, now));
+        const counted = workers && { workers: all?.workers ?? null, answered: all?.answered ?? 1 };
+        return { object: "list" as const, data: calls, has_more: total > limit, total, workers: counted ?? null };
       },
       adminOperation({
         operationId: "adminListOpenCalls",
-        summary: "Calls under way in the process that answers, the oldest first",
-        query: queryOf({ limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }) }),
+        summary: "Calls under way in the server that answers, all of its workers together, the oldest first",
+        description: "Chosen by what is known before their end; min_total_ms is for how long they have been under way.",
+        query: queryOf({
+          ...ledgerQuery("since", "until", ...endFields),
+          ...ownQuery("min_total_ms", "min_attempt"),
+          limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
+        }),
         response: Type.Object({
           object: Type.Literal("list"),
           data: Type.Array(OpenCall),
           has_more: Type.Boolean(),
           total: Type.Integer(),
+          workers: OrNull(
+            Type.Object({
+              workers: OrNull(Type.Integer(), { description: "null: the supervisor did not answer." }),
+              answered: Type.Integer({ description: "Those whose calls these are." }),
+            }),
+            { description: "null: there are no workers." },
+          ),
         }),
         errors: [400],
       }),
@@ -240,23 +320,9 @@ export const callRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/calls/:id",
       async ({ services, request, params: { id: requestId } }) => {
-        const at = timeOf(requestId);
-        const found =
-          at === undefined
-            ? []
-            : await needsStorage(() =>
-                services.store.ledger.lines({
-                  since: at - aroundMs.before,
-                  until: at + aroundMs.behind,
-                  requestId,
-                  limit: 100,
-                  signal: request.signal,
-                }),
-              );
+        const found = await attemptLines(services, requestId, request.signal);
         const names = await keyNames(services);
-        if (found.length === 0)
-          throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
-        const attempts = found.toReversed().map((line) => callJson(line, names));
+        const attempts = found.map((line) => callJson(line, names));
         return { object: "call.attempts", request_id: requestId, attempts };
       },
       adminOperation({

@@ -6,6 +6,7 @@ import { adminPlugin } from "./act.ts";
 import { alertRoutes } from "./alerts.ts";
 import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";
+import { callContentRoutes } from "./call-content.ts";
 import { callRoutes } from "./calls.ts";
 import { consoleRoutes } from "./console/page.ts";
 import { doctorRoutes } from "./doctor/routes.ts";
@@ -32,6 +33,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     budgetRoutes,
     usageRoutes,
     callRoutes,
+    callContentRoutes,
     providerRoutes,
     modelRoutes,
     personaRoutes,

@@ -2,8 +2,9 @@
 import { Argument, type Command, Option } from "commander";
 import { keySurfaces } from "../config/surfaces.ts";
 import { tiers } from "../protocols/tiers.ts";
+import { severalNames } from "../store/chosen-lines.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
-import { callEnds } from "../store/usage.ts";
+import { leastFilters, severalWords, statusWords } from "../usage/own-filters.ts";
 import { groupWords } from "../usage/report.ts";
 import { periods } from "../usage/spans.ts";
 import {
@@ -214,7 +215,8 @@ function addUsageCommand(declare: Declare): void {
     const flag = name.replaceAll("_", "-");
     if (name === "key")
       return option("--key <key>", "Only calls of that key: its id, its name, or a prefix of one", filled);
-    if (name === "ended") return new Option("--ended <end>", "Only calls that ended so").choices(callEnds);
+    if (severalNames.includes(name))
+      return option(`--${flag} <words>`, `Only those of that ${name.replace("_", " ")}: ${severalWords(name)}`);
     return option(`--${flag} <${flag}>`, `Only calls of that ${name.replaceAll("_", " ")}; '': those without one`);
   });
   declare(
@@ -231,6 +233,10 @@ function addUsageCommand(declare: Declare): void {
       collected,
     ),
     option("--first-token", "With quantiles of the time to the first token, estimated from the ledger's counts"),
+    ...Object.entries(leastFilters).map(([name, { description }]) =>
+      option(`--${name.replaceAll("_", "-")} <number>`, `With --lines: ${description.slice(0, -1)}`),
+    ),
+    option("--status <statuses>", `With --lines: ${statusWords.slice(0, -1)}`),
     option("--lines", "The ledger's lines in place of sums, the newest first; JSON has one on each line"),
     option("--json", "Answer in JSON").conflicts("csv"),
     option("--csv", "Answer as CSV"),
@@ -238,6 +244,7 @@ function addUsageCommand(declare: Declare): void {
       "troupe usage --by key,model --since 7d",
       "troupe usage --by month,tag --since 2026-01-01 --csv > usage.csv",
       "troupe usage --lines --json --since 24h > calls.jsonl",
+      "troupe usage --lines --csv --since 24h --ended refused,broken --status 429,5xx",
     ),
   );
 }

@@ -5,6 +5,7 @@ import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { metadataKeyOf, timeGroups } from "../store/ledger-columns.ts";
 import type { LedgerRepository, LedgerSum } from "../store/usage.ts";
 import { firstTokensOf } from "../usage/first-token.ts";
+import { ownFilterNames, UsageQueryError, type UsageQuestion } from "../usage/own-filters.ts";
 import {
   allLines,
   allSums,
@@ -15,8 +16,6 @@ import {
   parseUsageQuestion,
   reportTotal,
   type UsageQuery,
-  UsageQueryError,
-  type UsageQuestion,
   usageCsv,
   usageJson,
 } from "../usage/report.ts";
@@ -45,6 +44,8 @@ export function showUsage(
   };
   // A wrong question is refused before anything is opened.
   const { filter } = asked(question);
+  const single = ownFilterNames.find((name) => Object.hasOwn(question, name));
+  if (single !== undefined && !lines) throw new UsageError(`--${single.replaceAll("_", "-")} chooses among --lines.`);
   return withStore(context, async (store, config) => {
     const keys = await keysIn(store, config);
     const key = filter.where?.["key"];

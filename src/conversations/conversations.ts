@@ -22,6 +22,7 @@ import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { located, rowWords, StorageError } from "../store/storage-error.ts";
 import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
 import { checkLimit, type ListOf, type Paging, pageAfter, pageOf, unknownCursor } from "./pages.ts";
+import { shownOf } from "./shown-request.ts";
 
 export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
 
@@ -285,6 +286,13 @@ export class Conversations {
     return pageAfter(shownMessages, paging, limit);
   }
 
+  /** What a finished turn was given and what it answered, in any format; undefined where there is none. @throws ApiError storage_unavailable */
+  async turn(holder: Holder, id: string): Promise<readonly Message[] | undefined> {
+    const turn = await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()));
+    if (turn === undefined || turn.state !== "finished") return undefined;
+    return [...contentOf<Message[]>(id, turn.input), answerOf(contentOf<ChatCompletion>(id, turn.completion))];
+  }
+
   /** @param metadata replaces what there was. @throws ApiError not_found, storage_unavailable */
   async update(holder: Holder, id: string, metadata: Metadata): Promise<StoredCompletion> {
     const text = JSON.stringify(metadata);
@@ -376,25 +384,6 @@ function answerOf({ choices }: ChatCompletion): AssistantMessage {
     ...(refusal == null ? {} : { refusal }),
     ...(audio == null ? {} : { audio: { id: (audio as { id: string }).id } }),
   } as AssistantMessage;
-}
-
-/**
- * The request's fields that a stored completion shows.
- * Source: https://platform.openai.com/docs/api-reference/chat/get
- */
-function shownOf(request: ChatRequest, requestId: string): Record<string, unknown> {
-  return {
-    request_id: requestId,
-    tool_choice: request.tool_choice ?? null,
-    tools: request.tools ?? null,
-    seed: request.seed ?? null,
-    top_p: request.top_p ?? 1,
-    temperature: request.temperature ?? 1,
-    presence_penalty: request.presence_penalty ?? 0,
-    frequency_penalty: request.frequency_penalty ?? 0,
-    input_user: request.user ?? null,
-    response_format: request.response_format ?? null,
-  };
 }
 
 function shown(turn: Turn): StoredCompletion {

@@ -12,10 +12,11 @@ import { classifyFailure } from "../upstream/failures.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
+import { type ErrorNote, ownErrorNote, refusedBy } from "../usage/error-note.ts";
 import { OutputMeter } from "../usage/text-meter.ts";
 import { encodedName, isAscii } from "./call/upstream-headers.ts";
 import type { RequestContext } from "./context.ts";
-import { describeError } from "./error-fields.ts";
+import { describeError, upstreamErrorNote } from "./error-fields.ts";
 import type { ModelSeries } from "./metrics.ts";
 import type { Services } from "./services.ts";
 
@@ -167,7 +168,8 @@ export class CallRecorder implements CallObserver {
     if (status < 400) return;
     const variantOutcome = this.#isJudged ? this.#failureOutcome(error) : undefined;
     const failure = this.#leftFor(answeredFailure(error ?? { status, headers: {}, body: new Uint8Array() }));
-    this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, failure, variantOutcome });
+    const note = error && this.#noteOf(error, failure);
+    this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, failure, ...note, variantOutcome });
   }
 
   abandoned(counted?: Usage): void {
@@ -176,12 +178,11 @@ export class CallRecorder implements CallObserver {
   }
 
   failed(error: unknown, counted?: Usage): void {
-    const status = error instanceof ApiError ? error.status : 500;
     const variantOutcome = this.#isJudged ? this.#failureOutcome() : undefined;
-    if (this.#sentAt === 0) this.#entry?.settle({ ended: "refused", status });
+    if (this.#sentAt === 0) this.#entry?.settle(refusedBy(error));
     else {
       const failure = this.#leftFor(thrownFailure(error));
-      const outcome = { ended: "broken", status, failure, variantOutcome } as const;
+      const outcome = { ...refusedBy(error), ended: "broken", failure, variantOutcome } as const;
       if (failure === "unreachable") this.#entry?.settle(outcome);
       else this.#settle({ ...outcome, usage: counted });
     }
@@ -189,13 +190,29 @@ export class CallRecorder implements CallObserver {
 
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {
     const failure = this.#leftFor(streamFailure(fault));
-    this.#settle({ ended: "broken", status: fault.status, failure, usage: counted, variantOutcome: "failed" });
+    const note =
+      fault instanceof ApiError
+        ? ownErrorNote(fault)
+        : this.#noteOf({ status: fault.status, headers: {}, body: fault.payload }, failure);
+    const { status } = fault;
+    this.#settle({ ended: "broken", status, failure, ...note, usage: counted, variantOutcome: "failed" });
     Object.assign(
       this.#context.logFields,
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
     if (fault.name === "UpstreamFault" || fault.status >= 500)
       this.upstreamFailed(this.#attempt.target.provider, streamStatusOf(fault));
+  }
+
+  /** What the ledger keeps of an upstream's error; nothing that it says where it quotes the key. */
+  #noteOf(error: Parameters<typeof upstreamErrorNote>[0], failure: FailureReason | undefined): ErrorNote {
+    const { accounts, config } = this.#services.live;
+    const note = upstreamErrorNote(error, failure, config.log.content);
+    if (note.errorText === null) return note;
+    const bound = accounts.find(this.#attempt.target.provider);
+    const whole = typeof error.body === "string" ? error.body : new TextDecoder().decode(error.body);
+    const isQuoted = [bound, ...(bound?.pool?.members ?? [])].some((one) => one?.credentials.isIn(whole));
+    return isQuoted ? { ...note, errorText: "an error that quotes the key" } : note;
   }
 
   /** Logs the reason for which the attempt was left. */

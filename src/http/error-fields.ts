@@ -1,7 +1,9 @@
-/** Log fields for errors: their kind and origin, never content. */
+/** What the log and the ledger keep of errors: their kind and origin, never content. */
 
 import type { ApiError } from "../protocols/errors.ts";
+import type { FailureReason } from "../store/usage.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
+import { type ErrorNote, errorNote } from "../usage/error-note.ts";
 
 /** Messages of errors below 500 may quote the caller: those are logged by their code. */
 export function describeError(error: ApiError, field: "failure" | "fault"): Record<string, unknown> {
@@ -34,21 +36,46 @@ function isName(value: unknown): value is string | number {
 export function errorObjectIn(body: string | Uint8Array): Record<string, unknown> {
   const text = typeof body === "string" ? body : new TextDecoder().decode(body);
   const known = { message: text.slice(0, 2000), type: "server_error", param: "", code: "" };
+  const stated = statedError(text);
+  // Clients can't show an error whose message is not text.
+  return { ...known, ...stated, message: typeof stated["message"] === "string" ? stated["message"] : known.message };
+}
+
+/** The members of an upstream's error as it has them; none where it has another form. */
+function statedError(text: string): Record<string, unknown> {
   try {
     const parsed: unknown = JSON.parse(text);
     const outer = (Array.isArray(parsed) ? parsed[0] : parsed) as Record<string, unknown> | null;
     const inner = outer?.["error"];
-    if (typeof inner === "object" && inner !== null) {
-      const { message } = inner as { message?: unknown };
-      // Clients can't show an error whose message is not text.
-      return { ...known, ...inner, message: typeof message === "string" ? message : known.message };
-    }
-    if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };
-    if (typeof outer?.["message"] === "string") return { ...known, ...outer };
+    if (typeof inner === "object" && inner !== null) return inner as Record<string, unknown>;
+    if (typeof inner === "string") return { message: inner, code: String(outer?.["code"] ?? "") };
+    if (typeof outer?.["message"] === "string") return outer;
     // Gateways of AWS spell it so.
-    if (typeof outer?.["Message"] === "string") return { ...known, message: outer["Message"] };
-    return known;
-  } catch {
-    return known;
-  }
+    if (typeof outer?.["Message"] === "string") return { message: outer["Message"] };
+  } catch {}
+  return {};
+}
+
+/** Reasons of the account and its limits: an upstream that refuses by them has not answered the words, and its message is about the account. */
+const aboutAccount: ReadonlySet<FailureReason | undefined> = new Set([
+  ...(["unauthorized", "quota", "not_found", "rate_limit"] as const),
+]);
+
+/**
+ * What the ledger keeps of an upstream's error: always its code and the place that it names; its message where it is about the account, or content
+ * may be logged.
+ */
+export function upstreamErrorNote(
+  { status, headers, body }: Pick<UpstreamError, "status" | "headers"> & { readonly body: string | Uint8Array },
+  reason: FailureReason | undefined,
+  withContent: boolean,
+): ErrorNote {
+  const stated = statedError(typeof body === "string" ? body : new TextDecoder().decode(body));
+  const { code, type, param, message } = stated;
+  // Google's word, and AWS' in its body or beside it.
+  const others = [stated["status"], type, stated["__type"], headers["x-amzn-errortype"]?.split(":")[0]];
+  const number = typeof code === "number" && code !== status ? String(code) : undefined;
+  const name = [code, ...others, number].find((one) => typeof one === "string" && isName(one)) as string | undefined;
+  const isKept = withContent || aboutAccount.has(reason);
+  return errorNote(name ?? null, param, isKept && typeof message === "string" ? message : undefined);
 }

@@ -30,6 +30,7 @@ import type { Pools } from "../upstream/pool/pools.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { ClientNames } from "../usage/labels.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
+import type { OpenCalls, OpenCallsQuestion } from "../usage/open-calls.ts";
 import type { Prices } from "../usage/prices/prices.ts";
 import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
@@ -45,10 +46,14 @@ export type LastReload = { readonly at: number; readonly changed: readonly strin
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
+/** Calls under way in the workers that answered in time. */
+export type WorkersCalls = OpenCalls & { readonly workers: number; readonly answered: number };
+
 /** All workers, asked through the supervisor. @returns undefined when it does not answer in time */
 export interface Workers {
   ask(about: "metrics"): Promise<string | undefined>;
   ask(about: "status"): Promise<WorkerStatus | undefined>;
+  ask(about: "calls", asked: OpenCallsQuestion): Promise<WorkersCalls | undefined>;
 }
 
 /** The objects that a reload replaces, atomically. */

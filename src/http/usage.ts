@@ -2,10 +2,21 @@
 import { type TProperties, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { severalNames } from "../store/chosen-lines.ts";
 import { firstTokenBounds, ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { callEnds, failureReasons, type LedgerFilter, priceSources } from "../store/usage.ts";
+import type { LedgerFilter } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
+import {
+  leastFilters,
+  maxLeast,
+  severalPattern,
+  severalWords,
+  statusPattern,
+  statusWords,
+  UsageQueryError,
+  type UsageQuestion,
+} from "../usage/own-filters.ts";
 import {
   groupWords,
   type KeyNames,
@@ -13,8 +24,6 @@ import {
   parseFilter,
   parseUsageQuestion,
   timeOf,
-  UsageQueryError,
-  type UsageQuestion,
   usagePage,
 } from "../usage/report.ts";
 import { admit } from "./authenticate.ts";
@@ -77,17 +86,36 @@ const OwnUsage = Type.Object({
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const time = "A day (2026-11-22), a time, Unix seconds, or a span (7d, 24h).";
 
+const words = (pattern: string, description: string, must: string) =>
+  Type.Optional(Type.String({ pattern, description, patternErrorMessage: `must be ${must}` }));
+
+const severalHelp: Readonly<Record<string, string>> = {
+  ended: "Only calls that ended so",
+  failure: "Only attempts that were left for that reason",
+  price_source: "Only calls priced by it (unknown: of unknown cost)",
+};
+
+const ownParameters: TProperties = {
+  ...Object.fromEntries(
+    Object.entries(leastFilters).map(([name, { description }]) => [
+      name,
+      Type.Optional(Type.Integer({ minimum: 0, maximum: maxLeast, description })),
+    ]),
+  ),
+  status: words(statusPattern, statusWords, "a status, a class such as 5xx, or several, separated by commas"),
+};
+
+/** Parameters that choose single lines, by their own numbers. @param names absent: all */
+export const ownQuery = (...names: readonly string[]): TProperties =>
+  Object.fromEntries(Object.entries(ownParameters).filter(([name]) => names.length === 0 || names.includes(name)));
+
 /** Parameters that choose lines of the ledger. @param left is not chosen by */
 export function ledgerQuery(...left: readonly string[]): TProperties {
   const filters = ledgerFilters.map((name) => [
     name,
-    name === "ended"
-      ? Type.Optional(oneOf(callEnds, { description: "Only calls that ended so." }))
-      : name === "failure"
-        ? Type.Optional(oneOf(failureReasons, { description: "Only attempts that were left for that reason." }))
-        : name === "price_source"
-          ? Type.Optional(oneOf(priceSources, { description: "Only calls priced by it; unknown: of unknown cost." }))
-          : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
+    severalNames.includes(name)
+      ? words(severalPattern(name), `${severalHelp[name]}: ${severalWords(name)}.`, severalWords(name))
+      : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
   ]);
   const all: TProperties = {
     since: text(`${time} Default: 30 days.`),

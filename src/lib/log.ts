@@ -193,7 +193,8 @@ function withoutSecrets(fields: LogFields): LogFields {
   return Object.fromEntries(shown); // unlike an assignment, it keeps a member of the name __proto__
 }
 
-const hideSecrets = (text: string): string => text.replace(secretPatterns, "***");
+/** The text with `***` for whatever looks like a key. */
+export const hideSecrets = (text: string): string => text.replace(secretPatterns, "***");
 
 let lastTime = Number.NaN;
 let lastTimeText = "";

@@ -12,6 +12,7 @@ import type { Notifier } from "../lib/linux/sd-notify.ts";
 import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
+import { openCalls } from "../usage/open-calls.ts";
 import { RunningServer } from "./server.ts";
 import { Upgrade } from "./upgrade.ts";
 import type { WorkerChannel } from "./worker.ts";
@@ -163,8 +164,11 @@ class ServerProcess {
       () => this.#fileWatch?.close(),
     ];
     this.#watch();
-    const { metrics } = this.#server.services;
-    this.#options.workerChannel?.listening(() => metrics.snapshot());
+    const { metrics, ledger, clock } = this.#server.services;
+    this.#options.workerChannel?.listening({
+      snapshot: () => metrics.snapshot(),
+      calls: (asked) => openCalls(ledger.begun, asked, clock.now()),
+    });
     // In an upgrade the parent process announces this one to the service manager.
     if (io.parentId === undefined) notifier.ready(this.#status);
     else io.processes.signal(io.parentId, "SIGUSR1");

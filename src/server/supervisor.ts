@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { Keys, type NewKey } from "../auth/keys.ts";
 import type { Config, ListenerConfig } from "../config/config.ts";
 import { parentVariable, workerVariable } from "../config/settings.ts";
-import type { WorkerStatus } from "../http/services.ts";
+import type { WorkerStatus, WorkersCalls } from "../http/services.ts";
 import { readCertificate } from "../lib/certificate.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Signal, Worker } from "../lib/io.ts";
@@ -19,6 +19,7 @@ import { MetricsSum } from "../observability/metrics-sum.ts";
 import { openStoreFor } from "../store/open.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
+import { joinOpenCalls, type OpenCalls, type OpenCallsQuestion } from "../usage/open-calls.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
 import { announceFirstKey, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
 import { Upgrade } from "./upgrade.ts";
@@ -111,7 +112,8 @@ class Supervisor {
   readonly #metrics: Metrics;
   readonly #sum = new MetricsSum();
   readonly #ended = Promise.withResolvers<number>();
-  readonly #pendingSnapshots = new Map<number, (worker: number, snapshot: Snapshot) => void>();
+  /** What is asked of all workers, by its number. */
+  readonly #pending = new Map<number, (worker: number, answer: Snapshot | OpenCalls) => void>();
   readonly #cancels = new Set<() => void>();
   #lastId = 0;
   #restarts = 0;
@@ -187,10 +189,13 @@ class Supervisor {
         this.#onListening(slot);
         break;
       case "snapshot":
-        this.#pendingSnapshots.get(message.id)?.(slot.index, message.snapshot);
+        this.#pending.get(message.id)?.(slot.index, message.snapshot);
+        break;
+      case "calls":
+        this.#pending.get(message.id)?.(slot.index, message.calls);
         break;
       case "question":
-        void this.#answer(slot, message.id, message.about);
+        void this.#answer(slot, message);
     }
   }
 
@@ -297,9 +302,21 @@ class Supervisor {
     if (!this.#isStopping) this.#scheduleSnapshots();
   }
 
-  async #answer(slot: Slot, id: number, about: "metrics" | "status"): Promise<void> {
-    const answer = about === "status" ? this.#status : await this.#renderMetrics();
+  async #answer(slot: Slot, question: ToSupervisor & { readonly kind: "question" }): Promise<void> {
+    const { id, about } = question;
+    const answer =
+      about === "status"
+        ? this.#status
+        : about === "calls"
+          ? await this.#collectCalls(question.asked)
+          : await this.#renderMetrics();
     slot.worker?.send({ kind: "answer", id, answer } satisfies ToWorker);
+  }
+
+  async #collectCalls(asked: OpenCallsQuestion): Promise<WorkersCalls> {
+    const answers = await this.#collect<OpenCalls>((id) => ({ kind: "calls", id, asked }));
+    const calls = joinOpenCalls([...answers.values()], asked.limit);
+    return { ...calls, workers: this.#slots.length, answered: answers.size };
   }
 
   /** For a worker that does not answer in time its last snapshot counts. */
@@ -308,26 +325,34 @@ class Supervisor {
     return this.#sum.render(this.#metrics.snapshot());
   }
 
-  /** Asks the workers for snapshots. @returns the indexes of those that answered in time */
-  #collectSnapshots(): Promise<Set<number>> {
+  /** Asks the workers for snapshots. @returns those that answered in time */
+  async #collectSnapshots(): Promise<ReadonlyMap<number, Snapshot>> {
+    const answers = await this.#collect<Snapshot>((id) => ({ kind: "snapshot", id }));
+    for (const [worker, snapshot] of answers) this.#sum.keep(worker, snapshot);
+    return answers;
+  }
+
+  /** Asks all workers that listen. @returns the answers that came in time, by their workers' indexes */
+  #collect<Answer extends Snapshot | OpenCalls>(
+    question: (id: number) => ToWorker,
+  ): Promise<ReadonlyMap<number, Answer>> {
     this.#lastId += 1;
     const id = this.#lastId;
     const asked = this.#slots.filter(({ listensSince }) => listensSince !== undefined);
-    const answered = new Set<number>();
+    const answers = new Map<number, Answer>();
     return new Promise((resolve) => {
       const settle = () => {
         cancelTimer();
-        this.#pendingSnapshots.delete(id);
-        resolve(answered);
+        this.#pending.delete(id);
+        resolve(answers);
       };
       const cancelTimer = this.#setTimer(snapshotTimeoutMs, settle);
-      this.#pendingSnapshots.set(id, (worker, snapshot) => {
-        answered.add(worker);
-        this.#sum.keep(worker, snapshot);
-        if (answered.size === asked.length) settle();
+      this.#pending.set(id, (worker, answer) => {
+        answers.set(worker, answer as Answer);
+        if (answers.size === asked.length) settle();
       });
       if (asked.length === 0) settle();
-      for (const { worker } of asked) worker?.send({ kind: "snapshot", id } satisfies ToWorker);
+      for (const { worker } of asked) worker?.send(question(id));
     });
   }
 

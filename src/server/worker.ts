@@ -1,9 +1,10 @@
 /** A worker: one of several processes that serve the same ports from one data folder, and its channel to the supervisor. */
 import type { Config } from "../config/config.ts";
-import type { WorkerStatus, Workers } from "../http/services.ts";
+import type { WorkerStatus, Workers, WorkersCalls } from "../http/services.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Parent, Signal } from "../lib/io.ts";
 import type { Snapshot } from "../lib/metrics.ts";
+import type { OpenCalls, OpenCallsQuestion } from "../usage/open-calls.ts";
 
 /** Settings that need a restart. */
 export const fixedSettings = [
@@ -33,17 +34,26 @@ export type WorkerSettings = {
   readonly fixed: FixedSettings;
 };
 
-type Answers = { readonly metrics: string; readonly status: WorkerStatus };
+type Answers = { readonly metrics: string; readonly status: WorkerStatus; readonly calls: WorkersCalls };
 type Question = keyof Answers;
+
+/** Reads of a worker what is asked of all of them. */
+export type WorkerReads = {
+  readonly snapshot: () => Snapshot;
+  readonly calls: (asked: OpenCallsQuestion) => OpenCalls;
+};
 
 export type ToSupervisor =
   | { readonly kind: "listening" }
   | { readonly kind: "snapshot"; readonly id: number; readonly snapshot: Snapshot }
-  | { readonly kind: "question"; readonly id: number; readonly about: Question };
+  | { readonly kind: "calls"; readonly id: number; readonly calls: OpenCalls }
+  | { readonly kind: "question"; readonly id: number; readonly about: Exclude<Question, "calls"> }
+  | { readonly kind: "question"; readonly id: number; readonly about: "calls"; readonly asked: OpenCallsQuestion };
 
 export type ToWorker =
   | { readonly kind: "signal"; readonly name: Signal }
   | { readonly kind: "snapshot"; readonly id: number }
+  | { readonly kind: "calls"; readonly id: number; readonly asked: OpenCallsQuestion }
   | { readonly kind: "answer"; readonly id: number; readonly answer: unknown };
 
 const answerTimeoutMs = 3_000;
@@ -66,7 +76,7 @@ export class WorkerChannel implements Workers {
   readonly #handlers = new Map<Signal, Set<() => void>>();
   readonly #pending = new Map<number, (answer: unknown) => void>();
   #lastId = 0;
-  #takeSnapshot: (() => Snapshot) | undefined;
+  #reads: WorkerReads | undefined;
   #isStopping = false;
   #isOrphaned = false;
 
@@ -91,14 +101,14 @@ export class WorkerChannel implements Workers {
     return () => void handlers.delete(run);
   }
 
-  /** Reports to the supervisor that this worker serves. @param takeSnapshot of its metrics, for the supervisor */
-  listening(takeSnapshot: () => Snapshot): void {
-    this.#takeSnapshot = takeSnapshot;
+  /** Reports to the supervisor that this worker serves. @param reads what the supervisor asks for */
+  listening(reads: WorkerReads): void {
+    this.#reads = reads;
     this.#send({ kind: "listening" });
   }
 
   /** @returns undefined when the supervisor does not answer in time */
-  ask<Q extends Question>(about: Q): Promise<Answers[Q] | undefined> {
+  ask<Q extends Question>(about: Q, asked?: OpenCallsQuestion): Promise<Answers[Q] | undefined> {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve) => {
@@ -109,7 +119,7 @@ export class WorkerChannel implements Workers {
       };
       const cancelTimer = this.#clock.setTimer(answerTimeoutMs, () => settle(undefined));
       this.#pending.set(id, settle);
-      this.#send({ kind: "question", id, about });
+      this.#send({ kind: "question", id, about, ...(asked && { asked }) } as ToSupervisor);
     });
   }
 
@@ -122,8 +132,13 @@ export class WorkerChannel implements Workers {
         this.#pending.get(message.id)?.(message.answer);
         break;
       case "snapshot": {
-        const snapshot = this.#takeSnapshot?.();
+        const snapshot = this.#reads?.snapshot();
         if (snapshot !== undefined) this.#send({ kind: "snapshot", id: message.id, snapshot });
+        break;
+      }
+      case "calls": {
+        const calls = this.#reads?.calls(message.asked);
+        if (calls !== undefined) this.#send({ kind: "calls", id: message.id, calls });
       }
     }
   }

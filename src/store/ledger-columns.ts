@@ -21,6 +21,7 @@ type KindName = Exclude<
   | "totalMs"
   | "tier"
   | "variantCall"
+  | "errorText"
 >;
 
 /** `as`: the name by which reports group and filter; absent: they do not. */
@@ -44,6 +45,7 @@ const shared = [
   { name: "metadata" },
   { name: "ended", as: "ended" },
   { name: "failure", as: "failure" },
+  { name: "errorCode", as: "error_code" },
   { name: "counted" },
   { name: "priceSource", as: "price_source" },
   { name: "priceDate" },
@@ -55,16 +57,24 @@ type All = [Exclude<KindName, (typeof shared)[number]["name"]>] extends [never]
   ? readonly KindName[]
   : "a row is missing";
 export const kindNames: All = shared.map(({ name }) => name);
+/** The members of a line that reports group and filter by, by their names there. */
+export const reportMembers: ReadonlyMap<string, KindName> = new Map(
+  shared.flatMap((column) => ("as" in column ? [[column.as, column.name] as const] : [])),
+);
 export const kindColumn = (name: KindName): string => (name === "user" ? "end_user" : snakeCaseNumbered(name));
 export const kindColumns: readonly string[] = kindNames.map(kindColumn);
 
 /** Columns that reports group and filter by, by their names there. */
 export const reportColumns: ReadonlyMap<string, string> = new Map(
-  shared.flatMap((column) => ("as" in column ? [[column.as, kindColumn(column.name)] as const] : [])),
+  [...reportMembers].map(([as, name]) => [as, kindColumn(name)]),
 );
 
-export const ownNames = ["at", "requestId", "attempt", "callOf", "status", "firstTokenMs", "totalMs"] as const;
-export const ownTexts: readonly string[] = ["request_id", "call_of"];
+export const ownNames = [
+  ...(["at", "requestId", "attempt", "callOf", "status", "firstTokenMs", "totalMs"] as const),
+  // Last, as nearly all lines have none, and statements leave it out for them.
+  "errorText",
+] as const;
+export const ownTexts: readonly string[] = ["request_id", "call_of", "error_text"];
 export const ownColumn = snakeCaseNumbered;
 export const tokenColumns: readonly string[] = tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`);
 export const costColumns: readonly string[] = ["cost", ...costKinds.map((kind) => `${snakeCaseNumbered(kind)}_cost`)];
@@ -91,7 +101,7 @@ export const hourMs = 3_600_000;
 export const dayMs = 86_400_000;
 
 const optionalNumbers = new Set(["status", "first_token_ms", ...costColumns]);
-const isOptionalText = (column: string) => ["call_of"].includes(column);
+const isOptionalText = (column: string) => column !== "request_id";
 
 /** The tables. @param types of the database, and what a name of a table begins with */
 export function ledgerTables(types: {

@@ -16,6 +16,7 @@ export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
     a.upstreamModel === b.upstreamModel &&
     a.provider === b.provider &&
     a.failure === b.failure &&
+    a.errorCode === b.errorCode &&
     a.upstreamFormat === b.upstreamFormat &&
     a.upstreamKey === b.upstreamKey &&
     a.upstreamEndpoint === b.upstreamEndpoint &&

@@ -1,4 +1,5 @@
 /** Questions to the ledger in SQL, for both databases. */
+import { severalOf } from "./chosen-lines.ts";
 import {
   costColumns,
   dayMs,
@@ -60,10 +61,10 @@ export class Bound {
   }
 }
 
-export const isFiltered = ({ where = {} }: LedgerFilter): boolean => Object.keys(where).length > 0;
+/** Lines of one search, whatever it is for: some 100 ms. */
+export const maxSearched = 200_000;
 
-/** Ids of keys; a user whom a proxy names may have a comma. */
-const severalKeys = /^key_[0-9a-f]+(?:,key_[0-9a-f]+)+$/;
+export const isFiltered = ({ where = {} }: LedgerFilter): boolean => Object.keys(where).length > 0;
 
 /** Which kinds fit, as further conditions. */
 export function kindConditions({ where = {} }: LedgerFilter, dialect: Dialect, bound: Bound): string {
@@ -71,12 +72,22 @@ export function kindConditions({ where = {} }: LedgerFilter, dialect: Dialect, b
     if (name === "tag") return value === "" ? "k.tags = '[]'" : dialect.hasTag(bound.put(value));
     const key = metadataKeyOf(name);
     const column = key === undefined ? `k.${reportColumns.get(name)!}` : dialect.metadata(key);
-    if (name === "key" && severalKeys.test(value))
-      return `${column} in (${value.split(",").map((id) => bound.put(id))})`;
+    const several = severalOf(name, value);
+    if (several.length > 1) return `${column} in (${several.map((one) => bound.put(one))})`;
     return value === "" ? `${column} is null` : `${column} = ${bound.put(value)}`;
   });
   return conditions.map((condition) => ` and ${condition}`).join("");
 }
+
+/** Which lines fit by their own numbers, as further conditions. */
+export const ownConditions = ({ own = [] }: LedgerFilter, bound: Bound, of = "l"): string =>
+  own
+    .map(({ member, ranges }) => {
+      const column = `${of}.${ownColumn(member)}`;
+      const within = ranges.map(([from, to]) => `${column} between ${bound.put(from)} and ${bound.put(to)}`);
+      return ` and (${within.join(" or ")})`;
+    })
+    .join("");
 
 const placeNames = ["at", "request_id", "attempt"];
 export const newestFirst = (of: string): string => placeNames.map((name) => `${of}.${name} desc`).join(", ");

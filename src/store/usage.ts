@@ -169,6 +169,10 @@ export type LedgerLine = {
   readonly ended: CallEnd;
   /** What became of an attempt that an upstream failed or refused; null for all others. */
   readonly failure: FailureReason | null;
+  /** The error's code in the upstream's word, or in ours where it is ours; null for all others, and where it has none. */
+  readonly errorCode: string | null;
+  /** The place that the error names and what it says, as far as that may be kept: without secrets, and cut. */
+  readonly errorText: string | null;
   /** The HTTP status of the attempt's answer; null where there was none. */
   readonly status: number | null;
   /** The request whose call this one replayed or joined. */
@@ -207,6 +211,14 @@ export type LedgerFilter = {
   readonly until: number;
   /** By the names of `ledgerFilters`; an empty value: those without one. */
   readonly where?: Readonly<Record<string, string>>;
+  /** By numbers of the lines' own. Only `search` heeds them: sums and lines by kinds know nothing of single lines' numbers. */
+  readonly own?: readonly OwnRange[];
+};
+
+/** A line's own number lies in one of the ranges, both ends included. */
+export type OwnRange = {
+  readonly member: "status" | "firstTokenMs" | "totalMs" | "cost" | "attempt";
+  readonly ranges: readonly (readonly [from: number, to: number])[];
 };
 
 /** One of `ledgerGroups`, or `metadata.<key>`. A call with two tags counts for both; one without has the empty tag. */
@@ -233,6 +245,9 @@ export type LedgerSum = {
 /** Place where a page of lines ended. */
 export type LedgerPlace = Pick<LedgerLine, "at" | "requestId" | "attempt">;
 
+/** The place of a page of lines that began before that time. */
+export const placeBefore = (at: number): LedgerPlace => ({ at, requestId: "req_0", attempt: 0 });
+
 export type LedgerPage = LedgerFilter & {
   /** Only the attempts for that request; the time should be narrowed down. */
   readonly requestId?: string;
@@ -242,6 +257,12 @@ export type LedgerPage = LedgerFilter & {
   /** Ends the reading. */
   readonly signal?: AbortSignal;
 };
+
+/**
+ * Lines that a search found, the latest first.
+ * @property reached no line before that time was looked at yet; absent: the page is full, or all were
+ */
+export type FoundLines = { readonly lines: LedgerLine[]; readonly reached?: number };
 
 /** A page of sums, in the order of their groups. */
 export type SumsPage = {
@@ -278,4 +299,10 @@ export interface LedgerRepository {
   sums(filter: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage): Promise<LedgerSum[]>;
   /** Latest first. Rejects with the signal's reason */
   lines(page: LedgerPage): Promise<LedgerLine[]>;
+  /**
+   * The same, also by the lines' own numbers, which have no index: it looks at so many lines of the time, and says how far it came.
+   * Rejects with the signal's reason
+   * @param most default: some 100 ms' work
+   */
+  search(page: LedgerPage, most?: number): Promise<FoundLines>;
 }

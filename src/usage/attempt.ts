@@ -108,6 +108,9 @@ export type Outcome = {
   readonly ended: CallEnd;
   /** Why it was left; absent where no upstream failed or refused it. */
   readonly failure?: FailureReason | undefined;
+  /** As the line has them; absent: none. */
+  readonly errorCode?: string | null;
+  readonly errorText?: string | null;
   /** The HTTP status of the answer; absent where there was none. */
   readonly status?: number | undefined;
   /** The counts that the upstream returned, in part where its answer broke. Absent: none. */

@@ -26,7 +26,7 @@ const lineWords = noteWords + 2 * numberCount + maxId / 4;
 /** Size of the note of a call that begins: its kind, its attempt, its time and whether it is known to cost nothing. */
 const begunWords = noteWords + 2 * 4 + maxId / 4;
 /** Another version's notes may have other numbers. */
-const format = Bun.hash.crc32(["3", ...tokenKinds, ...costKinds].join(" "));
+const format = Bun.hash.crc32(["4", ...tokenKinds, ...costKinds].join(" "));
 /** So many kinds of calls are distinguished before one has to be noted again. */
 const maxKinds = 32;
 
@@ -216,4 +216,8 @@ function sumOf(words: Uint32Array, from: number, size: number): number {
 
 /** True if two lines share what is noted once. */
 const isSameKind = (a: LedgerLine, b: LedgerLine) =>
-  isAlike(a, b) && a.callOf === b.callOf && a.tier === b.tier && a.variantCall === b.variantCall;
+  isAlike(a, b) &&
+  a.callOf === b.callOf &&
+  a.errorText === b.errorText &&
+  a.tier === b.tier &&
+  a.variantCall === b.variantCall;

@@ -5,6 +5,7 @@
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import {
   costColumns,
+  firstTokenColumns,
   isLedgerGroup,
   kindNames,
   ledgerFilters,
@@ -19,11 +20,14 @@ import {
   type LedgerFilter,
   type LedgerGroup,
   type LedgerLine,
+  type LedgerPlace,
   type LedgerRepository,
   type LedgerSum,
+  placeBefore,
   tokenKinds,
 } from "../store/usage.ts";
 import { firstTokensOf } from "./first-token.ts";
+import { checkSeveral, ownRanges, UsageQueryError, type UsageQuestion } from "./own-filters.ts";
 
 export type UsageQuery = {
   readonly filter: LedgerFilter;
@@ -34,20 +38,6 @@ export type UsageQuery = {
   /** Only so many of the costliest rows, in place of pages. */
   readonly top?: number;
 };
-
-/** A question that nobody can answer. `param` names the part that is wrong. */
-export class UsageQueryError extends Error {
-  override readonly name = "UsageQueryError";
-  readonly param: string;
-
-  constructor(param: string, message: string) {
-    super(message);
-    this.param = param;
-  }
-}
-
-/** Question as text, by the names of the command's flags and the API's parameters; filters by metadata as `metadata.<key>`. */
-export type UsageQuestion = Readonly<Record<string, string | undefined>>;
 
 const dayMs = 86_400_000;
 const usualDays = 30;
@@ -95,7 +85,10 @@ export function parseFilter(
     value !== undefined && (ledgerFilters.includes(name) || metadataKeyOf(name) !== undefined) ? [[name, value]] : [],
   );
   checkMetadataKeys("metadata", Object.keys(question), metadata);
-  return { since, until, where: Object.fromEntries(where) };
+  const filter = { since, until, where: Object.fromEntries(where) as Record<string, string> };
+  checkSeveral(filter.where);
+  const own = ownRanges(question);
+  return own.length === 0 ? filter : { ...filter, own };
 }
 
 /** No line has another key: asked for by it, all would count as those without one. @throws UsageQueryError */
@@ -210,16 +203,57 @@ export async function usagePage(
   const { filter, by, after, limit, firstTokens = false, top } = query;
   if (top !== undefined) return topPage(ledger, query, top, names, signal);
   const found = await ledger.sums(filter, by, { limit: limit + 1, firstTokens, signal, ...(after && { after }) });
-  const total = await reportTotal(ledger, query, signal);
   const rows = found.slice(0, limit);
   const hasMore = found.length > limit;
+  const total = new Total(firstTokens);
+  for (const row of rows) total.add(row);
   return {
     ...headJson(query),
     data: rows.map((sum) => sumJson(by, sum, names)),
-    total: totalsJson(total),
+    total: totalsJson(await totalOf(ledger, query, signal, hasMore || after !== undefined ? undefined : total)),
     has_more: hasMore,
     next: hasMore ? cursorOf(rows.at(-1)!.group) : null,
   };
+}
+
+/** Adds up rows that have each call once: a call with two tags is in two rows of tags. */
+class Total {
+  readonly #ended = zeros(callEnds);
+  readonly #tokens = zeros(tokenKinds);
+  readonly #costs = zeros(costKinds);
+  readonly #firstTokens: number[] | undefined;
+  readonly #own = { calls: 0, cost: 0, unknownCosts: 0, estimated: 0 };
+
+  constructor(firstTokens: boolean) {
+    this.#firstTokens = firstTokens ? firstTokenColumns.map(() => 0) : undefined;
+  }
+
+  add(sum: LedgerSum): void {
+    for (const end of callEnds) this.#ended[end] += sum.ended[end];
+    for (const kind of tokenKinds) this.#tokens[kind] += sum.tokens[kind];
+    for (const kind of costKinds) this.#costs[kind] += sum.costs[kind];
+    for (const [at, calls] of sum.firstTokens?.entries() ?? []) this.#firstTokens![at]! += calls;
+    for (const name of totalled) this.#own[name] += sum[name];
+  }
+
+  get sum(): Omit<LedgerSum, "group"> {
+    const [ended, tokens, costs, firstTokens] = [this.#ended, this.#tokens, this.#costs, this.#firstTokens];
+    return { ...this.#own, ended, tokens, costs, ...(firstTokens && { firstTokens }) };
+  }
+}
+
+const totalled = ["calls", "cost", "unknownCosts", "estimated"] as const;
+const zeros = <Kind extends string>(kinds: readonly Kind[]) =>
+  Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<Kind, number>;
+
+/** Sums of all rows of a question, without asking for them again where they are at hand. @param total absent: not all are at hand */
+async function totalOf(
+  ledger: LedgerRepository,
+  query: UsageQuery,
+  signal: AbortSignal,
+  total: Total | undefined,
+): Promise<Omit<LedgerSum, "group">> {
+  return total === undefined || query.by.includes("tag") ? reportTotal(ledger, query, signal) : total.sum;
 }
 
 /** The costliest rows, and how many there are in all. */
@@ -232,15 +266,17 @@ async function topPage(
 ): Promise<Record<string, unknown>> {
   let kept: LedgerSum[] = [];
   let all = 0;
+  const total = new Total(query.firstTokens === true);
   const cut = () => kept.sort((a, b) => b.cost - a.cost || b.calls - a.calls).slice(0, top);
   for await (const sum of allSums(ledger, query, signal)) {
     all += 1;
+    total.add(sum);
     if (kept.push(sum) > top + maxRows) kept = cut();
   }
   return {
     ...headJson(query),
     data: cut().map((sum) => sumJson(query.by, sum, names)),
-    total: totalsJson(await reportTotal(ledger, query, signal)),
+    total: totalsJson(await totalOf(ledger, query, signal, total)),
     rows: all,
     has_more: all > top,
     next: null,
@@ -268,11 +304,11 @@ export async function* allSums(
 /** All lines, the newest first. @throws StorageError */
 export async function* allLines(ledger: LedgerRepository, filter: LedgerFilter): AsyncIterable<LedgerLine> {
   const limit = 1_000;
-  for (let before: LedgerLine | undefined; ; ) {
-    const found = await ledger.lines({ ...filter, limit, ...(before && { before }) });
-    yield* found;
-    if (found.length < limit) return;
-    before = found.at(-1);
+  for (let before: LedgerPlace | undefined; ; ) {
+    const { lines, reached } = await ledger.search({ ...filter, limit, ...(before && { before }) });
+    yield* lines;
+    if (lines.length < limit && reached === undefined) return;
+    before = reached === undefined ? lines.at(-1) : placeBefore(reached);
   }
 }
 

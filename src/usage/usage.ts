@@ -2,12 +2,12 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
-import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { Attempt, Outcome, Reserved, Seen, UsageEntry } from "./attempt.ts";
 import type { Budgets } from "./budgets.ts";
 import { countedOf, noTokens } from "./counts.ts";
+import { refusedBy } from "./error-note.ts";
 import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
@@ -54,7 +54,7 @@ export class UsageRecorder {
       entry.begin(await reserving);
     } catch (error) {
       if (error instanceof ClientDisconnected) entry.settle({ ended: "abandoned" });
-      else entry.settle({ ended: "refused", status: error instanceof ApiError ? error.status : 500 });
+      else entry.settle(refusedBy(error));
       throw error;
     }
     return entry;
@@ -196,6 +196,8 @@ class Entry implements UsageEntry {
       upstreamModel: target?.model ?? null,
       ended: outcome.ended,
       failure: outcome.failure ?? null,
+      errorCode: outcome.errorCode ?? null,
+      errorText: outcome.errorText ?? null,
       status: outcome.status ?? null,
       callOf: outcome.callOf ?? null,
       serviceTier: tier ?? null,
@@ -237,6 +239,8 @@ function begunLine(attempt: Attempt, at: number): LedgerLine {
     upstreamEndpoint: target?.endpoint ?? null,
     ended: "interrupted",
     failure: null,
+    errorCode: null,
+    errorText: null,
     status: null,
     callOf: null,
     serviceTier: null,

@@ -98,7 +98,7 @@ The cost leaves out 1 call whose price is not known.
     const kinds = ["input", "cache_read", "cache_write", "output", "reasoning", "audio_input", "audio_output", "other"];
     expect(head!.split(",")).toEqual([
       ...["request_id", "attempt", "at", "key", "key_name", "tags"],
-      ...["call_of", "status", "first_token_ms", "total_ms"],
+      ...["call_of", "status", "first_token_ms", "total_ms", "error_text"],
       ...["surface", "format", "model", "persona", "persona_version", "variant", "provider", "upstream_model"],
       ...["upstream_format", "upstream_key", "upstream_endpoint"],
       ...[
@@ -107,6 +107,7 @@ The cost leaves out 1 call whose price is not known.
         "user",
         "ended",
         "failure",
+        "error_code",
         "counted",
         "price_source",
         "price_date",
@@ -123,6 +124,24 @@ The cost leaves out 1 call whose price is not known.
     for (const name of head!.split(",").filter((column) => !/_(tokens|dollars)$/.test(column)))
       expect(line).toHaveProperty([name]);
     expect((await shell.run(`usage ${all} --provider nobody --lines --csv`)).out).toBe(`${head}\r\n`);
+  });
+
+  test("--lines are chosen by their own numbers too, and sums are not", async () => {
+    const ids = async (filter: string) =>
+      (await shell.run(`usage ${all} --lines --json ${filter}`)).out.match(/req_\d/g) ?? [];
+    expect(await ids("--min-cost-micro-dollars 1500000")).toEqual(["req_2", "req_1"]);
+    expect(await ids("--min-total-ms 345 --key alice --ended finished,broken")).toEqual(["req_2", "req_1"]);
+    expect(await ids("--min-total-ms 346")).toEqual([]);
+    expect(await ids("--status 404,2xx --min-attempt 1 --min-first-token-ms 12")).toHaveLength(4);
+    for (const [flags, message] of [
+      ["--status 200", "--status chooses among --lines."],
+      ["--lines --json --status 99", "status must be a status from 100 to 599"],
+      ["--lines --json --min-total-ms soon", "min_total_ms must be a whole number, 0 or more."],
+      ["--ended well", "ended must be one of finished, broken, abandoned,"],
+    ]) {
+      const { code, err } = await shell.run(`usage ${all} ${flags}`);
+      expect([code, err]).toEqual([2, expect.stringContaining(message!)]);
+    }
   });
 
   test("metadata that no call has is refused, with the keys that calls have", async () => {

@@ -20,6 +20,8 @@ export const ledgerLine = (requestId: string, changes: Partial<LedgerLine> = {})
   upstreamEndpoint: null,
   ended: "finished",
   failure: null,
+  errorCode: null,
+  errorText: null,
   status: 200,
   callOf: null,
   serviceTier: null,

@@ -79,12 +79,17 @@ describe("a worker", () => {
     ]);
   });
 
-  test("gives its counts once it listens", () => {
+  test("gives its counts and its calls once it listens", () => {
     const { parent, workerChannel } = channelWith();
     parent.tell({ kind: "snapshot", id: 1 });
-    workerChannel.listening(() => []);
+    workerChannel.listening({ snapshot: () => [], calls: () => ({ lines: [], total: 3 }) });
     parent.tell({ kind: "snapshot", id: 2 });
-    expect(parent.heard).toEqual([{ kind: "listening" }, { kind: "snapshot", id: 2, snapshot: [] }]);
+    parent.tell({ kind: "calls", id: 3, asked: { limit: 1 } });
+    expect(parent.heard).toEqual([
+      { kind: "listening" },
+      { kind: "snapshot", id: 2, snapshot: [] },
+      { kind: "calls", id: 3, calls: { lines: [], total: 3 } },
+    ]);
   });
 });
 

@@ -163,6 +163,33 @@ describe("two workers on one port and one data folder", () => {
   }, 60_000);
 });
 
+test("each of two workers shows the calls under way of both", async () => {
+  using folder = new TempFolder();
+  const release = Promise.withResolvers<void>();
+  using upstream = new UpstreamServer(async () => {
+    await release.promise;
+    return completion("ok");
+  });
+  await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
+  const key = await troupe.createKey();
+  const calls = Array.from({ length: 12 }, () => troupe.call(chat, ask("hi"), { key }));
+  await upstream.received(12);
+  const open = "/admin/v1/calls/open?limit=3&model=";
+  const shown = (model: string) => () => troupe.call(open + model, undefined, { key: troupe.firstKey });
+  for (const { text } of (await untilBoth(troupe, shown("openai%2Fx"))).values()) {
+    const { data, ...counted } = JSON.parse(text) as { data: { at: string; model: string }[] };
+    expect(counted as object).toEqual({
+      ...{ object: "list", total: 12, has_more: true, workers: { workers: 2, answered: 2 } },
+    });
+    expect(data.map(({ model }) => model)).toEqual(Array(3).fill("openai/x"));
+    expect(data.map(({ at }) => at)).toEqual(data.map(({ at }) => at).toSorted());
+  }
+  expect(JSON.parse((await shown("other")()).text)).toMatchObject({ data: [], total: 0 });
+  release.resolve();
+  await Promise.all(calls);
+  expect(new Set(await Promise.all((await Promise.all(calls)).map((one) => troupe.workerOf(one)))).size).toBe(2);
+}, 60_000);
+
 describe("signals", () => {
   /** Streams on both workers, each with its first fragment here. */
   async function streaming(troupe: WorkerProcesses, upstream: UpstreamServer, held: readonly HeldStream[]) {

@@ -1,6 +1,7 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
 import type { AuditRow } from "../../src/store/audit.ts";
+import { isChosen } from "../../src/store/chosen-lines.ts";
 import { firstTokenBounds, ledgerGroups } from "../../src/store/ledger-columns.ts";
 import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/persona-test-runs.ts";
 import {
@@ -23,10 +24,12 @@ import {
 import {
   callEnds,
   costKinds,
+  type FoundLines,
   type LedgerFilter,
   type LedgerGroup,
   type LedgerLine,
   type LedgerSum,
+  placeBefore,
   type Reservation,
   tokenKinds,
 } from "../../src/store/usage.ts";
@@ -1303,6 +1306,68 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       }
     });
 
+    on("lines are found by their own numbers, page by page, each once, as those in memory are", async (_, store) => {
+      const lines = manyLines(120).map((line) => ({ ...line, at: start + (line.at % 7) }));
+      await store.ledger.append(lines);
+      const latestFirst = (a: LedgerLine, b: LedgerLine) =>
+        b.at - a.at || (a.requestId < b.requestId ? 1 : -1) || b.attempt - a.attempt;
+      const over = (from: number) => [[from, Number.MAX_SAFE_INTEGER]] as const;
+      const filters: Pick<LedgerFilter, "where" | "own">[] = [
+        { own: [{ member: "totalMs", ranges: over(25_000) }] },
+        { own: [{ member: "firstTokenMs", ranges: over(1_200) }], where: { key: "key_2" } },
+        { own: [{ member: "cost", ranges: over(500) }], where: { ended: "finished,broken", tag: "red" } },
+        {
+          own: [
+            { member: "status", ranges: [[429, 429] as const, [500, 599] as const] },
+            { member: "attempt", ranges: over(2) },
+          ],
+          where: { model: "it's", "metadata.team": "" },
+        },
+        { own: [{ member: "status", ranges: [[600, 700]] }] },
+        { where: { ended: "refused,replayed", error_code: "overloaded" } },
+        { where: { price_source: "unknown,list", error_code: "" }, own: [] },
+        { where: { failure: "" } },
+      ];
+      for (const filter of filters) {
+        const wanted = lines.filter((line) => isChosen(line, filter)).toSorted(latestFirst);
+        const found: LedgerLine[] = [];
+        for (;;) {
+          const before = found.at(-1);
+          const page = await store.ledger.search({ ...always, ...filter, limit: 7, ...(before && { before }) });
+          expect(page.reached).toBeUndefined();
+          found.push(...page.lines);
+          if (page.lines.length < 7) break;
+        }
+        expect(found).toEqual(wanted);
+      }
+      expect(filters.map((filter) => lines.filter((line) => isChosen(line, filter)).length > 0)).toEqual(
+        filters.map((_one, at) => at !== 4),
+      );
+    });
+
+    on("a search that looks at too many lines says how far it came, and goes on from there", async (_, store) => {
+      // Two of each moment.
+      await store.ledger.append(
+        Array.from({ length: 60 }, (_one, at) =>
+          ledgerLine(`req_${String(at).padStart(2, "0")}`, {
+            ...{ at: start + Math.floor(at / 2), totalMs: [6, 7].includes(at) ? 9 : 1 },
+          }),
+        ),
+      );
+      const slow = { ...always, own: [{ member: "totalMs", ranges: [[9, 9]] }], limit: 3 } as const;
+      const found: string[] = [];
+      let reached: number | undefined = start * 2;
+      let searches = 0;
+      for (; reached !== undefined; searches += 1) {
+        const before = placeBefore(reached);
+        const page: FoundLines = await store.ledger.search({ ...slow, before }, 20);
+        found.push(...page.lines.map(({ requestId }) => requestId));
+        expect(page.reached ?? 0).toBeLessThan(reached);
+        reached = page.reached;
+      }
+      expect([found, searches]).toEqual([["req_07", "req_06"], 3]);
+    });
+
     on("old days are removed whole, in steps", async (_, store) => {
       const midnight = Math.ceil(start / dayMs) * dayMs;
       const old = [1, 2, 3].map((at) => ledgerLine(`old_${at}`, { at: midnight - at }));
@@ -1392,6 +1457,10 @@ function manyLines(count: number): LedgerLine[] {
       provider: pick(["a", "b", null], hash >> 7),
       upstreamModel: pick(["1", null], hash >> 8),
       ended: pick(callEnds, hash >> 9),
+      errorCode: pick([null, null, "overloaded"], hash >> 15),
+      errorText: pick([null, "it said so"], hash >> 16),
+      status: pick([200, null, 429, 500, 503], hash >> 10),
+      totalMs: hash % 50_000,
       counted: pick(["upstream", "estimated", "unknown"] as const, hash >> 10),
       client: pick(["curl", "OpenAI/Python", null], hash >> 11),
       user: pick(["u1", null], hash >> 12),
@@ -1428,6 +1497,7 @@ function valuesOf(line: LedgerLine): Record<string, string> {
     user: line.user ?? "",
     ended: line.ended,
     failure: line.failure ?? "",
+    error_code: line.errorCode ?? "",
     price_source: line.priceSource,
     "metadata.team": (JSON.parse(line.metadata ?? "{}") as { team?: string }).team ?? "",
   };
@@ -1584,6 +1654,7 @@ function everyMethod({
     "ledger.append": () => ledger.append([ledgerLine("a")]),
     "ledger.interrupted": () => ledger.interrupted(),
     "ledger.sums": () => ledger.sums(always, [], { limit: 1 }),
+    "ledger.search": () => ledger.search({ ...always, own: [{ member: "totalMs", ranges: [[1, 2]] }], limit: 1 }),
     "ledger.lines": () => ledger.lines({ ...always, limit: 1 }),
     removeLedgerDays: () => maintenance.removeLedgerDays(start, 1),
     size: () => maintenance.size(),

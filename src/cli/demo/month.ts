@@ -188,6 +188,7 @@ export class Month {
         ended,
         failure,
         status,
+        ...errorWords[failure ?? ""],
         tokens: noTokens,
         costs: null,
         priceDate: null,
@@ -216,6 +217,7 @@ export class Month {
         upstreamFormat: provider && (formats[provider] ?? "chat"),
       },
       ...{ upstreamKey: null, upstreamEndpoint: null, ended: "finished", failure: null, status: 200, callOf: null },
+      ...{ errorCode: null, errorText: null },
       ...{
         serviceTier: null,
         metadata: null,
@@ -232,6 +234,17 @@ export class Month {
     return line;
   }
 }
+
+/** What those who failed said, by the reason. */
+const errorWords: Readonly<Record<string, Partial<Pick<LedgerLine, "errorCode" | "errorText">>>> = {
+  rate_limit: {
+    errorCode: "rate_limit_exceeded",
+    errorText: "Rate limit reached on requests per minute (RPM): Limit 500, Used 500, Requested 1.",
+  },
+  invalid_request: { errorCode: "invalid_request_error", errorText: "messages[2].content" },
+  timeout: { errorCode: "upstream_timeout", errorText: "The provider did not answer within 30 s." },
+  server_error: { errorCode: "overloaded_error" },
+};
 
 /** The parts of a line that are known before the call is sent, and what is counted of its variant. */
 type Base = Pick<

@@ -3,6 +3,7 @@
 import type { ApiError } from "../../protocols/errors.ts";
 import type { LeftReport, Pooling } from "../../upstream/pool/walk.ts";
 import type { Target } from "../../upstream/target.ts";
+import { refusedBy } from "../../usage/error-note.ts";
 import { nextAttempt } from "../call-observer.ts";
 import { type Conversation, heldAt } from "../conversation.ts";
 import { conversationKey } from "./conversation-key.ts";
@@ -34,8 +35,8 @@ export function poolingOf(
       ...describeFailure(services, failure),
     });
   };
-  const onRefusal = ({ status }: ApiError) =>
-    services.usage.record(nextAttempt(context, caller, call.request.model), { ended: "refused", status });
+  const onRefusal = (error: ApiError) =>
+    services.usage.record(nextAttempt(context, caller, call.request.model), refusedBy(error));
   const routing = { key: conversationKey(scope, plan, conversation), strategy, weights, pinned };
   return { pools: services.pools, routing, report, onRefusal };
 }

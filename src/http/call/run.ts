@@ -13,6 +13,7 @@ import { type Answer, type EventSource, isUpstreamError, type WholeAnswer } from
 import type { CallOptions } from "../../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../../upstream/fallback.ts";
 import type { Target } from "../../upstream/target.ts";
+import { refusedBy } from "../../usage/error-note.ts";
 import { requestMeter } from "../../usage/text-meter.ts";
 import { chatBounds, isHeldToBudgets } from "../bounds.ts";
 import { attemptAt, CallRecorder, nextAttempt, type Remember } from "../call-observer.ts";
@@ -85,8 +86,7 @@ async function planAndCall(scope: CallScope, signal: AbortSignal): Promise<Answe
 
 /** Writes the line of a request that was refused before any upstream was asked. */
 function recordRefusal({ services, context, caller, call }: CallScope, error: unknown): void {
-  const status = error instanceof ApiError ? error.status : 500;
-  services.usage.record(nextAttempt(context, caller, call.request.model), { ended: "refused", status });
+  services.usage.record(nextAttempt(context, caller, call.request.model), refusedBy(error));
 }
 
 /** Calls the planned targets. @returns the answer, or the upstream's error as this surface's callers get it @throws ApiError */

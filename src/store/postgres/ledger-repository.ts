@@ -1,7 +1,16 @@
 /** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
 import { keepable } from "../../lib/plain-text.ts";
 import { scopesOf, spansOf, usedTokens } from "../charges.ts";
-import { costColumns, dayMs, kindColumns, ownColumn, ownNames, spanSums, tokenColumns } from "../ledger-columns.ts";
+import {
+  costColumns,
+  dayMs,
+  kindColumns,
+  ownColumn,
+  ownNames,
+  ownTexts,
+  spanSums,
+  tokenColumns,
+} from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
 import {
   Bound,
@@ -14,8 +23,10 @@ import {
   lineColumns,
   lineConditions,
   lineFrom,
+  maxSearched,
   narrowed,
   newestFirst,
+  ownConditions,
   partsOf,
   type Row,
   sumFrom,
@@ -142,6 +153,8 @@ export function ledgerRepository(
       throw error;
     }
   }
+  const linesBy = async ({ text, values }: ReturnType<typeof linePage>, { signal }: LedgerPage) =>
+    (await read<Row>(pools, text, values, signal)).map(lineFrom);
   return {
     async append(given, begun = []) {
       if (begun.length > 0) await noteCalls(begun);
@@ -189,9 +202,13 @@ export function ledgerRepository(
         ),
       );
     },
-    async lines(page) {
-      const { text, values } = linePage(page);
-      return (await read<Row>(pools, text, values, page.signal)).map(lineFrom);
+    lines: (page) => linesBy(linePage(page), page),
+    async search(page, most = maxSearched) {
+      if (page.own === undefined || page.own.length === 0) return { lines: await linesBy(linePage(page), page) };
+      const edge = edgeOf(page, most);
+      const [row] = await read<{ at: number }>(pools, edge.text, edge.values, page.signal);
+      const lines = await linesBy(searchPage({ ...page, since: row?.at ?? page.since }), page);
+      return lines.length === page.limit || row === undefined ? { lines } : { lines, reached: row.at };
     },
   };
 }
@@ -276,8 +293,23 @@ function linePage(page: LedgerPage) {
   return { text, values: bound.values };
 }
 
-const asNumber = (column: string) =>
-  ["request_id", "call_of"].includes(column) ? `l.${column}` : `l.${column}::float8 as ${column}`;
+/** When the earliest of the lines that one search looks at began; none where it may look at all. */
+function edgeOf(page: LedgerPage, most: number) {
+  const bound = new Bound(dialect);
+  const text = `select l.at::float8 as at from troupe.ledger l where ${lineConditions(page, bound)}
+    order by ${newestFirst("l")} offset ${bound.put(most)} limit 1`;
+  return { text, values: bound.values };
+}
+
+function searchPage(page: LedgerPage) {
+  const bound = new Bound(dialect);
+  const text = `select ${lineColumns(asNumber)} from troupe.ledger l join troupe.ledger_kinds k on k.kind = l.kind
+    where ${lineConditions(page, bound)}${ownConditions(page, bound)}${kindConditions(page, dialect, bound)}
+    order by ${newestFirst("l")} limit ${bound.put(page.limit)}`;
+  return { text, values: bound.values };
+}
+
+const asNumber = (column: string) => (ownTexts.includes(column) ? `l.${column}` : `l.${column}::float8 as ${column}`);
 
 /** One of each number: texts that the server can't keep may make two of one kind, and a statement changes a row once. */
 const lastOf = (kinds: readonly Kind[]) => [...new Map(kinds.map((kind) => [kind.kind, kind])).values()];
@@ -294,9 +326,10 @@ function rowFrom(line: LedgerLine, kind: number): Row {
   const { tokens, costs } = line;
   return Object.fromEntries([
     ["kind", kind],
-    ...ownNames.map((name) => {
+    // What is left out is null.
+    ...ownNames.flatMap((name) => {
       const value = line[name];
-      return [ownColumn(name), typeof value === "string" ? keepable(value) : value];
+      return value === null ? [] : [[ownColumn(name), typeof value === "string" ? keepable(value) : value]];
     }),
     ...tokenKinds.map((name, at) => [tokenColumns[at]!, tokens[name]]),
     ["cost", line.cost],

@@ -12,8 +12,10 @@ import {
   lineColumns,
   lineConditions,
   lineFrom,
+  maxSearched,
   narrowed,
   newestFirst,
+  ownConditions,
   partsOf,
   type Row,
   sumFrom,
@@ -21,6 +23,7 @@ import {
   sumQuery,
 } from "../ledger-queries.ts";
 import type {
+  FoundLines,
   LedgerFilter,
   LedgerGroup,
   LedgerLine,
@@ -105,9 +108,11 @@ export function ledgerRepository(
       }
       return merged.page();
     },
-    lines(page) {
-      if (page.requestId !== undefined) return linesOfRequest(database, page);
-      return isFiltered(page) ? linesOfKinds(database, page) : Promise.resolve(linesIn(database, page));
+    lines: (page) => pageOf(database, page),
+    async search(page, most = maxSearched) {
+      if (page.own === undefined || page.own.length === 0) return { lines: await pageOf(database, page) };
+      const where: Condition = (bound) => `${ownConditions(page, bound)}${kindConditions(page, dialect, bound)}`;
+      return searched(database, page, where, most);
     },
     removeDays: (before, max) => {
       const day = dayOf(before);
@@ -210,22 +215,36 @@ function linesIn(database: Database, page: LedgerPage, where: Condition = () => 
     .map(lineFrom);
 }
 
-/** Looks at all lines of the time, slice by slice, as ids have no index: a request's time is known by its id. */
+function pageOf(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
+  if (page.requestId !== undefined) return linesOfRequest(database, page);
+  return isFiltered(page) ? linesOfKinds(database, page) : Promise.resolve(linesIn(database, page));
+}
+
+/** As ids have no index: a request's time is known by its id. */
 async function linesOfRequest(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
+  const where: Condition = (bound) => ` and l.request_id = ${bound.put(page.requestId!)}`;
+  return (await searched(database, page, where, Number.POSITIVE_INFINITY)).lines;
+}
+
+/** Looks at lines of the time, slice by slice, until the page is full. @param most so many lines */
+async function searched(database: Database, page: LedgerPage, where: Condition, most: number): Promise<FoundLines> {
+  const sliceSize = Math.min(10 * sliceRows, most);
   const next = database.query<[number], [number, number]>(
-    `select at from ledger where at >= ? and at <= ? order by at desc limit 1 offset ${10 * sliceRows}`,
+    `select at from ledger where at >= ? and at <= ? order by at desc limit 1 offset ${sliceSize}`,
   );
-  const found: LedgerLine[] = [];
-  for (let until: number | undefined = page.until; until !== undefined && found.length < page.limit; ) {
+  const lines: LedgerLine[] = [];
+  // Lines of the moment in which the page before ended may be left.
+  let until = Math.min(page.until, (page.before?.at ?? page.until) + 1);
+  for (let looked = 0; looked < most; looked += sliceSize) {
     const [end] = next.values(page.since, until - 1) as [number][];
     const since: number = Math.max(page.since, Math.min(end?.[0] ?? page.since, until - 1));
-    const slice = { ...page, since, until, limit: page.limit - found.length };
-    found.push(...linesIn(database, slice, (bound) => ` and l.request_id = ${bound.put(page.requestId!)}`));
-    until = end === undefined ? undefined : since;
+    lines.push(...linesIn(database, { ...page, since, until, limit: page.limit - lines.length }, where));
+    if (end === undefined || lines.length >= page.limit) return { lines };
+    until = since;
     await nextSlice();
     page.signal?.throwIfAborted();
   }
-  return found;
+  return { lines, reached: until };
 }
 
 type Top = { readonly kind: number; readonly at: number };

@@ -182,7 +182,7 @@ export class ToolRun {
     const text = failure === undefined ? resultText(result!) : `Error: ${failure.message}`;
     if (failure?.kind === "cancelled") entry.settle({ ended: "abandoned" });
     else if (failure === undefined) entry.settle({ ended: "finished", status: 200 });
-    else entry.settle({ ended: "broken", status: failure.kind === "timeout" ? 504 : 502 });
+    else entry.settle({ ended: "broken", status: failure.kind === "timeout" ? 504 : 502, errorCode: failure.kind });
     this.#records.push({
       server: tool.server,
       tool: truncate(tool.tool.name),

@@ -1,0 +1,87 @@
+/** The admin API's route of what was said in a call: the stored turn of its conversation, for who may read content, and with a line of the audit. */
+import { Type } from "@sinclair/typebox";
+import type { SurfaceName } from "../config/config.ts";
+import { Id, oneOf } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { chat } from "../protocols/chat/chat.ts";
+import type { Message } from "../protocols/chat/schema.ts";
+import { responses } from "../protocols/responses/responses.ts";
+import type { LedgerLine } from "../store/usage.ts";
+import type { AdminPlugin } from "./act.ts";
+import { attemptLines } from "./calls.ts";
+import { adminOperation, OrNull } from "./pages.ts";
+
+const Said = Type.Object({
+  role: Type.String(),
+  text: Type.String({ description: "Parts that are no text stand as [image_url], say; calls of tools as their JSON." }),
+  is_cut: Type.Boolean({ description: "There is more of it than is shown." }),
+});
+
+/** In UTF-16 code units: of one message, and of all together. */
+const maxText = 65_536;
+const maxAll = 524_288;
+
+type Part = { readonly type: string; readonly text?: string };
+
+function textOf(message: Message): string {
+  const { content, tool_calls: calls } = message as {
+    readonly content?: string | readonly Part[] | null;
+    readonly tool_calls?: unknown;
+  };
+  const parts = typeof content === "string" ? [content] : (content ?? []).map(({ type, text }) => text ?? `[${type}]`);
+  return [...parts, ...(calls === undefined || calls === null ? [] : [JSON.stringify(calls)])].join("\n");
+}
+
+/** The messages of a turn and its answer, cut to what a page can show. */
+function saidIn(messages: readonly Message[]) {
+  let left = maxAll;
+  return messages.map((message) => {
+    const whole = textOf(message);
+    const text = whole.slice(0, Math.min(maxText, left)).toWellFormed();
+    left -= text.length;
+    return { role: message.role, text, is_cut: text.length < whole.length };
+  });
+}
+
+/** The id under which a call's answer is stored, where its format stores any: it is made of the request's. */
+const storedIdOf = ({ requestId, callOf, format }: LedgerLine) =>
+  [chat, responses]
+    .find(({ name }) => name === format)
+    ?.answerIdPrefix.concat((callOf ?? requestId).slice("req_".length));
+
+async function storedTurn({ conversations }: Services, line: LedgerLine): Promise<readonly Message[] | undefined> {
+  const id = storedIdOf(line);
+  if (id === undefined) return undefined;
+  return conversations.turn({ keyId: line.keyId, surface: line.surface as SurfaceName }, id);
+}
+
+export const callContentRoutes = (plugin: AdminPlugin) =>
+  plugin.get(
+    "/v1/calls/:id/content",
+    async ({ services, request, recordReading, params: { id } }) => {
+      const lines = await attemptLines(services, id, request.signal);
+      const none = (missing: "log_content_off" | "not_stored") => ({
+        ...{ object: "call.content" as const, request_id: id, messages: null, missing },
+      });
+      if (!services.live.config.log.content) return none("log_content_off");
+      const turn = await storedTurn(services, lines.at(-1)!);
+      if (turn === undefined) return none("not_stored");
+      await recordReading(id);
+      return { object: "call.content" as const, request_id: id, messages: saidIn(turn), missing: null };
+    },
+    adminOperation({
+      operationId: "adminReadCallContent",
+      summary:
+        "What was said in a call, where its caller had it stored and log.content is on; leaves a line of the audit",
+      description:
+        "Only conversations that the caller stored (store: true) are kept, as long as the caller has not deleted them and their retention has not ended. Nothing is kept for this route.",
+      params: Id,
+      response: Type.Object({
+        object: Type.Literal("call.content"),
+        request_id: Type.String(),
+        messages: OrNull(Type.Array(Said), { description: "Those that came with the call, and the answer last." }),
+        missing: OrNull(oneOf(["log_content_off", "not_stored"]), { description: "Why there are none." }),
+      }),
+      errors: [404],
+    }),
+  );
