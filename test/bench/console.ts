@@ -52,88 +52,110 @@ async function signIn(page: ChromiumPage, { url, key }: Shown): Promise<void> {
 
 const quantile = (list: readonly number[], share: number) =>
   list.toSorted((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))]!;
+/** Median and longest, in milliseconds. */
 const shown = (list: readonly number[]) =>
-  list.length === 0
-    ? "–"
-    : `p50 ${quantile(list, 0.5).toFixed(0)} ms, p95 ${quantile(list, 0.95).toFixed(0)} ms, most ${Math.max(...list).toFixed(0)} ms`;
+  list.length === 0 ? "–" : `${quantile(list, 0.5).toFixed(0)}, ${Math.max(...list).toFixed(0)}`;
 
-/** First paint of a page that is opened again, as somebody does who has been there. */
-async function measurePaint(page: ChromiumPage, url: string): Promise<number[]> {
-  const paints: number[] = [];
-  for (let round = 0; round < 12; round += 1) {
-    await page.go("about:blank");
-    await page.go(url);
-    await page.until("performance.getEntriesByName('first-contentful-paint').length > 0");
-    const paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime";
-    paints.push(await page.read<number>(paint));
-    await page.settle();
-  }
-  return paints;
-}
-
-const watch = `if (!globalThis.delays) {
+/** Notes in the page when its heading stood there, when nothing was loading any more, long tasks, and from a press to the next paint. */
+const watch = `
+  globalThis.noted = {};
   globalThis.delays = [];
+  globalThis.tasks = [];
+  const look = () => {
+    const isHeaded = document.querySelector("main h1") !== null;
+    if (isHeaded) noted.heading ??= performance.now();
+    if (isHeaded && document.querySelector("main .soon, dialog[open]") === null) noted.whole ??= performance.now();
+    if (noted.whole === undefined) requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask", buffered: true });
   new PerformanceObserver((list) => delays.push(...list.getEntries().filter(({ interactionId }) => interactionId > 0).map(({ duration }) => duration)))
     .observe({ type: "event", durationThreshold: 16, buffered: true });
-}`;
+`;
 
-/** What can be pressed on each page: links of the navigation, then buttons that sort and choose, and a letter into each filter. */
-async function measureInteractions(page: ChromiumPage): Promise<Readonly<Record<string, readonly number[]>>> {
-  const found: Record<string, number[]> = {};
-  const addresses = await page.read<string[]>(
-    `[...document.querySelectorAll("nav.side ul a")].map((a) => a.getAttribute("href"))`,
-  );
-  const act = async (kind: string, focus: string, key?: string) => {
-    await page.read(`${watch}; delays.length = 0; ${focus}.focus()`);
-    if (key === undefined) await page.press("Enter");
-    else await page.pressLetter(key);
-    await page.read("new Promise((resolve) => setTimeout(resolve, 250))");
-    // Shorter ones than 16 ms are not reported.
-    found[kind] = [...(found[kind] ?? []), Math.max(16, ...(await page.read<number[]>("delays")))];
-  };
-  for (let round = 0; round < 3; round += 1) {
-    for (const address of addresses) {
-      await act("navigation", `document.querySelector('nav.side ul a[href="${address}"]')`);
-      await page.settle();
-      const sorts = await page.read<number>("document.querySelectorAll('main th button').length");
-      for (let at = 0; at < Math.min(sorts, 4); at += 1)
-        await act("sorting", `document.querySelectorAll('main th button')[${at}]`);
-      const fields = `[...document.querySelectorAll("main input[type=text], main input[type=search]")].filter((one) => one.checkVisibility())`;
-      const filters = await page.read<number>(`${fields}.length`);
-      for (let at = 0; at < Math.min(filters, 2); at += 1) await act("typing into a filter", `${fields}[${at}]`, "a");
-      await page.settle();
-    }
+type Measured = Readonly<
+  Record<"paint" | "heading" | "whole" | "going" | "sorting" | "typing" | "task" | "answer", number[]>
+>;
+
+const openings = 8;
+
+/** The page's address opened anew, by somebody who has been there. */
+async function measureOpening(page: ChromiumPage, url: string, found: Measured): Promise<void> {
+  for (let round = 0; round < openings; round += 1) {
+    await page.go("about:blank");
+    await page.go(url);
+    await page.until("noted.whole && performance.getEntriesByName('first-contentful-paint').length > 0");
+    found.paint.push(await page.read<number>("performance.getEntriesByName('first-contentful-paint')[0].startTime"));
+    found.heading.push(await page.read<number>("noted.heading"));
+    found.whole.push(await page.read<number>("noted.whole"));
+    await page.settle();
   }
-  return found;
 }
 
-/** @returns how long the slowest answer of each page took */
-async function measureAnswers(page: ChromiumPage): Promise<Readonly<Record<string, string>>> {
-  const found: Record<string, string> = {};
-  const addresses = await page.read<string[]>(
-    `[...document.querySelectorAll("nav.side ul a")].map((a) => a.getAttribute("href"))`,
-  );
-  for (const address of addresses) {
-    await page.read(`performance.clearResourceTimings(); location.hash = ${JSON.stringify(address)}`);
+/** What can be pressed: the page's link, then buttons that sort and choose, and a letter into each filter. Each from the press to the paint. */
+async function measureInteractions(page: ChromiumPage, address: string, found: Measured): Promise<void> {
+  const act = async (kind: "going" | "sorting" | "typing", focus: string) => {
+    await page.read(`delays.length = 0; tasks.length = 0; ${focus}.focus()`);
+    if (kind === "typing") await page.pressLetter("a");
+    else await page.press("Enter");
+    await page.read("new Promise((resolve) => setTimeout(resolve, 250))");
+    // Shorter ones than 16 ms are not reported.
+    found[kind].push(Math.max(16, ...(await page.read<number[]>("delays"))));
     await page.settle();
-    const slowest = `performance.getEntriesByType("resource").filter(({ name }) => !name.includes("/tail")).sort((a, b) => b.duration - a.duration).slice(0, 1).map(({ name, duration }) => Math.round(duration) + " ms (" + name.replace(/^.*\\/admin\\//, "").slice(0, 60) + ")")[0] ?? "–"`;
-    found[address] = await page.read<string>(slowest);
+    found.task.push(...(await page.read<number[]>("tasks")));
+  };
+  for (let round = 0; round < 3; round += 1) {
+    await page.read(`location.hash = "#/nowhere"`);
+    await page.settle();
+    await page.read("performance.clearResourceTimings()");
+    await act("going", `document.querySelector('nav.side ul a[href="${address}"]')`);
+    const took = `performance.getEntriesByType("resource").filter(({ name }) => !name.includes("/stream")).map(({ duration }) => duration)`;
+    found.answer.push(...(await page.read<number[]>(took)));
+    const sorts = await page.read<number>("document.querySelectorAll('main th button').length");
+    for (let at = 0; at < Math.min(sorts, 4); at += 1)
+      await act("sorting", `document.querySelectorAll('main th button')[${at}]`);
+    const fields = `[...document.querySelectorAll("main input[type=text], main input[type=search]")].filter((one) => one.checkVisibility())`;
+    const filters = await page.read<number>(`${fields}.length`);
+    for (let at = 0; at < Math.min(filters, 2); at += 1) await act("typing", `${fields}[${at}]`);
   }
-  return found;
 }
 
 async function measure(): Promise<void> {
   const began = performance.now();
   const demo = await startDemo("--lines", values.lines, "--persona-count", values.personas);
-  console.log(`filled in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  console.log(`filled in ${((performance.now() - began) / 1000).toFixed(1)} s; milliseconds: median, longest\n`);
   await using page = await ChromiumPage.open();
   await page.look({ width: 1280, height: 800, theme: "light" });
+  await page.beforeEachPage(watch);
   await signIn(page, demo);
-  console.log(`first contentful paint: ${shown(await measurePaint(page, demo.url))}`);
-  for (const [kind, delays] of Object.entries(await measureInteractions(page)))
-    console.log(`${kind} (${delays.length} times): ${shown(delays)}`);
-  for (const [address, slowest] of Object.entries(await measureAnswers(page)))
-    console.log(`slowest answer of ${address}: ${slowest}`);
+  const links = await page.read<[address: string, title: string][]>(
+    `[...document.querySelectorAll("nav.side ul a")].map((a) => [a.getAttribute("href"), a.textContent])`,
+  );
+  console.log(
+    "| page | first paint | heading | all of it | going there | sorting | typing | longest task | slowest answer |",
+  );
+  console.log(`|${" --- |".repeat(9)}`);
+  for (const [address, title] of links) {
+    const found: Measured = {
+      paint: [],
+      heading: [],
+      whole: [],
+      going: [],
+      sorting: [],
+      typing: [],
+      task: [],
+      answer: [],
+    };
+    await measureOpening(page, `${demo.url}${address}`, found);
+    await measureInteractions(page, address, found);
+    const { task, answer, ...times } = found;
+    const most = [task, answer].map((list) =>
+      Math.max(0, ...list)
+        .toFixed(0)
+        .replace(/^0$/, "below 50"),
+    );
+    console.log(`| ${[title, ...Object.values(times).map(shown), ...most].join(" | ")} |`);
+  }
   demo.process.kill("SIGINT");
   await demo.process.exited;
 }
