@@ -1,6 +1,6 @@
 /** Data of a page, loaded when it is shown. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { ApiFailure } from "./api.ts";
+import { ApiFailure, isOffline } from "./api.ts";
 
 export type Resource<T> = {
   /** What came last; it stays while the next is on its way. */
@@ -39,6 +39,8 @@ export function useResource<T>(
     const timer = setInterval(() => !document.hidden && reload(), everyMs);
     return () => clearInterval(timer);
   }, [everyMs, reload]);
+  const isLost = state.error?.code === "offline";
+  useEffect(() => (isLost ? isOffline.subscribe((still) => void (!still && reload())) : undefined), [isLost, reload]);
   // The first time after a change, what is there is still the answer to what was asked before.
   const { of, ...current } = state;
   return of === key ? { ...current, reload } : { loading: true, reload };

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { isOffline, needsSignIn } from "./api.ts";
+import { get, isOffline, needsSignIn } from "./api.ts";
 import { missingPage, pages } from "./pages.tsx";
 import { href, route } from "./router.ts";
 import { Account, SignIn } from "./sign-in.tsx";
@@ -28,6 +28,9 @@ const themes = [
   { value: "light", title: "Theme: light" },
   { value: "dark", title: "Theme: dark" },
 ];
+/** Looks for a server that went away; what failed meanwhile is loaded anew once it is back. */
+setInterval(() => isOffline.value && !document.hidden && void get("v1/session").catch(() => {}), 3_000);
+
 /** Kept in a cookie, by which the server sends the page in this theme from its first paint on. */
 const theme = signal(document.documentElement.dataset["theme"]!);
 
@@ -91,7 +94,7 @@ export function Shell() {
       <main ref={main}>
         {isOffline.value && (
           <p class="notice warn" role="status">
-            The server does not answer. What is shown may be old; each page has “Try again”.
+            The server does not answer. What is shown may be old; the page goes on by itself once it does.
           </p>
         )}
         {isStale.value && (

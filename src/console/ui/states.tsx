@@ -16,7 +16,7 @@ export function Failure({ error, retry }: { readonly error: ApiFailure | Error; 
   return (
     <div class="state bad" role="alert">
       <p>{error.message}</p>
-      <p class="muted">{code}</p>
+      <p class="muted">{code === "offline" ? "It is asked again every few seconds." : code}</p>
       {retry !== undefined && <Button onClick={retry}>Try again</Button>}
     </div>
   );

@@ -38,17 +38,21 @@ const addresses: Readonly<Record<string, (subject: string) => string>> = {
 const subjectHref = ({ act, subject }: Act): string =>
   addresses[act.split(".", 1)[0]!]?.(subject) ?? href("system", ["audit"], { act });
 
+/** Whether something is otherwise than before: nothing is by signing in, by reading or by a call. */
+const isChange = ({ act }: Act) => !/^(session|content|playground|doctor)\.|\.test$/.test(act);
+
 export function Acts() {
   const acts = useResource(
-    (signal) => get<{ readonly data: readonly Act[] }>("v1/audit", { limit: "50" }, { signal }),
+    (signal) => get<{ readonly data: readonly Act[] }>("v1/audit", { limit: "100" }, { signal }),
     [],
     { everyMs: 15_000 },
   );
   return (
     <Loaded resource={acts}>
       {({ data }) => {
-        const recent = data.filter(({ at }) => Date.parse(at) > Date.now() - hourMs);
-        const listed = (recent.length > 0 ? recent : data).slice(0, shown);
+        const changes = data.filter(isChange);
+        const recent = changes.filter(({ at }) => Date.parse(at) > Date.now() - hourMs);
+        const listed = (recent.length > 0 ? recent : changes).slice(0, shown);
         return (
           <>
             {recent.length === 0 && (
@@ -76,7 +80,7 @@ export function Acts() {
             {recent.length > shown && (
               <a href={href("system", ["audit"], { since: "1h" })}>
                 All {count(recent.length)}
-                {recent.length === data.length && " or more"} changes
+                {recent.length === changes.length && data.length === 100 && " or more"} changes
               </a>
             )}
           </>

@@ -164,7 +164,7 @@ export function Changes() {
   const failures = useResource((signal) => faultsOf(since, signal), [since], { everyMs: 15_000 });
   const recent = new Date(hour - hourMs).toISOString();
   return (
-    <Panel title="Changed in the last hour" actions={<Curl path="v1/audit" query={{ limit: "50" }} />}>
+    <Panel title="Changed in the last hour" actions={<Curl path="v1/audit" query={{ limit: "100" }} />}>
       <LastHour />
       <Loaded resource={failures}>
         {(rows) => {

@@ -126,7 +126,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     ),
   },
   { id: "tests", title: "Tests", cell: (row) => <Tests {...row} /> },
-  { id: "description", title: "Description", cell: ({ description }) => description },
+  { id: "description", title: "Description", cell: ({ description }) => <span class="wraps">{description}</span> },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier, hidden: true },
   { id: "owner", title: "Owner", cell: ({ owned_by }) => owned_by, hidden: true },
   { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–", hidden: true },

@@ -24,6 +24,7 @@ export function changeOf(now: number | null, before: number | null, isShare = fa
   const sign = (value: string) =>
     value.startsWith("-") ? `−${value.slice(1)}` : Number(value) === 0 ? "±0" : `+${value}`;
   if (isShare) return `${sign((now - before).toFixed(2))} points`;
+  if (before > 0 && now >= 10 * before) return `× ${(now / before).toFixed(0)}`;
   return before === 0 ? (now === 0 ? "±0 %" : "new") : `${sign((100 * (now / before - 1)).toFixed(1))} %`;
 }
 

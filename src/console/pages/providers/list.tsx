@@ -115,7 +115,7 @@ export function ProviderList() {
         {({ data: providers }) => (
           <>
             {providers.length === 0 && (
-              <Empty title="No provider is set up: no model can be called.">
+              <Empty title="No provider is set up: only what is built in can be called.">
                 Set a provider's key in the environment of the server, such as <code>OPENAI_API_KEY</code> or{" "}
                 <code>ANTHROPIC_API_KEY</code>, or name it under <code>providers</code> in <code>troupe.yaml</code>, and
                 start the server again.
@@ -126,44 +126,48 @@ export function ProviderList() {
                 <RestingTable providers={providers} reload={list.reload} />
               </Panel>
             )}
-            <ChoiceOfTime choice={choice} />
-            <Loaded resource={numbers}>
-              {({ since, until, rows, asked }) => {
-                const known = new Map(rows.map((row) => [row.provider, row]));
-                const setUp: Row[] = providers.map((one) => ({
-                  ...(known.get(one.id) ?? { provider: one.id, now: nothing, before: nothing }),
-                  known: one,
-                }));
-                const ids = new Set(providers.map(({ id }) => id));
-                const others = rows.filter(({ provider }) => !ids.has(provider));
-                return (
-                  <Panel
-                    title={`Against ${choice.before}`}
-                    note={
-                      <>
-                        <Time at={since} exact /> to <Time at={until} exact />
-                      </>
-                    }
-                    actions={<Curl path="v1/usage" query={asked} />}
-                  >
-                    <Table
-                      caption="Providers against the time before"
-                      choose="providers"
-                      columns={columnsOf(since)}
-                      rows={[...setUp, ...others.map((row) => ({ ...row, known: undefined }))]}
-                      rowKey={({ provider }) => provider}
-                      rowTone={toneOf}
-                      empty={<p class="muted">No provider was called in either time.</p>}
-                    />
-                    <p class="muted">
-                      Errors are attempts that failed for the provider's own reasons: what was wrong with the request is
-                      left out. Percentiles are estimated from counts.
-                    </p>
-                  </Panel>
-                );
-              }}
-            </Loaded>
-            <Course choice={choice} />
+            {(providers.length > 0 || numbers.data?.rows.length !== 0) && (
+              <>
+                <ChoiceOfTime choice={choice} />
+                <Loaded resource={numbers}>
+                  {({ since, until, rows, asked }) => {
+                    const known = new Map(rows.map((row) => [row.provider, row]));
+                    const setUp: Row[] = providers.map((one) => ({
+                      ...(known.get(one.id) ?? { provider: one.id, now: nothing, before: nothing }),
+                      known: one,
+                    }));
+                    const ids = new Set(providers.map(({ id }) => id));
+                    const others = rows.filter(({ provider }) => !ids.has(provider));
+                    return (
+                      <Panel
+                        title={`Against ${choice.before}`}
+                        note={
+                          <>
+                            <Time at={since} exact /> to <Time at={until} exact />
+                          </>
+                        }
+                        actions={<Curl path="v1/usage" query={asked} />}
+                      >
+                        <Table
+                          caption="Providers against the time before"
+                          choose="providers"
+                          columns={columnsOf(since)}
+                          rows={[...setUp, ...others.map((row) => ({ ...row, known: undefined }))]}
+                          rowKey={({ provider }) => provider}
+                          rowTone={toneOf}
+                          empty={<p class="muted">No provider was called in either time.</p>}
+                        />
+                        <p class="muted">
+                          Errors are attempts that failed for the provider's own reasons: what was wrong with the
+                          request is left out. Percentiles are estimated from counts.
+                        </p>
+                      </Panel>
+                    );
+                  }}
+                </Loaded>
+                <Course choice={choice} />
+              </>
+            )}
           </>
         )}
       </Loaded>
