@@ -158,6 +158,14 @@ export const preparePersona = (services: Services, name: string): Promise<void> 
 
 const builtAt = ({ build }: Services): number => Math.floor(Date.parse(build.builtAt) / 1000) || 0;
 
+/** The ids of `gatewayModels` alone, which take a fraction of the time. */
+export const gatewayModelIds = ({ live, modelLists }: Services): string[] =>
+  live.accounts
+    .list()
+    .flatMap((bound) =>
+      listedNames(bound, modelLists.of(bound)).map((name) => formatModelId({ namespace: bound.account.name, name })),
+    );
+
 /** The models that are configured, else those that providers list, else well-known ones; a provider may accept others. */
 export function gatewayModels(services: Services): Model[] {
   const { live, modelLists } = services;

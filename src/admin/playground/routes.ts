@@ -3,14 +3,15 @@ import { Type } from "@sinclair/typebox";
 import { idleTimeoutOf } from "../../http/call/complete.ts";
 import { completeInside } from "../../http/call/inside.ts";
 import type { Host, RequestContext } from "../../http/context.ts";
-import { describeOperation, keyed, type Operation, writing } from "../../http/openapi/describe.ts";
+import { describeOperation, keyed, type Operation, queryOf, writing } from "../../http/openapi/describe.ts";
 import { readJson } from "../../http/request-body.ts";
 import type { Services } from "../../http/services.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
-import { adminOperation, OrNull } from "../pages.ts";
+import { adminOperation, OrNull, page, pageSchema } from "../pages.ts";
+import { Choice, choicesFor } from "./choices.ts";
 import { servicesForAll, surfaceOf } from "./surface.ts";
 
 const Body = Open(
@@ -97,6 +98,28 @@ async function readBody(services: Services, context: RequestContext): Promise<So
 /** @param host of the calls */
 export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
   plugin
+    .get(
+      "/v1/playground/models",
+      async ({ services, query: { search = "", limit } }) => {
+        return page(await choicesFor(services, search), limit, ({ id }) => id);
+      },
+      adminOperation({
+        operationId: "adminListPlaygroundModels",
+        summary: "Whom the playground can ask, by parts of their names: personas, aliases and models",
+        query: queryOf({
+          search: Type.Optional(
+            Type.String({
+              maxLength: 300,
+              description:
+                "Words that an id, or a persona's description, has to hold. With <persona>@: its labels and versions.",
+            }),
+          ),
+          limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20 }),
+        }),
+        response: pageSchema(Choice),
+        errors: [400, 503],
+      }),
+    )
     .post(
       "/v1/playground/chat/completions",
       async ({ services, context, request: { signal }, record }) => {

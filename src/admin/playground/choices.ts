@@ -1,0 +1,71 @@
+/** Who the playground can ask: personas, their versions, aliases and models, found by parts of their names. */
+import { type Static, Type } from "@sinclair/typebox";
+import { gatewayModelIds } from "../../http/models.ts";
+import { standsFor } from "../../http/named.ts";
+import type { Services } from "../../http/services.ts";
+import { Words } from "../../lib/schemas.ts";
+import { truncate } from "../../lib/truncate.ts";
+import { splitReference } from "../../personas/references.ts";
+import { needsStorage } from "../../store/require-storage.ts";
+import { OrNull } from "../pages.ts";
+
+export const Choice = Type.Object({
+  object: Type.Literal("playground.model"),
+  id: Type.String({ description: "The model of a call." }),
+  kind: Words(["persona", "version", "alias", "model"]),
+  title: Type.String({ description: "A persona's description, what names a version, what an alias stands for." }),
+  persona: OrNull(Type.String(), { description: "The persona that would answer; null: a model would." }),
+});
+type Choice = Static<typeof Choice>;
+
+const maxTitle = 200;
+const choice = (kind: Choice["kind"], id: string, title: string, persona: string | null): Choice => ({
+  object: "playground.model",
+  ...{ id, kind, title: truncate(title, maxTitle), persona },
+});
+
+/** Versions of a persona that are kept or served, and labels. @param beginning of what stands behind the `@` */
+async function versionsOf({ store, personas }: Services, id: string, beginning: string): Promise<Choice[]> {
+  const [kept, labels] = await needsStorage(() =>
+    Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]),
+  );
+  const own = labels.filter(({ persona }) => persona === id);
+  const served = personas.find(id)?.version;
+  const versions = new Set([...(served === undefined ? [] : [served]), ...kept.map(({ version }) => version)]);
+  const titleOf = (version: string) => [
+    ...(version === served ? ["in service"] : []),
+    ...own.filter((one) => one.version === version).map(({ label }) => label),
+  ];
+  return [
+    ...own.map(({ label, version }) => choice("version", `${id}@${label}`, version, id)),
+    ...[...versions].map((version) => choice("version", `${id}@${version}`, titleOf(version).join(", "), id)),
+  ].filter((one) => one.id.startsWith(`${id}@${beginning}`));
+}
+
+/** @returns those that have all words, whose names begin with the search first */
+export async function choicesFor(services: Services, search: string): Promise<Choice[]> {
+  const { personas, live } = services;
+  const { id, reference } = splitReference(search) ?? {};
+  if (id !== undefined && reference !== undefined) return versionsOf(services, id, reference);
+  const asked = search.trim().toLowerCase();
+  const words = asked.split(/\s+/);
+  const fits = (...texts: string[]) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
+  const personaOf = (model: string) => personas.find(model)?.id ?? null;
+  const found = [
+    ...personas
+      .list()
+      .flatMap((one) => (fits(one.id, one.description) ? choice("persona", one.id, one.description, one.id) : [])),
+    ...live.aliases.list().flatMap(([name]) => {
+      const meant = standsFor(services, name);
+      return fits(name) ? choice("alias", name, meant, personaOf(meant)) : [];
+    }),
+    ...gatewayModelIds(services).flatMap((one) => (fits(one) ? choice("model", one, "", null) : [])),
+  ];
+  const rank = ({ id: own }: Choice): 0 | 1 | 2 | 3 => {
+    const name = own.toLowerCase();
+    if (name === asked) return 0;
+    return name.startsWith(asked) ? 1 : name.includes(`/${asked}`) ? 2 : 3;
+  };
+  const groups = Map.groupBy(found, rank);
+  return ([0, 1, 2, 3] as const).flatMap((one) => groups.get(one) ?? []);
+}
