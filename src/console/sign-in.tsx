@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiFailure, apiUrl, failureOf, get, remove, signedIn } from "./api.ts";
 import { useResource } from "./data.ts";
 import { Button, Dialog, Field, TextInput } from "./ui/form.tsx";
+import { forgetEverywhere, isSameActor } from "./who.ts";
 
 /** What the server knows of who asks. */
 export type SignedIn = {
@@ -28,7 +29,7 @@ export function SignIn() {
     const look = async () => {
       if (document.hidden) return;
       const answer = await fetch(apiUrl("v1/session")).catch(() => undefined);
-      if (answer?.ok === true) enter();
+      if (answer?.ok === true) enter((await answer.json()) as SignedIn);
     };
     document.addEventListener("visibilitychange", look);
     return () => document.removeEventListener("visibilitychange", look);
@@ -44,7 +45,7 @@ export function SignIn() {
       });
       if (!answer.ok) throw await failureOf(answer);
       setKey("");
-      enter();
+      enter((await answer.json()) as SignedIn);
     } catch (failure) {
       setError(failure instanceof ApiFailure ? wordsFor(failure) : "The server does not answer.");
     } finally {
@@ -87,7 +88,8 @@ export function SignIn() {
   );
 }
 
-function enter(): void {
+function enter({ actor }: SignedIn): void {
+  if (!isSameActor(actor)) return;
   signIns.value += 1;
   signedIn();
 }
@@ -101,12 +103,15 @@ function wordsFor({ status, code, message }: ApiFailure): string {
 /** Ends the session, and forgets all that the page shows. */
 export async function signOut(): Promise<void> {
   await remove("v1/session");
-  location.reload();
+  forgetEverywhere();
 }
 
 /** Who is signed in, with the way out where there is one. */
 export function Account() {
   const { data } = useResource((left) => get<SignedIn>("v1/session", {}, { signal: left }), [signIns.value]);
+  useEffect(() => {
+    if (data !== undefined) isSameActor(data.actor);
+  }, [data?.actor]);
   if (data === undefined) return null;
   return (
     <div class="account">

@@ -175,6 +175,46 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(faults()).toEqual([]);
   }, 30_000);
 
+  test("tests are edited beside them, with faults at their lines, and two versions are tried side by side", async () => {
+    const path = folder.file("acme/support.test.yaml");
+    const before = readFileSync(path, "utf8");
+    await show("#/personas/acme%2Fsupport/tests");
+    await page.until(`${editor}?.value === ${JSON.stringify(before)}`);
+    await write(before.replace("type: contains", "type: contians"));
+    await page.until(`document.querySelectorAll(".editor .line")[0]?.classList.contains("bad")`);
+    expect(await page.read<string>(`document.querySelector(".findings").innerText`)).toContain(
+      "did you mean 'contains'?",
+    );
+    expect(await page.read<boolean>(`${button("Save")}.disabled`)).toBe(true);
+    const next = `# Ours.\n${before.replace("value: green", "value: blue")}`;
+    await write(next);
+    await page.until(`${button("Save")}?.disabled === false && !document.querySelector(".editor .line.bad")`);
+    await page.read(`${button("Save")}.click()`);
+    await page.until(`${main}.includes("Saved. Run the tests")`);
+    expect(readFileSync(path, "utf8")).toBe(next);
+    await page.until(`${main}.includes("The persona or its tests have changed since.")`);
+    await page.read(`${button("Run the tests")}.click()`);
+    await page.until(`${main}.includes("2 of 2 passed")`);
+    await show("#/personas/acme%2Fp1/tests");
+    await page.until(button("Write the first"));
+    await page.read(`${button("Write the first")}.click()`);
+    await page.until(`${editor}?.value.includes("prompts") && ${button("Save")}?.disabled === false`);
+    await page.read(`${button("Save")}.click()`);
+    await page.until(`${main}.includes("Saved. Run the tests")`);
+    expect(readFileSync(folder.file("acme/p1.test.yaml"), "utf8")).toContain("Where is my parcel?");
+    await show("#/personas/acme%2Fsupport/versions");
+    const link = `[...document.querySelectorAll("main a")].find((one) => one.innerText === "Ask both, side by side")`;
+    await page.until(link);
+    await page.read(`${link}.click()`);
+    await page.until(`document.querySelectorAll("main input[list]").length === 2`);
+    const models = await page.read<string[]>(
+      `[...document.querySelectorAll("main input[list]")].map((one) => one.value)`,
+    );
+    expect(models).toEqual([1, 2].map(() => expect.stringMatching(/^acme\/support@[0-9a-f]{12}$/)));
+    expect(new Set(models).size).toBe(2);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
   test("a new persona is begun, mended and served", async () => {
     await show("#/personas");
     await page.until(button("New persona"));

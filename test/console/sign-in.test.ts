@@ -78,6 +78,63 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(new Set(marks.slice(1))).toEqual(new Set(["1"]));
   }, 30_000);
 
+  test("what somebody wrote stays for the same key alone, and is gone from all tabs with the sign-out", async () => {
+    const text = "document.querySelector('.editor textarea')";
+    const signIn = async (by: string) => {
+      await page.until(`${dialog} && document.activeElement.type === "password"`);
+      await page.type(by);
+      await page.press("Enter");
+    };
+    const { sessions } = troupe.server.services.store;
+    const endAll = async () => {
+      for (const { id } of await sessions.list(10)) await sessions.remove(id);
+    };
+    const source = "location.hash = '#/personas/troupe%2Fguide/source'";
+    const write = async (words: string) => {
+      await page.read(source);
+      await page.until(`${text}?.value.includes("description")`);
+      await page.read(
+        `${text}.focus(); ${text}.setSelectionRange(0, 0); document.execCommand("insertText", false, "# ${words}\\n")`,
+      );
+      await page.until(`${text}.value.startsWith("# ${words}")`);
+    };
+    await page.read(`${button("Sign out")}.click()`);
+    await page.until(`${dialog} && !${account}`);
+    await signIn(key);
+    await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
+    await write("Ours.");
+    await endAll();
+    await page.read("location.hash = '#/keys'");
+    await signIn(key);
+    await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
+    await page.read(source);
+    await page.until(`${text}?.value.startsWith("# Ours.")`);
+    // Nor does a page that is loaded again forget it.
+    await page.read("location.reload()");
+    await page.until(`${text}?.value.startsWith("# Ours.")`);
+    await endAll();
+    await page.read("location.hash = '#/keys'");
+    await signIn(await troupe.createKey({ name: "third", tier: "pro", surfaces: ["admin"] }));
+    await page.until(`!${dialog} && ${account}?.innerText.includes("third")`);
+    await page.read(source);
+    await page.until(`${text}?.value.includes("description")`);
+    await page.settle();
+    expect(await page.read<string>(`${text}.value + JSON.stringify({ ...sessionStorage })`)).not.toContain("Ours.");
+    await write("Theirs.");
+    // Another tab signs out.
+    await page.read("new BroadcastChannel('troupe.actor').postMessage('')");
+    await page.until(`${text}?.value.includes("description") && !${text}.value.includes("Theirs.")`);
+    await write("Theirs.");
+    await page.read(`${button("Sign out")}.click()`);
+    await page.until(`${dialog} && !${account}`);
+    expect(await page.read<string>("document.body.innerText + JSON.stringify({ ...sessionStorage })")).not.toContain(
+      "Theirs.",
+    );
+    await signIn(key);
+    await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
+    expect(faults()).toEqual([]);
+  }, 60_000);
+
   test("signing out ends the session and clears the page", async () => {
     await page.read(`${button("Sign out")}.click()`);
     await page.until(`${dialog} && !${account}`);

@@ -1,16 +1,16 @@
 /** The playground: one conversation with one or two models or personas, side by side. */
 import { useRef } from "preact/hooks";
-import { get } from "../api.ts";
+import { type ApiFailure, get } from "../api.ts";
 import { useResource } from "../data.ts";
 import { href, route, setQuery } from "../router.ts";
 import { Button, Field, TextArea } from "../ui/form.tsx";
 import { Bar, Columns, Page, Panel } from "../ui/layout.tsx";
-import { Empty, Loaded } from "../ui/states.tsx";
+import { Empty, Failure } from "../ui/states.tsx";
 import { type PersonaDetails, pathOf } from "./personas/types.ts";
 import "./playground.css";
 import { AnswerView } from "./playground/answer.tsx";
 import { call, type Json, messagesOf, type Turn } from "./playground/call.ts";
-import { Choice, type Known, loadKnown, personaOf, Suggestions } from "./playground/choice.tsx";
+import { Choice, personaOf } from "./playground/choice.tsx";
 import { How } from "./playground/how.tsx";
 import { PictureInput } from "./playground/picture.tsx";
 import { Sent } from "./playground/sent.tsx";
@@ -26,15 +26,21 @@ import {
   toolsFault,
   turns,
 } from "./playground/state.ts";
+import { type Pending, ToolAnswers } from "./playground/tool-answers.tsx";
 
 /** @property at which of the two it is, from 0 */
-type Column = { readonly at: number; readonly model: string; readonly persona?: PersonaDetails | undefined };
+type Column = { readonly at: number; readonly model: string; readonly persona: PersonaDetails | undefined };
 
 const names = ["model", "b"] as const;
 
+function givenAt(column: number, turn: number) {
+  const answer = answers.value[column]?.[turn];
+  return answer && { answer, column };
+}
+
 /** The conversation as one of the columns has it; what only the other answered stands for both. */
 function bodyOf({ at: column, model, persona }: Column, all: readonly Turn[]): Json {
-  const own = all.map((_, at) => answers.value[column]?.[at] ?? answers.value[1 - column]?.[at]);
+  const own = all.map((_, at) => givenAt(column, at) ?? givenAt(1 - column, at));
   const { system } = settings.value;
   const first = persona === undefined && system !== "" ? [{ role: "system", content: system }] : [];
   return {
@@ -44,36 +50,61 @@ function bodyOf({ at: column, model, persona }: Column, all: readonly Turn[]): J
   };
 }
 
-function send(columns: readonly Column[]): void {
-  const all = [...turns.value, { ...draft.value }];
-  const at = all.length - 1;
+function send(all: readonly Column[], turn: Turn): void {
+  const { results } = turn;
+  const columns = all.filter(({ at }) => results === undefined || results[at] !== undefined);
+  const conversation = [...turns.value, turn];
+  const at = conversation.length - 1;
   const ending = new AbortController();
-  const bodies = columns.map((column) => bodyOf(column, all));
-  turns.value = all;
-  draft.value = { text: "" };
+  const bodies = columns.map((column) => bodyOf(column, conversation));
+  turns.value = conversation;
+  if (results === undefined) draft.value = { text: "" };
   calling.value = ending;
   const calls = bodies.map((body, index) =>
     // What was begun anew meanwhile has another conversation.
-    call(body, ending.signal, (answer) => turns.value[at] === all[at] && setAnswer(columns[index]!.at, at, answer)),
+    call(body, ending.signal, (answer) => turns.value[at] === turn && setAnswer(columns[index]!.at, at, answer)),
   );
   void Promise.all(calls).then(() => {
     if (calling.value === ending) calling.value = undefined;
   });
 }
 
-function Conversation() {
+/** What was given to the calls of the turn before. */
+const Gave = ({ results, turn }: { readonly results: NonNullable<Turn["results"]>; readonly turn: number }) => (
+  <>
+    {results.map((gave, column) =>
+      answers.value[column]?.[turn - 1]?.tools.map(({ id, name }) => (
+        <div key={`${column} ${id}`}>
+          <code>{name}</code> gave {gave?.[id]}
+        </div>
+      )),
+    )}
+  </>
+);
+
+function Conversation({ columns }: { readonly columns: readonly Column[] }) {
   return (
     <>
-      {turns.value.map(({ text, image }, at) => (
+      {turns.value.map(({ text, image, results }, at) => (
         <section key={at} aria-label={`Turn ${at + 1}`} class="turn">
           <div class="asked">
             {image !== undefined && <img src={image} alt="What you sent" />}
             {text}
+            {results && <Gave results={results} turn={at} />}
           </div>
           <Columns>
             {answers.value.map((own, column) => {
               const answer = own[at];
-              return answer && <AnswerView key={column} answer={answer} name={String(answer.body["model"])} />;
+              return (
+                answer && (
+                  <AnswerView
+                    key={column}
+                    answer={answer}
+                    other={answers.value[1 - column]?.[at]}
+                    persona={columns.find(({ model }) => model === answer.body["model"])?.persona?.id}
+                  />
+                )
+              );
             })}
           </Columns>
         </section>
@@ -87,50 +118,65 @@ function Composer({ columns }: { readonly columns: readonly Column[] }) {
   const { text, image } = draft.value;
   const isBusy = calling.value !== undefined;
   const mayAsk = text.trim() !== "" || image !== undefined;
-  const isReady = !isBusy && mayAsk && columns.length > 0 && toolsFault(settings.value.tools) === undefined;
+  const isPossible = !isBusy && columns.length > 0 && toolsFault(settings.value.tools) === undefined;
+  const isReady = isPossible && mayAsk;
+  const pending = columns.flatMap(({ at: column, model }): Pending | [] => {
+    const { tools = [], state } = answers.value[column]?.[turns.value.length - 1] ?? {};
+    return state === "done" && tools.length > 0 ? { column, name: model, tools } : [];
+  });
   return (
-    <form
-      class="panel composer"
-      ref={form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isReady) send(columns);
-      }}
-    >
-      <Field label={turns.value.length === 0 ? "Your question" : "And next"} hint="Ctrl and Enter send it.">
-        <TextArea
-          value={text}
-          rows={3}
-          onInput={(value) => {
-            draft.value = { ...draft.value, text: value };
-          }}
-        />
-      </Field>
-      <Bar>
-        <Button type="submit" tone="primary" disabled={!isReady}>
-          Send
-        </Button>
-        <Button onClick={() => calling.value?.abort()} disabled={!isBusy}>
-          Stop
-        </Button>
-        <PictureInput />
-        {turns.value.length > 0 && <Button onClick={startAnew}>Start anew</Button>}
-      </Bar>
-    </form>
+    <>
+      {pending.length > 0 && (
+        <ToolAnswers pending={pending} isReady={isPossible} onSend={(turn) => send(columns, turn)} />
+      )}
+      <form
+        class="panel composer"
+        ref={form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) send(columns, { ...draft.value });
+        }}
+      >
+        <Field label={turns.value.length === 0 ? "Your question" : "And next"} hint="Ctrl and Enter send it.">
+          <TextArea
+            value={text}
+            rows={3}
+            onInput={(value) => {
+              draft.value = { ...draft.value, text: value };
+            }}
+          />
+        </Field>
+        <Bar>
+          <Button type="submit" tone="primary" disabled={!isReady}>
+            Send
+          </Button>
+          <Button onClick={() => calling.value?.abort()} disabled={!isBusy}>
+            Stop
+          </Button>
+          <PictureInput />
+          {turns.value.length > 0 && <Button onClick={startAnew}>Start anew</Button>}
+        </Bar>
+      </form>
+    </>
   );
 }
 
-function Try({ known }: { readonly known: Known }) {
+/** The persona that answers to a name; undefined: it is a model, or a version of a persona that is gone. */
+async function detailsOf(model: string, signal: AbortSignal): Promise<PersonaDetails | undefined> {
+  const id = await personaOf(model, signal);
+  if (id === undefined) return undefined;
+  return get<PersonaDetails>(pathOf(id), {}, { signal }).catch((error) => {
+    if ((error as ApiFailure).status !== 404) throw error;
+    return undefined;
+  });
+}
+
+export function PlaygroundPage() {
   const { query } = route.value;
   const chosen = names.map((name) => query.get(name) ?? "");
   const isCompared = query.has("compare") || query.has("b");
   const shown = isCompared ? chosen : chosen.slice(0, 1);
-  const ids = shown.map((model) => personaOf(known, model)?.id);
-  const details = useResource(
-    (signal) =>
-      Promise.all(ids.map((id) => (id === undefined ? undefined : get<PersonaDetails>(pathOf(id), {}, { signal })))),
-    [ids],
-  );
+  const details = useResource((signal) => Promise.all(shown.map((model) => detailsOf(model, signal))), [shown]);
   const columns = shown
     .map((model, at): Column => ({ at, model, persona: details.data?.[at] }))
     .filter(({ model }) => model !== "");
@@ -143,8 +189,8 @@ function Try({ known }: { readonly known: Known }) {
     text !== "" || image !== undefined || last < 0 ? [...turns.value, { text: text || "Hello!", image }] : turns.value;
   const bodies = columns.map((column) => bodyOf(column, shownTurns));
   return (
-    <>
-      <Suggestions known={known} />
+    <Page title="Playground" note="Its calls are the signed-in key's, in its limits and budgets and in the ledger.">
+      {details.error !== undefined && <Failure error={details.error} retry={details.reload} />}
       <Panel
         title={isCompared ? "Models, side by side" : "Model"}
         actions={
@@ -162,7 +208,7 @@ function Try({ known }: { readonly known: Known }) {
               key={names[at]}
               label={`Model or persona${isCompared ? ` ${at + 1}` : ""}`}
               model={model}
-              known={known}
+              persona={details.data?.[at]?.id}
               error={
                 answers.value[at]?.[last]?.error?.param === "model" ? answers.value[at][last].error.message : undefined
               }
@@ -176,7 +222,7 @@ function Try({ known }: { readonly known: Known }) {
         hasModel={columns.some(({ persona }) => persona === undefined)}
         errors={errors}
       />
-      <Conversation />
+      <Conversation columns={columns} />
       {columns.length === 0 && (
         <Empty title="Choose a model or a persona to ask.">
           All of them: <a href={href("personas")}>personas</a>,{" "}
@@ -195,15 +241,6 @@ function Try({ known }: { readonly known: Known }) {
           <How key={at} body={body} isPersona={columns[at]!.persona !== undefined} />
         ))}
       </Columns>
-    </>
-  );
-}
-
-export function PlaygroundPage() {
-  const known = useResource(loadKnown, []);
-  return (
-    <Page title="Playground" note="Its calls are the signed-in key's, in its limits and budgets and in the ledger.">
-      <Loaded resource={known}>{(data) => <Try known={data} />}</Loaded>
     </Page>
   );
 }

@@ -91,6 +91,8 @@ type InputProps = Attributes & {
   readonly step?: string | number;
   /** The id of a list of suggestions. */
   readonly list?: string;
+  /** When it is left, or a suggestion is chosen. */
+  readonly onChange?: () => void;
 };
 
 export const TextInput = ({ onInput, ...rest }: InputProps) => (

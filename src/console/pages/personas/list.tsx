@@ -11,20 +11,7 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { errorsOf, type Listed, type Persona, type Sum } from "./types.ts";
 
-/** A run of all tests of a persona, as the audit has it. */
-type TestRun = {
-  readonly subject: string;
-  readonly at: string;
-  readonly after: {
-    readonly version: string;
-    readonly variant: string | null;
-    readonly whole: boolean;
-    readonly passed: number;
-    readonly failed: number;
-    readonly errors: number;
-  };
-};
-type Row = Persona & { readonly sum?: Sum; readonly run?: TestRun };
+type Row = Persona & { readonly sum?: Sum };
 
 const since = "30d";
 
@@ -39,6 +26,8 @@ export async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> 
 }
 
 const byNumber = (of: (sum: Sum) => number) => (a: Row, b: Row) => (a.sum ? of(a.sum) : 0) - (b.sum ? of(b.sum) : 0);
+const failuresOf = ({ last_test_run: run }: Persona) => (run === null ? -1 : run.failed * 1e6 + run.errors);
+const byFailures = (a: Row, b: Row) => failuresOf(a) - failuresOf(b);
 const byText = (of: (row: Row) => string) => (a: Row, b: Row) => of(b).localeCompare(of(a));
 
 function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of: Persona }) {
@@ -51,20 +40,25 @@ function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of
   );
 }
 
-function Tests({ id, version, run }: Row) {
-  if (run === undefined)
+function Tests({ id, version, last_test_run: run }: Persona) {
+  const to = href("personas", [id, "tests"]);
+  if (run === null)
     return (
-      <a href={href("personas", [id, "tests"])} aria-label={`–: no run of the tests of ${id} lately`}>
+      <a href={to} aria-label={`–: no run of the tests of ${id}`}>
         –
       </a>
     );
-  const { passed, failed, errors, version: tested } = run.after;
+  const { passed, failed, errors, version: tested, started_at: at } = run;
   const tone = tested !== version ? "quiet" : failed > 0 ? "bad" : errors > 0 ? "warn" : "ok";
-  const text = `${passed} of ${passed + failed + errors} passed`;
   return (
     <>
-      <Badge tone={tone}>{text}</Badge> {tested !== version && "before this version, "}
-      <Time at={run.at} />
+      <a href={to}>
+        <Badge tone={tone}>
+          {passed} of {passed + failed + errors} passed
+        </Badge>
+      </a>{" "}
+      {tested !== version && "before this version, "}
+      <Time at={at} />
     </>
   );
 }
@@ -125,13 +119,24 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
       />
     ),
   },
-  { id: "tests", title: "Tests", cell: (row) => <Tests {...row} /> },
+  {
+    id: "tests",
+    title: "Tests",
+    cell: (row) => <Tests {...row} />,
+    sort: byFailures,
+  },
   { id: "description", title: "Description", cell: ({ description }) => <span class="wraps">{description}</span> },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier, hidden: true },
   { id: "owner", title: "Owner", cell: ({ owned_by }) => owned_by, hidden: true },
   { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–", hidden: true },
   { id: "models", title: "All models", cell: ({ models }) => models.join(", "), hidden: true },
 ];
+
+const states = {
+  stopped: (one: Persona) => one.stopped_variants.length > 0,
+  failing: ({ last_test_run: run }: Persona) => run !== null && run.failed + run.errors > 0,
+  unreachable: ({ model }: Persona) => model === null,
+};
 
 const namespaceOf = (id: string) => id.slice(0, id.indexOf("/"));
 
@@ -150,23 +155,13 @@ export function PersonaList() {
       ),
     [],
   );
-  const runs = useResource(
-    (signal) => get<Listed<TestRun>>("v1/audit", { act: "persona.test", limit: "100" }, { signal }),
-    [],
-  );
-  const tested = new Map(
-    runs.data?.data
-      .filter(({ after: { whole, variant } }) => whole && variant === null)
-      .toReversed()
-      .map((run) => [run.subject, run]),
-  );
   const counted = sums.data && new Map(sums.data.data.map((sum) => [sum.persona, sum]));
   const search = (query.get("search") ?? "").toLowerCase();
   const namespace = query.get("namespace") ?? "";
   const state = query.get("state") ?? "";
   const fits = (one: Persona) =>
     (namespace === "" || namespaceOf(one.id) === namespace) &&
-    (state === "" || (state === "stopped" ? one.stopped_variants.length > 0 : one.model === null)) &&
+    (!Object.hasOwn(states, state) || states[state as keyof typeof states](one)) &&
     [one.id, one.description, ...one.tags, ...one.models].some((text) => text.toLowerCase().includes(search));
   const choose = (name: string) => (value: string) => setQuery({ [name]: value }, { replace: true });
   const namespaces = [...new Set(all.data?.map(({ id }) => namespaceOf(id)))];
@@ -205,6 +200,7 @@ export function PersonaList() {
             options={[
               { value: "", title: "all" },
               { value: "stopped", title: "with a stopped variant" },
+              { value: "failing", title: "whose tests do not pass" },
               { value: "unreachable", title: "without a model that is set up" },
             ]}
             onChange={choose("state")}
@@ -218,8 +214,8 @@ export function PersonaList() {
             choose="personas"
             columns={columnsFor(counted !== undefined)}
             rows={personas.filter(fits).map((one): Row => {
-              const [sum, run] = [counted?.get(one.id), tested.get(one.id)];
-              return { ...one, ...(sum && { sum }), ...(run && { run }) };
+              const sum = counted?.get(one.id);
+              return { ...one, ...(sum && { sum }) };
             })}
             rowKey={({ id }) => id}
             rowHref={({ id }) => href("personas", [id])}

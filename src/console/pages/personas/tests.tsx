@@ -3,13 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
-import { Copy, Curl } from "../../ui/copy.tsx";
+import { Curl } from "../../ui/copy.tsx";
 import { Button, Field, Select } from "../../ui/form.tsx";
 import { count, duration, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { type Finding, type PersonaDetails, pathOf } from "./types.ts";
+import { TestSource } from "./test-source.tsx";
+import { type PersonaDetails, pathOf } from "./types.ts";
 
 type Result = {
   readonly name: string;
@@ -34,7 +35,6 @@ type Run = {
 type Tests = {
   readonly file: string | null;
   readonly tests: readonly { readonly name: string; readonly line: number; readonly assertions: number }[];
-  readonly findings: readonly Finding[];
   readonly estimate: {
     readonly calls: number;
     readonly most_micro_dollars: number;
@@ -44,13 +44,6 @@ type Tests = {
 };
 
 const tones = { pass: "ok", fail: "bad", error: "warn" } as const;
-
-const example = (id: string) => `# ${id}.test.yaml
-tests:
-  - description: answers in one sentence
-    messages: [{ role: user, content: Where is my parcel? }]
-    assert: [{ type: icontains, value: parcel }]
-`;
 
 /** Seconds since a run began, counted while it lasts. */
 function Elapsed() {
@@ -62,12 +55,18 @@ function Elapsed() {
   return <span class="muted">asked for {seconds} s</span>;
 }
 
-function Results({ run, id, version }: { readonly run: Run; readonly id: string; readonly version: string }) {
+/** Whether a run was of these tests. */
+const isOf = (tests: Tests["tests"], { passed, failed, errors, tests: results }: Run) =>
+  passed + failed + errors === tests.length &&
+  (results.length < tests.length || tests.every(({ line }) => results.some((one) => one.line === line)));
+
+function Results({ run, id, isStale }: { readonly run: Run; readonly id: string; readonly isStale: boolean }) {
+  const all = run.passed + run.failed + run.errors;
   return (
     <>
       <p>
         <Badge tone={run.failed > 0 ? "bad" : run.errors > 0 ? "warn" : "ok"}>
-          {count(run.passed)} of {count(run.tests.length)} passed
+          {count(run.passed)} of {count(all)} passed
         </Badge>{" "}
         {run.failed > 0 && `${count(run.failed)} failed, `}
         {run.errors > 0 && `${count(run.errors)} could not be judged, `}
@@ -77,7 +76,7 @@ function Results({ run, id, version }: { readonly run: Run; readonly id: string;
         {run.variant !== null && ` ${run.variant}`}.{" "}
         <a href={href("calls", [], { persona: id, client: "troupe-tests" })}>Their calls</a>
       </p>
-      {run.version !== version && <p class="notice warn">Another version is in service by now. Run them again.</p>}
+      {isStale && <p class="notice warn">The persona or its tests have changed since. Run them again.</p>}
       <Table
         caption="Results of the tests"
         columns={[
@@ -117,74 +116,73 @@ export function PersonaTests({ persona }: { readonly persona: PersonaDetails }) 
   const { busy, error, run } = useAction();
   return (
     <Loaded resource={tests}>
-      {({ file, tests: all, findings, estimate, last_run: last }) => {
+      {({ file, tests: all, estimate, last_run: last }) => {
         const body = {
           ...(variant !== "" && { variant }),
           ...(estimate.most_micro_dollars > 1e6 && { max_dollars: Math.ceil(estimate.most_micro_dollars / 1e6) }),
         };
         const shown = made ?? last;
-        if (file === null)
-          return (
-            <Empty title="It has no tests yet.">
-              <p>Write them beside its file:</p>
-              <Copy text={example(id)} /> <pre class="sent">{example(id)}</pre>
-            </Empty>
-          );
         return (
-          <Panel
-            title={`${count(all.length)} ${all.length === 1 ? "test" : "tests"}`}
-            note={file}
-            actions={<Curl method="POST" path={`${path}/run`} body={body} />}
-          >
-            {findings.map(({ line, message, path: place }) => (
-              <p key={`${line} ${message}`} class="notice warn">
-                Line {line ?? 1}: {place} {message}
-              </p>
-            ))}
-            <Bar>
-              {variants.length > 0 && (
-                <Field label="Of">
-                  <Select
-                    value={variant}
-                    options={[{ value: "", title: "the persona without its variants" }, ...variants]}
-                    onChange={setVariant}
-                  />
-                </Field>
-              )}
-              <Button
-                tone="primary"
-                busy={busy}
-                disabled={all.length === 0}
-                onClick={() => run(async () => setMade(await post<Run>(`${path}/run`, body)))}
+          <>
+            {file !== null && (
+              <Panel
+                title={`${count(all.length)} ${all.length === 1 ? "test" : "tests"}`}
+                note={file}
+                actions={<Curl method="POST" path={`${path}/run`} body={body} />}
               >
-                Run the tests
-              </Button>
-              {busy ? (
-                <Elapsed />
-              ) : (
-                <span class="muted">
-                  {count(estimate.calls)} calls, {money(estimate.most_micro_dollars)} at most
-                  {estimate.unknown_cost_calls > 0 && `, ${count(estimate.unknown_cost_calls)} of them of unknown cost`}
-                </span>
-              )}
-            </Bar>
-            {error !== undefined && <Failure error={error} />}
-            {shown === null ? (
-              <Table
-                caption="Tests"
-                columns={[
-                  { id: "name", title: "Test", cell: ({ name }) => name },
-                  { id: "line", title: "Line", align: "end", cell: ({ line }) => count(line) },
-                  { id: "assertions", title: "Assertions", align: "end", cell: ({ assertions }) => count(assertions) },
-                ]}
-                rows={all}
-                rowKey={({ name }) => name}
-                empty={<Empty title="None can be run.">Mend the file of tests.</Empty>}
-              />
-            ) : (
-              <Results run={shown} id={id} version={version} />
+                <Bar>
+                  {variants.length > 0 && (
+                    <Field label="Of">
+                      <Select
+                        value={variant}
+                        options={[{ value: "", title: "the persona without its variants" }, ...variants]}
+                        onChange={setVariant}
+                      />
+                    </Field>
+                  )}
+                  <Button
+                    tone="primary"
+                    busy={busy}
+                    disabled={all.length === 0}
+                    onClick={() => run(async () => setMade(await post<Run>(`${path}/run`, body)))}
+                  >
+                    Run the tests
+                  </Button>
+                  {busy ? (
+                    <Elapsed />
+                  ) : (
+                    <span class="muted">
+                      {count(estimate.calls)} calls, {money(estimate.most_micro_dollars)} at most
+                      {estimate.unknown_cost_calls > 0 &&
+                        `, ${count(estimate.unknown_cost_calls)} of them of unknown cost`}
+                    </span>
+                  )}
+                </Bar>
+                {error !== undefined && <Failure error={error} />}
+                {shown === null ? (
+                  <Table
+                    caption="Tests"
+                    columns={[
+                      { id: "name", title: "Test", cell: ({ name }) => name },
+                      { id: "line", title: "Line", align: "end", cell: ({ line }) => count(line) },
+                      {
+                        id: "assertions",
+                        title: "Assertions",
+                        align: "end",
+                        cell: ({ assertions }) => count(assertions),
+                      },
+                    ]}
+                    rows={all}
+                    rowKey={({ name }) => name}
+                    empty={<Empty title="None can be run.">Mend the errors of their file below.</Empty>}
+                  />
+                ) : (
+                  <Results run={shown} id={id} isStale={shown.version !== version || !isOf(all, shown)} />
+                )}
+              </Panel>
             )}
-          </Panel>
+            <TestSource id={id} onSaved={tests.reload} />
+          </>
         );
       }}
     </Loaded>

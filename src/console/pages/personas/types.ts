@@ -13,6 +13,13 @@ export type Persona = {
   readonly models: readonly string[];
   readonly variants: readonly string[];
   readonly stopped_variants: readonly string[];
+  readonly last_test_run: {
+    readonly version: string;
+    readonly started_at: string;
+    readonly passed: number;
+    readonly failed: number;
+    readonly errors: number;
+  } | null;
 };
 
 export type Variable = {
@@ -41,17 +48,18 @@ export type Finding = {
   readonly message: string;
 };
 
-export type Source = {
+/** A file of the folder of personas. */
+export type FileText = {
+  /** Of the persona. */
   readonly id: string;
   readonly file: string;
   readonly text: string;
   /** Null: there is no such file yet. */
   readonly hash: string | null;
-  readonly version: string | null;
-  readonly is_served: boolean;
   readonly read_only: "write_off" | "in_executable" | null;
   readonly findings: readonly Finding[];
 };
+export type Source = FileText & { readonly version: string | null; readonly is_served: boolean };
 
 export type Version = {
   readonly id: string;

@@ -36,6 +36,7 @@ function Between({ id, versions }: { readonly id: string; readonly versions: rea
         <Field label="To">
           <Select value={after} options={options} onChange={(to) => setQuery({ to })} />
         </Field>
+        <a href={href("playground", [], { model: `${id}@${before}`, b: `${id}@${after}` })}>Ask both, side by side</a>
       </Bar>
       <Loaded resource={one}>
         {(left) => (
@@ -74,6 +75,18 @@ export function Versions({ id }: { readonly id: string }) {
                 },
                 { id: "created", title: "Since", cell: (one) => <Time at={one.created_at} /> },
                 { id: "used", title: "Last used", cell: (one) => <Time at={one.used_at} /> },
+                {
+                  id: "try",
+                  title: "Try",
+                  cell: (one) =>
+                    one.in_service ? (
+                      <a href={href("playground", [], { model: id })}>Try it</a>
+                    ) : (
+                      <a href={href("playground", [], { model: `${id}@${one.id}`, b: id })}>
+                        Beside what is in service
+                      </a>
+                    ),
+                },
                 {
                   id: "calls",
                   title: "Calls",

@@ -8,6 +8,7 @@ import { Badge, Bar, Facts } from "../../ui/layout.tsx";
 import { Markdown } from "../../ui/markdown.tsx";
 import { Failure } from "../../ui/states.tsx";
 import type { Answer } from "./call.ts";
+import { KeepTest } from "./keep-test.tsx";
 
 const Request = ({ id }: { readonly id: string }) => <a href={href("calls", [id])}>{id}</a>;
 
@@ -30,8 +31,33 @@ const tones = { open: "warn", done: "ok", stopped: "quiet", failed: "bad" } as c
 const states = { open: "answering", done: "answered", stopped: "stopped", failed: "failed" } as const;
 const ownPicture = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,/;
 
-export function AnswerView({ answer, name }: { readonly answer: Answer; readonly name: string }) {
-  const { state, text, thinking, tools, images, finish, firstMs, totalMs, usage, headers, error } = answer;
+/** What an answer does better than the other one to the same question, and how many times. */
+function betterThan(other: Answer | undefined, own: Answer): readonly string[] {
+  if (own.state !== "done" || other?.state !== "done") return [];
+  const less = (words: string, of: (one: Answer) => number | undefined) => {
+    const [ours = Number.NaN, theirs = Number.NaN] = [of(own), of(other)];
+    if (!(theirs >= ours * 1.05 && theirs > 0)) return [];
+    return `${words}${ours === 0 ? "" : ` ${(theirs / ours).toFixed(1)}×`}`;
+  };
+  return [
+    less("first token sooner", ({ firstMs }) => firstMs),
+    less("faster", ({ totalMs }) => totalMs),
+    less("cheaper", ({ usage }) => usage?.cost),
+  ].flat();
+}
+
+/** @param other the answer beside it @param persona the id of the persona that gave it */
+export function AnswerView({
+  answer,
+  other,
+  persona,
+}: {
+  readonly answer: Answer;
+  readonly other: Answer | undefined;
+  readonly persona: string | undefined;
+}) {
+  const { state, text, thinking, tools, images, finish, firstMs, totalMs, usage, headers, error, metadata } = answer;
+  const name = String(answer.body["model"]);
   const header = (of: string) => headers?.get(`x-${of}`) ?? undefined;
   const requestId = header("request-id") ?? error?.requestId;
   const { prompt_tokens: input, completion_tokens: output, cost } = usage ?? {};
@@ -41,7 +67,15 @@ export function AnswerView({ answer, name }: { readonly answer: Answer; readonly
         <Badge tone={tones[state]}>{states[state]}</Badge>
         <code>{name}</code>
         {finish !== undefined && finish !== "stop" && <Badge tone="warn">{finish}</Badge>}
-        <div class="actions">{text !== "" && <Copy text={text} />}</div>
+        {betterThan(other, answer).map((words) => (
+          <Badge key={words} tone="ok">
+            {words}
+          </Badge>
+        ))}
+        <div class="actions">
+          {text !== "" && <Copy text={text} />}
+          {state === "done" && <KeepTest answer={answer} persona={persona} />}
+        </div>
       </Bar>
       {thinking !== "" && (
         <details class="muted" open={text === ""}>
@@ -52,10 +86,16 @@ export function AnswerView({ answer, name }: { readonly answer: Answer; readonly
       {text !== "" && <Markdown text={text} growing={state === "open"} />}
       {tools.map((tool, at) => (
         <div key={at}>
-          Calls <code>{tool.name}</code> (nothing runs it here)
+          Calls <code>{tool.name}</code>
           <Code text={pretty(tool.args)} language="json" label={`Arguments of ${tool.name}`} />
         </div>
       ))}
+      {metadata["mcp_calls"] !== undefined && (
+        <details>
+          <summary>Tools that the server called</summary>
+          <Code text={pretty(metadata["mcp_calls"])} language="json" label="Tools that the server called" />
+        </details>
+      )}
       {images.map((url, at) =>
         ownPicture.test(url) ? (
           <img key={at} src={url} alt={`Made by ${name}`} />

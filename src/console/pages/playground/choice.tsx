@@ -1,46 +1,78 @@
 /** The choice of a model, a persona, or one of its versions. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Field, Select, TextInput } from "../../ui/form.tsx";
 import { Bar } from "../../ui/layout.tsx";
-import { loadAll } from "../personas/list.tsx";
-import { type Listed, type Persona, pathOf, type Version } from "../personas/types.ts";
+import { Failure } from "../../ui/states.tsx";
+import type { Listed } from "../personas/types.ts";
 
-export type Known = {
-  readonly personas: readonly Persona[];
-  readonly models: readonly { readonly id: string }[];
-  readonly aliases: readonly string[];
+type Known = {
+  readonly id: string;
+  readonly kind: "persona" | "version" | "alias" | "model";
+  readonly title: string;
+  readonly persona: string | null;
 };
 
-export async function loadKnown(signal: AbortSignal): Promise<Known> {
-  const [personas, { data: models }, { values }] = await Promise.all([
-    loadAll(signal),
-    get<Listed<{ readonly id: string }>>("v1/models", { limit: "1000" }, { signal }),
-    get<{ readonly values: { readonly aliases?: object } }>("v1/configuration", {}, { signal }),
-  ]);
-  return { personas, models, aliases: Object.keys(values.aliases ?? {}) };
+/** Shown at once, of however many there are. */
+const maxShown = "30";
+const maxVersions = "1000";
+const typedMs = 150;
+
+const find = (search: string, limit: string, signal: AbortSignal) =>
+  get<Listed<Known>>("v1/playground/models", { search, limit }, { signal }).then(({ data }) => data);
+
+/** @returns the id of the persona that would answer; undefined: a model would, or nobody */
+export async function personaOf(model: string, signal: AbortSignal): Promise<string | undefined> {
+  if (model === "") return undefined;
+  // A version may be of a persona that is gone, and a label may be gone.
+  const name = model.split("@")[0]!;
+  const [known] = await find(name, "1", signal);
+  return (known?.id === name ? known.persona : undefined) ?? undefined;
 }
 
-/** @returns undefined: it is no persona */
-export const personaOf = ({ personas }: Pick<Known, "personas">, model: string): Persona | undefined =>
-  personas.find(({ id }) => id === model.split("@")[0]);
-
-export const suggestionsId = "playground-models";
-export const Suggestions = ({ known: { personas, models, aliases } }: { readonly known: Known }) => (
-  <datalist id={suggestionsId}>
-    {personas.map(({ id }) => (
-      <option key={id} value={id} label="persona" />
-    ))}
-    {aliases.map((name) => (
-      <option key={name} value={name} label="alias" />
-    ))}
-    {models.map(({ id }) => (
-      <option key={id} value={id} />
-    ))}
-  </datalist>
-);
+/** A field for the name of a model or persona, with those that fit what is typed. */
+export function ModelInput({
+  label,
+  model,
+  error,
+  onChange,
+}: {
+  readonly label: string;
+  readonly model: string;
+  readonly error?: string | undefined;
+  readonly onChange: (model: string) => void;
+}) {
+  const [text, setText] = useState(model);
+  const [search, setSearch] = useState(model);
+  const listId = useId();
+  useEffect(() => setText(model), [model]);
+  useEffect(() => {
+    const timer = setTimeout(() => setSearch(text), typedMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const found = useResource((signal) => find(search, maxShown, signal), [search]);
+  return (
+    <>
+      <Field label={label} error={error}>
+        <TextInput
+          value={text}
+          onInput={setText}
+          onChange={() => onChange(text.trim())}
+          list={listId}
+          placeholder="provider/model or namespace/persona"
+        />
+      </Field>
+      <datalist id={listId}>
+        {found.data?.map(({ id, kind, title }) => (
+          <option key={id} value={id} label={kind === "model" ? undefined : `${kind}${title && `: ${title}`}`} />
+        ))}
+      </datalist>
+      {found.error !== undefined && <Failure error={found.error} retry={found.reload} />}
+    </>
+  );
+}
 
 function VersionChoice({
   id,
@@ -51,20 +83,16 @@ function VersionChoice({
   readonly model: string;
   readonly onChange: (model: string) => void;
 }) {
-  const versions = useResource(
-    (signal) => get<Listed<Version>>(`${pathOf(id)}/versions`, { limit: "100" }, { signal }),
-    [id],
-  );
-  const known = (versions.data?.data ?? []).flatMap(({ id: version, labels, in_service: inService }) => [
-    ...labels.map((label) => ({ value: label, title: `${label} (${version})` })),
-    { value: version, title: `${version}${inService ? ", in service" : ""}` },
-  ]);
-  const current = model.split("@")[1] ?? "";
-  const options = [{ value: "", title: "in service" }, ...known];
-  if (!options.some(({ value }) => value === current)) options.push({ value: current, title: current });
+  const versions = useResource((signal) => find(`${id}@`, maxVersions, signal), [id]);
+  const known = (versions.data ?? []).map((one) => ({
+    value: one.id,
+    title: `${one.id.slice(id.length + 1)}${one.title && ` (${one.title})`}`,
+  }));
+  const options = [{ value: id, title: "in service" }, ...known];
+  if (!options.some(({ value }) => value === model)) options.push({ value: model, title: model.slice(id.length + 1) });
   return (
     <Field label="Version">
-      <Select value={current} options={options} onChange={(value) => onChange(value === "" ? id : `${id}@${value}`)} />
+      <Select value={model} options={options} onChange={onChange} />
     </Field>
   );
 }
@@ -72,40 +100,24 @@ function VersionChoice({
 export function Choice({
   label,
   model,
-  known,
+  persona,
   error,
   onChange,
 }: {
   readonly label: string;
   readonly model: string;
-  readonly known: Known;
+  /** The id of the persona that it is. */
+  readonly persona: string | undefined;
   readonly error?: string | undefined;
   readonly onChange: (model: string) => void;
 }) {
-  const [text, setText] = useState(model);
-  useEffect(() => setText(model), [model]);
-  const persona = personaOf(known, model);
-  const choose = () => text.trim() !== model && onChange(text.trim());
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        choose();
-      }}
-      onChange={choose}
-    >
-      <Bar>
-        <Field label={label} error={error}>
-          <TextInput
-            value={text}
-            onInput={setText}
-            list={suggestionsId}
-            placeholder="provider/model or namespace/persona"
-          />
-        </Field>
-        {persona !== undefined && <VersionChoice id={persona.id} model={model} onChange={onChange} />}
-        {persona !== undefined && <a href={href("personas", [persona.id])}>Its page</a>}
-      </Bar>
-    </form>
+    <Bar>
+      <ModelInput label={label} model={model} error={error} onChange={onChange} />
+      {persona !== undefined && model.startsWith(persona) && (
+        <VersionChoice id={persona} model={model} onChange={onChange} />
+      )}
+      {persona !== undefined && <a href={href("personas", [persona])}>Its page</a>}
+    </Bar>
   );
 }

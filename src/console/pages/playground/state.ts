@@ -21,6 +21,8 @@ export const turns = signal<readonly Turn[]>([]);
 export const answers = signal<readonly (readonly (Answer | undefined)[])[]>([[], []]);
 /** What is written and not sent yet. */
 export const draft = signal<Turn>({ text: "" });
+/** What is written for tools that were called, by column and call. */
+export const toolTexts = signal<Readonly<Record<string, string>>>({});
 /** Ends the calls under way. */
 export const calling = signal<AbortController | undefined>(undefined);
 
@@ -31,6 +33,7 @@ export function setAnswer(column: number, turn: number, answer: Answer): void {
 export function startAnew(): void {
   calling.value?.abort();
   turns.value = [];
+  toolTexts.value = {};
   answers.value = [[], []];
 }
 

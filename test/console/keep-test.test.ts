@@ -1,0 +1,274 @@
+/** What the console's playground does beside asking: tools that are answered, pictures, names found among many, and answers kept as tests. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+type Json = Record<string, unknown>;
+
+const chunk = (delta: Json, finish: string | null = null, more: Json = {}) =>
+  `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`;
+const says = (...deltas: Json[]) => {
+  const finish = deltas.some((one) => "tool_calls" in one) ? "tool_calls" : "stop";
+  const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+  const ending = [chunk({}, finish), chunk({}, null, { choices: [], usage }), "data: [DONE]\n\n"];
+  return sseResponse([...deltas.map((delta) => chunk(delta)), ...ending]);
+};
+const calls = (id: string, city: string) => ({
+  tool_calls: [{ index: 0, id, type: "function", function: { name: "weather", arguments: JSON.stringify({ city }) } }],
+});
+const persona = (model: string) =>
+  `description: Helps.\nmodel: ${model}\nsystem: Help in {{language}}.\nvariables: {language: {default: English}}\n`;
+const tests = "# Ours.\ntests:\n  - vars: { prompt: blue }   # always\n    assert: [{ type: contains, value: blue }]\n";
+const pixel =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const button = (name: string) =>
+  `[...document.querySelectorAll("dialog[open] button, main button")].find((one) => one.innerText === ${JSON.stringify(name)})`;
+const labelled = (name: string, within = "dialog[open], main") =>
+  `(() => { const one = [...document.querySelectorAll(${JSON.stringify(
+    within
+      .split(", ")
+      .map((one) => `${one} label`)
+      .join(),
+  )})].find((one) => one.innerText.startsWith(${JSON.stringify(name)})); return one?.control ?? one?.querySelector("input"); })()`;
+const dialog = "document.querySelector('dialog[open]')?.innerText ?? ''";
+const said = "[...document.querySelectorAll('.said')]";
+
+describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () => {
+  let folder: TempFolder;
+  let upstream: UpstreamServer;
+  let troupe: Troupe;
+  let page: ChromiumPage;
+  let answer: (request: RecordedRequest) => Response;
+  const asked: Json[] = [];
+  const testFile = (name: string) => folder.file(`acme/${name}.test.yaml`);
+  beforeAll(async () => {
+    folder = new TempFolder();
+    mkdirSync(folder.file("acme"));
+    for (const name of ["help", "bare"])
+      writeFileSync(folder.file(`acme/${name}.yaml`), persona("openai/gpt-5.4-mini"));
+    for (let at = 0; at < 300; at += 1) writeFileSync(folder.file(`acme/bulk-${at}.yaml`), persona("builtin/echo"));
+    upstream = new UpstreamServer((request) => {
+      asked.push(request.json as Json);
+      return answer(request);
+    });
+    const surfaces = ["orchestrator", "gateway", "admin"] as const;
+    const models = ["gpt-5.4-mini", "gpt-5.4", ...Array.from({ length: 3_000 }, (_, at) => `open-${at}`)];
+    troupe = await Troupe.start({
+      personas: folder.path,
+      providers: { openai: { baseUrl: upstream.url, models } },
+      config: {
+        listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces }],
+        console: { write: true },
+      },
+    });
+    await troupe.server.services.loading;
+    const key = await troupe.createKey({ name: "ops", tier: "pro", perMinute: 10_000, surfaces: ["admin"] });
+    page = await ChromiumPage.open();
+    await page.go(`${troupe.url}/console#/playground`);
+    await page.until("document.activeElement.type === 'password'");
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`document.querySelector("main").innerText.includes("Choose a model")`);
+  }, 60_000);
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    await troupe?.[Symbol.asyncDispose]();
+    upstream?.[Symbol.dispose]();
+    folder?.[Symbol.dispose]();
+  });
+  beforeEach(async () => {
+    page.errors.splice(0);
+    asked.splice(0);
+    await page.read(`document.querySelector("dialog[open]")?.close()`);
+    await page.read(`${button("Start anew")}?.click()`);
+  });
+
+  const show = async (address: string) => {
+    await page.read(`location.hash = ${JSON.stringify(address)}`);
+    await page.until(button("Send"));
+    await page.read(`${button("Start anew")}?.click()`);
+    await page.until(labelled("Your question"));
+  };
+  const write = async (field: string, text: string) => {
+    await page.until(field);
+    await page.read(
+      `(() => { const field = ${field}; field.focus(); field.select(); document.execCommand("insertText", false, ${JSON.stringify(text)}); })()`,
+    );
+  };
+  const press = async (name: string) => {
+    await page.until(`${button(name)} !== undefined && !${button(name)}.disabled`);
+    await page.read(`${button(name)}.click()`);
+  };
+  const ask = async (text: string, answers = 1) => {
+    await write(labelled((await page.read<boolean>(`${said}.length === 0`)) ? "Your question" : "And next"), text);
+    await press("Send");
+    await page.until(
+      `${said}.slice(-${answers}).length === ${answers} && ${said}.slice(-${answers}).every((one) => one.querySelector("dl"))`,
+    );
+  };
+  const modelOf = (column: number) => `[...document.querySelectorAll("main input[list]")][${column}]`;
+
+  test("a tool that is defined is called, answered, and the answer goes to whoever called, with its thoughts", async () => {
+    const ofModel = (json: Json) => asked.filter(({ model }) => model === json["model"]).length;
+    answer = ({ json }) => {
+      const isLarge = (json as Json)["model"] === "gpt-5.4";
+      if (ofModel(json as Json) > 1) return says({ content: isLarge ? "Unasked." : "It is 7 °C." });
+      return isLarge ? says({ content: "No tool." }) : says({ reasoning_content: "Ask it." }, calls("call_1", "Bern"));
+    };
+    await show("#/playground?model=acme/help&b=openai/gpt-5.4");
+    await page.read(
+      `[...document.querySelectorAll("summary")].find((one) => one.innerText.startsWith("System")).parentElement.open = true`,
+    );
+    const tool = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
+    await write(labelled("tools, as JSON"), JSON.stringify([tool]));
+    await ask("How warm is it?", 2);
+    expect(asked.map(({ tools }) => tools)).toMatchObject([[tool], [tool]]);
+    expect(await page.read<string>(`${said}[0].innerText`)).toContain("weather");
+    await write(labelled("What weather gives to acme/help"), '{"celsius": 7}');
+    asked.splice(0);
+    answer = () => says({ content: "It is 7 °C." });
+    await press("Answer the tool calls");
+    await page.until(`${said}.at(-1).innerText.includes("It is 7 °C.") && ${said}.at(-1).querySelector("dl")`);
+    expect(await page.read<number>(`${said}.length`)).toBe(3);
+    const called = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Bern"}' } };
+    expect(asked).toMatchObject([
+      {
+        model: "gpt-5.4-mini",
+        messages: [
+          { content: "Help in English." },
+          { role: "user", content: "How warm is it?" },
+          { role: "assistant", tool_calls: [called] },
+          { role: "tool", tool_call_id: "call_1", content: '{"celsius": 7}' },
+        ],
+      },
+    ]);
+    // The next question has both conversations, each its own.
+    asked.splice(0);
+    await ask("And now?", 2);
+    const roles = (model: string) =>
+      (asked.find((one) => one["model"] === model)!["messages"] as Json[]).map(({ role }) => role);
+    expect(roles("gpt-5.4-mini").slice(1)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+    expect(roles("gpt-5.4")).toEqual(["user", "assistant", "user"]);
+    await write(labelled("tools, as JSON"), "");
+    expect(page.errors).toEqual([]);
+  }, 30_000);
+
+  test("pictures go along to a model and a persona and come back; which is cheaper and faster is said", async () => {
+    answer = ({ json }) =>
+      says({
+        content: (json as Json)["model"] === "gpt-5.4" ? "Large." : "Small.",
+        images: [{ type: "image_url", image_url: { url: pixel } }],
+      });
+    await show("#/playground?model=acme/help&b=openai/gpt-5.4");
+    await page.read(`(async () => {
+      const field = document.querySelector("input[type=file]");
+      const picked = new DataTransfer();
+      picked.items.add(new File([await (await (async () => new Blob([Uint8Array.from(atob(${JSON.stringify(pixel.split(",")[1])}), (one) => one.charCodeAt(0))]))()).arrayBuffer()], "p.png", { type: "image/png" }));
+      field.files = picked.files;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    })()`);
+    await page.until(`document.querySelector("img.chosen")`);
+    await ask("What is it?", 2);
+    for (const { messages } of asked)
+      expect((messages as Json[]).at(-1)).toEqual({
+        role: "user",
+        content: [
+          { type: "text", text: "What is it?" },
+          { type: "image_url", image_url: { url: pixel } },
+        ],
+      });
+    expect(
+      await page.read<number>(`${said}.filter((one) => one.querySelector("img")?.naturalWidth === 1).length`),
+    ).toBe(2);
+    expect(await page.read<string>(`${said}[0].innerText`)).toMatch(/cheaper \d+\.\d×/);
+    expect(await page.read<string>(`${said}[1].innerText`)).not.toContain("cheaper");
+    expect(page.errors).toEqual([]);
+  }, 30_000);
+
+  test("names are found among thousands as they are typed, and a persona's versions and labels are chosen", async () => {
+    await show("#/playground");
+    await write(modelOf(0), "open-29");
+    const options = `[...${modelOf(0)}.list.options].map((one) => one.value)`;
+    await page.until(`${options}.includes("openai/open-299") && ${options}.every((one) => one.includes("open-29"))`);
+    expect(await page.read<number>(`${options}.length`)).toBeLessThanOrEqual(30);
+    await write(modelOf(0), "acme bulk-29");
+    await page.until(`${options}[0] === "acme/bulk-29"`);
+    const { services } = troupe.server;
+    await services.personaVersions.record();
+    const { version } = services.personas.find("acme/help")!;
+    const line = { id: "m", at: 1, actor: "t", act: "persona.label", subject: "s", before: null, after: null };
+    const label = { persona: "acme/help", label: "stable", version, movedAt: 1 };
+    await services.store.personaVersions.moveLabel(label, null, line);
+    await show("#/playground?model=acme/help");
+    await page.until(labelled("Version"));
+    const values = `[...${labelled("Version")}.options].map((one) => one.value)`;
+    await page.until(`${values}.length === 3`);
+    expect(await page.read<string[]>(values)).toEqual(["acme/help", "acme/help@stable", `acme/help@${version}`]);
+    expect(page.errors).toEqual([]);
+  }, 30_000);
+
+  test("an answer is kept as a test, below those that the file has, and the test runs", async () => {
+    writeFileSync(testFile("help"), tests);
+    answer = () => says({ content: "Your {{parcel}} is in Bern." });
+    await show("#/playground?model=acme/help");
+    await write(labelled("language"), "German");
+    await ask("Where is my {{parcel}}?");
+    await press("Keep as a test");
+    await page.until(`(${dialog}).includes("+  - description: Where is my {{parcel}}?")`);
+    expect(await page.read<string>(`document.querySelector("dialog .diff .added").innerText`)).toContain("Where is my");
+    await write(`document.querySelector('dialog[open] textarea[aria-label="icontains: value"]')`, "Bern");
+    await page.read(`${labelled("latency", "dialog[open]")}.click()`);
+    await page.until(`(${dialog}).includes("value: Bern") && (${dialog}).includes("type: latency")`);
+    expect(readFileSync(testFile("help"), "utf8")).toBe(tests);
+    // Somebody else is quicker: their change stays, and the test is put into it.
+    writeFileSync(testFile("help"), `# Theirs.\n${tests}`);
+    await press("Save");
+    await page.until(`(${dialog}).includes("Somebody has changed the file meanwhile")`);
+    expect(readFileSync(testFile("help"), "utf8")).toBe(`# Theirs.\n${tests}`);
+    await page.until(`(${dialog}).includes("The checker finds nothing.")`);
+    await press("Save");
+    await page.until(`(${dialog}).includes("Kept.")`);
+    const kept = readFileSync(testFile("help"), "utf8");
+    expect(kept).toStartWith(`# Theirs.\n${tests}`);
+    expect(kept).toContain("      language: German\n");
+    expect(await page.read<string>(`document.querySelector("dialog a").getAttribute("href")`)).toBe(
+      "#/personas/acme%2Fhelp/tests",
+    );
+    await page.read(`document.querySelector("dialog a").click()`);
+    answer = ({ json }) => says({ content: `blue, Bern: ${JSON.stringify((json as Json)["messages"])}` });
+    await press("Run the tests");
+    await page.until(`document.querySelector("main").innerText.includes("2 of 2 passed")`);
+    expect(asked.at(-1)).toMatchObject({
+      messages: [{ content: "Help in German." }, { content: "Where is my {{parcel}}?" }],
+    });
+    expect(page.errors.filter((one) => !one.includes("409"))).toEqual([]);
+  }, 30_000);
+
+  test("an answer of a model becomes the first test of a persona; where nothing can be saved it is copied", async () => {
+    rmSync(testFile("bare"), { force: true });
+    answer = () => says({ content: '{"city": "Bern"}' });
+    await show("#/playground?model=openai/gpt-5.4");
+    await page.read(
+      `[...document.querySelectorAll("summary")].find((one) => one.innerText.startsWith("System")).parentElement.open = true`,
+    );
+    await write(labelled("System text"), "You are plain.");
+    await ask("Which city?");
+    await press("Keep as a test");
+    await write(`document.querySelector("dialog[open] input[list]")`, "acme/bare");
+    await page.read(
+      `document.querySelector("dialog[open] input[list]").dispatchEvent(new Event("change", { bubbles: true }))`,
+    );
+    await page.until(`(${dialog}).includes("type: is-json") && (${dialog}).includes('prompts: ["{{question}}"]')`);
+    await press("Save");
+    await page.until(`(${dialog}).includes("Kept.")`);
+    expect(readFileSync(testFile("bare"), "utf8")).toBe(
+      'prompts: ["{{question}}"]\ntests:\n  - description: Which city?\n    vars:\n      question: Which city?\n    assert:\n      - type: is-json\n',
+    );
+    await write(labelled("System text"), "");
+    expect(page.errors).toEqual([]);
+  }, 30_000);
+});
