@@ -22,8 +22,12 @@ const calls = (id: string, city: string) => ({
 const persona = (model: string) =>
   `description: Helps.\nmodel: ${model}\nsystem: Help in {{language}}.\nvariables: {language: {default: English}}\n`;
 const tests = "# Ours.\ntests:\n  - vars: { prompt: blue }   # always\n    assert: [{ type: contains, value: blue }]\n";
+const axe = readFileSync(new URL(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const weather = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
+const openDetails = `[...document.querySelectorAll("summary")].find((one) => one.innerText.startsWith("System")).parentElement.open = true`;
 
 const button = (name: string) =>
   `[...document.querySelectorAll("dialog[open] button, main button")].find((one) => one.innerText === ${JSON.stringify(name)})`;
@@ -50,16 +54,18 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     mkdirSync(folder.file("acme"));
     for (const name of ["help", "bare"])
       writeFileSync(folder.file(`acme/${name}.yaml`), persona("openai/gpt-5.4-mini"));
+    writeFileSync(folder.file("acme/thinker.yaml"), persona("anthropic/claude-haiku-4-5"));
     for (let at = 0; at < 300; at += 1) writeFileSync(folder.file(`acme/bulk-${at}.yaml`), persona("builtin/echo"));
     upstream = new UpstreamServer((request) => {
       asked.push(request.json as Json);
       return answer(request);
     });
     const surfaces = ["orchestrator", "gateway", "admin"] as const;
+    const anthropic = { baseUrl: upstream.url, models: ["claude-haiku-4-5"] };
     const models = ["gpt-5.4-mini", "gpt-5.4", ...Array.from({ length: 3_000 }, (_, at) => `open-${at}`)];
     troupe = await Troupe.start({
       personas: folder.path,
-      providers: { openai: { baseUrl: upstream.url, models } },
+      providers: { anthropic, openai: { baseUrl: upstream.url, models } },
       config: {
         listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces }],
         console: { write: true },
@@ -110,6 +116,13 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
       `${said}.slice(-${answers}).length === ${answers} && ${said}.slice(-${answers}).every((one) => one.querySelector("dl"))`,
     );
   };
+  /** @returns what a tool for accessibility finds at fault */
+  const barriers = () =>
+    page.readApart<string[]>(
+      axe,
+      `axe.run(document, { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] } }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + " at " + nodes.map(({ target }) => target.join(" "))))`,
+    );
   const modelOf = (column: number) => `[...document.querySelectorAll("main input[list]")][${column}]`;
 
   test("a tool that is defined is called, answered, and the answer goes to whoever called, with its thoughts", async () => {
@@ -120,15 +133,13 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
       return isLarge ? says({ content: "No tool." }) : says({ reasoning_content: "Ask it." }, calls("call_1", "Bern"));
     };
     await show("#/playground?model=acme/help&b=openai/gpt-5.4");
-    await page.read(
-      `[...document.querySelectorAll("summary")].find((one) => one.innerText.startsWith("System")).parentElement.open = true`,
-    );
-    const tool = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
-    await write(labelled("tools, as JSON"), JSON.stringify([tool]));
+    await page.read(openDetails);
+    await write(labelled("tools, as JSON"), JSON.stringify([weather]));
     await ask("How warm is it?", 2);
-    expect(asked.map(({ tools }) => tools)).toMatchObject([[tool], [tool]]);
+    expect(asked.map(({ tools }) => tools)).toMatchObject([[weather], [weather]]);
     expect(await page.read<string>(`${said}[0].innerText`)).toContain("weather");
     await write(labelled("What weather gives to acme/help"), '{"celsius": 7}');
+    expect(await barriers()).toEqual([]);
     asked.splice(0);
     answer = () => says({ content: "It is 7 °C." });
     await press("Answer the tool calls");
@@ -154,6 +165,67 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     expect(roles("gpt-5.4-mini").slice(1)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
     expect(roles("gpt-5.4")).toEqual(["user", "assistant", "user"]);
     await write(labelled("tools, as JSON"), "");
+    expect(page.errors).toEqual([]);
+  }, 30_000);
+
+  test("a thought that a provider signed goes back with the answer of the tool that it called, for a model and a persona", async () => {
+    const event = (type: string, data: Json) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+    const block = (index: number, content_block: Json, ...deltas: Json[]) => [
+      event("content_block_start", { index, content_block }),
+      ...deltas.map((delta) => event("content_block_delta", { index, delta })),
+      event("content_block_stop", { index }),
+    ];
+    const message = { id: "m", type: "message", role: "assistant", model: "claude-haiku-4-5", content: [] };
+    const events = (stop_reason: string, ...blocks: string[][]) =>
+      sseResponse([
+        event("message_start", { message: { ...message, usage: { input_tokens: 11, output_tokens: 1 } } }),
+        ...blocks.flat(),
+        event("message_delta", { delta: { stop_reason }, usage: { output_tokens: 7 } }),
+        event("message_stop", {}),
+      ]);
+    const thinking = { type: "thinking", thinking: "", signature: "" };
+    const called = { type: "tool_use", id: "toolu_1", name: "weather", input: {} };
+    answer = () =>
+      events(
+        "tool_use",
+        block(
+          0,
+          thinking,
+          { type: "thinking_delta", thinking: "Ask." },
+          { type: "signature_delta", signature: "c2ln" },
+        ),
+        block(1, called, { type: "input_json_delta", partial_json: '{"city": "Bern"}' }),
+      );
+    await show("#/playground?model=acme/thinker&b=anthropic/claude-haiku-4-5");
+    await page.read(openDetails);
+    await write(labelled("thinking_budget"), "2000");
+    await write(labelled("tools, as JSON"), JSON.stringify([weather]));
+    await ask("How warm is it?", 2);
+    expect(await page.read<string[]>(`${said}.map((one) => one.querySelector(".thinking").innerText)`)).toEqual([
+      "Ask.",
+      "Ask.",
+    ]);
+    for (const name of ["acme/thinker", "anthropic/claude-haiku-4-5"])
+      await write(labelled(`What weather gives to ${name}`), "7");
+    asked.splice(0);
+    answer = () =>
+      events("end_turn", block(0, { type: "text", text: "" }, { type: "text_delta", text: "It is 7 °C." }));
+    await press("Answer the tool calls");
+    await page.until(`${said}.slice(2).filter((one) => one.innerText.includes("It is 7 °C.")).length === 2`);
+    expect(asked.length).toBe(2);
+    for (const { messages } of asked)
+      expect((messages as Json[]).slice(-2)).toMatchObject([
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "Ask.", signature: "c2ln" },
+            { type: "tool_use", id: "toolu_1", name: "weather", input: { city: "Bern" } },
+          ],
+        },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "7" }] },
+      ]);
+    await write(labelled("tools, as JSON"), "");
+    await write(labelled("thinking_budget"), "");
     expect(page.errors).toEqual([]);
   }, 30_000);
 
@@ -224,6 +296,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await page.read(`${labelled("latency", "dialog[open]")}.click()`);
     await page.until(`(${dialog}).includes("value: Bern") && (${dialog}).includes("type: latency")`);
     expect(readFileSync(testFile("help"), "utf8")).toBe(tests);
+    expect(await barriers()).toEqual([]);
     // Somebody else is quicker: their change stays, and the test is put into it.
     writeFileSync(testFile("help"), `# Theirs.\n${tests}`);
     await press("Save");
@@ -248,13 +321,11 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     expect(page.errors.filter((one) => !one.includes("409"))).toEqual([]);
   }, 30_000);
 
-  test("an answer of a model becomes the first test of a persona; where nothing can be saved it is copied", async () => {
+  test("an answer of a model becomes the first test of a persona", async () => {
     rmSync(testFile("bare"), { force: true });
     answer = () => says({ content: '{"city": "Bern"}' });
     await show("#/playground?model=openai/gpt-5.4");
-    await page.read(
-      `[...document.querySelectorAll("summary")].find((one) => one.innerText.startsWith("System")).parentElement.open = true`,
-    );
+    await page.read(openDetails);
     await write(labelled("System text"), "You are plain.");
     await ask("Which city?");
     await press("Keep as a test");
@@ -269,6 +340,43 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
       'prompts: ["{{question}}"]\ntests:\n  - description: Which city?\n    vars:\n      question: Which city?\n    assert:\n      - type: is-json\n',
     );
     await write(labelled("System text"), "");
+    expect(page.errors).toEqual([]);
+  }, 30_000);
+
+  test("a test is edited before it is saved, and put beside what was written there; where nothing can be saved it is copied", async () => {
+    rmSync(testFile("bare"), { force: true });
+    answer = () => says({ content: "It is in Bern." });
+    await show("#/playground?model=acme/bare");
+    await ask("Where is it?");
+    await press("Keep as a test");
+    await page.until(`(${dialog}).includes("+  - description: Where is it?")`);
+    await press("Edit it in the file");
+    const editor = "document.querySelector('.editor textarea')";
+    await page.until(`${editor}?.value.includes("- description: Where is it?")`);
+    expect(await page.read<string>("document.querySelector('main').innerText")).toContain("not saved");
+    await page.read("history.back()");
+    await press("Keep as a test");
+    await page.until(`(${dialog}).includes("It is put into what you have written in that file")`);
+    await page.until(`(${dialog}).includes("+  - description: Where is it?")`);
+    const { live } = troupe.server.services;
+    const isWritable = live.config.console;
+    Object.assign(live.config, { console: { ...isWritable, write: false } });
+    await write(labelled("What it tests", "dialog[open]"), "finds it");
+    await page.until(`(${dialog}).includes("Read-only") && ${button("Save")} === undefined`);
+    await page.read(
+      `navigator.clipboard.writeText = (text) => { globalThis.copied = text; return Promise.resolve(); }`,
+    );
+    await press("Copy the file");
+    await page.until(`globalThis.copied?.includes("- description: finds it")`);
+    Object.assign(live.config, { console: isWritable });
+    await write(labelled("What it tests", "dialog[open]"), "finds it again");
+    await page.until(`(${dialog}).includes("finds it again")`);
+    await press("Save");
+    await page.until(`(${dialog}).includes("Kept.")`);
+    expect(readFileSync(testFile("bare"), "utf8").match(/description: .*/g)).toEqual([
+      "description: Where is it?",
+      "description: finds it again",
+    ]);
     expect(page.errors).toEqual([]);
   }, 30_000);
 });

@@ -153,7 +153,8 @@ export class ChromiumPage implements AsyncDisposable {
   /** Waits until an expression is true in the page; rejects after ten seconds. */
   async until(expression: string): Promise<void> {
     for (let tries = 0; tries < 200; tries += 1) {
-      if (await this.read(`Boolean(${expression})`)) return;
+      // A page that is being left answers nothing.
+      if (await this.read(`Boolean(${expression})`).catch(() => false)) return;
       await Bun.sleep(50);
     }
     throw new Error(`never true: ${expression}; the page has: ${await this.read<string>("document.body.innerText")}`);

@@ -46,7 +46,7 @@ function betterThan(other: Answer | undefined, own: Answer): readonly string[] {
   ].flat();
 }
 
-/** @param other the answer beside it @param persona the id of the persona that gave it */
+/** @param other the answer beside it @param persona the id of the persona that answers to its name, once that is known */
 export function AnswerView({
   answer,
   other,
@@ -60,6 +60,8 @@ export function AnswerView({
   const name = String(answer.body["model"]);
   const header = (of: string) => headers?.get(`x-${of}`) ?? undefined;
   const requestId = header("request-id") ?? error?.requestId;
+  // An alias names none.
+  const named = header("troupe-persona-version") && name.includes("/") ? name.split("@")[0] : undefined;
   const { prompt_tokens: input, completion_tokens: output, cost } = usage ?? {};
   return (
     <section class="panel said" aria-label={`Answer of ${name}`} aria-busy={state === "open"}>
@@ -74,7 +76,7 @@ export function AnswerView({
         ))}
         <div class="actions">
           {text !== "" && <Copy text={text} />}
-          {state === "done" && <KeepTest answer={answer} persona={persona} />}
+          {state === "done" && <KeepTest answer={answer} persona={persona ?? named} />}
         </div>
       </Bar>
       {thinking !== "" && (

@@ -1,5 +1,5 @@
 /** Keeps an answer as a test of a persona: the question that was asked, and what the next answer has to be. */
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, post, put } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { go, href } from "../../router.ts";
@@ -8,7 +8,7 @@ import { Diff } from "../../ui/diff.tsx";
 import { Button, Check, Dialog, Field, TextArea, TextInput } from "../../ui/form.tsx";
 import { Bar } from "../../ui/layout.tsx";
 import { Failure } from "../../ui/states.tsx";
-import { drafts, keep } from "../personas/drafts.ts";
+import { drafts, keep, takeUp } from "../personas/drafts.ts";
 import { Findings, readOnlyReasons } from "../personas/file-editor.tsx";
 import { testsName } from "../personas/test-source.tsx";
 import { type FileText, type Finding, pathOf } from "../personas/types.ts";
@@ -103,6 +103,7 @@ function KeepForm({ answer, persona, selected }: KeepProps & { readonly selected
   const { busy, error, run } = useAction();
   const { model: _, messages, variables, ...fields } = answer.body;
   const name = testsName(id);
+  useEffect(() => void takeUp(name), [name]);
   // What is written there already and not saved goes along.
   const begun = drafts.value.get(name);
   const body = {
