@@ -188,11 +188,13 @@ const timeOf = (requestId: string): number | undefined =>
  * @throws ApiError not_found, storage_unavailable
  */
 export async function attemptLines(
-  { store }: Services,
+  { store, ledger }: Services,
   requestId: string,
   signal: AbortSignal,
 ): Promise<readonly LedgerLine[]> {
   const at = timeOf(requestId);
+  // Who asks by an answer's id may have it since a moment.
+  await ledger.flush();
   const time = at === undefined ? undefined : { since: at - aroundMs.before, until: at + aroundMs.behind };
   const found = time && (await needsStorage(() => store.ledger.lines({ ...time, requestId, limit: 100, signal })));
   if (found === undefined || found.length === 0)

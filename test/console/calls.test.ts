@@ -12,6 +12,7 @@ const listen: Config["listen"] = [
 ];
 const cells = (table: string) =>
   `[...document.querySelectorAll(${JSON.stringify(`[aria-label="${table}"] tbody tr`)})].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`;
+const quiet = { level: "error", format: "json", sample: 1, omit: [] } as const;
 const answer = {
   choices: [{ index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" }],
   usage: { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 },
@@ -23,8 +24,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   let page: ChromiumPage;
   let key: string;
   const held = Promise.withResolvers<void>();
-  const call = async (model: string, caller = troupe.key) => {
-    const body = { model, messages: [{ role: "user", content: "hi" }] };
+  const call = async (model: string, caller = troupe.key, more: object = {}) => {
+    const body = { model, messages: [{ role: "user", content: "hi" }], ...more };
     const called = await troupe.post("/gateway/v1/chat/completions", body, { key: caller });
     await called.text();
     return called.headers.get("x-request-id")!;
@@ -33,7 +34,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   let rerouted: string;
   beforeAll(async () => {
     upstream = new UpstreamServer(async ({ path }) => {
-      if (path.startsWith("/down")) return jsonResponse({ error: { message: "down" } }, 503);
+      if (path.startsWith("/down")) return jsonResponse({ error: { message: "down", code: "overloaded" } }, 503);
       if (path.startsWith("/slow")) await held.promise;
       return jsonResponse(answer);
     });
@@ -49,7 +50,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
         deepseek: { baseUrl: `${upstream.url}/slow` },
         xai: { baseUrl: upstream.url },
       },
-      config: { listen, prices: [{ match: "xai/grok-x", input: 2, output: 10 }] },
+      config: { listen, log: { ...quiet, content: true }, prices: [{ match: "xai/grok-x", input: 2, output: 10 }] },
     });
     key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
     await call("xai/grok-x");
@@ -99,20 +100,78 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const why = await page.read<string>(`document.querySelector("#why").innerText`);
     expect(why).toContain("It was answered to its end.");
     expect(why).toMatch(
-      /Attempt 1 at groq\/m took [\d.]+ s and was left, because the provider failed \(status 503\)\./,
+      /Attempt 1 at groq\/m took [\d.]+ s and was left, because the provider failed \(status 503\)\. It said: overloaded: down\./,
     );
+    const said = (await page.read<string[][]>(cells("Attempts"))).map((row) => row[4]);
+    expect(said).toEqual(["overloaded: down", "–"]);
     expect((await page.read<string[][]>(cells("Tokens and cost"))).map(([name, tokens]) => [name, tokens])).toEqual([
       ["input", "1,000"],
       ["output", "500"],
     ]);
     await page.until(`${cells("Calls just before and after")}.length > 0`);
     await page.read(
-      `[...document.querySelectorAll("a")].find((one) => one.innerText === "The same fault of this model").click()`,
+      `[...document.querySelectorAll("a")].find((one) => one.innerText === "of this model and key").click()`,
     );
-    await page.until(`location.hash.includes("failure=server_error") && ${cells("Calls")}.length === 1`);
+    const chosen = `["error_code=overloaded", "model=groq%2Fm", "key=key_"].every((one) => location.hash.includes(one))`;
+    await page.until(`${chosen} && ${cells("Calls")}.length === 1`);
     await open(`#/calls/${refused}`, `document.querySelector("#why")?.innerText.includes("the provider failed")`);
     await open("#/calls/req_none", `document.body.innerText.includes("There is no call of that request id")`);
     expect(faults().filter((text) => !text.includes("404"))).toEqual([]);
+  });
+
+  test("calls are found by what was slow, dear, refused or rerouted, with one press each", async () => {
+    await open("#/calls", `${cells("Calls")}.length >= 4`);
+    const press = (words: string) =>
+      page.read(
+        `[...document.querySelectorAll(".tabs a")].find((one) => one.innerText === ${JSON.stringify(words)}).click()`,
+      );
+    const models = () => page.read<string[]>(`${cells("Calls")}.map((row) => row[2])`);
+    await press("Rerouted");
+    await page.until(`location.hash.includes("min_attempt=2") && ${cells("Calls")}.length === 1`);
+    expect(await models()).toEqual(["groq/m"]);
+    await press("Failed");
+    await page.until(`location.hash.includes("ended=broken") && ${cells("Calls")}.length === 2`);
+    expect((await models()).toSorted()).toEqual(["groq/m", "mistral/m"]);
+    const choose = (field: string, value: string) =>
+      page.read(`{
+        const label = [...document.querySelectorAll("label")].find((one) => one.innerText === ${JSON.stringify(field)});
+        label.control.value = ${JSON.stringify(value)};
+        label.control.dispatchEvent(new Event("change", { bubbles: true }));
+      }`);
+    await press("All");
+    await choose("Cost", "10000");
+    await page.until(`document.body.innerText.includes("No call fits these filters.")`);
+    await open("#/calls?min_cost_micro_dollars=7000", `${cells("Calls")}.length === 1`);
+    expect(await models()).toEqual(["xai/grok-x"]);
+    await open("#/calls", `${cells("Calls")}.length >= 4`);
+    await choose("Status", "5xx");
+    await page.until(`location.hash.includes("status=5xx") && ${cells("Calls")}.length === 2`);
+    await choose("Took", "600000");
+    await page.until(`document.body.innerText.includes("No call fits these filters.")`);
+    expect(faults()).toEqual([]);
+  });
+
+  test("what was said in a stored call is read when it is asked for, and the audit says by whom", async () => {
+    const stored = await call("xai/plain", troupe.key, {
+      store: true,
+      messages: [{ role: "user", content: "<b onclick=x>hi</b>" }],
+    });
+    await open(`#/calls/${stored}`, `document.querySelector("#why")`);
+    const read = `[...document.querySelectorAll("button")].find((one) => one.innerText === "Read what was said")`;
+    expect(await page.read<boolean>(`document.body.innerText.includes("onclick")`)).toBe(false);
+    await page.read(`${read}.click()`);
+    await page.until(`document.querySelectorAll("pre.sent").length === 2`);
+    expect(await page.read<string[]>(`[...document.querySelectorAll("pre.sent")].map((one) => one.innerText)`)).toEqual(
+      ["<b onclick=x>hi</b>", "ok"],
+    );
+    await open(
+      "#/system/audit",
+      `${cells("What was done")}.some((row) => row.join(" ").includes(${JSON.stringify(stored)}))`,
+    );
+    await open(`#/calls/${refused}`, `${read}`);
+    await page.read(`${read}.click()`);
+    await page.until(`document.body.innerText.includes("Nothing is stored of it")`);
+    expect(faults()).toEqual([]);
   });
 
   test("a priced call shows its parts, to the micro-dollar", async () => {

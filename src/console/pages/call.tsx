@@ -1,14 +1,16 @@
 /** One call: why it went as it did, what each attempt took, what it cost, where the same happened, and what came before and after. */
+import { useState } from "preact/hooks";
 import { ApiFailure, get } from "../api.ts";
-import { useResource } from "../data.ts";
+import { useAction, useResource } from "../data.ts";
 import { href } from "../router.ts";
 import { Curl } from "../ui/copy.tsx";
+import { Button } from "../ui/form.tsx";
 import { count, duration, exactMoney, money, Time } from "../ui/format.tsx";
 import { Badge, Facts, Page, Panel, Stat, Stats } from "../ui/layout.tsx";
 import { Empty, Failure, Loading } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { explain } from "./calls/explain.ts";
-import { type Call, endWords, targetOf } from "./calls/line.ts";
+import { type Call, endWords, saidBy, targetOf } from "./calls/line.ts";
 import { getSums } from "./spend/sums.ts";
 
 type Found = { readonly attempts: readonly Call[] };
@@ -39,14 +41,15 @@ const attemptColumns: readonly Column<Call>[] = [
       </>
     ),
   },
-  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "said", title: "What it said", cell: (call) => <span class="wraps">{saidBy(call) ?? "–"}</span> },
+  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
   { id: "first", title: "First token", align: "end", cell: ({ first_token_ms: ms }) => duration(ms) },
   { id: "total", title: "Took", align: "end", cell: ({ total_ms: ms }) => duration(ms) },
   { id: "cost", title: "Cost", align: "end", cell: ({ cost_micro_dollars: cost }) => money(cost) },
 ];
 
 const neighbourColumns: readonly Column<Call>[] = [
-  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
   { id: "ended", title: "Ended", cell: ({ ended }) => <Badge tone={endWords[ended].tone}>{ended}</Badge> },
   { id: "model", title: "Model", cell: ({ model }) => model },
   { id: "target", title: "Answered by", cell: (call) => targetOf(call) ?? "–" },
@@ -84,7 +87,47 @@ function Costs({ call }: { readonly call: Call }) {
   );
 }
 
+type Said = { readonly role: string; readonly text: string; readonly is_cut: boolean };
+type Content = { readonly messages: readonly Said[] | null; readonly missing: string | null };
+
+const missingWords: Readonly<Record<string, string>> = {
+  log_content_off: "Content is not shown, as log.content is off in the configuration.",
+  not_stored: "Nothing is stored of it: its caller did not ask for that (store: true), or it is deleted or too old.",
+};
+
+/** What was said, once it is asked for: reading it is in the audit. */
+function Content({ id }: { readonly id: string }) {
+  const [content, setContent] = useState<Content>();
+  const reading = useAction();
+  const read = async () => setContent(await get<Content>(`v1/calls/${encodeURIComponent(id)}/content`));
+  return (
+    <Panel title="What was said" note="who reads it is in the audit">
+      {reading.error !== undefined && <Failure error={reading.error} />}
+      {content === undefined ? (
+        <p>
+          <Button busy={reading.busy} onClick={() => reading.run(read)}>
+            Read what was said
+          </Button>
+        </p>
+      ) : content.messages === null ? (
+        <p class="muted">{missingWords[content.missing ?? ""]} The ledger has numbers and names alone.</p>
+      ) : (
+        content.messages.map(({ role, text, is_cut }, at) => (
+          <section key={String(at)}>
+            <h3>{role}</h3>
+            <pre class="sent">
+              {text}
+              {is_cut && "…"}
+            </pre>
+          </section>
+        ))
+      )}
+    </Panel>
+  );
+}
+
 function Neighbours({ call }: { readonly call: Call }) {
+  const begun = Date.parse(call.at);
   const near = useResource((signal) => neighboursOf(call, signal), [call.id]);
   if (near.error !== undefined) return <Failure error={near.error} retry={near.reload} />;
   return (
@@ -102,6 +145,11 @@ function Neighbours({ call }: { readonly call: Call }) {
           empty={<Empty title="No other call began within a minute after it, or an hour before." />}
         />
       )}
+      <p>
+        <a href={href("calls", [], { since: timeAt(begun - nearMs), until: timeAt(begun + nearMs) })}>
+          All calls of the minute before and after
+        </a>
+      </p>
     </Panel>
   );
 }
@@ -131,10 +179,9 @@ function One({ attempts }: Found) {
     value === null ? undefined : <a href={href("calls", [], { [name]: value })}>{value}</a>;
   const worst = attempts.find(({ failure }) => failure !== null) ?? last;
   const isFaulty = worst.failure !== null || endWords[worst.ended].tone !== "ok";
-  const fault = {
-    ...(worst.failure !== null ? { failure: worst.failure } : { ended: worst.ended }),
-    model: last.model,
-  };
+  const code = worst.error_code === null ? {} : { error_code: worst.error_code };
+  const reason = worst.failure !== null ? { failure: worst.failure } : { ended: worst.ended };
+  const fault = { ...(worst.error_code === null ? reason : code), model: last.model };
   return (
     <>
       <Stats>
@@ -156,8 +203,9 @@ function One({ attempts }: Found) {
         </ul>
         {isFaulty && (
           <p>
-            <a href={href("calls", [], fault)}>The same fault of this model</a> ·{" "}
-            <a href={href("calls", [], { ...fault, key: last.key })}>by this key</a>
+            The same fault elsewhere: <a href={href("calls", [], { ...fault, key: last.key })}>of this model and key</a>{" "}
+            · <a href={href("calls", [], fault)}>of this model</a> ·{" "}
+            <a href={href("calls", [], { ...fault, model: undefined })}>anywhere</a>
           </p>
         )}
       </Panel>
@@ -198,10 +246,8 @@ function One({ attempts }: Found) {
             ],
           ]}
         />
-        <p class="muted">
-          What was written is not kept with the ledger. With log.content the log has it, under this request's id.
-        </p>
       </Panel>
+      <Content id={last.request_id} />
       <Neighbours call={last} />
     </>
   );

@@ -89,6 +89,8 @@ type InputProps = Attributes & {
   readonly min?: string | number;
   readonly max?: string | number;
   readonly step?: string | number;
+  /** In characters. */
+  readonly size?: number;
   /** The id of a list of suggestions. */
   readonly list?: string;
   /** When it is left, or a suggestion is chosen. */

@@ -3,20 +3,24 @@ import { ago } from "./numbers.ts";
 
 export * from "./numbers.ts";
 
-/** A time relative to now, with the exact one behind it. @param at RFC 3339 or Unix milliseconds; null: never */
+/**
+ * A time relative to now, with the exact one behind it.
+ * @param at RFC 3339 or Unix milliseconds; null: never @param exact in place of the relative one; `brief`: without the day where that is today
+ */
 export function Time({
   at,
   exact = false,
 }: {
   readonly at: string | number | null | undefined;
-  readonly exact?: boolean;
+  readonly exact?: boolean | "brief";
 }) {
   if (at === null || at === undefined) return <span class="muted">never</span>;
   const date = new Date(at);
   const local = date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  const isToday = exact === "brief" && date.toDateString() === new Date().toDateString();
   return (
     <time dateTime={date.toISOString()} title={`${local} (${date.toISOString()})`}>
-      {exact ? local : ago(date.getTime())}
+      {isToday ? date.toLocaleTimeString("en-GB") : exact ? local : ago(date.getTime())}
     </time>
   );
 }

@@ -1,6 +1,6 @@
 /** Why a call went as it did, in sentences made of its lines in the ledger. */
 import { count, money } from "../../ui/numbers.ts";
-import { type Call, endWords, seconds, targetOf } from "./line.ts";
+import { type Call, endWords, saidBy, seconds, targetOf } from "./line.ts";
 
 /** Milliseconds to the first token of other calls of the model. */
 export type Usual = { readonly p50?: number | null; readonly p95?: number | null };
@@ -19,8 +19,20 @@ const failureWords: Readonly<Record<string, string>> = {
   broken: "the provider's answer broke off",
 };
 
-function refusal({ status, failure, provider }: Call): string {
+/** Refusals of Troupe itself, by their codes. */
+const ownWords: Readonly<Record<string, string>> = {
+  insufficient_quota: "a budget is spent: see Keys and budgets",
+  rate_limit_exceeded: "a limit of the key or of its plan was reached, or calls under way hold the rest of a budget",
+  model_not_allowed: "the key may not use this model",
+  model_without_price: "the model has no price, and the key's budget asks for one",
+  unknown_provider: "no provider of that name is set up",
+  model_not_found: "there is no such model or persona",
+  context_length_exceeded: "it was longer than the model takes",
+};
+
+function refusal({ status, failure, provider, error_code: code }: Call): string {
   if (failure !== null) return failureWords[failure] ?? failure.replaceAll("_", " ");
+  if (code && Object.hasOwn(ownWords, code)) return ownWords[code]!;
   if (status === 401) return "the key is unknown, revoked or has expired";
   if (status === 402) return "a budget is spent: see Keys and budgets";
   if (status === 403) return "the key may not use this model or surface";
@@ -39,9 +51,16 @@ export function explain(attempts: readonly Call[], usual?: Usual): string[] {
   const said: string[] = [];
   const isFailed = ["refused", "broken", "interrupted"].includes(last.ended);
   said.push(`It ${endWords[last.ended].words}${isFailed && last.ended !== "interrupted" ? `: ${refusal(last)}` : ""}.`);
+  const words = (one: Call) => {
+    const error = saidBy(one);
+    return error === undefined ? "" : ` It said: ${error.replace(/\.$/, "")}.`;
+  };
+  if (isFailed) said[0] += words(last);
   for (const one of attempts.slice(0, -1))
     said.push(
-      `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${seconds(one.total_ms)} and was left, because ${refusal(one)}${one.status === null ? "" : ` (status ${one.status})`}.`,
+      one.failure === null && one.ended === "finished"
+        ? `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${seconds(one.total_ms)}, and the call went on.`
+        : `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${seconds(one.total_ms)} and was left, because ${refusal(one)}${one.status === null ? "" : ` (status ${one.status})`}.${words(one)}`,
     );
   const before = Date.parse(last.at) - begun;
   if (before > 0 && before * 2 > total)

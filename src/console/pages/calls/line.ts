@@ -18,6 +18,8 @@ export type Call = {
   readonly upstream_format: string | null;
   readonly ended: keyof typeof endWords;
   readonly failure: string | null;
+  readonly error_code: string | null;
+  readonly error_text: string | null;
   readonly status: number | null;
   readonly call_of: string | null;
   readonly service_tier: string | null;
@@ -55,5 +57,8 @@ export const endWords = {
 } as const;
 
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+/** What an attempt's error said; undefined: nothing that is kept. */
+export const saidBy = ({ error_code: code, error_text: text }: Pick<Call, "error_code" | "error_text">) =>
+  [code, text].filter(Boolean).join(": ") || undefined;
 export const targetOf = ({ provider, upstream_model: model }: Pick<Call, "provider" | "upstream_model">) =>
   provider === null ? undefined : `${provider}/${model ?? ""}`;

@@ -4,31 +4,37 @@ import { get, type StreamState, stream } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Button, Field, Select, TextInput } from "../../ui/form.tsx";
+import { Button } from "../../ui/form.tsx";
 import { count, duration, money, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page, Panel, Tabs } from "../../ui/layout.tsx";
+import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { chosenCalls, chosenLive, chosenOpen, Filters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
 
-type Listed = { readonly data: readonly Call[]; readonly has_more: boolean; readonly last_id: string | null };
+type Listed = {
+  readonly data: readonly Call[];
+  readonly has_more: boolean;
+  readonly last_id: string | null;
+  /** How far back was looked where the page is not full. */
+  readonly searched_since: string | null;
+};
 
-const typed = ["model", "provider", "persona", "tag", "client"] as const;
-const chips = [
-  ...["key", "ended", "failure", "price_source", "persona_version", "upstream_model", "variant", "surface"],
-  ...["service_tier", "user", "since", "until"],
-] as const;
-const choices: readonly { readonly id: string; readonly title: string; readonly query: Query }[] = [
-  { id: "", title: "All", query: {} },
-  { id: "refused", title: "Refused", query: { ended: "refused" } },
-  { id: "broken", title: "Broken off", query: { ended: "broken" } },
-  { id: "interrupted", title: "Interrupted", query: { ended: "interrupted" } },
-  { id: "abandoned", title: "Given up", query: { ended: "abandoned" } },
-  { id: "unknown", title: "Unknown cost", query: { price_source: "unknown" } },
-];
 /** Rows that a live list keeps. */
 const maxLive = 500;
 const pageSize = 50;
+/** Questions of one list: a search that finds little goes on by itself so often. */
+const maxSearches = 10;
+
+async function search(asked: Query, signal: AbortSignal): Promise<Listed> {
+  let found = await get<Listed>("v1/calls", asked, { signal });
+  for (let more = 1; more < maxSearches && found.searched_since !== null && found.data.length < pageSize; more += 1) {
+    const rest = { ...asked, limit: String(pageSize - found.data.length), after: found.last_id ?? undefined };
+    const next = await get<Listed>("v1/calls", rest, { signal });
+    found = { ...next, data: [...found.data, ...next.data] };
+  }
+  return found;
+}
 
 const optional = (id: string, title: string, of: (call: Call) => string | null, hidden = true): Column<Call> => ({
   ...{ id, title, hidden },
@@ -36,12 +42,12 @@ const optional = (id: string, title: string, of: (call: Call) => string | null, 
 });
 
 const columns: readonly Column<Call>[] = [
-  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
   {
     ...{ id: "ended", title: "Ended" },
-    cell: ({ ended, status, failure }) => (
+    cell: ({ ended, status, failure, error_code: code }) => (
       <>
-        <Badge tone={endWords[ended].tone}>{ended}</Badge> {failure?.replaceAll("_", " ") ?? ""}{" "}
+        <Badge tone={endWords[ended].tone}>{ended}</Badge> {(failure ?? code)?.replaceAll("_", " ") ?? ""}{" "}
         {status !== null && status !== 200 && status}
       </>
     ),
@@ -75,6 +81,8 @@ const columns: readonly Column<Call>[] = [
     cell: ({ cost_micro_dollars: cost }) => money(cost),
     sort: (a, b) => (a.cost_micro_dollars ?? 0) - (b.cost_micro_dollars ?? 0),
   },
+  optional("code", "Code", ({ error_code: code }) => code),
+  optional("said", "What it said", ({ error_text: text }) => text),
   optional("client", "Client", ({ client }) => client),
   optional("persona", "Version", ({ persona_version }) => persona_version),
   optional("variant", "Variant", ({ variant }) => variant),
@@ -91,20 +99,27 @@ const openColumns: readonly Column<OpenCall>[] = [
   { id: "client", title: "Client", cell: ({ client }) => client ?? "–" },
 ];
 
+type Open = {
+  readonly data: readonly OpenCall[];
+  readonly total: number;
+  readonly workers: { readonly workers: number | null; readonly answered: number } | null;
+};
+
+/** Whose they are: a node has its own. */
+const serverWords = ({ workers }: Open) =>
+  workers === null ? "this server" : `${workers.answered} of ${workers.workers ?? "?"} workers of this server`;
+
 function UnderWay() {
-  const open = useResource(
-    (signal) =>
-      get<{ readonly data: readonly OpenCall[]; readonly total: number }>("v1/calls/open", { limit: "20" }, { signal }),
-    [],
-    { everyMs: 2_000 },
-  );
+  const asked = { ...chosenOpen(), limit: "20" };
+  const open = useResource((signal) => get<Open>("v1/calls/open", asked, { signal }), [asked], { everyMs: 2_000 });
   if (open.error !== undefined) return <Failure error={open.error} retry={open.reload} />;
-  if (!open.data?.total) return <p class="muted">No call is under way in the process that answers this page.</p>;
+  if (open.data === undefined) return null;
+  if (open.data.total === 0) return <p class="muted">No such call is under way on {serverWords(open.data)}.</p>;
   return (
     <Panel
       title={`${count(open.data.total)} under way`}
-      note="in the process that answers this page, the oldest first"
-      actions={<Curl path="v1/calls/open" />}
+      note={`on ${serverWords(open.data)}, the oldest first`}
+      actions={<Curl path="v1/calls/open" query={asked} />}
     >
       <Table
         caption="Calls under way"
@@ -132,7 +147,8 @@ function useLive(asked: Query, isOn: boolean) {
     return stream("v1/calls/stream", asked, {
       onState: setState,
       onEvents: (events) => {
-        const fresh = events.filter(({ event }) => event === "call").map(({ data }) => JSON.parse(data) as Call);
+        const calls = events.filter(({ event }) => event === "call").slice(-maxLive);
+        const fresh = calls.map(({ data }) => JSON.parse(data) as Call);
         const missed = events.some(({ event }) => event === "gap");
         setLive((before) => {
           const isRead = scrollY > 100;
@@ -163,10 +179,9 @@ export function CallList() {
   const { query } = route.value;
   const of = (name: string) => query.get(name) ?? undefined;
   const isLive = query.has("live");
-  const where: Query = Object.fromEntries([...typed, ...chips].map((name) => [name, of(name)]));
-  const { since: _, until: __, ...liveWhere } = where;
+  const where = chosenCalls();
   const asked: Query = { ...where, since: where["since"] ?? "400d", limit: String(pageSize), after: of("after") };
-  const calls = useResource((signal) => get<Listed>("v1/calls", asked, { signal }), [asked, isLive]);
+  const calls = useResource((signal) => search(asked, signal), [asked, isLive]);
   const keyId = of("key");
   const key = useResource(
     async (signal) =>
@@ -178,13 +193,8 @@ export function CallList() {
       get<{ readonly ledger: { readonly retention_days: number } }>("v1/usage", { by: "day", since: "1d" }, { signal }),
     [],
   );
-  const { live, state, showHeld } = useLive(liveWhere, isLive);
+  const { live, state, showHeld } = useLive(chosenLive(), isLive);
   const kept = { ...Object.fromEntries(query), after: undefined };
-  const choose = (name: string) => (value: string) => setQuery({ [name]: value, after: undefined }, { replace: true });
-  const isChosen = [...typed, ...chips].some((name) => query.has(name));
-  const current = choices.findLast(({ query: own }) =>
-    Object.entries(own).every(([name, value]) => of(name) === value),
-  )!;
   return (
     <Page
       title="Calls"
@@ -199,43 +209,7 @@ export function CallList() {
       }
     >
       <UnderWay />
-      <Tabs
-        label="Ended"
-        current={current.id}
-        tabs={choices.map(({ id, title, query: own }) => ({
-          ...{ id, title },
-          href: href("calls", [], { ...kept, ended: undefined, price_source: undefined, ...own }),
-        }))}
-      />
-      <Bar label="Filters">
-        {typed.map((name) => (
-          <Field key={name} label={name[0]!.toUpperCase() + name.slice(1)}>
-            <TextInput type="search" value={of(name) ?? ""} onInput={choose(name)} />
-          </Field>
-        ))}
-        <Field label="Since">
-          <Select
-            value={of("since") ?? ""}
-            options={[
-              { value: "", title: "all that is kept" },
-              { value: "1h", title: "1 hour" },
-              { value: "24h", title: "24 hours" },
-              { value: "7d", title: "7 days" },
-              ...(/^(?:1h|24h|7d)?$/.test(of("since") ?? "") ? [] : [of("since")!]),
-            ]}
-            onChange={choose("since")}
-          />
-        </Field>
-        {chips.map((name) =>
-          query.has(name) && name !== "since" ? (
-            <Button key={name} onClick={() => setQuery({ [name]: undefined, after: undefined })}>
-              {name.replace("_", " ")}: {(name === "key" ? key.data?.name : undefined) ?? (of(name) || "none")}{" "}
-              <span aria-hidden="true">✕</span>
-              <span class="unseen">, remove this filter</span>
-            </Button>
-          ) : null,
-        )}
-      </Bar>
+      <Filters keyName={key.data?.name} />
       {isLive && (
         <p role="status" class="muted">
           {stateWords[state]} {live.missed && "More calls ended than are shown here. "}
@@ -243,7 +217,7 @@ export function CallList() {
         </p>
       )}
       <Loaded resource={calls}>
-        {({ data, has_more, last_id }) => {
+        {({ data, has_more, last_id, searched_since }) => {
           const known = new Set(live.shown.map(({ id }) => id));
           const rows = [...live.shown, ...data.filter(({ id }) => !known.has(id))].slice(
             0,
@@ -262,8 +236,8 @@ export function CallList() {
                   endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
                 }
                 empty={
-                  isChosen ? (
-                    <Empty title="No call fits these filters.">
+                  isChosen() ? (
+                    <Empty title={searched_since === null ? "No call fits these filters." : "None so far."}>
                       <a href={href("calls")}>Show all calls</a>
                     </Empty>
                   ) : (
@@ -275,8 +249,15 @@ export function CallList() {
               />
               <Bar>
                 {of("after") !== undefined && <a href={href("calls", [], kept)}>Newest calls</a>}
+                {searched_since !== null && (
+                  <span class="muted">
+                    Looked back to <Time at={searched_since} exact />.
+                  </span>
+                )}
                 {has_more && (
-                  <a href={href("calls", [], { ...kept, after: last_id ?? undefined, live: undefined })}>Older calls</a>
+                  <a href={href("calls", [], { ...kept, after: last_id ?? undefined, live: undefined })}>
+                    {searched_since === null ? "Older calls" : "Look further back"}
+                  </a>
                 )}
               </Bar>
             </>
