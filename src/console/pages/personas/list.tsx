@@ -40,7 +40,8 @@ function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of
   );
 }
 
-function Tests({ id, version, last_test_run: run }: Persona) {
+/** How the last run of its tests ended. */
+export function Tests({ id, version, last_test_run: run }: Persona) {
   const to = href("personas", [id, "tests"]);
   if (run === null)
     return (

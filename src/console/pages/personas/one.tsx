@@ -6,6 +6,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { Badge, Page, Tabs } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Callers } from "./callers.tsx";
+import { Tests } from "./list.tsx";
 import { Live } from "./live.tsx";
 import { Numbers } from "./numbers.tsx";
 import { SourceTab } from "./source.tsx";
@@ -34,7 +35,8 @@ export function OnePersona({ id, tab }: { readonly id: string; readonly tab: str
         data && (
           <>
             {data.description} <code>@{data.version}</code>{" "}
-            {data.stopped_variants.length > 0 && <Badge tone="bad">stopped: {data.stopped_variants.join(", ")}</Badge>}
+            {data.stopped_variants.length > 0 && <Badge tone="bad">stopped: {data.stopped_variants.join(", ")}</Badge>}{" "}
+            {data.last_test_run !== null && <Tests {...data} />}
           </>
         )
       }
@@ -72,7 +74,7 @@ export function OnePersona({ id, tab }: { readonly id: string; readonly tab: str
         <Loaded resource={persona}>
           {(details) =>
             tab === "tests" ? (
-              <PersonaTests persona={details} />
+              <PersonaTests persona={details} onRun={persona.reload} />
             ) : tab === "numbers" ? (
               <Numbers persona={details} onChange={persona.reload} />
             ) : tab === "callers" ? (

@@ -107,7 +107,14 @@ function Results({ run, id, isStale }: { readonly run: Run; readonly id: string;
   );
 }
 
-export function PersonaTests({ persona }: { readonly persona: PersonaDetails }) {
+export function PersonaTests({
+  persona,
+  onRun,
+}: {
+  readonly persona: PersonaDetails;
+  /** Called once they were run. */
+  readonly onRun: () => void;
+}) {
   const { id, version, variants } = persona;
   const path = `${pathOf(id)}/tests`;
   const tests = useResource((signal) => get<Tests>(path, {}, { signal }), [id, version]);
@@ -144,7 +151,12 @@ export function PersonaTests({ persona }: { readonly persona: PersonaDetails }) 
                     tone="primary"
                     busy={busy}
                     disabled={all.length === 0}
-                    onClick={() => run(async () => setMade(await post<Run>(`${path}/run`, body)))}
+                    onClick={() =>
+                      run(async () => {
+                        setMade(await post<Run>(`${path}/run`, body));
+                        onRun();
+                      })
+                    }
                   >
                     Run the tests
                   </Button>

@@ -4,7 +4,6 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Field, Select, TextInput } from "../../ui/form.tsx";
-import { Bar } from "../../ui/layout.tsx";
 import { Failure } from "../../ui/states.tsx";
 import type { Listed } from "../personas/types.ts";
 
@@ -112,12 +111,12 @@ export function Choice({
   readonly onChange: (model: string) => void;
 }) {
   return (
-    <Bar>
+    <div class="bar choice">
       <ModelInput label={label} model={model} error={error} onChange={onChange} />
       {persona !== undefined && model.startsWith(persona) && (
         <VersionChoice id={persona} model={model} onChange={onChange} />
       )}
       {persona !== undefined && <a href={href("personas", [persona])}>Its page</a>}
-    </Bar>
+    </div>
   );
 }

@@ -35,13 +35,17 @@ function isJson(text: string): boolean {
   }
 }
 
+/** Characters of an answer that is expected as a whole. */
+const maxWhole = 80;
+
 /** @param selected a part of the answer that somebody has marked */
 function suggested({ text, tools, totalMs = 0, usage }: Answer, selected: string): readonly Row[] {
   const isData = isJson(text);
   const called = tools.map(({ name }) => name).join(", ");
-  const part = selected || text.trim().split("\n")[0]!.slice(0, 100);
+  // A long answer is never the same again: which part of it matters has to be said.
+  const part = selected || (text.length <= maxWhole ? text.trim() : "");
   return [
-    { type: "icontains", on: !isData && called === "", value: part, words: "holds, in any case of letters" },
+    { type: "icontains", on: !isData && part !== "", value: part, words: "holds, in any case of letters" },
     { type: "not-icontains", on: false, value: "", words: "does not hold" },
     { type: "equals", on: false, value: text, words: "is exactly" },
     { type: "regex", on: false, value: "", words: "fits the regular expression" },
@@ -157,7 +161,10 @@ function KeepForm({ answer, persona, selected }: KeepProps & { readonly selected
         <TextInput value={description} onInput={setDescription} />
       </Field>
       <fieldset>
-        <legend>The answer</legend>
+        <legend>The answer …</legend>
+        {body.assert.length === 0 && (
+          <p class="muted">Choose what it has to be. What you mark in the answer before is suggested.</p>
+        )}
         {rows.map((row, at) => (
           <Assertion key={row.type} row={row} onChange={(next) => setRows(rows.with(at, next))} />
         ))}

@@ -26,7 +26,7 @@ export function ToolAnswers({
     onSend({ text: "", results });
   };
   return (
-    <section class="panel" aria-label="Tools that were called">
+    <section class="panel composer" aria-label="Tools that were called">
       {pending.map(({ column, name, tools }) =>
         tools.map((tool) => (
           <Field key={keyOf(column, tool)} label={`What ${tool.name} gives to ${name}`} hint={tool.args.slice(0, 200)}>
