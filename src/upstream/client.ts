@@ -1,6 +1,7 @@
 /** Sends one request to an upstream and reads its answer, with deadlines and cancellation. No other file does. */
 import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Deadlines, type Expiring } from "../lib/deadlines.ts";
 import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
 import { reportGarbage } from "../lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
@@ -49,6 +50,8 @@ type Sender = Pick<BoundAccount, "account" | "credentials" | "timeouts">;
 export class Upstream {
   readonly #clock: Clock;
   readonly #transport: Transport;
+  /** Of the answers, by the accounts' `firstByteSeconds`. */
+  readonly #deadlines = new Map<number, Deadlines>();
 
   /** @param transport default: pooled connections; `FetchTransport` behind a forward proxy */
   constructor(clock: Clock, transport: Transport = new HttpClient(clock)) {
@@ -69,18 +72,29 @@ export class Upstream {
   ): Promise<UpstreamAnswer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) throw new ClientDisconnected();
-      const opened = { resolve, reject, onSent, credentials };
+      const opened = { resolve, reject, onSent, credentials, deadlines: this.#deadlinesOf(timeouts.firstByteSeconds) };
       const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, opened);
+      const usual = request.isBare === true ? noHeaders : usualHeaders;
       const unsigned = {
         method: request.method ?? "POST",
         url: request.url,
-        headers: request.isBare === true ? (request.headers ?? {}) : { ...usualHeaders, ...request.headers },
-        ...(request.body === undefined ? {} : { body: request.body }),
+        // The same object where there are no others, which `Credentials` knows again.
+        headers: request.headers === undefined ? usual : { ...usual, ...request.headers },
+        body: request.body,
       };
       const signed = credentials.sign(unsigned, request.keyPlace);
       if (signed instanceof Promise) answer.beginLater(this.#transport, signed);
       else answer.begin(this.#transport, signed);
     });
+  }
+
+  #deadlinesOf(seconds: number): Deadlines {
+    let deadlines = this.#deadlines.get(seconds);
+    if (deadlines === undefined) {
+      deadlines = new Deadlines(this.#clock, seconds * 1000);
+      this.#deadlines.set(seconds, deadlines);
+    }
+    return deadlines;
   }
 
   /** Closes the idle connections, and the others after their calls. */
@@ -95,6 +109,7 @@ const usualHeaders = {
   "accept-encoding": "identity",
   "user-agent": "troupe",
 };
+const noHeaders = {};
 
 /** Maximum pieces buffered before a reader is attached; then the socket is paused. */
 const maxAhead = 4;
@@ -108,10 +123,11 @@ type Opened = {
   reject(error: Error): void;
   readonly onSent: (() => void) | undefined;
   readonly credentials: Credentials;
+  readonly deadlines: Deadlines;
 };
 
 /** An upstream's answer: headers, and a body that is read whole or streamed. */
-export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
+export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObject, Source<Buffer> {
   status = 0;
   headers!: HeaderFields;
   /** Of the signed request. */
@@ -120,15 +136,15 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   readonly #timeouts: Timeouts;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
-  readonly #onAbort = () => this.#break(new ClientDisconnected());
   readonly #opened: Opened;
   /** The transfer, or the decompressor in front of it. */
   #transfer: Flow | undefined;
   #decompressor: Decompressor | undefined;
   #body: Buffered<Buffer> | undefined;
-  #cancelTimer: () => void;
+  /** Of the drain. */
+  #cancelTimer: (() => void) | undefined;
   /** Does not fire while the client applies back-pressure: that is no silence of the upstream. */
-  readonly #idleTimer: IdleTimer;
+  #idleTimer: IdleTimer | undefined;
   /** The body has ended, failed or been cancelled. */
   #isOver = false;
   /** True if the framing proves that the body is complete. */
@@ -146,20 +162,30 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#signal = signal;
     this.#opened = opened;
     // It aborts once: to say so too costs as much again.
-    signal.addEventListener("abort", this.#onAbort);
-    const { idleSeconds } = timeouts;
-    this.#cancelTimer = this.#awaitHead();
-    this.#idleTimer = new IdleTimer(clock, idleSeconds * 1000, () => {
-      if (this.#body?.isPaused !== true)
-        this.#break(ApiError.upstreamTimeout(`${name} fell silent for ${idleSeconds} s.`));
-    });
+    signal.addEventListener("abort", this);
+    opened.deadlines.add(this);
   }
 
-  #awaitHead(): () => void {
+  /** The client is gone. */
+  handleEvent(): void {
+    this.#break(new ClientDisconnected());
+  }
+
+  /** The answer did not begin in time. */
+  expire(): void {
     const { firstByteSeconds } = this.#timeouts;
-    return this.#clock.setTimer(firstByteSeconds * 1000, () =>
-      this.#break(ApiError.upstreamTimeout(`${this.#name} sent no answer within ${firstByteSeconds} s.`)),
-    );
+    this.#break(ApiError.upstreamTimeout(`${this.#name} sent no answer within ${firstByteSeconds} s.`));
+  }
+
+  #startIdleTimer(): void {
+    if (this.#idleTimer === undefined) {
+      const { idleSeconds } = this.#timeouts;
+      this.#idleTimer = new IdleTimer(this.#clock, idleSeconds * 1000, () => {
+        if (this.#body?.isPaused !== true)
+          this.#break(ApiError.upstreamTimeout(`${this.#name} fell silent for ${idleSeconds} s.`));
+      });
+    }
+    this.#idleTimer.start();
   }
 
   /** Begins once the request is signed. The deadline of the answer runs meanwhile, and the call may end. */
@@ -177,7 +203,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     const { body } = request;
     // Until a streamed body is sent the client, who sends it, decides how long that takes.
     this.#isUploading = typeof body === "object" && "source" in body;
-    if (this.#isUploading) this.#cancelTimer();
+    if (this.#isUploading) this.#opened.deadlines.delete(this);
     try {
       this.#transfer = transport.send(request, this, this.#timeouts.connectSeconds * 1000);
     } catch (error) {
@@ -211,7 +237,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
       }
       if (this.#fault !== undefined) throw this.#fault;
       if (this.#isOver) return undefined;
-      this.#idleTimer.start();
+      this.#startIdleTimer();
       this.#transfer?.resume();
       await new Promise<void>((resolve) => {
         this.#onArrival = resolve;
@@ -221,7 +247,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
   /** Streams the body. Fails with what `bytes` throws. */
   flow(sink: Sink<Buffer>): void {
-    if (!this.#isOver && !this.#isClosing) this.#idleTimer.start();
+    if (!this.#isOver && !this.#isClosing) this.#startIdleTimer();
     this.#body!.flow(sink);
   }
 
@@ -231,7 +257,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
   resume(): void {
     if (this.#body?.isPaused !== true) return;
-    this.#idleTimer.touch();
+    this.#idleTimer?.touch();
     this.#body.resume();
   }
 
@@ -295,7 +321,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   connected(): void {}
 
   sent(): void {
-    if (this.#isUploading && !this.#isOver && this.status === 0) this.#cancelTimer = this.#awaitHead();
+    if (this.#isUploading && !this.#isOver && this.status === 0) this.#opened.deadlines.add(this);
     this.#opened.onSent?.();
   }
 
@@ -303,8 +329,8 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.status = status;
     this.headers = headers;
     if (status === 401 || status === 403) this.#opened.credentials.refused(this.#requestHeaders!);
-    this.#cancelTimer();
-    this.#idleTimer.touch();
+    this.#opened.deadlines.delete(this);
+    this.#idleTimer?.touch();
     const coding = headers.get("content-encoding");
     if (coding !== null) {
       this.#decompressor = decompressor(coding, this.#transfer, {
@@ -337,7 +363,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
   #take(bytes: Buffer): void {
     if (this.#isOver) return;
-    this.#idleTimer.touch();
+    this.#idleTimer?.touch();
     this.#body?.push(bytes);
     this.#onArrival?.();
   }
@@ -372,15 +398,16 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   }
 
   #endWithin(run: () => void): void {
-    this.#idleTimer.stop();
-    this.#cancelTimer();
+    this.#idleTimer?.stop();
+    this.#cancelTimer?.();
     this.#cancelTimer = this.#clock.setTimer(drainMs, run);
   }
 
   #release(): void {
-    this.#idleTimer.stop();
-    this.#cancelTimer();
-    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#idleTimer?.stop();
+    this.#cancelTimer?.();
+    if (this.status === 0) this.#opened.deadlines.delete(this);
+    this.#signal.removeEventListener("abort", this);
   }
 }
 

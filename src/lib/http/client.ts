@@ -14,7 +14,7 @@ export type HttpRequest = {
   readonly url: string;
   /** By lower-case names. Framing headers are always set by the client, `host` if it is absent. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array | Pieces | StreamedBody;
+  readonly body?: string | Uint8Array | Pieces | StreamedBody | undefined;
 };
 
 /** A transport for HTTP requests. */
@@ -56,13 +56,20 @@ export class HttpClient implements Transport {
   readonly #clock: Clock;
   /** By origin. Origins come from the configuration alone, so there are few. */
   readonly #pools = new Map<string, Pool>();
+  /** Where the last request went, as most have the URL of the one before. */
+  #last: Destination | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Flow {
-    const { url } = request;
+    const { pool, path } = this.#last?.url === request.url ? this.#last : this.#resolve(request.url);
+    const pieces = messageOf(request, path, pool.heads);
+    return new PooledTransfer(pool, pieces, request, receiver, connectMs, this.#clock);
+  }
+
+  #resolve(url: string): Destination {
     const slash = url.indexOf("/", url.indexOf("//") + 2);
     const origin = slash < 0 ? url : url.slice(0, slash);
     let pool = this.#pools.get(origin);
@@ -70,11 +77,8 @@ export class HttpClient implements Transport {
       pool = new Pool(new URL(origin), this.#clock);
       this.#pools.set(origin, pool);
     }
-    const path = slash < 0 ? "/" : url.slice(slash);
-    const pieces = messageOf(request, pool.host, isSendable(path) ? path : normalised(url));
-    const { method, body } = request;
-    const outgoing = { pieces, hasAnswerBody: method !== "HEAD", streamed: isStreamed(body) ? body : undefined };
-    return new PooledTransfer(pool, outgoing, receiver, connectMs, this.#clock);
+    this.#last = { url, pool, path: sendablePath(url, slash < 0 ? "/" : url.slice(slash)) };
+    return this.#last;
   }
 
   close(): void {
@@ -82,9 +86,10 @@ export class HttpClient implements Transport {
   }
 }
 
+type Destination = { readonly url: string; readonly pool: Pool; readonly path: string };
+
 class Pool implements ConnectionOwner {
-  /** The `host` header. */
-  readonly host: string;
+  readonly heads: HeadWriter;
   readonly #address: Address;
   readonly #clock: Clock;
   /** The longest idle first. */
@@ -95,16 +100,16 @@ class Pool implements ConnectionOwner {
   constructor({ protocol, host, hostname, port }: URL, clock: Clock) {
     const tls = protocol === "https:";
     if (!tls && protocol !== "http:") throw new TypeError(`${protocol} is neither http nor https`);
-    this.host = host;
+    this.heads = new HeadWriter(host);
     this.#address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
     this.#clock = clock;
   }
 
   /** Takes the most recently used connection, the least likely to have been closed. Skips those with unsolicited bytes. */
-  take(): Connection | undefined {
+  take(now: number): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
-      if (connection === undefined || (!this.#isStale(connection) && connection.isReusable)) return connection;
+      if (connection === undefined || (!this.#isStale(connection, now) && connection.isReusable)) return connection;
       connection.destroy();
     }
   }
@@ -136,26 +141,19 @@ class Pool implements ConnectionOwner {
     for (const connection of [...this.#idle]) connection.destroy();
   }
 
-  #isStale({ idleSince, idleSeconds = Number.POSITIVE_INFINITY }: Connection): boolean {
+  #isStale({ idleSince, idleSeconds = Number.POSITIVE_INFINITY }: Connection, now: number): boolean {
     const max = this.#address.tls ? maxIdleSeconds.secure : maxIdleSeconds.plain;
     const seconds = Math.min(max, idleSeconds - marginSeconds);
-    return this.#clock.monotonic() - idleSince >= seconds * 1000;
+    return now - idleSince >= seconds * 1000;
   }
 
   #sweep(): void {
     this.#cancelSweep = undefined;
-    for (const connection of [...this.#idle]) if (this.#isStale(connection)) connection.destroy();
+    const now = this.#clock.monotonic();
+    for (const connection of [...this.#idle]) if (this.#isStale(connection, now)) connection.destroy();
     if (this.#idle.length > 0) this.#cancelSweep = this.#clock.setTimer(sweepEveryMs, () => this.#sweep());
   }
 }
-
-/** A request as it goes out. */
-type Outgoing = {
-  /** The head, and the body unless it is streamed. */
-  readonly pieces: Pieces;
-  readonly streamed: StreamedBody | undefined;
-  readonly hasAnswerBody: boolean;
-};
 
 /**
  * One request, on a pooled connection if there is one. The server may close a pooled connection while the request is written.
@@ -167,9 +165,10 @@ type Outgoing = {
  */
 class PooledTransfer implements CallReceiver, Flow {
   readonly #pool: Pool;
-  /** Held for a second attempt; freed where there can't be one, and at the response's head at the latest. */
+  /** The head, and the body unless it is streamed. Held for a second attempt; freed where there can't be one, and at the response's head at the latest. */
   #pieces: Pieces;
-  readonly #outgoing: Outgoing;
+  readonly #streamed: StreamedBody | undefined;
+  readonly #hasAnswerBody: boolean;
   /** True if the kernel took the whole request. */
   #isSent = false;
   readonly #receiver: CallReceiver;
@@ -180,21 +179,25 @@ class PooledTransfer implements CallReceiver, Flow {
   #writtenAt = 0;
   #cancelConnecting: (() => void) | undefined;
 
-  constructor(pool: Pool, outgoing: Outgoing, receiver: CallReceiver, connectMs: number, clock: Clock) {
-    const { pieces, streamed, hasAnswerBody } = outgoing;
+  constructor(
+    pool: Pool,
+    pieces: Pieces,
+    { method, body }: HttpRequest,
+    receiver: CallReceiver,
+    connectMs: number,
+    clock: Clock,
+  ) {
     this.#pool = pool;
     this.#pieces = pieces;
-    // Nothing of the whole request may be held longer than its pieces are.
-    this.#outgoing = { pieces: [], streamed, hasAnswerBody };
+    this.#streamed = isStreamed(body) ? body : undefined;
+    this.#hasAnswerBody = method !== "HEAD";
     this.#receiver = receiver;
     this.#connectMs = connectMs;
     this.#clock = clock;
-    const reused = streamed === undefined ? pool.take() : undefined;
+    this.#writtenAt = clock.monotonic();
+    const reused = this.#streamed === undefined ? pool.take(this.#writtenAt) : undefined;
     this.#connection = reused ?? this.#connect();
-    if (reused !== undefined) {
-      this.#writtenAt = clock.monotonic();
-      reused.send(outgoing, this);
-    }
+    if (reused !== undefined) reused.send(pieces, this, this.#hasAnswerBody);
   }
 
   pause(): void {
@@ -259,7 +262,7 @@ class PooledTransfer implements CallReceiver, Flow {
   #connect(): Connection {
     const connection = this.#pool.connect();
     this.#isSent = false;
-    connection.send({ ...this.#outgoing, pieces: this.#pieces }, this);
+    connection.send(this.#pieces, this, this.#hasAnswerBody, this.#streamed);
     this.#pieces = [];
     this.#cancelConnecting = this.#clock.setTimer(this.#connectMs, () => {
       this.cancel();
@@ -296,39 +299,79 @@ const maxJoined = 64 * 1024;
 
 /** The bytes of a request as they go out: its head and its body. @throws TypeError as `send` does */
 export function wireBytes(request: HttpRequest): Buffer {
-  const { host, origin } = new URL(request.url);
-  const path = request.url.slice(origin.length) || "/";
-  const pieces = messageOf(request, host, isSendable(path) ? path : normalised(request.url));
+  const { url } = request;
+  const { host, origin } = new URL(url);
+  const pieces = messageOf(request, sendablePath(url, url.slice(origin.length) || "/"), new HeadWriter(host));
   return Buffer.concat(pieces.map((piece) => Buffer.from(piece as string)));
 }
 
-/** The headers that were sent last, of which the names are tokens and the values may be sent. */
-let checked = { names: "", values: "", areAscii: true };
+/**
+ * Writes the heads of requests to one host, but for the framing of their bodies. Nearly all have the line and the fields of the one
+ * before, and so its text: to compare them costs a fifth of checking and writing them again.
+ */
+class HeadWriter {
+  readonly #host: string;
+  #method = "";
+  #path = "";
+  #names: readonly string[] = [];
+  #values: readonly string[] = [];
+  #text = "";
+  /** True if the last text is the same as UTF-8 and as Latin-1. Set by the writer alone. */
+  isAscii = true;
 
-function messageOf({ method, headers, body = [] }: HttpRequest, host: string, path: string): Pieces {
-  let head = `${method} ${path} HTTP/1.1\r\n`;
-  if (headers["host"] === undefined) head += `host: ${host}\r\n`;
-  let names = "";
-  let values = "";
-  for (const name in headers) {
-    if (framing.has(name)) continue;
-    const value = headers[name]!;
-    names += name;
-    values += value;
-    head += `${name}: ${value}\r\n`;
+  /** @param host the `host` header */
+  constructor(host: string) {
+    this.#host = host;
   }
-  // Nearly all calls have the same ones as the last. One check of all headers costs a fraction of a check of each.
-  if (names !== checked.names || values !== checked.values) {
-    if (!token.test(names) || !fieldValue.test(values)) refuse(headers);
-    checked = { names, values, areAscii: isAscii.test(values) };
+
+  /** @throws TypeError naming the header that can't be sent */
+  write({ method, headers }: HttpRequest, path: string): string {
+    if (method !== this.#method || path !== this.#path) return this.#writeAnew(method, path, headers);
+    const names = this.#names;
+    const values = this.#values;
+    let at = 0;
+    for (const name in headers) {
+      if (name !== names[at] || headers[name] !== values[at]) return this.#writeAnew(method, path, headers);
+      at += 1;
+    }
+    return at === names.length ? this.#text : this.#writeAnew(method, path, headers);
   }
-  const pieces = isStreamed(body) ? [] : typeof body === "string" || body instanceof Uint8Array ? [body] : body;
-  const length = isStreamed(body) ? body.length : sizeInBytes(pieces);
-  if (length === undefined) head += "transfer-encoding: chunked\r\n";
-  else if (length > 0 || bodyMethods.has(method)) head += `content-length: ${length}\r\n`;
-  head += "\r\n";
+
+  #writeAnew(method: string, path: string, headers: HttpRequest["headers"]): string {
+    // No request is the same as one that was refused.
+    this.#method = "";
+    const sent = Object.entries(headers).filter(([name]) => !framing.has(name));
+    const values = sent.map(([, value]) => value).join("");
+    // One check of all of them costs a fraction of a check of each.
+    if (!token.test(sent.map(([name]) => name).join("")) || !fieldValue.test(values)) refuse(headers);
+    let text = `${method} ${path} HTTP/1.1\r\n`;
+    if (headers["host"] === undefined) text += `host: ${this.#host}\r\n`;
+    for (const [name, value] of sent) text += `${name}: ${value}\r\n`;
+    this.#names = Object.keys(headers);
+    this.#values = Object.values(headers);
+    this.isAscii = isAscii.test(values);
+    this.#text = text;
+    this.#method = method;
+    this.#path = path;
+    return text;
+  }
+}
+
+function messageOf(request: HttpRequest, path: string, heads: HeadWriter): Pieces {
+  const { method, body = [] } = request;
+  let head = heads.write(request, path);
+  let pieces: Pieces = [];
+  let length: number | undefined;
+  if (isStreamed(body)) length = body.length;
+  else {
+    pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : body;
+    length = sizeInBytes(pieces);
+  }
+  if (length === undefined) head += "transfer-encoding: chunked\r\n\r\n";
+  else if (length > 0 || bodyMethods.has(method)) head += `content-length: ${length}\r\n\r\n`;
+  else head += "\r\n";
   // Strings go out as UTF-8, header fields as they are.
-  if (!checked.areAscii) return [Buffer.from(head, "latin1"), ...pieces];
+  if (!heads.isAscii) return [Buffer.from(head, "latin1"), ...pieces];
   return typeof body === "string" && body.length <= maxJoined ? [head + body] : [head, ...pieces];
 }
 
@@ -353,12 +396,9 @@ function refuse(headers: HttpRequest["headers"]): void {
   }
 }
 
-/** True if a path and query can stand in a request line as they are. */
-function isSendable(path: string): boolean {
-  return /^[!-"$-~]+$/.test(path);
-}
-
-function normalised(url: string): string {
+/** The path and query of a URL as they can stand in a request line. @param path as they are in it */
+function sendablePath(url: string, path: string): string {
+  if (/^[!-"$-~]+$/.test(path)) return path;
   const { pathname, search } = new URL(url);
   return pathname + search;
 }

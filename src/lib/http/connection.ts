@@ -17,15 +17,6 @@ export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
   fail(error: Error, wasSent?: boolean): void;
 }
 
-/** One request, as it is written. */
-export type Sending = {
-  readonly pieces: Pieces;
-  /** Sent behind the pieces, as it comes. */
-  readonly streamed?: StreamedBody | undefined;
-  /** Default: true. */
-  readonly hasAnswerBody?: boolean;
-};
-
 export type Address = { readonly hostname: string; readonly port: number; readonly tls: boolean };
 
 /** Notified of a connection's state. */
@@ -59,7 +50,8 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   #reactionMs = 0;
   #isPaused = false;
   #answers = 0;
-  #idleSeconds: number | undefined;
+  /** The server's idle timeout in seconds, where it sent one. Set by the connection alone. */
+  idleSeconds: number | undefined;
   /** Set by its owner: a monotonic reading. */
   idleSince = 0;
 
@@ -104,13 +96,11 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     return this.#isBegun ? this.#reactionMs : Number.POSITIVE_INFINITY;
   }
 
-  /** The server's idle timeout in seconds, where it sent one. */
-  get idleSeconds(): number | undefined {
-    return this.#idleSeconds;
-  }
-
-  /** Sends a request. One call at a time. */
-  send({ pieces, streamed, hasAnswerBody }: Sending, receiver: CallReceiver): void {
+  /**
+   * Sends a request. One call at a time.
+   * @param streamed sent behind the pieces, as it comes
+   */
+  send(pieces: Pieces, receiver: CallReceiver, hasAnswerBody: boolean, streamed?: StreamedBody): void {
     this.#receiver = receiver;
     this.#parser = new AnswerParser(receiver, hasAnswerBody);
     this.#unsent = [...pieces];
@@ -228,7 +218,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     this.#receiver = undefined;
     this.#parser = undefined;
     this.#answers += 1;
-    this.#idleSeconds = parser.idleSeconds;
+    this.idleSeconds = parser.idleSeconds;
     // An answer that came before its request was read to the end leaves bytes that the next call would run into.
     if (!parser.lasts || !this.#isSent) {
       this.#upload?.stop();

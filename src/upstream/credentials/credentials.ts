@@ -37,6 +37,8 @@ export class Credentials {
   /** The same for requests that have the key in another place, once there was one. */
   #elsewhere: Map<KeyPlace, Credentials> | undefined;
   readonly #signer: Signer | undefined;
+  /** The headers that were signed last, and what became of them: nearly all requests share one object of them. */
+  #last: { readonly unsigned: HttpRequest["headers"]; readonly signed: HttpRequest["headers"] } | undefined;
 
   /** @param signer of an account that authenticates without a key */
   constructor(secrets: Secrets, place: KeyPlace, signer?: Signer) {
@@ -68,7 +70,9 @@ export class Credentials {
       this.#parameter === undefined || this.#key === undefined
         ? request.url
         : `${request.url}${request.url.includes("?") ? "&" : "?"}${this.#parameter}=${encodeURIComponent(this.#key)}`;
-    const said = { ...request, url, headers: joined(request.headers, this.#headers) };
+    if (this.#last?.unsigned !== request.headers)
+      this.#last = { unsigned: request.headers, signed: joined(request.headers, this.#headers) };
+    const said = { method: request.method, url, headers: this.#last.signed, body: request.body };
     return this.#signer === undefined ? said : this.#signer.sign(said);
   }
 

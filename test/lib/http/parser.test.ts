@@ -252,6 +252,54 @@ describe("a legal answer", () => {
   }, 60_000);
 });
 
+/** The same by plain patterns: what is no head, and a field's value. */
+const plainly = {
+  statusLine: /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?\r?\n/,
+  fields: /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\n-\x1f\x7f]*\r?\n)*\r?\n$/,
+  fault(text: string): string | undefined {
+    const [line, , status] = this.statusLine.exec(text) ?? [];
+    if (line === undefined) return "no status line";
+    if (status === "101") return "the other side changed the protocol";
+    if (Number(status) < 200 || this.fields.test(text.slice(line.length))) return undefined;
+    return "a line of the head is no header field";
+  },
+  field(text: string, name: string): string | null {
+    const pattern = new RegExp(`^${RegExp.escape(name)}:[ \\t]*(.*[^ \\t\\r\\n])?`, "gim");
+    const values = [...text.matchAll(pattern)].map(([, value = ""]) => value);
+    return values.length === 0 ? null : values.join(", ");
+  },
+};
+
+const names = ["a", "x-a", "X-A", "x_a", "x~^", "content-type", "Content-Type", "x a", ""];
+const oddText = fc.string({ unit: fc.constantFrom(..."\0\t\n\r :@A[a`{_\x7f\x80\xa0\xff"), maxLength: 6 });
+const oddLine = fc
+  .tuple(fc.constantFrom(...names), fc.constantFrom(":", ":", ":", " :", ""), oddText, fc.constantFrom("\r\n", "\n"))
+  .map((parts) => parts.join(""));
+const oddStatusLine = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom("HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\n", "HTTP/1.1 103 Hints\r\n") },
+  fc.tuple(fc.constantFrom("HTTP/1.1 200", "HTTP/1.1 101 ", "HTTP/1.2 200"), oddText).map((parts) => parts.join("")),
+);
+
+test("any head is taken or refused as its patterns say, and each field read as by them", () => {
+  fc.assert(
+    fc.property(oddStatusLine, fc.array(oddLine, { maxLength: 4 }), cuts, (line, lines, cut) => {
+      const wire = `${line}${lines.join("")}\r\n`;
+      const end = /\n\r?\n/.exec(wire);
+      if (end === null) return;
+      const text = wire.slice(0, end.index + end[0].length);
+      const told = parsed(text, cut);
+      expect(told.fault).toBe(plainly.fault(text));
+      if (told.headers === undefined) return;
+      const all = new Map(told.headers.entries());
+      for (const name of names.map((name) => name.toLowerCase())) {
+        expect(told.headers.get(name)).toBe(plainly.field(text, name));
+        expect(all.get(name) ?? null).toBe(plainly.field(text, name));
+      }
+    }),
+    { numRuns: runs(3000) },
+  );
+}, 60_000);
+
 const head = "HTTP/1.1 200 OK\r\n";
 const chunked = `${head}transfer-encoding: chunked\r\n\r\n`;
 

@@ -21,7 +21,6 @@ import {
   type ProviderDetail,
   type ProviderKey,
   reasonWords,
-  stateOf,
   stateTones,
 } from "./types.ts";
 
@@ -179,8 +178,8 @@ export function OneProvider({ name }: { readonly name: string }) {
               title="Keys and endpoints"
               note={
                 <>
-                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy};{" "}
-                  {stateOf(one.workers)}
+                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy}; of the process
+                  that answers
                 </>
               }
             >

@@ -18,15 +18,14 @@ type Resting = {
   readonly until: string | null;
 };
 
-function restingOf({ id: provider, keys, workers }: Provider): Resting[] {
-  const part = (of: number) => (workers && of < workers.answered ? `, in ${of} of ${workers.answered} workers` : "");
+function restingOf({ id: provider, keys }: Provider): Resting[] {
   return keys.flatMap((key, at) => {
     const { rests, breaker, endpoint } = key;
-    const found = rests.map(({ model, reason, until, workers: of }, index) => ({
+    const found = rests.map(({ model, reason, until }, index) => ({
       ...{ id: `${provider} ${at} ${index}`, provider, endpoint, reason, until },
-      what: `key ${keyName(key)}${model === null ? "" : `, for ${model} alone`}${part(of)}`,
+      what: `key ${keyName(key)}${model === null ? "" : `, for ${model} alone`}`,
       note: "",
-      isBad: model === null && part(of) === "",
+      isBad: model === null,
     }));
     if (breaker.state === "closed") return found;
     const isOpen = breaker.state === "open";
@@ -37,7 +36,7 @@ function restingOf({ id: provider, keys, workers }: Provider): Resting[] {
       ...found,
       {
         ...{ id: `${provider} ${at} breaker`, provider, endpoint, note, isBad: isOpen },
-        what: `breaker of key ${keyName(key)}${part(breaker.workers)}`,
+        what: `breaker of key ${keyName(key)}`,
         reason: breaker.reason ?? "",
         until: breaker.until,
       },

@@ -1,0 +1,59 @@
+/** Timeouts of the same length for many at once, such as the calls that wait for their answers. */
+import type { Clock } from "./clock.ts";
+
+/** What has a timeout. */
+export interface Expiring {
+  /** Its time is over. */
+  expire(): void;
+}
+
+/** One timer for all of them, set again only when it is due: whoever is done before costs no timer. */
+export class Deadlines {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  /** By when each is due, the first one first, as each has the same time. */
+  readonly #dueAt = new Map<Expiring, number>();
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(clock: Clock, ms: number) {
+    this.#clock = clock;
+    this.#ms = ms;
+  }
+
+  /** Starts the timeout of one that has none. */
+  add(one: Expiring): void {
+    const dueAt = this.#clock.monotonic() + this.#ms;
+    this.#dueAt.set(one, dueAt);
+    if (this.#cancelTimer === undefined) this.#setTimer(this.#ms, dueAt);
+  }
+
+  /** Ends a timeout, if there is one. */
+  delete(one: Expiring): void {
+    if (!this.#dueAt.delete(one) || this.#dueAt.size > 0) return;
+    // A timer keeps the process alive.
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  #setTimer(ms: number, dueAt: number): void {
+    this.#cancelTimer = this.#clock.setTimer(ms, () => this.#expire(dueAt));
+  }
+
+  /** @param dueAt the time that the timer was set for, and so over, whatever the clock's reading is rounded to */
+  #expire(dueAt: number): void {
+    const now = Math.max(dueAt, this.#clock.monotonic());
+    try {
+      for (const [one, at] of this.#dueAt) {
+        if (at > now) break;
+        this.#dueAt.delete(one);
+        one.expire();
+      }
+    } finally {
+      // Whoever expired may have set one, for a later time than that of the first.
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
+      const [next] = this.#dueAt.values();
+      if (next !== undefined) this.#setTimer(Math.ceil(next - now), next);
+    }
+  }
+}
