@@ -6,6 +6,7 @@ import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { failureReasons, type LedgerLine } from "../store/usage.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
+import { joinPools } from "../upstream/pool/joined.ts";
 import { membersOf, type PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
 import { type TestResult, testCall } from "../upstream/test-call.ts";
@@ -18,6 +19,7 @@ const Rest = Type.Object({
   model: OrNull(Type.String(), { description: "The only model that it rests for; null: all." }),
   reason: Reason,
   until: Type.String(),
+  workers: Type.Integer({ description: "In how many of the server's workers; 1 without workers." }),
 });
 const Key = Type.Object({
   fingerprint: Type.String({ description: "Of the key; empty where there is none." }),
@@ -31,6 +33,7 @@ const Key = Type.Object({
     state: Type.String({ description: "closed, open or half_open." }),
     reason: OrNull(Reason),
     until: OrNull(Type.String()),
+    workers: Type.Integer({ description: "In how many of the server's workers it is in this state." }),
     failures: Type.Integer({ description: "In a row." }),
   }),
 });
@@ -40,7 +43,16 @@ const Provider = Type.Object({
   dialect: Type.String(),
   state: Type.String({ description: "ok; degraded: some of its keys or endpoints rest; resting: all do." }),
   strategy: Type.String(),
-  keys: Type.Array(Key, { description: "As the process knows them that answers; each key at each endpoint." }),
+  keys: Type.Array(Key, {
+    description: "As the server knows them that answers, all of its workers together; each key at each endpoint.",
+  }),
+  workers: OrNull(
+    Type.Object({
+      workers: OrNull(Type.Integer(), { description: "null: the supervisor did not answer." }),
+      answered: Type.Integer({ description: "Those whose state this is." }),
+    }),
+    { description: "null: there are no workers." },
+  ),
 });
 const Detail = Type.Object({
   ...Provider.properties,
@@ -91,11 +103,23 @@ const Named = Type.Object({ name: Type.String() });
 
 const iso = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
 
-const providerJson = (pool: PoolView, { provider }: BoundAccount) => ({
+type Counted = { readonly workers: number | null; readonly answered: number } | null;
+
+/** All that the server knows of its pools, be it in one process or in several workers. */
+async function readPools({ workers, pools, live }: Services): Promise<{ pools: PoolView[]; counted: Counted }> {
+  const own = pools.view(live.accounts);
+  if (workers === undefined) return { pools: own, counted: null };
+  const all = await workers.ask("pools");
+  if (all === undefined) return { pools: own, counted: { workers: null, answered: 1 } };
+  return { pools: joinPools(own, all.views), counted: { workers: all.workers, answered: all.views.length } };
+}
+
+const providerJson = (pool: PoolView, { provider }: BoundAccount, counted: Counted) => ({
   object: "provider" as const,
   id: pool.provider,
   dialect: provider.name,
-  state: poolState(pool),
+  state: poolState(pool, counted?.answered),
+  workers: counted,
   strategy: pool.strategy,
   keys: pool.members.map((member) => ({
     fingerprint: member.fingerprint,
@@ -104,11 +128,12 @@ const providerJson = (pool: PoolView, { provider }: BoundAccount) => ({
     weight: member.weight,
     calls_under_way: member.callsUnderWay,
     first_token_ms: member.firstTokenMs ?? null,
-    rests: member.rests.map(({ model, reason, until }) => ({ model: model ?? null, reason, until: iso(until)! })),
+    rests: member.rests.map(({ model, until, ...rest }) => ({ ...rest, model: model ?? null, until: iso(until)! })),
     breaker: {
       state: member.breaker.state,
       reason: member.breaker.reason ?? null,
       until: iso(member.breaker.until),
+      workers: member.breaker.workers,
       failures: member.breaker.failures,
     },
   })),
@@ -121,9 +146,6 @@ function boundOf({ live }: Services, name: string): BoundAccount {
     throw ApiError.notFound("No such provider is set up.", "name");
   return bound;
 }
-
-const viewOf = ({ pools, live }: Services, name: string) =>
-  pools.view(live.accounts).find(({ provider }) => provider === name)!;
 
 const hourMs = 3_600_000;
 const maxLines = 500;
@@ -181,9 +203,13 @@ export const providerRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/providers",
-      ({ services }) => {
-        const { live, pools } = services;
-        const data = pools.view(live.accounts).map((pool) => providerJson(pool, live.accounts.find(pool.provider)!));
+      async ({ services }) => {
+        const { accounts } = services.live;
+        const { pools, counted } = await readPools(services);
+        const data = pools.flatMap((pool) => {
+          const bound = accounts.find(pool.provider);
+          return bound === undefined ? [] : providerJson(pool, bound, counted);
+        });
         return { object: "list" as const, data };
       },
       adminOperation({
@@ -196,7 +222,10 @@ export const providerRoutes = (plugin: AdminPlugin) =>
       "/v1/providers/:name",
       async ({ services, params: { name } }) => {
         const bound = boundOf(services, name);
-        return { ...providerJson(viewOf(services, name), bound), ...(await lastHour(services, name)) };
+        const { pools, counted } = await readPools(services);
+        const pool = pools.find(({ provider }) => provider === name);
+        if (pool === undefined) throw ApiError.notFound("No such provider is set up.", "name");
+        return { ...providerJson(pool, bound, counted), ...(await lastHour(services, name)) };
       },
       adminOperation({
         operationId: "adminGetProvider",

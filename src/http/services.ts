@@ -26,7 +26,7 @@ import type { Upstream } from "../upstream/client.ts";
 import type { CredentialSources } from "../upstream/credentials/sources.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
 import type { ModelLists } from "../upstream/model-lists.ts";
-import type { Pools } from "../upstream/pool/pools.ts";
+import type { Pools, PoolView } from "../upstream/pool/pools.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { ClientNames } from "../usage/labels.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
@@ -49,10 +49,14 @@ export type WorkerStatus = { readonly workers: number; readonly running: number;
 /** Calls under way in the workers that answered in time. */
 export type WorkersCalls = OpenCalls & { readonly workers: number; readonly answered: number };
 
+/** What each worker that answered in time knows of the providers' keys and endpoints. */
+export type WorkersPools = { readonly workers: number; readonly views: readonly (readonly PoolView[])[] };
+
 /** All workers, asked through the supervisor. @returns undefined when it does not answer in time */
 export interface Workers {
   ask(about: "metrics"): Promise<string | undefined>;
   ask(about: "status"): Promise<WorkerStatus | undefined>;
+  ask(about: "pools"): Promise<WorkersPools | undefined>;
   ask(about: "calls", asked: OpenCallsQuestion): Promise<WorkersCalls | undefined>;
 }
 

@@ -164,10 +164,12 @@ class ServerProcess {
       () => this.#fileWatch?.close(),
     ];
     this.#watch();
-    const { metrics, ledger, clock } = this.#server.services;
+    const { services } = this.#server;
+    const { metrics, ledger, clock } = services;
     this.#options.workerChannel?.listening({
       snapshot: () => metrics.snapshot(),
       calls: (asked) => openCalls(ledger.begun, asked, clock.now()),
+      pools: () => services.pools.view(services.live.accounts),
     });
     // In an upgrade the parent process announces this one to the service manager.
     if (io.parentId === undefined) notifier.ready(this.#status);

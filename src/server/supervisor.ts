@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { Keys, type NewKey } from "../auth/keys.ts";
 import type { Config, ListenerConfig } from "../config/config.ts";
 import { parentVariable, workerVariable } from "../config/settings.ts";
-import type { WorkerStatus, WorkersCalls } from "../http/services.ts";
+import type { WorkerStatus, WorkersCalls, WorkersPools } from "../http/services.ts";
 import { readCertificate } from "../lib/certificate.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Signal, Worker } from "../lib/io.ts";
@@ -19,11 +19,11 @@ import { MetricsSum } from "../observability/metrics-sum.ts";
 import { openStoreFor } from "../store/open.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
-import { joinOpenCalls, type OpenCalls, type OpenCallsQuestion } from "../usage/open-calls.ts";
+import { joinOpenCalls, type OpenCallsQuestion } from "../usage/open-calls.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
 import { announceFirstKey, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
 import { Upgrade } from "./upgrade.ts";
-import { fixedSettingsOf, type ToSupervisor, type ToWorker, type WorkerSettings } from "./worker.ts";
+import { fixedSettingsOf, type ToSupervisor, type ToWorker, type WorkerReads, type WorkerSettings } from "./worker.ts";
 
 /** Backoff before a worker is restarted, doubled with each early exit in a row. */
 const minBackoffMs = 100;
@@ -113,7 +113,7 @@ class Supervisor {
   readonly #sum = new MetricsSum();
   readonly #ended = Promise.withResolvers<number>();
   /** What is asked of all workers, by its number. */
-  readonly #pending = new Map<number, (worker: number, answer: Snapshot | OpenCalls) => void>();
+  readonly #pending = new Map<number, (worker: number, value: unknown) => void>();
   readonly #cancels = new Set<() => void>();
   #lastId = 0;
   #restarts = 0;
@@ -188,11 +188,8 @@ class Supervisor {
         slot.listensSince = this.#clock.monotonic();
         this.#onListening(slot);
         break;
-      case "snapshot":
-        this.#pending.get(message.id)?.(slot.index, message.snapshot);
-        break;
-      case "calls":
-        this.#pending.get(message.id)?.(slot.index, message.calls);
+      case "read":
+        this.#pending.get(message.id)?.(slot.index, message.value);
         break;
       case "question":
         void this.#answer(slot, message);
@@ -309,12 +306,18 @@ class Supervisor {
         ? this.#status
         : about === "calls"
           ? await this.#collectCalls(question.asked)
-          : await this.#renderMetrics();
+          : about === "pools"
+            ? await this.#collectPools()
+            : await this.#renderMetrics();
     slot.worker?.send({ kind: "answer", id, answer } satisfies ToWorker);
   }
 
+  async #collectPools(): Promise<WorkersPools> {
+    return { workers: this.#slots.length, views: [...(await this.#collect("pools")).values()] };
+  }
+
   async #collectCalls(asked: OpenCallsQuestion): Promise<WorkersCalls> {
-    const answers = await this.#collect<OpenCalls>((id) => ({ kind: "calls", id, asked }));
+    const answers = await this.#collect("calls", asked);
     const calls = joinOpenCalls([...answers.values()], asked.limit);
     return { ...calls, workers: this.#slots.length, answered: answers.size };
   }
@@ -327,19 +330,20 @@ class Supervisor {
 
   /** Asks the workers for snapshots. @returns those that answered in time */
   async #collectSnapshots(): Promise<ReadonlyMap<number, Snapshot>> {
-    const answers = await this.#collect<Snapshot>((id) => ({ kind: "snapshot", id }));
+    const answers = await this.#collect("snapshot");
     for (const [worker, snapshot] of answers) this.#sum.keep(worker, snapshot);
     return answers;
   }
 
   /** Asks all workers that listen. @returns the answers that came in time, by their workers' indexes */
-  #collect<Answer extends Snapshot | OpenCalls>(
-    question: (id: number) => ToWorker,
-  ): Promise<ReadonlyMap<number, Answer>> {
+  #collect<About extends keyof WorkerReads>(
+    about: About,
+    ...asked: Parameters<WorkerReads[About]>
+  ): Promise<ReadonlyMap<number, ReturnType<WorkerReads[About]>>> {
     this.#lastId += 1;
     const id = this.#lastId;
-    const asked = this.#slots.filter(({ listensSince }) => listensSince !== undefined);
-    const answers = new Map<number, Answer>();
+    const slots = this.#slots.filter(({ listensSince }) => listensSince !== undefined);
+    const answers = new Map<number, ReturnType<WorkerReads[About]>>();
     return new Promise((resolve) => {
       const settle = () => {
         cancelTimer();
@@ -347,12 +351,12 @@ class Supervisor {
         resolve(answers);
       };
       const cancelTimer = this.#setTimer(snapshotTimeoutMs, settle);
-      this.#pending.set(id, (worker, answer) => {
-        answers.set(worker, answer as Answer);
-        if (answers.size === asked.length) settle();
+      this.#pending.set(id, (worker, value) => {
+        answers.set(worker, value as ReturnType<WorkerReads[About]>);
+        if (answers.size === slots.length) settle();
       });
-      if (asked.length === 0) settle();
-      for (const { worker } of asked) worker?.send(question(id));
+      if (slots.length === 0) settle();
+      for (const { worker } of slots) worker?.send({ kind: "read", id, about, asked } satisfies ToWorker);
     });
   }
 

@@ -1,9 +1,10 @@
 /** A worker: one of several processes that serve the same ports from one data folder, and its channel to the supervisor. */
 import type { Config } from "../config/config.ts";
-import type { WorkerStatus, Workers, WorkersCalls } from "../http/services.ts";
+import type { WorkerStatus, Workers, WorkersCalls, WorkersPools } from "../http/services.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Parent, Signal } from "../lib/io.ts";
 import type { Snapshot } from "../lib/metrics.ts";
+import type { PoolView } from "../upstream/pool/pools.ts";
 import type { OpenCalls, OpenCallsQuestion } from "../usage/open-calls.ts";
 
 /** Settings that need a restart. */
@@ -34,26 +35,35 @@ export type WorkerSettings = {
   readonly fixed: FixedSettings;
 };
 
-type Answers = { readonly metrics: string; readonly status: WorkerStatus; readonly calls: WorkersCalls };
+type Answers = {
+  readonly metrics: string;
+  readonly status: WorkerStatus;
+  readonly calls: WorkersCalls;
+  readonly pools: WorkersPools;
+};
 type Question = keyof Answers;
 
 /** Reads of a worker what is asked of all of them. */
 export type WorkerReads = {
   readonly snapshot: () => Snapshot;
   readonly calls: (asked: OpenCallsQuestion) => OpenCalls;
+  readonly pools: () => readonly PoolView[];
 };
 
 export type ToSupervisor =
   | { readonly kind: "listening" }
-  | { readonly kind: "snapshot"; readonly id: number; readonly snapshot: Snapshot }
-  | { readonly kind: "calls"; readonly id: number; readonly calls: OpenCalls }
+  | { readonly kind: "read"; readonly id: number; readonly value: unknown }
   | { readonly kind: "question"; readonly id: number; readonly about: Exclude<Question, "calls"> }
   | { readonly kind: "question"; readonly id: number; readonly about: "calls"; readonly asked: OpenCallsQuestion };
 
 export type ToWorker =
   | { readonly kind: "signal"; readonly name: Signal }
-  | { readonly kind: "snapshot"; readonly id: number }
-  | { readonly kind: "calls"; readonly id: number; readonly asked: OpenCallsQuestion }
+  | {
+      readonly kind: "read";
+      readonly id: number;
+      readonly about: keyof WorkerReads;
+      readonly asked: readonly unknown[];
+    }
   | { readonly kind: "answer"; readonly id: number; readonly answer: unknown };
 
 const answerTimeoutMs = 3_000;
@@ -131,14 +141,10 @@ export class WorkerChannel implements Workers {
       case "answer":
         this.#pending.get(message.id)?.(message.answer);
         break;
-      case "snapshot": {
-        const snapshot = this.#reads?.snapshot();
-        if (snapshot !== undefined) this.#send({ kind: "snapshot", id: message.id, snapshot });
-        break;
-      }
-      case "calls": {
-        const calls = this.#reads?.calls(message.asked);
-        if (calls !== undefined) this.#send({ kind: "calls", id: message.id, calls });
+      case "read": {
+        const { id, about, asked } = message;
+        const value = (this.#reads?.[about] as ((...asked: readonly unknown[]) => unknown) | undefined)?.(...asked);
+        if (value !== undefined) this.#send({ kind: "read", id, value });
       }
     }
   }

@@ -44,13 +44,21 @@ test("a key that rests is shown by its fingerprint with the reason, a test calls
   expect(called.status).toBe(200);
   expect(called.headers.get("x-troupe-attempts")).toBe("2");
 
-  const rest = { model: null, reason: "unauthorized", until: expect.any(String) };
-  const closed = { state: "closed", reason: null, until: null, failures: 0 };
+  const rest = { model: null, reason: "unauthorized", until: expect.any(String), workers: 1 };
+  const closed = { state: "closed", reason: null, until: null, failures: 0, workers: 1 };
   const keys = [
     expect.objectContaining({ fingerprint: hash("bad-key-1"), endpoint: baseUrl, rests: [rest], breaker: closed }),
     expect.objectContaining({ fingerprint: hash("good-key-2"), rests: [], breaker: closed, calls_under_way: 0 }),
   ];
-  const openai = { object: "provider", id: "openai", dialect: "openai", state: "degraded", strategy: "first", keys };
+  const openai = {
+    object: "provider",
+    id: "openai",
+    dialect: "openai",
+    state: "degraded",
+    strategy: "first",
+    keys,
+    workers: null,
+  };
   const list = await ask("/admin/v1/providers");
   expect(list).toMatchObject({ status: 200, json: { object: "list", data: [openai, { id: "groq", state: "ok" }] } });
   expect(await ask("/admin/v1/providers/openai")).toMatchObject({

@@ -220,6 +220,7 @@ describe("an endpoint", () => {
       reason: "server_error",
       until: begin + 5000,
       failures: 3,
+      workers: 1,
     });
     // One call tries it; the others wait for that.
     let answered = Promise.withResolvers<Response>();
@@ -233,7 +234,13 @@ describe("an endpoint", () => {
     expect(view().members[0]!.breaker.state).toBe("half_open");
     answered.resolve(jsonResponse(body("k1")));
     await (await trial).text();
-    expect(view().members[0]!.breaker).toEqual({ state: "closed", reason: undefined, until: undefined, failures: 0 });
+    expect(view().members[0]!.breaker).toEqual({
+      state: "closed",
+      reason: undefined,
+      until: undefined,
+      failures: 0,
+      workers: 1,
+    });
     script = () => undefined;
     await ask("x");
     expect(counts()).toEqual([5, 205]);

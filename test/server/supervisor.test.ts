@@ -197,8 +197,8 @@ describe("workers", () => {
       expect(stuck.killed).toBe(false);
       stage.clock.advance(10_000);
       const question = quick.told.at(-1)!;
-      if (question.kind !== "snapshot") throw new Error("it was not asked");
-      quick.says({ kind: "snapshot", id: question.id, snapshot: [] });
+      if (question.kind !== "read") throw new Error("it was not asked");
+      quick.says({ kind: "read", id: question.id, value: [] });
       stage.clock.advance(1_000);
       await settled();
     }

@@ -81,14 +81,14 @@ describe("a worker", () => {
 
   test("gives its counts and its calls once it listens", () => {
     const { parent, workerChannel } = channelWith();
-    parent.tell({ kind: "snapshot", id: 1 });
-    workerChannel.listening({ snapshot: () => [], calls: () => ({ lines: [], total: 3 }) });
-    parent.tell({ kind: "snapshot", id: 2 });
-    parent.tell({ kind: "calls", id: 3, asked: { limit: 1 } });
+    parent.tell({ kind: "read", id: 1, about: "snapshot", asked: [] });
+    workerChannel.listening({ snapshot: () => [], calls: () => ({ lines: [], total: 3 }), pools: () => [] });
+    parent.tell({ kind: "read", id: 2, about: "snapshot", asked: [] });
+    parent.tell({ kind: "read", id: 3, about: "calls", asked: [{ limit: 1 }] });
     expect(parent.heard).toEqual([
       { kind: "listening" },
-      { kind: "snapshot", id: 2, snapshot: [] },
-      { kind: "calls", id: 3, calls: { lines: [], total: 3 } },
+      { kind: "read", id: 2, value: [] },
+      { kind: "read", id: 3, value: { lines: [], total: 3 } },
     ]);
   });
 });

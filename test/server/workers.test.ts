@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { freePort } from "../helpers/free-port.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -188,6 +190,32 @@ test("each of two workers shows the calls under way of both", async () => {
   release.resolve();
   await Promise.all(calls);
   expect(new Set(await Promise.all((await Promise.all(calls)).map((one) => troupe.workerOf(one)))).size).toBe(2);
+}, 60_000);
+
+test("each of two workers shows which keys rest in either of them", async () => {
+  using folder = new TempFolder();
+  using upstream = new UpstreamServer(({ headers }) =>
+    headers.get("authorization") === "Bearer bad-key"
+      ? jsonResponse({ error: { message: "no" } }, 401)
+      : completion("ok"),
+  );
+  const provider = { strategy: "first", base_url: upstream.url, api_keys: ["bad-key", "good-key"] };
+  writeFileSync(join(folder.path, "troupe.yaml"), JSON.stringify({ providers: { openai: provider } }));
+  await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
+  const key = await troupe.createKey();
+  const shown = () => troupe.call("/admin/v1/providers", undefined, { key: troupe.firstKey });
+  const restIn = async () => {
+    const answers = [...(await untilBoth(troupe, shown)).values()].map(({ text }) => JSON.parse(text).data[0]);
+    return answers.map(({ state, workers, keys }) => [state, workers, keys[0].rests[0]?.workers, keys[1].rests]);
+  };
+  const asked = { workers: 2, answered: 2 };
+  const first = await troupe.call(chat, ask("hi"), { key });
+  expect(first.status).toBe(200);
+  expect(await restIn()).toEqual(Array(2).fill(["degraded", asked, 1, []]));
+  await untilBoth(troupe, () => troupe.call(chat, ask("hi"), { key }));
+  expect(await restIn()).toEqual(Array(2).fill(["degraded", asked, 2, []]));
+  const one = JSON.parse((await troupe.call("/admin/v1/providers/openai", undefined, { key: troupe.firstKey })).text);
+  expect(one).toMatchObject({ state: "degraded", workers: asked });
 }, 60_000);
 
 describe("signals", () => {

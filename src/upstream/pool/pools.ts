@@ -43,6 +43,15 @@ export type Routing = {
   readonly pinned?: string | undefined;
 };
 
+/** A rest of a key, or of a key for one model. */
+export type RestView = {
+  readonly model?: string;
+  readonly reason: RestReason;
+  readonly until: number;
+  /** In how many processes it rests; 1 where one is asked. */
+  readonly workers: number;
+};
+
 /** A key at an endpoint, for who shows them. Times are Unix times in milliseconds. */
 export type MemberView = {
   /** Short hash of the key; "" where there is none. */
@@ -55,8 +64,10 @@ export type MemberView = {
   /** Moving average of the time to a stream's first fragment, in milliseconds. */
   readonly firstTokenMs: number | undefined;
   /** What rests: the key, or the key for one model. The longest first. */
-  readonly rests: readonly { readonly model?: string; readonly reason: RestReason; readonly until: number }[];
+  readonly rests: readonly RestView[];
   readonly breaker: {
+    /** In how many processes it is in this state; 1 where one is asked. */
+    readonly workers: number;
     readonly state: "closed" | "open" | "half_open";
     readonly reason: RestReason | undefined;
     readonly until: number | undefined;
@@ -198,8 +209,9 @@ export class Pools {
       weight,
       callsUnderWay: member.underWay,
       firstTokenMs: member.firstTokenMs(now),
-      rests: member.view(now).map((rest) => ({ ...rest, until: unixTime(rest.until) })),
+      rests: member.view(now).map((rest) => ({ ...rest, until: unixTime(rest.until), workers: 1 })),
       breaker: {
+        workers: 1,
         state: gate.state(now),
         reason: gate.reason,
         until: gate.until === undefined ? undefined : unixTime(gate.until),

@@ -12,7 +12,7 @@ import { type Choice, type Compared, choiceOf, choices, compare, nothing } from 
 import { Change, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
 import { RestingTable } from "./resting.tsx";
-import { type Provider, stateTones } from "./types.ts";
+import { type Provider, stateOf, stateTones } from "./types.ts";
 
 /** `set up`: absent for one that the ledger alone knows. */
 type Row = Compared & { readonly known: Provider | undefined };
@@ -122,7 +122,7 @@ export function ProviderList() {
               </Empty>
             )}
             {providers.length > 0 && (
-              <Panel title="What rests" note="of the process that answers">
+              <Panel title="What rests" note={stateOf(providers[0]?.workers)}>
                 <RestingTable providers={providers} reload={list.reload} />
               </Panel>
             )}

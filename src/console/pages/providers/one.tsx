@@ -21,6 +21,7 @@ import {
   type ProviderDetail,
   type ProviderKey,
   reasonWords,
+  stateOf,
   stateTones,
 } from "./types.ts";
 
@@ -178,8 +179,8 @@ export function OneProvider({ name }: { readonly name: string }) {
               title="Keys and endpoints"
               note={
                 <>
-                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy}; of the process
-                  that answers
+                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy};{" "}
+                  {stateOf(one.workers)}
                 </>
               }
             >

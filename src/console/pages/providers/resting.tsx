@@ -18,14 +18,15 @@ type Resting = {
   readonly until: string | null;
 };
 
-function restingOf({ id: provider, keys }: Provider): Resting[] {
+function restingOf({ id: provider, keys, workers }: Provider): Resting[] {
+  const part = (of: number) => (workers && of < workers.answered ? `, in ${of} of ${workers.answered} workers` : "");
   return keys.flatMap((key, at) => {
     const { rests, breaker, endpoint } = key;
-    const found = rests.map(({ model, reason, until }, index) => ({
+    const found = rests.map(({ model, reason, until, workers: of }, index) => ({
       ...{ id: `${provider} ${at} ${index}`, provider, endpoint, reason, until },
-      what: `key ${keyName(key)}${model === null ? "" : `, for ${model} alone`}`,
+      what: `key ${keyName(key)}${model === null ? "" : `, for ${model} alone`}${part(of)}`,
       note: "",
-      isBad: model === null,
+      isBad: model === null && part(of) === "",
     }));
     if (breaker.state === "closed") return found;
     const isOpen = breaker.state === "open";
@@ -36,7 +37,7 @@ function restingOf({ id: provider, keys }: Provider): Resting[] {
       ...found,
       {
         ...{ id: `${provider} ${at} breaker`, provider, endpoint, note, isBad: isOpen },
-        what: `breaker of key ${keyName(key)}`,
+        what: `breaker of key ${keyName(key)}${part(breaker.workers)}`,
         reason: breaker.reason ?? "",
         until: breaker.until,
       },

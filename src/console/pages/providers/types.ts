@@ -1,7 +1,12 @@
 /** What the admin API gives of providers. */
 import type { Tone } from "../../ui/layout.tsx";
 
-export type Rest = { readonly model: string | null; readonly reason: string; readonly until: string };
+export type Rest = {
+  readonly model: string | null;
+  readonly reason: string;
+  readonly until: string;
+  readonly workers: number;
+};
 
 /** A key at an endpoint. */
 export type ProviderKey = {
@@ -16,6 +21,7 @@ export type ProviderKey = {
     readonly state: "closed" | "open" | "half_open";
     readonly reason: string | null;
     readonly until: string | null;
+    readonly workers: number;
     readonly failures: number;
   };
 };
@@ -26,7 +32,15 @@ export type Provider = {
   readonly state: "ok" | "degraded" | "resting";
   readonly strategy: string;
   readonly keys: readonly ProviderKey[];
+  /** null: there is one process. */
+  readonly workers: { readonly workers: number | null; readonly answered: number } | null;
 };
+
+/** @returns of which processes the state of keys is */
+export const stateOf = (workers: Provider["workers"] = null): string =>
+  workers === null || workers.workers === null
+    ? "of the process that answers"
+    : `of ${workers.answered} of ${workers.workers} workers of this server`;
 
 export type LastError = {
   readonly at: string;
