@@ -7,6 +7,7 @@ import { YamlSource } from "../lib/yaml/yaml.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
 import { pathOf, readSource } from "../personas/source-file.ts";
 import type { KeptRequest } from "../personas/tests/keep.ts";
+import { TestFile } from "../personas/tests/schema.ts";
 import { parseTestFile } from "../personas/tests/test-file.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
@@ -61,7 +62,6 @@ const Drafted = Type.Object({
   file: Type.String(),
   text: Type.String({ description: "Of the file with the test. What stood in it is as it was." }),
   hash: OrNull(Type.String(), { description: "Of the file as it is now: if_hash when this is saved." }),
-  line: Type.Integer({ description: "Where the test begins." }),
   findings: Type.Array(Finding),
 });
 
@@ -184,16 +184,14 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
         const { keepAsTest } = await import("../personas/tests/keep.ts");
         const declared = new Set(services.personas.find(id)?.variables.keys());
         const present = new YamlSource(base, path);
-        // A file of comments alone is as good as none.
-        const isBegun = present.errors.length > 0 || (present.value ?? null) !== null;
-        const errors = isBegun ? errorsOf(checkTests(services, id, base, path).findings) : [];
-        if (errors.length > 0) return new NotSaved(errors).answer(context);
+        // A file of comments alone is as good as none. What its tests lack is found in the text with one more.
+        const isBegun = (present.value ?? null) !== null;
+        const errors = isBegun ? present.check(TestFile) : present.errors;
+        if (errors.length > 0)
+          return new NotSaved(errorsOf(checkTests(services, id, base, path).findings)).answer(context);
         const text = keepAsTest(base, { ...request, messages } as unknown as KeptRequest, declared);
         const { findings } = checkTests(services, id, text, path);
-        const made = new YamlSource(text, path);
-        const { tests } = made.value as { tests: readonly unknown[] };
-        const { line } = made.locate(["tests", tests.length - 1]);
-        return { object: "persona.test_draft" as const, id, file: path, text, hash, line, findings };
+        return { object: "persona.test_draft" as const, id, file: path, text, hash, findings };
       },
       adminOperation({
         operationId: "adminDraftPersonaTest",
