@@ -7,7 +7,6 @@ import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/clock.ts";
 import { Open } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { isChosen } from "../store/chosen-lines.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import {
   callEnds,
@@ -96,11 +95,13 @@ const endFields: ReadonlySet<string> = new Set([
 ]);
 
 const pollMs = 1_000;
-/** The time that the tail looks back for calls that have ended: it leaves out those that took longer. */
+/** The time that the tail looks back for calls that have ended: it leaves out those that took longer, or that more others began after. */
 const tailMs = 3_600_000;
-/** Calls of one question, questions of one look, and ids that are known to be sent. */
-const maxLines = 500;
-const maxPages = 4;
+const maxLooked = 20_000;
+/** Before the last look, as a line is written some time after its call's end. */
+const writtenMs = 5_000;
+/** Calls of one look, and ids that are known to be sent. */
+const maxTold = 2_000;
 const maxSent = 20_000;
 
 /** More calls ended since the last look than one look takes, as behind a reader that stood still. */
@@ -109,55 +110,47 @@ const gap = `event: gap\ndata: ${JSON.stringify({ object: "call.gap", message: "
 /**
  * One event for each call that ends from now on, or that ended after the one named by `from`. Asks only when there is room; what a
  * slow reader leaves unread is not held, and asked for later.
+ * @param most calls of one look
  */
 async function* tail(
   services: Services,
   filter: Omit<LedgerFilter, "since" | "until">,
-  from: LedgerPlace | undefined,
+  { from, most }: { readonly from: LedgerPlace | undefined; readonly most: number },
   signal: AbortSignal,
 ): RecordedEvents {
-  const { clock, store } = services;
+  const { clock, ledger, store } = services;
   const names = await keyNames(services);
-  // The database has no index for a line's own numbers, and each look is for few lines.
-  const ownOnly = { own: filter.own ?? [] };
   const sent = new Set<string>();
-  const look = async (since: number, pages: number) => {
-    const found: LedgerLine[] = [];
-    let areMore = true;
-    for (let page = 0; areMore && page < pages; page += 1) {
-      const before = found.at(-1);
-      const lines = await needsStorage(() =>
-        store.ledger.lines({
-          ...filter,
-          since,
-          until: clock.now() + tailMs,
-          limit: maxLines,
-          signal,
-          ...(before !== undefined && { before }),
-        }),
-      );
-      found.push(...lines);
-      areMore = lines.length === maxLines && !lines.some((line) => sent.has(idFrom(line)));
-    }
-    const fresh = found.filter((line) => !sent.has(idFrom(line))).toReversed();
+  let endedSince = clock.now() - writtenMs;
+  const look = async (since: number, ends: { readonly endedSince?: number }, limit: number) => {
+    const next = clock.now() - writtenMs - ledger.lagSeconds * 1_000;
+    const page = { ...filter, ...ends, since, until: clock.now() + tailMs, limit, signal };
+    const { lines } = await needsStorage(() => store.ledger.search(page, maxLooked));
+    endedSince = next;
+    const areMore = lines.length === limit && !sent.has(idFrom(lines.at(-1)!));
+    const fresh = lines.filter((line) => !sent.has(idFrom(line))).toReversed();
     for (const line of fresh) sent.add(idFrom(line));
     for (const id of sent) {
       if (sent.size <= maxSent) break;
       sent.delete(id);
     }
-    const events = fresh
-      .filter((line) => isChosen(line, ownOnly))
-      .map((line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line, names))}\n\n`);
-    return areMore && pages > 1 ? [gap, ...events] : events;
+    const events = fresh.map(
+      (line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line, names))}\n\n`,
+    );
+    return areMore ? [gap, ...events] : events;
   };
-  // Without a place to go on from, the first look only learns what has been.
-  const first = await look(from?.at ?? clock.now() - tailMs, from === undefined ? 1 : maxPages);
-  const behind = from === undefined ? -1 : first.findIndex((event) => event.startsWith(`id: ${idFrom(from)}\n`));
-  const missed = from === undefined ? [] : first.slice(behind + 1);
-  yield [": here\n\n", ...missed];
+  if (from === undefined) {
+    // The first look only learns what has been.
+    await look(clock.now() - tailMs, { endedSince }, maxTold);
+    yield [": here\n\n"];
+  } else {
+    const first = await look(from.at, {}, maxTold);
+    const behind = first.findIndex((event) => event.startsWith(`id: ${idFrom(from)}\n`));
+    yield [": here\n\n", ...first.slice(behind + 1)];
+  }
   while (!signal.aborted && !services.draining) {
     await pause(services, signal);
-    const events = await look(clock.now() - tailMs, maxPages);
+    const events = await look(clock.now() - tailMs, { endedSince }, most);
     if (events.length > 0) yield events;
   }
   return "finished";
@@ -242,7 +235,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
     )
     .get(
       "/v1/calls/stream",
-      ({ services, context, request, query }) => {
+      ({ services, context, request, query: { limit: most, ...query } }) => {
         const { since: _, until: __, ...filter } = filterOf(services, query, 1);
         const last = request.headers.get("last-event-id");
         const from = last === null ? undefined : placeFrom(last, "last-event-id");
@@ -252,7 +245,11 @@ export const callRoutes = (plugin: AdminPlugin) =>
         endWithSignIn(services, context, left);
         context.headers["cache-control"] = "no-store, no-transform";
         const { keepAliveSeconds } = services.live.config.streams;
-        const answer = { kind: "stream" as const, headers: {}, events: tail(services, filter, from, left.signal) };
+        const answer = {
+          kind: "stream" as const,
+          headers: {},
+          events: tail(services, filter, { from, most }, left.signal),
+        };
         const rules = {
           keepAliveMs: keepAliveSeconds * 1000,
           keepAlive: ": keep-alive\n\n",
@@ -267,7 +264,14 @@ export const callRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminTailCalls",
         summary: "Calls as they end: an event stream, resumed by Last-Event-ID",
-        query: queryOf({ ...ledgerQuery("since", "until"), ...ownQuery() }),
+        query: queryOf({
+          ...ledgerQuery("since", "until"),
+          ...ownQuery(),
+          limit: Type.Integer({
+            ...{ minimum: 1, maximum: maxTold, default: maxTold },
+            description: "The most calls of one second: of more the latest come, after an event gap.",
+          }),
+        }),
         parameters: [
           {
             name: "Last-Event-ID",

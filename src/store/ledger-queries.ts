@@ -24,6 +24,7 @@ import {
   type LedgerFilter,
   type LedgerGroup,
   type LedgerLine,
+  type LedgerPage,
   type LedgerPlace,
   type LedgerSum,
   type SumsPage,
@@ -79,15 +80,21 @@ export function kindConditions({ where = {} }: LedgerFilter, dialect: Dialect, b
   return conditions.map((condition) => ` and ${condition}`).join("");
 }
 
+/** Whether single lines have to be looked at: what they have alone has no index. */
+export const isSearched = ({ own = [], endedSince }: LedgerPage): boolean => own.length > 0 || endedSince !== undefined;
+
 /** Which lines fit by their own numbers, as further conditions. */
-export const ownConditions = ({ own = [] }: LedgerFilter, bound: Bound, of = "l"): string =>
-  own
+export function ownConditions({ own = [], endedSince }: LedgerPage, bound: Bound, of = "l"): string {
+  const ended = endedSince === undefined ? "" : ` and ${of}.at + ${of}.total_ms >= ${bound.put(endedSince)}`;
+  const conditions = own
     .map(({ member, ranges }) => {
       const column = `${of}.${ownColumn(member)}`;
       const within = ranges.map(([from, to]) => `${column} between ${bound.put(from)} and ${bound.put(to)}`);
       return ` and (${within.join(" or ")})`;
     })
     .join("");
+  return ended + conditions;
+}
 
 const placeNames = ["at", "request_id", "attempt"];
 export const newestFirst = (of: string): string => placeNames.map((name) => `${of}.${name} desc`).join(", ");

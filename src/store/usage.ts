@@ -253,6 +253,8 @@ export type LedgerPage = LedgerFilter & {
   readonly requestId?: string;
   /** The last line of the page before. */
   readonly before?: LedgerPlace;
+  /** Ended at or after that time, Unix milliseconds. Only `search` heeds it. */
+  readonly endedSince?: number;
   readonly limit: number;
   /** Ends the reading. */
   readonly signal?: AbortSignal;

@@ -44,11 +44,11 @@ test("nothing is held for a reader that stands still, who is told later that cal
   await using house = await open();
   const { clock, ledger, troupe, key } = house;
   let looks = 0;
-  const { lines } = ledger;
+  const { search } = ledger;
   Object.assign(ledger, {
-    lines: (page: LedgerPage) => {
+    search: (page: LedgerPage, most?: number) => {
       looks += 1;
-      return lines(page);
+      return search(page, most);
     },
   });
   const { hostname, port } = new URL(troupe.url);
@@ -95,6 +95,37 @@ test("nothing is held for a reader that stands still, who is told later that cal
   expect(text.indexOf("event: gap")).toBeGreaterThan(text.indexOf(".req_00000500.1\n"));
   socket.destroy();
 }, 60_000);
+
+test("a call that took long is told as it ends, however many began after it; of more than a look takes the latest are", async () => {
+  await using house = await open();
+  const { clock, ledger, troupe, key } = house;
+  const left = new AbortController();
+  const answer = await troupe.fetch("/admin/v1/calls/stream?limit=3", { key, signal: left.signal });
+  const reader = answer.body!.getReader();
+  let text = "";
+  const until = async (words: string) => {
+    while (!text.includes(words)) text += new TextDecoder().decode((await reader.read()).value);
+  };
+  await until(": here");
+  const begun = clock.now();
+  clock.advance(20_000);
+  await turns(50);
+  for (let at = 0; at < 5; at += 1) await house.end(500);
+  await turns(50);
+  // Not one second after another: a look is under way while the clock stands still.
+  clock.advance(1_000);
+  await until("req_00002500.1");
+  clock.advance(10_000);
+  await turns(50);
+  await ledger.append([ledgerLine("req_slow", { at: begun, totalMs: clock.now() - begun })]);
+  clock.advance(1_000);
+  await until("req_slow.1");
+  expect([...text.matchAll(/^id: \d+\.(\w+)\.1$/gm)].map(([, id]) => id)).toEqual([
+    ...["req_00002498", "req_00002499", "req_00002500", "req_slow"],
+  ]);
+  expect(text.split("event: gap")).toHaveLength(2);
+  left.abort();
+}, 30_000);
 
 test("pages that are read while calls and keys are added have each of the earlier ones once", async () => {
   await using house = await open();

@@ -1340,6 +1340,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         }
         expect(found).toEqual(wanted);
       }
+      const ends = lines.map(({ at, totalMs }) => at + totalMs).toSorted((a, b) => a - b);
+      const endedSince = ends[100]!;
+      expect((await store.ledger.search({ ...always, endedSince, limit: 200 })).lines).toEqual(
+        lines.filter(({ at, totalMs }) => at + totalMs >= endedSince).toSorted(latestFirst),
+      );
       expect(filters.map((filter) => lines.filter((line) => isChosen(line, filter)).length > 0)).toEqual(
         filters.map((_one, at) => at !== 4),
       );

@@ -1,5 +1,5 @@
 /** Numbers and times as people read them, and a time as a page shows it. */
-import { ago } from "./numbers.ts";
+import { ago, moment, timeOfDay } from "./numbers.ts";
 
 export * from "./numbers.ts";
 
@@ -16,11 +16,11 @@ export function Time({
 }) {
   if (at === null || at === undefined) return <span class="muted">never</span>;
   const date = new Date(at);
-  const local = date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  const local = moment(date);
   const isToday = exact === "brief" && date.toDateString() === new Date().toDateString();
   return (
     <time dateTime={date.toISOString()} title={`${local} (${date.toISOString()})`}>
-      {isToday ? date.toLocaleTimeString("en-GB") : exact ? local : ago(date.getTime())}
+      {isToday ? timeOfDay(date) : exact ? local : ago(date.getTime())}
     </time>
   );
 }

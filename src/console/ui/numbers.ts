@@ -4,14 +4,25 @@ const formats = {
   count: new Intl.NumberFormat("en"),
   short: new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }),
   relative: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" }),
+  moment: new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }),
+  time: new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" }),
 };
+
+/** Made once: a list has hundreds of them, and the browser takes as long for each as for a row. */
+const dollars = [2, 4, 6].map(
+  (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
+
+/** @returns such as 27 Nov 2026, 20:17:20, in the browser's time zone */
+export const moment = (date: Date): string => formats.moment.format(date);
+export const timeOfDay = (date: Date): string => formats.time.format(date);
 
 /** @param micro millionths of a dollar; null: unknown */
 export function money(micro: number | null | undefined): string {
   if (micro === null || micro === undefined) return "unknown";
-  const dollars = micro / 1e6;
-  const digits = micro === 0 || Math.abs(dollars) >= 1 ? 2 : Math.abs(dollars) >= 0.01 ? 4 : 6;
-  return `${dollars < 0 ? "−" : ""}$${Math.abs(dollars).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+  const amount = Math.abs(micro / 1e6);
+  const format = dollars[micro === 0 || amount >= 1 ? 0 : amount >= 0.01 ? 1 : 2]!;
+  return `${micro < 0 ? "−" : ""}$${format.format(amount)}`;
 }
 
 /** @param micro millionths of a dollar @returns all six digits where they are needed */

@@ -19,6 +19,7 @@ import {
   factsOf,
   groupNames,
   isFiltered,
+  isSearched,
   kindConditions,
   lineColumns,
   lineConditions,
@@ -204,7 +205,7 @@ export function ledgerRepository(
     },
     lines: (page) => linesBy(linePage(page), page),
     async search(page, most = maxSearched) {
-      if (page.own === undefined || page.own.length === 0) return { lines: await linesBy(linePage(page), page) };
+      if (!isSearched(page)) return { lines: await linesBy(linePage(page), page) };
       const edge = edgeOf(page, most);
       const [row] = await read<{ at: number }>(pools, edge.text, edge.values, page.signal);
       const lines = await linesBy(searchPage({ ...page, since: row?.at ?? page.since }), page);

@@ -8,6 +8,7 @@ import {
   dayOf,
   factsOf,
   isFiltered,
+  isSearched,
   kindConditions,
   lineColumns,
   lineConditions,
@@ -110,7 +111,7 @@ export function ledgerRepository(
     },
     lines: (page) => pageOf(database, page),
     async search(page, most = maxSearched) {
-      if (page.own === undefined || page.own.length === 0) return { lines: await pageOf(database, page) };
+      if (!isSearched(page)) return { lines: await pageOf(database, page) };
       const where: Condition = (bound) => `${ownConditions(page, bound)}${kindConditions(page, dialect, bound)}`;
       return searched(database, page, where, most);
     },

@@ -20,8 +20,9 @@ type Listed = {
   readonly searched_since: string | null;
 };
 
-/** Rows that a live list keeps. */
+/** Rows that a live list keeps, and how many a second it asks for: nobody reads more, and a browser takes a while for each. */
 const maxLive = 500;
+const maxASecond = 200;
 const pageSize = 50;
 /** Questions of one list: a search that finds little goes on by itself so often. */
 const maxSearches = 10;
@@ -144,22 +145,26 @@ function useLive(asked: Query, isOn: boolean) {
   useEffect(() => {
     setLive(nothing);
     if (!isOn) return;
-    return stream("v1/calls/stream", asked, {
-      onState: setState,
-      onEvents: (events) => {
-        const calls = events.filter(({ event }) => event === "call").slice(-maxLive);
-        const fresh = calls.map(({ data }) => JSON.parse(data) as Call);
-        const missed = events.some(({ event }) => event === "gap");
-        setLive((before) => {
-          const isRead = scrollY > 100;
-          return {
-            shown: isRead ? before.shown : newestFirst([...before.held.toReversed(), ...fresh], before.shown),
-            held: isRead ? newestFirst(fresh, before.held) : [],
-            missed: missed || before.missed,
-          };
-        });
+    return stream(
+      "v1/calls/stream",
+      { ...asked, limit: String(maxASecond) },
+      {
+        onState: setState,
+        onEvents: (events) => {
+          const calls = events.filter(({ event }) => event === "call").slice(-maxLive);
+          const fresh = calls.map(({ data }) => JSON.parse(data) as Call);
+          const missed = events.some(({ event }) => event === "gap");
+          setLive((before) => {
+            const isRead = scrollY > 100;
+            return {
+              shown: isRead ? before.shown : newestFirst([...before.held.toReversed(), ...fresh], before.shown),
+              held: isRead ? newestFirst(fresh, before.held) : [],
+              missed: missed || before.missed,
+            };
+          });
+        },
       },
-    });
+    );
   }, [JSON.stringify(asked), isOn]);
   const showHeld = () => {
     scrollTo(0, 0);
