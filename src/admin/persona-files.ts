@@ -1,7 +1,7 @@
 /** Files in the folder of personas as the admin API edits them: why one can't be saved, and saving one where the configuration lets it be. */
 import { type Static, Type } from "@sinclair/typebox";
 import type { RequestContext } from "../http/context.ts";
-import { errorSchema } from "../http/openapi/describe.ts";
+import { errorSchema, writing } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, Words } from "../lib/schemas.ts";
@@ -25,7 +25,7 @@ export const Named = Type.Object({ namespace: Type.String(), name: Type.String()
 export const idOf = ({ namespace, name }: Static<typeof Named>): string => `${namespace}/${name}`;
 
 export const Text = Type.String({ maxLength: maxFileBytes, description: "Of the whole file." });
-export const Save = Closed({
+const Save = Closed({
   text: Text,
   if_hash: OrNull(Type.String(), {
     description: "The hash of the text that was edited; null: there was no such file.",
@@ -46,6 +46,16 @@ export const saveRefusals = {
   422: errorWith("The text has errors.", {
     allOf: [errorSchema, Type.Object({ findings: Type.Array(Finding) })],
   }),
+};
+
+/** Describes a route that saves such a file. */
+export const saving = {
+  description:
+    "Only where console.write is on. The file is replaced whole, where it is the one that was edited (else 409) and the text has no errors (else 422, with findings beside error).",
+  params: Named,
+  body: Save,
+  errors: [404, ...writing],
+  others: saveRefusals,
 };
 
 /** Whether the personas in service are those of the folder. */

@@ -19,9 +19,8 @@ import {
   ownFile,
   ReadOnly,
   readOnlyBecause,
-  Save,
   saveFile,
-  saveRefusals,
+  saving,
   Text,
 } from "./persona-files.ts";
 
@@ -104,13 +103,8 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminSavePersonaSource",
         summary: "Saves a persona's file, and serves it",
-        description:
-          "Only where console.write is on. The file is replaced whole, where it is the one that was edited (else 409) and the text has no errors (else 422, with findings beside error).",
-        params: Named,
-        body: Save,
         response: SourceSchema,
-        errors: [404, ...writing],
-        others: saveRefusals,
+        ...saving,
       }),
     )
     .post(

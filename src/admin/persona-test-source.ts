@@ -21,9 +21,9 @@ import {
   ownFile,
   ReadOnly,
   readOnlyBecause,
-  Save,
   saveFile,
   saveRefusals,
+  saving,
   Text,
 } from "./persona-files.ts";
 import { planTest } from "./persona-tests/run-tests.ts";
@@ -143,13 +143,8 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminSavePersonaTestSource",
         summary: "Saves the test file of a persona, or makes it",
-        description:
-          "Only where console.write is on. The file is replaced whole, where it is the one that was edited (else 409) and the text has no errors (else 422, with findings beside error).",
-        params: Named,
-        body: Save,
         response: SourceSchema,
-        errors: [404, ...writing],
-        others: saveRefusals,
+        ...saving,
       }),
     )
     .post(

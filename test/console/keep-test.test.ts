@@ -5,11 +5,10 @@ import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { button, chunk, labelled } from "./elements.ts";
 
 type Json = Record<string, unknown>;
 
-const chunk = (delta: Json, finish: string | null = null, more: Json = {}) =>
-  `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`;
 const says = (...deltas: Json[]) => {
   const finish = deltas.some((one) => "tool_calls" in one) ? "tool_calls" : "stop";
   const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
@@ -29,15 +28,6 @@ const pixel =
 const weather = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
 const openDetails = `[...document.querySelectorAll("summary")].find((one) => one.innerText.startsWith("System")).parentElement.open = true`;
 
-const button = (name: string) =>
-  `[...document.querySelectorAll("dialog[open] button, main button")].find((one) => one.innerText === ${JSON.stringify(name)})`;
-const labelled = (name: string, within = "dialog[open], main") =>
-  `(() => { const one = [...document.querySelectorAll(${JSON.stringify(
-    within
-      .split(", ")
-      .map((one) => `${one} label`)
-      .join(),
-  )})].find((one) => one.innerText.startsWith(${JSON.stringify(name)})); return one?.control ?? one?.querySelector("input"); })()`;
 const dialog = "document.querySelector('dialog[open]')?.innerText ?? ''";
 const said = "[...document.querySelectorAll('.said')]";
 

@@ -5,27 +5,18 @@ import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { button, chunk, labelled } from "./elements.ts";
 import { hostile } from "./hostile-markdown.ts";
 
 type Json = Record<string, unknown>;
 
-const chunk = (delta: Json, more: Json = {}) =>
-  `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: null }], ...more })}\n\n`;
 const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
-const ending = [
-  chunk({}, { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }),
-  chunk({}, { choices: [], usage }),
-  "data: [DONE]\n\n",
-];
+const ending = [chunk({}, "stop"), chunk({}, null, { choices: [], usage }), "data: [DONE]\n\n"];
 const says = (text: string) =>
   sseResponse([chunk({ content: text.slice(0, 3) }), chunk({ content: text.slice(3) }), ...ending]);
 const persona =
   "description: Helps.\nmodel: openai/gpt-5.4-mini\nsystem: Help in {{language}}.\nvariables: {language: {default: English}}\n";
 
-const button = (name: string) =>
-  `[...document.querySelectorAll("main button, dialog[open] button")].find((one) => one.innerText === ${JSON.stringify(name)})`;
-const labelled = (name: string) =>
-  `(() => { const one = [...document.querySelectorAll("main label, dialog[open] label")].find((one) => one.innerText.startsWith(${JSON.stringify(name)})); return one?.control; })()`;
 const main = "document.querySelector('main').innerText";
 const said = "[...document.querySelectorAll('.said')]";
 

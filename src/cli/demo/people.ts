@@ -101,9 +101,9 @@ export async function writeAudit({ store, clock }: Services, members: readonly M
   ][] = [
     [29, "user:ana@acme.example", "key.create", website!.id, null, { name: "website", tier: "pro" }],
     [27, "user:ana@acme.example", "key.update", website!.id, { tier: "pro" }, { tier: "enterprise", per_minute: 1200 }],
-    [20, "cli:ben", "budget.set", `key:${jobs!.id}`, null, { period: "month", dollars: 400 }],
+    [20, "cli:ben", "budget.set", `key:${jobs!.id}/month`, null, { period: "month", dollars: 400 }],
     [12, "user:cho@acme.example", "key.create", members[4]!.id, null, { name: "editors", tier: "pro" }],
-    [3, "cli:ben", "budget.set", `key:${website!.id}`, { dollars: 500 }, { dollars: 800 }],
+    [3, "cli:ben", "budget.set", `key:${website!.id}/month`, { dollars: 500 }, { dollars: 800 }],
     [2, "user:ana@acme.example", "persona.save", "acme/support", null, { note: "shorter answers, canary on mistral" }],
   ];
   for (const [daysAgo, actor, act, subject, before, after] of acts) {

@@ -3,6 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { suggest } from "../../lib/suggest.ts";
 import type { Persona } from "../../personas/persona.ts";
+import type { Store } from "../../store/store.ts";
 import { UsageQueryError } from "../../usage/own-filters.ts";
 import { dollarsOf, parseFilter } from "../../usage/report.ts";
 import { promoteVariant, stopVariant } from "../../usage/variant-changes.ts";
@@ -48,48 +49,43 @@ export function resumeVariant(
   });
 }
 
-export function stopVariantByHand(
-  context: Context,
-  id: string,
-  variant: string,
-  { json }: Pick<VariantOptions, "json">,
-): Promise<ExitCode> {
-  return withStore(context, async (store, config) => {
-    const persona = await findWithVariant(context, config, id, variant);
-    const { version } = persona;
+type Json = Pick<VariantOptions, "json">;
+/** @property after of the audit line @property json what is answered beside the names @property words the same for people */
+type Change = { readonly after: object; readonly json: object; readonly words: string };
+
+export const stopVariantByHand = (context: Context, id: string, variant: string, options: Json): Promise<ExitCode> =>
+  changeVariant(context, id, variant, options, "variant.stop", async (store, persona) => {
     const serving = await stopVariant(store, persona, variant, systemClock.now());
     if (serving === undefined) throw new CommandError(`${variant} of ${id} is stopped already.`);
-    await record(context, store, { act: "variant.stop", subject: `${id} ${variant}`, after: { version } });
-    if (json) printJson(context.io, { persona: id, version, variant, stopped: true, serving });
-    else {
-      const rest = serving.length === 0 ? `the persona without variants` : serving.join(", ");
-      context.io.stderr.write(`${variant} of ${id} is stopped: its callers go to ${rest}.\n${goOn(id, variant)}`);
-    }
+    const rest = serving.length === 0 ? "the persona without variants" : serving.join(", ");
+    const words = `${variant} of ${id} is stopped: its callers go to ${rest}.\n${goOn(id, variant)}`;
+    return { after: {}, json: { stopped: true, serving }, words };
   });
-}
 
-export function promoteVariantByHand(
+export const promoteVariantByHand = (context: Context, id: string, variant: string, options: Json): Promise<ExitCode> =>
+  changeVariant(context, id, variant, options, "variant.promote", async (store, persona) => {
+    const done = await promoteVariant(store, persona, variant, systemClock.now());
+    const others = done.stopped.length === 0 ? "the others were stopped before" : `stopped: ${done.stopped.join(", ")}`;
+    const words = `All callers of ${id} go to ${variant}; ${others}.\nIt holds until the persona's content changes: to keep it, write the variant's fields into the file.\n`;
+    return { after: done, json: done, words };
+  });
+
+/** Changes which variants of a served persona answer, with the line of the audit that the admin API writes. */
+function changeVariant(
   context: Context,
   id: string,
   variant: string,
-  { json }: Pick<VariantOptions, "json">,
+  { json }: Json,
+  act: string,
+  change: (store: Store, persona: Persona) => Promise<Change>,
 ): Promise<ExitCode> {
   return withStore(context, async (store, config) => {
     const persona = await findWithVariant(context, config, id, variant);
     const { version } = persona;
-    const done = await promoteVariant(store, persona, variant, systemClock.now());
-    await record(context, store, {
-      ...{ act: "variant.promote", subject: `${id} ${variant}` },
-      after: { version, ...done },
-    });
-    if (json) printJson(context.io, { persona: id, version, variant, ...done });
-    else {
-      const others =
-        done.stopped.length === 0 ? "the others were stopped before" : `stopped: ${done.stopped.join(", ")}`;
-      context.io.stderr.write(
-        `All callers of ${id} go to ${variant}; ${others}.\nIt holds until the persona's content changes: to keep it, write the variant's fields into the file.\n`,
-      );
-    }
+    const { after, json: answer, words } = await change(store, persona);
+    await record(context, store, { act, subject: `${id} ${variant}`, after: { version, ...after } });
+    if (json) printJson(context.io, { persona: id, version, variant, ...answer });
+    else context.io.stderr.write(words);
   });
 }
 

@@ -1,0 +1,15 @@
+/** Expressions that find parts of the console's page, as people do: by what stands there. A dialog that is open goes before the page. */
+
+/** A button by its words. */
+export const button = (name: string): string =>
+  `[...document.querySelectorAll("dialog[open] button, main button")].find((one) => one.innerText === ${JSON.stringify(name)})`;
+
+/** A field by the beginning of its label. @param within where it is looked for */
+export const labelled = (name: string, within: "dialog[open]" | "main" | undefined = undefined): string => {
+  const labels = (within === undefined ? ["dialog[open]", "main"] : [within]).map((one) => `${one} label`).join();
+  return `(() => { const one = [...document.querySelectorAll(${JSON.stringify(labels)})].find((one) => one.innerText.startsWith(${JSON.stringify(name)})); return one?.control; })()`;
+};
+
+/** An event of a stream of chat completions. */
+export const chunk = (delta: object, finish: string | null = null, more: object = {}): string =>
+  `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`;
