@@ -57,3 +57,23 @@ export class Deadlines {
     }
   }
 }
+
+/** Timeouts by their length, of which there are few: those of the configuration. */
+export class DeadlineLists {
+  readonly #clock: Clock;
+  readonly #lists = new Map<number, Deadlines>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @param ms the length */
+  of(ms: number): Deadlines {
+    let list = this.#lists.get(ms);
+    if (list === undefined) {
+      list = new Deadlines(this.#clock, ms);
+      this.#lists.set(ms, list);
+    }
+    return list;
+  }
+}

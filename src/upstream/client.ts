@@ -1,7 +1,7 @@
 /** Sends one request to an upstream and reads its answer, with deadlines and cancellation. No other file does. */
 import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
-import { Deadlines, type Expiring } from "../lib/deadlines.ts";
+import { DeadlineLists, type Deadlines, type Expiring } from "../lib/deadlines.ts";
 import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
 import { reportGarbage } from "../lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
@@ -9,6 +9,7 @@ import type { CallReceiver } from "../lib/http/connection.ts";
 import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
 import { IdleTimer } from "../lib/idle-timer.ts";
+import { parseJson } from "../lib/json/json.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { UpstreamRequest } from "../providers/provider.ts";
 import type { BoundAccount } from "./accounts.ts";
@@ -50,13 +51,14 @@ type Sender = Pick<BoundAccount, "account" | "credentials" | "timeouts">;
 export class Upstream {
   readonly #clock: Clock;
   readonly #transport: Transport;
-  /** Of the answers, by the accounts' `firstByteSeconds`. */
-  readonly #deadlines = new Map<number, Deadlines>();
+  /** Of the first bytes of answers. */
+  readonly #deadlines: DeadlineLists;
 
   /** @param transport default: pooled connections; `FetchTransport` behind a forward proxy */
   constructor(clock: Clock, transport: Transport = new HttpClient(clock)) {
     this.#clock = clock;
     this.#transport = transport;
+    this.#deadlines = new DeadlineLists(clock);
   }
 
   /**
@@ -72,7 +74,8 @@ export class Upstream {
   ): Promise<UpstreamAnswer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) throw new ClientDisconnected();
-      const opened = { resolve, reject, onSent, credentials, deadlines: this.#deadlinesOf(timeouts.firstByteSeconds) };
+      const deadlines = this.#deadlines.of(timeouts.firstByteSeconds * 1000);
+      const opened = { resolve, reject, onSent, credentials, deadlines };
       const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, opened);
       const usual = request.isBare === true ? noHeaders : usualHeaders;
       const unsigned = {
@@ -86,15 +89,6 @@ export class Upstream {
       if (signed instanceof Promise) answer.beginLater(this.#transport, signed);
       else answer.begin(this.#transport, signed);
     });
-  }
-
-  #deadlinesOf(seconds: number): Deadlines {
-    let deadlines = this.#deadlines.get(seconds);
-    if (deadlines === undefined) {
-      deadlines = new Deadlines(this.#clock, seconds * 1000);
-      this.#deadlines.set(seconds, deadlines);
-    }
-    return deadlines;
   }
 
   /** Closes the idle connections, and the others after their calls. */
@@ -115,8 +109,10 @@ const noHeaders = {};
 const maxAhead = 4;
 
 const spaces = new Set([9, 10, 13, 32]);
+/** Its first byte. */
+const byteOrderMark = 0xef;
 /** White space, and what a byte-order mark is made of. */
-const blanks = new Set([...spaces, 0xef, 0xbb, 0xbf]);
+const blanks = new Set([...spaces, byteOrderMark, 0xbb, 0xbf]);
 
 type Opened = {
   resolve(answer: UpstreamAnswer): void;
@@ -141,6 +137,10 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
   #transfer: Flow | undefined;
   #decompressor: Decompressor | undefined;
   #body: Buffered<Buffer> | undefined;
+  /** Bytes whose part is the whole body, until it is read; `#body` is empty meanwhile. */
+  #whole: Buffer | undefined;
+  #wholeFrom = 0;
+  #wholeEnd = 0;
   /** Of the drain. */
   #cancelTimer: (() => void) | undefined;
   /** Does not fire while the client applies back-pressure: that is no silence of the upstream. */
@@ -178,13 +178,11 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
   }
 
   #startIdleTimer(): void {
-    if (this.#idleTimer === undefined) {
-      const { idleSeconds } = this.#timeouts;
-      this.#idleTimer = new IdleTimer(this.#clock, idleSeconds * 1000, () => {
-        if (this.#body?.isPaused !== true)
-          this.#break(ApiError.upstreamTimeout(`${this.#name} fell silent for ${idleSeconds} s.`));
-      });
-    }
+    const { idleSeconds } = this.#timeouts;
+    this.#idleTimer ??= new IdleTimer(this.#clock, idleSeconds * 1000, () => {
+      if (this.#body?.isPaused !== true)
+        this.#break(ApiError.upstreamTimeout(`${this.#name} fell silent for ${idleSeconds} s.`));
+    });
     this.#idleTimer.start();
   }
 
@@ -227,7 +225,7 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 
   /** Peeks at the body's first byte that is not white space; undefined where there is none. @throws as `bytes` does */
   async firstByte(): Promise<number | undefined> {
-    const body = this.#body!;
+    const body = this.#pieces();
     for (;;) {
       // Some upstreams send line feeds while they think: drop them, as the buffer is bounded.
       body.filterHeld((part) => part.some((byte) => !spaces.has(byte)));
@@ -248,7 +246,7 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
   /** Streams the body. Fails with what `bytes` throws. */
   flow(sink: Sink<Buffer>): void {
     if (!this.#isOver && !this.#isClosing) this.#startIdleTimer();
-    this.#body!.flow(sink);
+    this.#pieces().flow(sink);
   }
 
   pause(): void {
@@ -287,7 +285,11 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 
   /** Reads the whole body as text; synchronously if it has arrived. @throws as `bytes` does */
   text(): string | Promise<string> {
-    const held = this.#body!.held;
+    const whole = this.#whole;
+    // It reads as the decoder does, but for a byte-order mark.
+    if (whole !== undefined && whole[this.#wholeFrom] !== byteOrderMark)
+      return whole.toString("utf8", this.#wholeFrom, this.#wholeEnd);
+    const { held } = this.#pieces();
     if (this.#isOver && this.#isProven && this.#fault === undefined && held.length === 1) return utf8.decode(held[0]);
     return this.bytes().then((bytes) => utf8.decode(bytes));
   }
@@ -295,6 +297,7 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
   /** Ends the call at once, unless its body has ended or is being drained. */
   cancel(): void {
     if (this.#isDraining) return;
+    this.#whole = undefined;
     this.#body?.cancel();
     this.#end();
   }
@@ -342,6 +345,27 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
     }
     this.#body = new Buffered(this.#transfer!, maxAhead);
     this.#opened.resolve(this);
+  }
+
+  whole(bytes: Buffer, from: number, end: number): boolean {
+    if (this.#isOver || this.#decompressor !== undefined) return false;
+    this.#whole = bytes;
+    this.#wholeFrom = from;
+    this.#wholeEnd = end;
+    this.#isOver = true;
+    this.#release();
+    return true;
+  }
+
+  /** The body, as it comes. */
+  #pieces(): Buffered<Buffer> {
+    const body = this.#body!;
+    if (this.#whole !== undefined) {
+      body.push(this.#whole.subarray(this.#wholeFrom, this.#wholeEnd));
+      body.end();
+      this.#whole = undefined;
+    }
+    return body;
   }
 
   push(bytes: Buffer): void {
@@ -414,13 +438,7 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 const utf8 = new TextDecoder();
 
 /** True if it is a complete JSON object or array. Other values don't count: half a number is a number too. */
-function isWholeJson(body: Uint8Array): boolean {
-  try {
-    return typeof JSON.parse(utf8.decode(body)) === "object";
-  } catch {
-    return false;
-  }
-}
+const isWholeJson = (body: Uint8Array): boolean => typeof parseJson(utf8.decode(body)) === "object";
 
 function networkFault(error: Error, name: string, { connectSeconds }: Timeouts): Error {
   // An error in a streamed body is its client's.

@@ -76,6 +76,28 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     expect(names.map((name) => server.last.headers.get(name))).toEqual(["Basic z", "o", "a,b,c", "d"]);
   });
 
+  test("a body that comes with its head reads the same as text, as bytes, in pieces and by its first byte", async () => {
+    const text = ' {"é":"\u{1f600}"}';
+    using server = new UpstreamServer(({ path }) => new Response(path === "/marked" ? `\ufeff${text}` : text));
+    for (const path of ["/plain", "/marked"]) {
+      const answer = () => send(`${server.url}${path}`);
+      expect(await (await answer()).text()).toBe(text);
+      const bytes = Buffer.from(path === "/marked" ? `\ufeff${text}` : text);
+      expect(Buffer.from(await (await answer()).bytes())).toEqual(bytes);
+      const peeked = await answer();
+      expect(await peeked.firstByte()).toBe(123);
+      expect(await peeked.text()).toBe(text);
+      const left = await answer();
+      left.cancel();
+      left.drain();
+      const pulled: Buffer[] = [];
+      const ended = Promise.withResolvers<void>();
+      (await answer()).flow({ push: (piece) => pulled.push(piece), end: ended.resolve, fail: ended.reject });
+      await ended.promise;
+      expect(Buffer.concat(pulled)).toEqual(bytes);
+    }
+  });
+
   test("a redirect is never followed", async () => {
     using elsewhere = new UpstreamServer(() => jsonResponse({}));
     using server = new UpstreamServer(() => Response.redirect(elsewhere.url, 307));

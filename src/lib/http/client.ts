@@ -228,6 +228,12 @@ class PooledTransfer implements CallReceiver, Flow {
     this.#receiver.head(status, headers);
   }
 
+  whole(bytes: Buffer, from: number, end: number): boolean {
+    const isTaken = this.#receiver.whole?.(bytes, from, end) === true;
+    if (isTaken) this.#detach();
+    return isTaken;
+  }
+
   push(bytes: Buffer): void {
     this.#receiver.push(bytes);
   }

@@ -23,6 +23,12 @@ export interface HeaderFields {
  */
 export interface AnswerReceiver extends Pick<Sink<Buffer, boolean>, "push" | "end"> {
   head(status: number, headers: HeaderFields): void;
+  /**
+   * Offered a body that came whole with its head, in place of `push` and `end(true)`: as a part of bytes, as a view of it costs more
+   * than to read its text.
+   * @returns whether it was taken
+   */
+  whole?(bytes: Buffer, from: number, end: number): boolean;
 }
 
 type State =
@@ -189,6 +195,11 @@ export class AnswerParser {
   #body(bytes: Buffer, from: number): number {
     const end = Math.min(bytes.length, from + this.#left);
     this.#left -= end - from;
+    // The head was in these bytes, so that nothing was pushed yet.
+    if (from > 0 && this.#left === 0 && this.#receiver.whole?.(bytes, from, end) === true) {
+      this.#state = "ended";
+      return end;
+    }
     this.#receiver.push(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
     if (this.#left === 0 && this.#state === "length") this.#end();
     return end;

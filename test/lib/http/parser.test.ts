@@ -15,8 +15,11 @@ type Told = {
   lasts: boolean;
 };
 
-/** @param cuts lengths of the packets, the last one is the rest */
-function parsed(wire: string, cuts: readonly number[] = [], closes = false): Told {
+/**
+ * @param cuts lengths of the packets, the last one is the rest
+ * @param takesWhole whether a body that came with its head is taken as a part of the packet, where it is offered
+ */
+function parsed(wire: string, cuts: readonly number[] = [], closes = false, takesWhole = true): Told {
   const told: Told = { status: 0, headers: undefined, body: "", ended: false, fault: undefined, lasts: false };
   const onlyOpen = () => {
     if (told.ended || told.fault !== undefined) throw new Error("told something after the end");
@@ -27,6 +30,14 @@ function parsed(wire: string, cuts: readonly number[] = [], closes = false): Tol
       if (told.headers !== undefined) throw new Error("two heads");
       told.status = status;
       told.headers = headers;
+    },
+    whole(bytes, from, end) {
+      onlyOpen();
+      if (told.headers === undefined || told.body !== "" || end <= from) throw new Error("a whole body out of place");
+      if (!takesWhole) return false;
+      told.body = bytes.toString("latin1", from, end);
+      told.ended = true;
+      return true;
     },
     push(bytes) {
       onlyOpen();
@@ -180,7 +191,11 @@ describe("a legal answer", () => {
   test("says the same, wherever it is cut", () => {
     fc.assert(
       fc.property(answer, cuts, (made, cut) => {
-        for (const told of [parsed(made.wire, [], made.closes), parsed(made.wire, cut, made.closes)]) {
+        for (const told of [
+          parsed(made.wire, [], made.closes),
+          parsed(made.wire, [], made.closes, false),
+          parsed(made.wire, cut, made.closes),
+        ]) {
           expect(told.fault).toBeUndefined();
           expect(told).toMatchObject({ status: made.status, body: made.body, ended: true, lasts: made.lasts });
           for (const [name, field] of joined(made.extras)) expect(told.headers!.get(name)).toBe(field);
