@@ -71,6 +71,8 @@ const Detail = Type.Object({
       request_id: Type.String(),
       reason: Reason,
       status: OrNull(Type.Integer()),
+      error_code: OrNull(Type.String(), { description: "In the upstream's word." }),
+      error_text: OrNull(Type.String(), { description: "As much of what it said as a call's line has." }),
       key: OrNull(Type.String(), { description: "The fingerprint, where there are several." }),
       endpoint: OrNull(Type.String()),
     }),
@@ -175,13 +177,15 @@ async function lastHour(services: Services, provider: string) {
   };
 }
 
-const errorJson = ({ at, requestId, failure, status, upstreamKey, upstreamEndpoint }: LedgerLine) => ({
+const errorJson = ({ at, requestId, failure, status, errorCode, errorText, ...line }: LedgerLine) => ({
   at: iso(at)!,
   request_id: requestId,
   reason: failure!,
   status,
-  key: upstreamKey,
-  endpoint: upstreamEndpoint,
+  error_code: errorCode,
+  error_text: errorText,
+  key: line.upstreamKey,
+  endpoint: line.upstreamEndpoint,
 });
 
 /** What a test call used, by the provider's own count. */

@@ -69,6 +69,7 @@ test("a key that rests is shown by its fingerprint with the reason, a test calls
       last_errors: [
         {
           ...{ reason: "unauthorized", status: 401, key: hash("bad-key-1"), endpoint: baseUrl },
+          error_text: "an error that quotes the key",
           request_id: called.headers.get("x-request-id"),
         },
       ],

@@ -7,6 +7,7 @@ import { count, duration, money, Time } from "../../ui/format.tsx";
 import { Badge, Page, Panel, Stats } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
+import { saidBy } from "../calls/line.ts";
 import { type Compared, choiceOf, compare, nothing } from "./against.ts";
 import { Change, ChangeStat, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
@@ -138,6 +139,7 @@ function LastErrors({
           ),
         },
         { id: "status", title: "Status", align: "end", cell: ({ status }) => status ?? "none" },
+        { id: "said", title: "What it said", cell: (error) => <span class="wraps">{saidBy(error) ?? "–"}</span> },
         {
           ...{ id: "key", title: "Key" },
           cell: ({ key }) =>

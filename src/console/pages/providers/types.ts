@@ -47,6 +47,8 @@ export type LastError = {
   readonly request_id: string;
   readonly reason: string;
   readonly status: number | null;
+  readonly error_code: string | null;
+  readonly error_text: string | null;
   readonly key: string | null;
   readonly endpoint: string | null;
 };
