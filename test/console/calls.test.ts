@@ -193,9 +193,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`${cells("Calls")}.some((row) => row.includes("deepseek/m"))`);
     const burst = Array.from({ length: 300 }, () => call("xai/grok-x"));
     await Promise.all(burst);
-    await page.until(`${cells("Calls")}.length >= 100`);
+    await page.until(`document.body.innerText.includes("Show more of ")`);
     // However many come, so many are drawn, and a click is answered.
-    expect(await page.read<number>(`${cells("Calls")}.length`)).toBe(100);
+    expect(await page.read<number>(`${cells("Calls")}.length`)).toBe(50);
     await page.read(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Live").click()`);
     await page.until(`!location.hash.includes("live") && ${cells("Calls")}.length === 50`);
     expect(faults()).toEqual([]);

@@ -26,9 +26,9 @@ type TableProps<T> = {
   readonly caption: string;
   /** Under which name the chosen columns are kept; absent: they can't be chosen. */
   readonly choose?: string;
+  /** Rows that are drawn before more are asked for. */
+  readonly atFirst?: number;
 };
-
-const drawnAtFirst = 100;
 
 /** The ids of columns whose visibility was changed, kept in this browser. */
 function useChanged(name: string | undefined): [ReadonlySet<string>, (id: string) => void] {
@@ -46,10 +46,20 @@ function useChanged(name: string | undefined): [ReadonlySet<string>, (id: string
   return [changed, change];
 }
 
-export function Table<T>({ columns, rows, rowKey, rowHref, rowTone, empty, caption, choose }: TableProps<T>) {
+export function Table<T>({
+  columns,
+  rows,
+  rowKey,
+  rowHref,
+  rowTone,
+  empty,
+  caption,
+  choose,
+  atFirst = 100,
+}: TableProps<T>) {
   const [changed, change] = useChanged(choose);
   const [sorting, setSorting] = useState<{ readonly id: string; readonly descending: boolean }>();
-  const [drawn, setDrawn] = useState(drawnAtFirst);
+  const [drawn, setDrawn] = useState(atFirst);
   if (rows.length === 0) return <>{empty}</>;
   const isShown = ({ id, hidden = false }: Column<T>) => hidden === changed.has(id);
   const shown = columns.filter(isShown);

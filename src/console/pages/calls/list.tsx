@@ -233,6 +233,8 @@ export function CallList() {
               <Table
                 caption="Calls"
                 choose="calls"
+                // All are new each second where many calls end: no more than a screen or two.
+                atFirst={pageSize}
                 columns={columns}
                 rows={rows}
                 rowKey={({ id }) => id}
