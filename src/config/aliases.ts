@@ -55,8 +55,10 @@ export class Aliases {
   /** @returns what a model's name stands for, of several models the first: by its own alias, else by the first glob that fits; undefined: by none */
   find(name: string): string | undefined {
     if (name.includes("/")) return undefined;
-    const exact = this.#exact.get(name);
-    if (exact !== undefined) return exact;
+    return this.#exact.get(name) ?? this.#findByGlob(name);
+  }
+
+  #findByGlob(name: string): string | undefined {
     const found = this.#globs.find(({ glob }) => globMatches(glob, name));
     if (found === undefined) return undefined;
     const { prefix, suffix, target } = found;

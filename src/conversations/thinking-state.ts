@@ -49,7 +49,10 @@ export class ReplayMemory {
 
   /** @returns the request itself when nothing was missing, or nothing is known */
   restore(scope: string, request: ChatRequest): ChatRequest {
-    if (this.#states.isEmpty) return request;
+    return this.#states.isEmpty ? request : this.#restored(scope, request);
+  }
+
+  #restored(scope: string, request: ChatRequest): ChatRequest {
     let changed = false;
     const messages = request.messages.map((message): Message => {
       if (message.role !== "assistant" || !message.tool_calls?.length) return message;

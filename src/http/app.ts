@@ -42,7 +42,8 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
   const app: AnyElysia = new Elysia({ ...elysiaSettings, serve: { routes: table as never } });
   const description: Described = { app, surfaces };
   const notFound = notFoundAmong(new PathHints(() => app.routes));
-  const lost: Answer = ({ request, server }) => {
+  const lost: Answer = ({ request }) => {
+    const { server } = host;
     // Bun's router knows the usual methods alone: the others are refused as they are, where there is a path for them.
     const refuse = usualMethods.has(request.method)
       ? undefined
@@ -50,14 +51,14 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
     return refuse?.(request, server!) ?? serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   };
   app.all("/*", lost as never, { parse: "none" });
-  app.onError((({ request, server, error, code, context, set }: Failed) => {
+  app.onError((({ request, error, code, context, set }: Failed) => {
     if (context !== undefined) {
       // The answer has a status of its own.
       set.status = 200;
       return answerFailure(host, context, error);
     }
-    if (code === "NOT_FOUND") return lost({ request, server });
-    return serve(host, { request, server }, unknownRoute(request, surfaces), () => {
+    if (code === "NOT_FOUND") return lost({ request });
+    return serve(host, { request, server: host.server }, unknownRoute(request, surfaces), () => {
       throw error;
     });
   }) as never);
@@ -104,8 +105,10 @@ function callsPlugin(
     const served = servedRoute(route, path);
     // A path's first route says how its refusals are written.
     if (!calls.has(path)) calls.set(path, served);
-    const answer: Answer = ({ request, server }) =>
-      isRouted(request) ? serve(host, { request, server }, served(request), route.run) : lost({ request, server });
+    const answer: Answer = ({ request }) => {
+      if (!isRouted(request)) return lost({ request });
+      return serve(host, { request, server: host.server }, served(request), route.run);
+    };
     plugin.route(
       route.method,
       route.path,
@@ -113,7 +116,7 @@ function callsPlugin(
       { parse: "none", detail: { describe: route.describe } } as never,
     );
     // Elysia hands no path that ends in whatever follows to Bun's router.
-    if (path.endsWith("*")) tableAt(table, path)[route.method] = (request, server) => answer({ request, server });
+    if (path.endsWith("*")) tableAt(table, path)[route.method] = (request) => answer({ request });
   }
   return plugin;
 }
@@ -152,10 +155,10 @@ function tableAt(table: RouteTable, path: string): Record<string, Handler> {
   return table[path];
 }
 
-type Answer = (incoming: Incoming) => Promise<Response>;
+type Answer = (incoming: Pick<Incoming, "request">) => Promise<Response>;
 
 /** A request whose route threw; `context` and `schemas` are there as far as the route came. */
-type Failed = Incoming & {
+type Failed = Pick<Incoming, "request"> & {
   readonly error: unknown;
   readonly code: unknown;
   readonly context?: RequestContext;
@@ -200,6 +203,7 @@ function servedRoute(route: Route, path: string): (request: Request) => ServedRo
   const shared = { area, path, queryCheck: queryCheckOf(route) };
   const served: ServedRoute = { ...shared, protocol: protocol ?? chat, ...(protocol && { format: protocol.name }) };
   const others = variants.map(({ header, protocol }) => ({ header, served: { ...shared, protocol } as ServedRoute }));
+  if (others.length === 0) return () => served;
   return (request) => others.find(({ header }) => request.headers.has(header))?.served ?? served;
 }
 

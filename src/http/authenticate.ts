@@ -7,7 +7,7 @@ import type { KeySurface } from "../config/surfaces.ts";
 import { anonymousCaller, type Decision } from "../limits/limiter.ts";
 import { callerKey } from "../protocols/credentials.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { noLabels } from "../usage/labels.ts";
+import { clientLabel } from "../usage/labels.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
@@ -60,8 +60,20 @@ export function admitCaller(
 ): Caller | Promise<Caller> {
   context.logFields["key"] = caller.keyId;
   const counting = count(services, context, surface, caller);
-  if (counting === undefined) return admitCounted(services, context, permission, caller);
-  return counting.then(() => admitCounted(services, context, permission, caller));
+  return counting === undefined
+    ? admitCounted(services, context, permission, caller)
+    : admitOnceCounted(services, context, permission, caller, counting);
+}
+
+async function admitOnceCounted(
+  services: Services,
+  context: RequestContext,
+  permission: KeySurface,
+  caller: Caller,
+  counting: Promise<void>,
+): Promise<Caller> {
+  await counting;
+  return admitCounted(services, context, permission, caller);
 }
 
 function admitCounted(services: Services, context: RequestContext, permission: KeySurface, caller: Caller): Caller {
@@ -74,7 +86,7 @@ function admitCounted(services: Services, context: RequestContext, permission: K
   const { queryCheck, request } = context;
   if (queryCheck !== undefined && request.url.includes("?")) queryCheck(context.query);
   context.tags = tagsOf(services, context, caller);
-  context.labels = { ...noLabels, client: services.clients.nameOf(context.request.headers.get("user-agent")) };
+  context.labels = clientLabel(services.clients.nameOf(context.request.headers.get("user-agent")));
   return caller;
 }
 
@@ -142,11 +154,18 @@ export function count(
   // Only the gateway has no limit where none is configured.
   if (perMinute === undefined) return undefined;
   const decision = services.callerLimits.hit(caller.buckets[surface], perMinute);
-  if (decision instanceof Promise)
-    return decision.then((made) => enforce(services, context, made, surface, caller.tier));
+  if (decision instanceof Promise) return enforceLater(services, context, decision, surface, caller.tier);
   enforce(services, context, decision, surface, caller.tier);
   return undefined;
 }
+
+const enforceLater = async (
+  services: Services,
+  context: RequestContext,
+  deciding: Promise<Decision>,
+  surface: ServedSurface,
+  tier: string,
+): Promise<void> => enforce(services, context, await deciding, surface, tier);
 
 /** Counts a request without a valid key. @throws ApiError rate_limit_exceeded */
 export function hitAnonymous(services: Services, context: RequestContext, surface: ServedSurface): void {

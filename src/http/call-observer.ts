@@ -27,6 +27,8 @@ export type Remember = (
   passed: string | undefined,
 ) => void | Promise<void>;
 
+const nothingSeen: TextMeter = { length: 0, sample: [] };
+
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
   readonly #context: RequestContext;
@@ -43,7 +45,8 @@ export class CallRecorder implements CallObserver {
   readonly #isJudged: boolean;
   #isRefusal = false;
   #entry: UsageEntry | undefined;
-  readonly #output = new OutputMeter();
+  /** Absent while no text was seen: a plain answer's is counted. */
+  #output: OutputMeter | undefined;
   #serviceTier: string | undefined;
   #sentAt = 0;
   #answeredAt = 0;
@@ -126,6 +129,7 @@ export class CallRecorder implements CallObserver {
     this.#entry?.firstToken();
     this.#fold?.push([body]);
     this.#serviceTier ??= body.service_tier;
+    this.#output ??= new OutputMeter();
     for (const { delta } of body.choices) this.#output.addDelta(delta);
     if (this.#isJudged) this.#isRefusal ||= body.choices.some((choice) => isRefusal(choice, choice.delta));
   }
@@ -135,6 +139,7 @@ export class CallRecorder implements CallObserver {
   }
 
   passedText(text: string): void {
+    this.#output ??= new OutputMeter();
     this.#output.add(text.length, () => text);
   }
 
@@ -158,7 +163,11 @@ export class CallRecorder implements CallObserver {
     const serviceTier = result.completion?.service_tier;
     this.#settle({ ended: "finished", status: 200, usage, model, serviceTier, variantOutcome });
     if (answer === undefined || this.#remember.length === 0) return undefined;
-    return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId, result.passed)));
+    return this.#rememberAll(answer, result);
+  }
+
+  #rememberAll(answer: CompletionBody, { upstreamResponseId, passed }: CompletedCall): Promise<unknown> {
+    return Promise.all(this.#remember.map((remember) => remember(answer, upstreamResponseId, passed)));
   }
 
   upstreamFailed(provider: string, status: number, error?: UpstreamError): void {
@@ -239,7 +248,7 @@ export class CallRecorder implements CallObserver {
       this.#entry?.settle({ ...outcome, usage: undefined });
       return;
     }
-    const seen = { input: this.#input, output: this.#output };
+    const seen = { input: this.#input, output: this.#output ?? nothingSeen };
     this.#entry?.settle({ ...outcome, serviceTier: outcome.serviceTier ?? this.#serviceTier, seen });
   }
 

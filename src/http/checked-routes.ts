@@ -50,9 +50,9 @@ export function checkedRoutes<Caller>(
     new Elysia({ ...elysiaSettings, prefix })
       // Elysia reads no body: a route with a schema for one reads it within our bounds, once it is known who asks.
       .onParse(() => null)
-      .derive(({ request, server, route }) => {
+      .derive(({ request, route }) => {
         if (!isRouted(request)) throw new NotFoundError();
-        return { services, context: openContext(host, { request, server }, servedAt(route)) };
+        return { services, context: openContext(host, { request, server: host.server }, servedAt(route)) };
       })
       .derive(async ({ context }) => {
         await checkRequest(host, context);

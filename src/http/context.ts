@@ -34,6 +34,8 @@ export type Host = {
   readonly checksNames: boolean;
   /** True where connections close after their next answer. */
   readonly draining: boolean;
+  /** Bun's, once it listens. Handlers do not name the framework's, which makes three more objects for each request where any does. */
+  readonly server: ServerHandle | null;
   readonly surfaces: readonly ServedSurface[];
   /** Its open WebSockets. */
   readonly sockets: Set<{ readonly keyId: string; goAway(): void }>;
@@ -52,6 +54,8 @@ export type ServedRoute = {
   /** Its metrics, from its first request on. */
   series?: RouteSeries;
 };
+
+const noTags: readonly string[] = [];
 
 export class RequestContext {
   readonly request: Request;
@@ -74,7 +78,7 @@ export class RequestContext {
   /** The number of attempts to answer it. */
   attempts = 0;
   /** Names that its use is accounted under, beside its key's id. */
-  tags: readonly string[] = [];
+  tags: readonly string[] = noTags;
   /** The persona that answers it, once that is known. */
   persona: AnsweringPersona | undefined;
   /** The variant of a persona that answers it, once that is chosen. */
@@ -188,11 +192,23 @@ export class RequestContext {
 
   /** Waits for the request's body. @throws ApiError request_timeout when it takes longer than it may */
   arrival<T>(body: Promise<T>): Promise<T> {
-    const { clock, live } = this.#services;
+    const { bodyDeadlines, live } = this.#services;
     const seconds = live.config.limits.bodySeconds;
-    const late = Promise.withResolvers<never>();
-    const cancelTimer = clock.setTimer(seconds * 1000, () => late.reject(ApiError.requestTimeout(seconds)));
-    return Promise.race([body, late.promise]).finally(cancelTimer);
+    const deadlines = bodyDeadlines.of(seconds * 1000);
+    return new Promise((resolve, reject) => {
+      const waiting = { expire: () => reject(ApiError.requestTimeout(seconds)) };
+      deadlines.add(waiting);
+      body.then(
+        (arrived) => {
+          deadlines.delete(waiting);
+          resolve(arrived);
+        },
+        (error) => {
+          deadlines.delete(waiting);
+          reject(error);
+        },
+      );
+    });
   }
 
   /** @throws ApiError overloaded where other requests' bodies leave no room for so many more bytes */
@@ -210,9 +226,9 @@ export class RequestContext {
 
   /** Frees the body's bytes, which nobody may read any more. */
   forgetBody(): void {
-    const { parts = [], large } = this.body ?? {};
-    for (const part of parts) freeBuffer(part);
-    this.release(large?.restoredBytes);
+    const { body } = this;
+    if (body !== undefined) for (const part of body.parts) freeBuffer(part);
+    this.release(body?.large?.restoredBytes);
   }
 
   /** Drops the body, which becomes garbage at the end of this turn of the event loop. @param garbage bytes that are left to be collected */

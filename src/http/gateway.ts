@@ -22,22 +22,24 @@ function planGroup(
   source: Source,
 ): Plan {
   const isAllowed = mayUseModel(caller, request.model) || models.every((model) => mayUseModel(caller, model));
-  const mayName = (provider: string) => mayUseProvider(caller, provider);
+  const mayName = namesFor(caller);
   const targets = models.map((model) => resolveTarget(services.live.accounts, model, request, source, mayName));
   if (!isAllowed) throw ApiError.modelNotAllowed(request.model);
   const store = targets[0]!.call.extras["store"] ?? request.store;
   return { targets, strategy, weights, store: store === true, upstreamMayHold: true };
 }
 
+/** @returns whether the caller may be told of a provider's account */
+const namesFor = (caller: Caller) => (provider: string) => mayUseProvider(caller, provider);
+
 export const gateway: Surface = {
   name: "gateway",
   showsUpstream: true,
   plan(services, caller, request, source) {
-    const mayName = (provider: string) => mayUseProvider(caller, provider);
     const model = standsFor(services, request.model);
     const group = model === request.model ? undefined : services.live.aliases.group(request.model);
     if (group !== undefined) return planGroup(services, caller, group, request, source);
-    const target = resolveTarget(services.live.accounts, model, request, source, mayName);
+    const target = resolveTarget(services.live.accounts, model, request, source, namesFor(caller));
     if (!mayUseNamed(caller, request.model, model)) throw ApiError.modelNotAllowed(request.model);
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };

@@ -11,7 +11,7 @@ import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
 import { parseCall } from "./call/parse.ts";
 import { runCall, wholeOf } from "./call/run.ts";
-import { newEnvelope, writerFor } from "./call/writer.ts";
+import { newEnvelope, Writer } from "./call/writer.ts";
 import type { RequestContext } from "./context.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { readJson } from "./request-body.ts";
@@ -127,7 +127,7 @@ async function ask(
     const source = { body: JSON.stringify(parsed), parsed };
     context.logFields["model"] = truncate(id);
     const call = await parseCall(services, context, caller, orchestrator, chat, source);
-    const writer = writerFor(chat, call, newEnvelope(services, context, chat, id));
+    const writer = new Writer(chat, call, newEnvelope(services, context, chat, id));
     const scope = { services, context, surface: orchestrator, caller, call, source, writer };
     return resultOf(wholeOf(await runCall(scope, context.request.signal)));
   } catch (error) {

@@ -27,8 +27,10 @@ export function mayUseNamed(caller: Caller, asked: string, meant: string): boole
 
 /** Checks whether a key may use every model of the provider, so that nothing needs to be looked at. */
 export function isFree({ models }: Caller, account: string): boolean {
-  for (const glob of models)
+  for (const glob of models) {
+    if (glob === "*") return true;
     if (glob.indexOf("*") === glob.length - 1 && `${account}/`.startsWith(glob.slice(0, -1))) return true;
+  }
   return false;
 }
 
@@ -42,10 +44,19 @@ export function checkNamedModels(
   account: string,
   permission: KeySurface,
   source: Source,
-  isRenamed: (path: readonly PathPart[]) => boolean = () => false,
+  isRenamed: (path: readonly PathPart[]) => boolean = isNever,
 ): void {
   const isPermitted = caller.surfaces.has(permission);
-  if (isPermitted && isFree(caller, account)) return;
+  if (!isPermitted || !isFree(caller, account)) checkEachNamed(caller, account, isPermitted, source, isRenamed);
+}
+
+function checkEachNamed(
+  caller: Caller,
+  account: string,
+  isPermitted: boolean,
+  source: Source,
+  isRenamed: (path: readonly PathPart[]) => boolean,
+): void {
   refuseDoubledWithin(source);
   findModels(source.parsed, [], (name, path) => {
     if ((path.length === 1 && path[0] === "model") || isRenamed(path)) return;
@@ -54,6 +65,8 @@ export function checkNamedModels(
       throw inClientsPlace(ApiError.modelNotAllowed(name).at(formatPath(path)));
   });
 }
+
+const isNever = () => false;
 
 /** Servers differ in whether they heed a name's case, and its underscores. */
 const plainName = (name: string) => name.toUpperCase().toLowerCase().replace(/[_-]/g, "");

@@ -55,13 +55,23 @@ export function checkRequest(
   const upgrade = context.request.headers.get("upgrade");
   if (refreshing === undefined && !isLoading && upgrade === null)
     return checksNames ? checkHost(services, context) : undefined;
-  return (async () => {
-    await refreshing;
-    if (isLoading) await services.loading;
-    if (checksNames) await checkHost(services, context);
-    if (!takesWebSocket && upgrade !== null && area !== "operations" && webSocket.test(upgrade))
-      await refuseWebSocket(services, context, area);
-  })();
+  return checkLater(services, checksNames, context, takesWebSocket, refreshing, upgrade);
+}
+
+async function checkLater(
+  services: Services,
+  checksNames: boolean,
+  context: RequestContext,
+  takesWebSocket: boolean,
+  refreshing: Promise<void> | undefined,
+  upgrade: string | null,
+): Promise<void> {
+  const { area } = context;
+  await refreshing;
+  if (area === "orchestrator") await services.loading;
+  if (checksNames) await checkHost(services, context);
+  if (!takesWebSocket && upgrade !== null && area !== "operations" && webSocket.test(upgrade))
+    await refuseWebSocket(services, context, area);
 }
 
 /** Answers what was thrown. */

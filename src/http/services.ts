@@ -10,6 +10,7 @@ import type { ReplayMemory } from "../conversations/thinking-state.ts";
 import type { Idempotency } from "../idempotency/idempotency.ts";
 import type { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { DeadlineLists } from "../lib/deadlines.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
@@ -135,5 +136,7 @@ export type Services = {
   /** Requests under way, open streams included. */
   running: number;
   readonly bodyMemory: BodyMemory;
+  /** Of bodies that are on their way. */
+  readonly bodyDeadlines: DeadlineLists;
   close(): Promise<void>;
 };

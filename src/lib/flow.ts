@@ -38,8 +38,10 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
   #held: T[] = [];
   #isPaused = false;
   #isFlushing = false;
-  /** Calls the sink's `end` or `fail`; set once the source has ended. */
-  #ending: ((sink: Sink<T, E>) => void) | undefined;
+  /** Set once the source has ended. */
+  #ending: "end" | "fail" | undefined;
+  #how: E | undefined;
+  #error: unknown;
 
   constructor(source: Flow, max: number) {
     this.#source = source;
@@ -90,12 +92,14 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
   }
 
   end(how: E): void {
-    this.#ending = (sink) => sink.end(how);
+    this.#ending = "end";
+    this.#how = how;
     this.#flush();
   }
 
   fail(error: unknown): void {
-    this.#ending = (sink) => sink.fail(error);
+    this.#ending = "fail";
+    this.#error = error;
     this.#flush();
   }
 
@@ -114,7 +118,8 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
       return;
     }
     this.#sink = undefined;
-    this.#ending(sink);
+    if (this.#ending === "end") sink.end(this.#how as E);
+    else sink.fail(this.#error);
   }
 }
 

@@ -4,7 +4,10 @@ export function isSameList<T>(
   b: readonly T[],
   isSame: (a: T, b: T) => boolean = isIdentical,
 ): boolean {
-  return a === b || (a.length === b.length && a.every((one, at) => isSame(one, b[at]!)));
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (!isSame(a[at]!, b[at]!)) return false;
+  return true;
 }
 
 const isIdentical = (a: unknown, b: unknown) => a === b;

@@ -19,9 +19,10 @@ export const hugeBody = 256 * 1024;
 export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): Source {
   const scan = new JsonScan(limits);
   checkBounds(scan, bytes, limits);
-  const source = parseBounded(bytes);
-  refuseDoubledNames(bytes, scan.outerKeys, source.parsed);
-  return { ...source, keys: scan.keys };
+  const text = textOf(bytes);
+  const { body, parsed } = sourceOf(bytes, text, parseJson(text, bytes.length >= largeBody));
+  refuseDoubledNames(bytes, scan.outerKeys, parsed);
+  return { body, parsed, keys: scan.keys };
 }
 
 /** One piece of a body. @throws ApiError invalid_json naming the limit that the body goes beyond */

@@ -16,11 +16,11 @@ export function checked<T extends TSchema>(schema: T, value: unknown, path: read
   return checkedAt(schema, value, (found) => [...path, ...found]);
 }
 
-/** @param place where in the body a part of the value stands, by its path in the value @returns the value itself @throws as `checked` does */
+/** @param place where in the body a part of the value stands, by its path in the value; absent: there @returns the value itself @throws as `checked` does */
 export function checkedAt<T extends TSchema>(
   schema: T,
   value: unknown,
-  place: (path: readonly PathPart[]) => readonly PathPart[],
+  place?: (path: readonly PathPart[]) => readonly PathPart[],
 ): Static<T> {
   let check = compiled.get(schema);
   if (check === undefined) {
@@ -29,7 +29,7 @@ export function checkedAt<T extends TSchema>(
   }
   if (check.Check(value)) return value as Static<T>;
   const fault = schemaErrors(schema, value, 1)[0];
-  throw faultError(fault, formatPath(place(fault?.path ?? [])));
+  throw faultError(fault, formatPath(place?.(fault?.path ?? []) ?? fault?.path ?? []));
 }
 
 /** @param at the place that is named */

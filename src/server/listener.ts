@@ -7,6 +7,7 @@ import { adminRoutes } from "../admin/routes.ts";
 import type { ListenerConfig } from "../config/config.ts";
 import { formatAddress, isLoopback } from "../config/listeners.ts";
 import { type App, buildApp } from "../http/app.ts";
+import type { ServerHandle } from "../http/context.ts";
 import type { Services } from "../http/services.ts";
 import { webSocketHandlers } from "../http/websocket/upgrade.ts";
 import type { Certificate } from "../lib/certificate.ts";
@@ -134,6 +135,7 @@ export class Listener {
       telemetry: this.#telemetry,
       checksNames: isLoopback(this.config),
       draining: false,
+      server: null as ServerHandle | null,
       sockets: new Set<{ readonly keyId: string; goAway(): void }>(),
     };
     const { app } = buildApp(host, adminRoutes);
@@ -157,6 +159,7 @@ export class Listener {
       listen();
       return [];
     });
+    host.server = app.server;
     if (address.kind === "unix") chmodSync(address.path, 0o660);
     const instance = { app, sockets, host };
     this.#listening.push(instance);

@@ -18,6 +18,7 @@ import type { Live, Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
 import { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
+import { DeadlineLists } from "../lib/deadlines.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import type { Logger } from "../lib/log.ts";
 import { Sampler } from "../lib/sampler.ts";
@@ -270,6 +271,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     draining: false,
     lastReload: undefined,
     running: 0,
+    bodyDeadlines: new DeadlineLists(clock),
     bodyMemory: new BodyMemory(() => current().limits.bodyMemoryBytes ?? ownBodyMemory),
     close: () => closing.disposeAsync(),
   };

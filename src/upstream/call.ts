@@ -26,21 +26,33 @@ import type { CallObserver } from "./observer.ts";
 import { type AnswerEvents, mayBreakOff } from "./stream/answer-events.ts";
 import { withCost } from "./stream/cost.ts";
 import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
-import { EncodedStream, type EncodingOptions } from "./stream/encoded-stream.ts";
+import { EncodedStream, type EncodingOptions, type StreamWriter } from "./stream/encoded-stream.ts";
 import { NativeStream, type NativeStreamOptions } from "./stream/native-stream.ts";
 import { normaliseCompletion } from "./stream/normaliser.ts";
 import type { Target } from "./target.ts";
 
+/** Writes an answer in the client's format, plain or streamed. */
+export type AnswerWriter = StreamWriter & {
+  completion(body: CompletionBody): WholeAnswer;
+};
+
 export type CallOptions = EncodingOptions & {
+  readonly writer: AnswerWriter;
   /** The id of the answer that the caller gets. */
   readonly answerId: string;
-  /** Writes a plain answer. */
-  readonly completion: (body: CompletionBody) => WholeAnswer;
   readonly signal: AbortSignal;
   /** Present where the upstream speaks the client's format. */
   readonly native?: NativeCall | undefined;
   /** Called once the request is sent and its body is no longer held here. Not called where it is held for longer. */
   readonly onSent?: (() => void) | undefined;
+};
+
+/** Prepares the attempts of a call. */
+export type Attempts = {
+  /** @param mayFallBack true where another call may follow if this one fails */
+  optionsFor(target: Target, mayFallBack: boolean): CallOptions;
+  /** Called with the error of a target before the next one is tried. */
+  failed(target: Target, failure: UpstreamError | ApiError): void;
 };
 
 /** The reading of an answer in the client's own format. It holds nothing of the request. */
@@ -69,7 +81,17 @@ export type CallTools = { readonly upstream: Upstream; readonly media: Pick<Medi
  */
 export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
   const begun = options.observer.begin(options.signal);
-  return begun === undefined ? makeCall(tools, target, options) : begun.then(() => makeCall(tools, target, options));
+  return begun === undefined ? makeCall(tools, target, options) : makeCallAfter(begun, tools, target, options);
+}
+
+async function makeCallAfter(
+  begun: Promise<void>,
+  tools: CallTools,
+  target: Target,
+  options: CallOptions,
+): Promise<Answer<EventSource>> {
+  await begun;
+  return makeCall(tools, target, options);
 }
 
 function makeCall(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
@@ -79,30 +101,63 @@ function makeCall(tools: CallTools, target: Target, options: CallOptions): Promi
     : callRemote(tools, provider, target, options);
 }
 
-async function callRemote(
-  { upstream, media }: CallTools,
+function callRemote(
+  tools: CallTools,
   provider: RemoteProvider,
   target: Target,
   options: CallOptions,
 ): Promise<Answer<EventSource>> {
   const { call } = target;
-  const { native } = options;
+  const { native, observer } = options;
   let request: UpstreamRequest;
   try {
     const wanted = native === undefined ? provider.remoteMedia?.(call) : undefined;
-    const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
+    const isLarge =
+      call.source !== undefined && (call.source.large !== undefined || parsedBytes(call.source) >= hugeBody);
+    if (isLarge || wanted?.length) return callPrepared(tools, provider, target, options, wanted);
+    request = (native ?? provider).encode(call);
+  } catch (error) {
+    notifyFailed(observer, error);
+    return Promise.reject(error);
+  }
+  return sendRemote(tools, provider, target, options, request);
+}
+
+/** Fetches what the provider does not fetch itself, and encodes a large body in pieces of work. */
+async function callPrepared(
+  tools: CallTools,
+  provider: RemoteProvider,
+  target: Target,
+  options: CallOptions,
+  wanted: ReturnType<NonNullable<RemoteProvider["remoteMedia"]>> | undefined,
+): Promise<Answer<EventSource>> {
+  const { call } = target;
+  let request: UpstreamRequest;
+  try {
+    const fetched = wanted?.length ? { ...call, media: await tools.media.fetch(wanted, options.signal) } : call;
     if (call.source !== undefined && parsedBytes(call.source) >= hugeBody) await nextSlice();
-    const encoder = native ?? provider;
+    const encoder = options.native ?? provider;
     request =
       call.source?.large === undefined ? encoder.encode(fetched) : await encodeAround(call.source, encoder, fetched);
   } catch (error) {
     notifyFailed(options.observer, error);
     throw error;
   }
+  return sendRemote(tools, provider, target, options, request);
+}
+
+function sendRemote(
+  { upstream }: CallTools,
+  provider: RemoteProvider,
+  target: Target,
+  options: CallOptions,
+  request: UpstreamRequest,
+): Promise<Answer<EventSource>> {
+  const { native } = options;
   // Without the body, which `native` holds.
   const reading = native && { ...options, native: undefined, reading: native.reading };
   const { observer, signal, onSent } = options;
-  const answered = withoutInput(target);
+  const answered = withoutInput(target, options.answerId);
   observer.sent(target.account.name);
   return answerOf(upstream.send(request, answered, signal, onSent), provider, answered, reading ?? options);
 }
@@ -139,14 +194,29 @@ function fillRequest(source: BodySource, encode: () => UpstreamRequest): Upstrea
  * The part of the target that decoding the answer needs, so that a large request is not held in memory while the upstream thinks.
  * A final assistant message stays, as some upstreams begin their answer with it.
  */
-function withoutInput(target: Target): Target {
-  const { call } = target;
+function withoutInput(target: Target, answerId: string): AnsweredTarget {
+  const { account, provider, credentials, timeouts, namespaces, models, member, weight, pool, legacyFunctions, call } =
+    target;
   const last = call.request.messages.at(-1);
   const messages = last?.role === "assistant" ? [last] : noMessages;
-  // A copy of all costs a third of one without a part.
-  const answered = { ...call, source: undefined, media: noMedia, request: { ...call.request, messages } };
-  return { ...target, call: answered };
+  // A copy of all costs a third of one without a part, and named members a third of a copy.
+  const answered = { ...call, source: undefined, media: noMedia, request: { ...call.request, messages }, answerId };
+  return {
+    account,
+    provider,
+    credentials,
+    timeouts,
+    namespaces,
+    models,
+    member,
+    weight,
+    pool,
+    legacyFunctions,
+    call: answered,
+  };
 }
+
+type AnsweredTarget = Target & { readonly call: AnsweredCall };
 
 const noMessages: Call["request"]["messages"] = [];
 const noMedia: Call["media"] = new Map();
@@ -155,10 +225,10 @@ const noMedia: Call["media"] = new Map();
 async function answerOf(
   sending: Promise<UpstreamAnswer>,
   provider: RemoteProvider,
-  target: Target,
+  target: AnsweredTarget,
   options: ReadingOptions,
 ): Promise<Answer<EventSource>> {
-  const { account, call } = target;
+  const { account, call: answered } = target;
   const { observer, reading } = options;
   const reader: Reader = reading?.route ?? provider;
   const format = reading?.format ?? provider.format;
@@ -171,8 +241,7 @@ async function answerOf(
     }
     if (answer.status < 200 || answer.status >= 300)
       return await readUpstreamError(answer, provider, account.name, observer, format);
-    const answered = { ...call, answerId: options.answerId };
-    const streamed = call.request.stream === true;
+    const streamed = answered.request.stream === true;
     const isJson = answer.headers.get("content-type")?.includes("json") === true;
     const decoder = streamed || !isJson ? reader.streamDecoder(answered) : undefined;
     if (decoder !== undefined && (await isStream(answer, decoder.framing, streamed))) {
@@ -233,19 +302,22 @@ function completion(
   body: CompletionBody,
   upstreamResponseId: string | undefined,
   target: Target,
-  { form, observer, completion: write }: CallOptions,
+  { form, observer, writer }: CallOptions,
 ): WholeAnswer | Promise<WholeAnswer> {
   const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
   let answer: WholeAnswer;
   try {
-    answer = write(form.showsCost === true ? withCost(normal, observer, body) : normal);
+    answer = writer.completion(form.showsCost === true ? withCost(normal, observer, body) : normal);
   } catch (error) {
     const fault = readingError(error, target.account.name);
     observer.failed(fault, body.usage);
     throw fault;
   }
-  return observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => answer) ?? answer;
+  const recording = observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
+  return recording === undefined ? answer : afterwards(recording, answer);
 }
+
+const afterwards = <T>(work: Promise<unknown>, result: T): Promise<T> => work.then(() => result);
 
 /** Reads answers. */
 type Reader = Pick<RemoteProvider, "decode" | "streamDecoder" | "upstreamResponseId">;

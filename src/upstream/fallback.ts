@@ -1,16 +1,10 @@
 /** Tries several targets until one answers: a persona's models, and the keys and endpoints of each. */
 import { ApiError } from "../protocols/errors.ts";
-import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "./answer.ts";
-import { type CallOptions, type CallTools, callUpstream } from "./call.ts";
+import { type Answer, type EventSource, isUpstreamError } from "./answer.ts";
+import { type Attempts, type CallTools, callUpstream } from "./call.ts";
 import { classifyFailure } from "./failures.ts";
 import { type Pooling, walkPool } from "./pool/walk.ts";
 import type { Target } from "./target.ts";
-
-/** Called with the error of a target before the next one is tried. */
-export type FallbackReport = (target: Target, failure: UpstreamError | ApiError) => void;
-
-/** @param mayFallBack true where another call may follow if this one fails */
-type OptionsFor = (target: Target, mayFallBack: boolean) => CallOptions;
 
 /**
  * Tries the targets in order until one answers. An error about the input itself is the answer: another model
@@ -21,23 +15,21 @@ type OptionsFor = (target: Target, mayFallBack: boolean) => CallOptions;
 export function callWithFallback(
   tools: CallTools,
   targets: readonly Target[],
-  optionsFor: OptionsFor,
-  report: FallbackReport,
+  attempts: Attempts,
   pooling?: Pooling,
 ): Promise<Answer<EventSource>> {
   const [only] = targets;
   // Fast path: most calls have one target, with one key at one endpoint.
   if (pooling === undefined && only !== undefined && targets.length === 1)
-    return callUpstream(tools, only, optionsFor(only, false));
-  if (pooling?.routing.strategy !== undefined) return walkPool({ ...pooling, tools, optionsFor }, targets, false);
-  return callInTurn(tools, targets, optionsFor, report, pooling);
+    return callUpstream(tools, only, attempts.optionsFor(only, false));
+  if (pooling?.routing.strategy !== undefined) return walkPool({ ...pooling, tools, attempts }, targets, false);
+  return callInTurn(tools, targets, attempts, pooling);
 }
 
 async function callInTurn(
   tools: CallTools,
   targets: readonly Target[],
-  optionsFor: OptionsFor,
-  report: FallbackReport,
+  attempts: Attempts,
   pooling: Pooling | undefined,
 ): Promise<Answer<EventSource>> {
   const last = targets.length - 1;
@@ -45,15 +37,15 @@ async function callInTurn(
     try {
       const answer =
         pooling === undefined || target.pool === undefined
-          ? await callUpstream(tools, target, optionsFor(target, at < last))
-          : await walkPool({ ...pooling, tools, optionsFor }, [target], at < last);
+          ? await callUpstream(tools, target, attempts.optionsFor(target, at < last))
+          : await walkPool({ ...pooling, tools, attempts }, [target], at < last);
       const isFinal = !isUpstreamError(answer) || classifyFailure(answer).kind === "input";
       if (isFinal || at === last) return answer;
-      report(target, answer);
+      attempts.failed(target, answer);
     } catch (error) {
       const isRetriable = error instanceof ApiError && error.status >= 500;
       if (!isRetriable || at === last) throw error;
-      report(target, error);
+      attempts.failed(target, error);
     }
   }
   throw ApiError.internal("no target to call");

@@ -70,8 +70,7 @@ const unanswered = (): never => {
 const withoutAnswer: Omit<CallOptions, "signal"> = {
   form: { thinkingRequested: false, choices: 1 },
   answerId: "",
-  encoder: unanswered,
-  completion: unanswered,
+  writer: { encoder: unanswered, completion: unanswered },
   renderFault: unanswered,
   observer,
 };

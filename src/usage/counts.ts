@@ -22,16 +22,18 @@ export type Counted = {
   readonly cost: number | undefined;
 };
 
-export const noTokens: TokenCounts = {
-  input: 0,
+const textTokens = (input: number, output: number): TokenCounts => ({
+  input,
   cacheRead: 0,
   cacheWrite5m: 0,
   cacheWrite1h: 0,
-  output: 0,
+  output,
   reasoning: 0,
   audioInput: 0,
   audioOutput: 0,
-};
+});
+
+export const noTokens: TokenCounts = textTokens(0, 0);
 
 const noTools: Readonly<Record<string, number>> = {};
 const noSurcharges: readonly string[] = [];
@@ -45,7 +47,7 @@ export function countedOf(usage: Usage): Counted {
   // Text alone has no other counts.
   if (prompt === undefined && completion === undefined && more === undefined)
     return {
-      tokens: { ...noTokens, input, output },
+      tokens: textTokens(input, output),
       audioCacheRead: 0,
       imageInput: 0,
       imageOutput: 0,

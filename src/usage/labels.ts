@@ -7,7 +7,10 @@ export type Labels = {
   readonly metadata: string | null;
 };
 
-export const noLabels: Labels = { client: null, user: null, metadata: null };
+/** The labels of a request that says no more than which client sends it. */
+export const clientLabel = (client: string | null): Labels => ({ client, user: null, metadata: null });
+
+export const noLabels: Labels = clientLabel(null);
 
 const maxClient = 40;
 const maxText = 64;
@@ -62,7 +65,10 @@ export function labelsOf(
   { user, metadata }: { readonly user?: unknown; readonly metadata?: unknown },
   chosen: readonly string[],
 ): Labels {
-  if (chosen.length === 0 && user === undefined) return { client, user: null, metadata: null };
+  return chosen.length === 0 && user === undefined ? clientLabel(client) : givenLabels(client, user, metadata, chosen);
+}
+
+function givenLabels(client: string | null, user: unknown, metadata: unknown, chosen: readonly string[]): Labels {
   const given = typeof metadata === "object" && metadata !== null ? (metadata as Record<string, unknown>) : {};
   const pairs = chosen.flatMap((key) => {
     const value = Object.hasOwn(given, key) ? given[key] : undefined;

@@ -42,23 +42,37 @@ export class OutputMeter implements TextMeter {
  * @param bodyBytes of the whole request: what its messages leave of them are its tools, which are not written out for this
  */
 export function requestMeter({ messages, tools }: ChatRequest, bodyBytes: number): TextMeter {
-  const texts = { length: 0, others: 0, last: "" };
-  for (const message of messages) measure(message as MeasuredMessage, texts);
-  const written = texts.length + texts.others + messages.length * messageOverhead;
-  const toolBytes = tools === undefined ? 0 : Math.max(0, bodyBytes - written);
-  return {
-    length: texts.length + toolBytes,
-    sample: texts.last === "" ? [] : [copyOf(texts.last, maxRequestSample)],
-  };
+  const meter = new InputMeter();
+  for (const message of messages) measure(message as MeasuredMessage, meter);
+  const written = meter.length + meter.others + messages.length * messageOverhead;
+  if (tools !== undefined) meter.length += Math.max(0, bodyBytes - written);
+  return meter.end();
+}
+
+/** Text that is there at once: its length, and the beginning of the last one. */
+class InputMeter implements TextMeter {
+  length = 0;
+  /** Characters that are no words. */
+  others = 0;
+  last = "";
+
+  get sample(): readonly string[] {
+    return this.last === "" ? [] : [this.last];
+  }
+
+  /** Keeps no more than a sample of it. */
+  end(): this {
+    this.last = copyOf(this.last, maxRequestSample);
+    return this;
+  }
 }
 
 /** Bytes that JSON takes around a message's text. */
 const messageOverhead = 30;
 
 type MeasuredMessage = { readonly content?: unknown; readonly tool_calls?: unknown };
-type Measured = { length: number; others: number; last: string };
 
-function measure({ content, tool_calls }: MeasuredMessage, into: Measured): void {
+function measure({ content, tool_calls }: MeasuredMessage, into: InputMeter): void {
   if (typeof content === "string") addText(content, into);
   else if (Array.isArray(content)) for (const part of content) measurePart(part as Record<string, unknown>, into);
   if (!Array.isArray(tool_calls)) return;
@@ -67,7 +81,7 @@ function measure({ content, tool_calls }: MeasuredMessage, into: Measured): void
   }
 }
 
-function measurePart(part: Record<string, unknown>, into: Measured): void {
+function measurePart(part: Record<string, unknown>, into: InputMeter): void {
   if (typeof part["text"] === "string") addText(part["text"], into);
   else for (const name in part) into.others += longestOf(part[name]);
 }
@@ -79,7 +93,7 @@ function longestOf(value: unknown): number {
   return Math.max(0, ...Object.values(value).map((one) => (typeof one === "string" ? one.length : 0)));
 }
 
-function addText(text: string, into: Measured): void {
+function addText(text: string, into: InputMeter): void {
   into.length += text.length;
   if (text !== "") into.last = text;
 }
@@ -108,7 +122,7 @@ const wordless: ReadonlySet<string> = new Set([
 
 /** Characters of all texts of a JSON body that is passed on, whatever its format; numbers stand for tokens, as embeddings take them. */
 export function bodyMeter(body: unknown): TextMeter {
-  const texts = { length: 0, others: 0, last: "" };
+  const texts = new InputMeter();
   const measure = (value: unknown, key: string, depth = 0) => {
     if (depth > maxDepth) return;
     if (typeof value === "string") {
@@ -120,10 +134,8 @@ export function bodyMeter(body: unknown): TextMeter {
     else if (typeof value === "number" && key === "") texts.others += charactersPerToken;
   };
   measure(body, "body");
-  return {
-    length: texts.length + texts.others,
-    sample: texts.last === "" ? [] : [copyOf(texts.last, maxRequestSample)],
-  };
+  texts.length += texts.others;
+  return texts.end();
 }
 
 const charactersPerToken = 4;

@@ -163,9 +163,8 @@ class Entry implements UsageEntry {
   }
 
   #estimated(outcome: Outcome, prompt: Estimate, completion: Estimate): LedgerLine {
-    return this.#line({ ...outcome, usage: usageOf(outcome.usage, prompt, completion) }, "estimated", {
-      isReckoned: prompt.isReckoned || completion.isReckoned,
-    });
+    const usage = usageOf(outcome.usage, prompt, completion);
+    return this.#line({ ...outcome, usage }, "estimated", prompt.isReckoned || completion.isReckoned);
   }
 
   #close(line: LedgerLine): void {
@@ -174,11 +173,7 @@ class Entry implements UsageEntry {
   }
 
   /** @param source where counts come from, if there are any */
-  #line(
-    outcome: Outcome,
-    source: "upstream" | "estimated" | "unknown",
-    { isReckoned = false }: { readonly isReckoned?: boolean } = {},
-  ): LedgerLine {
+  #line(outcome: Outcome, source: "upstream" | "estimated" | "unknown", isReckoned = false): LedgerLine {
     const { usage, seen } = outcome;
     const { target: asked } = this.#attempt;
     const target = asked?.model === "" && outcome.model !== undefined ? { ...asked, model: outcome.model } : asked;

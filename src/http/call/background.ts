@@ -10,7 +10,8 @@ import type { Services } from "../services.ts";
 import { followEvents } from "../stored-events.ts";
 import { idempotentAnswer, serviceRequestId } from "./identified.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
-import { callPlanned, planCall, whileRetained, wholeOf } from "./run.ts";
+import { planCall } from "./plan.ts";
+import { callPlanned, whileRetained, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
 import { upstreamHeaders } from "./upstream-headers.ts";
 

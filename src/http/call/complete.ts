@@ -9,15 +9,16 @@ import { personaSurface } from "../orchestrator.ts";
 import { readJson } from "../request-body.ts";
 import { respondStream, respondWhole } from "../respond.ts";
 import type { Services } from "../services.ts";
+import { logContent } from "./attempts.ts";
 import { beginInBackground, followBegun } from "./background.ts";
 import { inOwnNames } from "./errors.ts";
 import { isIdentified } from "./identified.ts";
 import { parseCall } from "./parse.ts";
-import { logContent, runCall, wholeOf } from "./run.ts";
+import { runCall, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
 import type { Surface } from "./surface.ts";
 import { withoutUpstream } from "./upstream-headers.ts";
-import { newEnvelope, streamRules, writerFor } from "./writer.ts";
+import { newEnvelope, streamRules, Writer } from "./writer.ts";
 
 /**
  * Answers one call: finds the caller and counts the hit, reads and parses the body, runs the call or joins the one with its
@@ -32,17 +33,19 @@ export async function createCompletion(
   protocol: Protocol,
   admitted?: Caller,
 ): Promise<Response> {
-  const caller = admitted ?? (await admit(services, context, onSurface.name));
+  const admitting = admitted ?? admit(services, context, onSurface.name);
+  const caller = admitting instanceof Promise ? await admitting : admitting;
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const call = await parseCall(services, context, caller, onSurface, protocol, source);
+  const parsing = parseCall(services, context, caller, onSurface, protocol, source);
+  const call = parsing instanceof Promise ? await parsing : parsing;
   const surface =
     call.answeredBy === "persona" ? await personaSurface(services, context, caller, onSurface) : onSurface;
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
-  const writer = writerFor(protocol, call, newEnvelope(services, context, protocol, request.model));
+  const writer = new Writer(protocol, call, newEnvelope(services, context, protocol, request.model));
   const isStream = request.stream === true;
   const keepsAlive = isStream && writer.streamType === undefined;
   context.setIdleTimeout(keepsAlive ? idleTimeoutOf(streams.keepAliveSeconds) : 0);

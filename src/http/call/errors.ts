@@ -7,22 +7,32 @@ import type { Services } from "../services.ts";
 import type { Writer } from "./writer.ts";
 
 /** Names the place of errors found behind `parse` as the client knows it. */
-export function inOwnNames<T>({ ownPath }: Writer, answering: Promise<T>): Promise<T> {
-  if (ownPath === undefined) return answering;
-  return answering.catch((error) => {
+export function inOwnNames<T>(writer: Writer, answering: Promise<T>): Promise<T> {
+  return writer.hasOwnPaths ? renamingErrors(writer, answering) : answering;
+}
+
+async function renamingErrors<T>(writer: Writer, answering: Promise<T>): Promise<T> {
+  try {
+    return await answering;
+  } catch (error) {
     const isInner = error instanceof ApiError && error.param !== "" && !isInClientsPlace(error);
-    throw isInner ? error.at(ownPath(error.param)) : error;
-  });
+    throw isInner ? error.at(writer.ownPath(error.param)) : error;
+  }
 }
 
 /** Names the place of a provider's refusals in the caller's own messages and tools, in the inner form. */
 export function inOwnPlaces<T>(ownPlace: ReturnType<typeof ownPlaces>, calling: Promise<T>): Promise<T> {
-  if (ownPlace === undefined) return calling;
-  return calling.catch((error) => {
+  return ownPlace === undefined ? calling : placingErrors(ownPlace, calling);
+}
+
+async function placingErrors<T>(ownPlace: (path: string) => string, calling: Promise<T>): Promise<T> {
+  try {
+    return await calling;
+  } catch (error) {
     if (!(error instanceof ApiError) || isInClientsPlace(error)) throw error;
     const place = ownPlace(error.param);
     throw place === error.param ? error : error.at(place);
-  });
+  }
 }
 
 export function describeFailure({ live }: Services, failure: UpstreamError | ApiError): Record<string, unknown> {
@@ -41,7 +51,10 @@ const indexed = /^(messages|tools)\[(\d+)\](.*)$/s;
  *   are the same
  */
 export function ownPlaces(asked: Lists, sent: Lists): ((path: string) => string) | undefined {
-  if (asked.messages === sent.messages && asked.tools === sent.tools) return undefined;
+  return asked.messages === sent.messages && asked.tools === sent.tools ? undefined : changedPlaces(asked, sent);
+}
+
+function changedPlaces(asked: Lists, sent: Lists): ((path: string) => string) | undefined {
   const messages = indexesOf(asked.messages, sent.messages);
   const tools = indexesOf(asked.tools, sent.tools);
   if (messages === undefined && tools === undefined) return undefined;

@@ -11,6 +11,7 @@ import { sourcesOf } from "../knowledge.ts";
 import { inClientsPlace } from "./errors.ts";
 import type { CallScope } from "./scope.ts";
 import type { PersonaChange, Plan } from "./surface.ts";
+import type { Writer } from "./writer.ts";
 
 /** @throws ApiError for what the client's format has and no other */
 export function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
@@ -23,16 +24,27 @@ const noChange: PersonaChange = { before: [], fields: {} };
 
 /** @returns undefined where the call has to be translated: the upstream does not speak the client's format, or not about this */
 export function nativeCall(
+  scope: CallScope,
+  plan: Plan,
+  conversation: Conversation,
+  target: Target,
+): NativeCall | undefined {
+  const { provider, call } = target;
+  const { protocol } = scope.writer;
+  if (protocol.native === undefined || provider.kind !== "remote") return undefined;
+  const route = provider.native?.(protocol.name, call);
+  return route && nativeCallBy(route, protocol.native, scope, plan, conversation, target);
+}
+
+function nativeCallBy(
+  route: NativeRoute,
+  native: NonNullable<Protocol["native"]>,
   { context: { request }, surface: { showsUpstream }, call, source, writer }: CallScope,
   plan: Plan,
   conversation: Conversation,
-  { provider, account, pool, call: upstreamCall }: Target,
+  { account, pool, call: upstreamCall }: Target,
 ): NativeCall | undefined {
   const { protocol } = writer;
-  const { native } = protocol;
-  if (native === undefined || provider.kind !== "remote") return undefined;
-  const route = provider.native?.(protocol.name, upstreamCall);
-  if (route === undefined) return undefined;
   const mayHold = plan.upstreamMayHold && route.keepsNothing !== true;
   const isHeld = mayHold && conversation.isHeldBy({ account, pool });
   const earlier = isHeld ? undefined : conversation.earlier;
@@ -56,7 +68,7 @@ export function nativeCall(
       passesFaults: showsUpstream,
       endsWithStream: native.endsWithStream === true,
       ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before, added),
-      encoder: writer.nativeEncoder!,
+      encoder: encoderOf(writer),
     },
     encode(encoded) {
       // Once more, where large strings had to be restored in between.
@@ -66,6 +78,9 @@ export function nativeCall(
     },
   };
 }
+
+/** Holds nothing of the request. */
+const encoderOf = (writer: Writer) => () => writer.nativeEncoder();
 
 /** Checks whether its tools alone keep it from being translated. */
 const isNativeByTools = ({ nativeOnly, nativeTools }: ParsedCall<unknown>): boolean =>

@@ -13,18 +13,48 @@ import type { Services } from "../services.ts";
 import { type PromptedCall, withPrompt } from "./prompt.ts";
 import type { Surface } from "./surface.ts";
 
-/** @throws ApiError with the path of the value in the format's own body */
-export async function parseCall(
+/**
+ * @returns a promise only where something stored has to be read first
+ * @throws ApiError with the path of the value in the format's own body, or rejects with it
+ */
+export function parseCall(
   services: Services,
   context: RequestContext,
   caller: Caller,
   surface: Surface,
   protocol: Protocol,
   source: Source,
+): PromptedCall | Promise<PromptedCall> {
+  const ids = protocol.references?.(source.parsed) ?? noIds;
+  return ids.length === 0
+    ? parseWith(services, context, caller, surface, protocol, source)
+    : parseReferring(services, context, caller, surface, protocol, source, ids);
+}
+
+const noIds: readonly string[] = [];
+
+async function parseReferring(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  surface: Surface,
+  protocol: Protocol,
+  source: Source,
+  ids: readonly string[],
 ): Promise<PromptedCall> {
-  const ids = protocol.references?.(source.parsed) ?? [];
-  const earlier =
-    ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
+  const earlier = await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
+  return parseWith(services, context, caller, surface, protocol, source, earlier);
+}
+
+function parseWith(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  surface: Surface,
+  protocol: Protocol,
+  source: Source,
+  earlier?: EarlierAnswers,
+): PromptedCall | Promise<PromptedCall> {
   const parsed = protocol.parse(source, context, earlier);
   checkPlain("model", parsed.request.model);
   const { metadata } = parsed.request;

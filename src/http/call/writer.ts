@@ -1,8 +1,10 @@
 /** Writes a call's answer in the client's format, plain or streamed. */
+import type { Clock } from "../../lib/clock.ts";
 import type { CompletionBody, Envelope } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EventEncoder, NativeEncoder, ParsedCall, Protocol } from "../../protocols/protocol.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
+import type { AnswerWriter } from "../../upstream/call.ts";
 import type { RequestContext } from "../context.ts";
 import { errorObjectIn } from "../error-fields.ts";
 import { jsonAnswer, type StreamRules } from "../respond.ts";
@@ -10,34 +12,48 @@ import type { Services } from "../services.ts";
 
 import type { Surface } from "./surface.ts";
 
-export type Writer = {
+/** Does not take the request, and neither does `streamRules`: they live as long as the stream. */
+export class Writer implements AnswerWriter {
   readonly protocol: Protocol;
   readonly envelope: Envelope;
-  readonly whole: (answer: CompletionBody) => object;
-  /** The same, as it is sent. */
-  readonly completion: (answer: CompletionBody) => WholeAnswer;
-  readonly encoder: () => EventEncoder;
-  /** Present where the format can be passed on as it comes. */
-  readonly nativeEncoder: (() => NativeEncoder) | undefined;
   /** The media type of a stream that is no event stream. */
   readonly streamType: string | undefined;
-  /** Translates a path of the inner form; absent where the format has the same ones. */
-  readonly ownPath: ((inner: string) => string) | undefined;
-};
+  readonly #options: unknown;
 
-/** Does not take the request, and neither does `streamRules`: their closures live as long as the stream. */
-export function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope): Writer {
-  const whole: Writer["whole"] = (answer) => protocol.completion(answer, envelope, options);
-  return {
-    protocol,
-    envelope,
-    whole,
-    completion: (answer) => jsonAnswer(whole(answer)),
-    encoder: () => protocol.encoder(envelope, options),
-    nativeEncoder: protocol.native && (() => protocol.native!.encoder(envelope, options)),
-    streamType: protocol.streamType?.(options),
-    ownPath: protocol.param && ((inner) => protocol.param!(inner, options)),
-  };
+  constructor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope) {
+    this.protocol = protocol;
+    this.envelope = envelope;
+    this.streamType = protocol.streamType?.(options);
+    this.#options = options;
+  }
+
+  whole(answer: CompletionBody): object {
+    return this.protocol.completion(answer, this.envelope, this.#options);
+  }
+
+  /** The same, as it is sent. */
+  completion(answer: CompletionBody): WholeAnswer {
+    return jsonAnswer(this.whole(answer));
+  }
+
+  encoder(): EventEncoder {
+    return this.protocol.encoder(this.envelope, this.#options);
+  }
+
+  /** For formats that can be passed on as they come. */
+  nativeEncoder(): NativeEncoder {
+    return this.protocol.native!.encoder(this.envelope, this.#options);
+  }
+
+  /** True where the format's paths are others than those of the inner form. */
+  get hasOwnPaths(): boolean {
+    return this.protocol.param !== undefined;
+  }
+
+  /** Translates a path of the inner form. */
+  ownPath(inner: string): string {
+    return this.protocol.param?.(inner, this.#options) ?? inner;
+  }
 }
 
 export function streamRules(
@@ -68,14 +84,25 @@ export function newEnvelope(
   { answerIdPrefix }: Protocol,
   model: string,
 ): Envelope {
-  let completed: number | undefined;
-  return {
-    id: `${answerIdPrefix}${uniqueId}`,
-    created: Math.floor(clock.now() / 1000),
-    model,
-    completed() {
-      completed ??= Math.floor(clock.now() / 1000);
-      return completed;
-    },
-  };
+  return new CallEnvelope(clock, `${answerIdPrefix}${uniqueId}`, model);
+}
+
+class CallEnvelope implements Envelope {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly #clock: Clock;
+  #completed: number | undefined;
+
+  constructor(clock: Clock, id: string, model: string) {
+    this.#clock = clock;
+    this.id = id;
+    this.created = Math.floor(clock.now() / 1000);
+    this.model = model;
+  }
+
+  completed(): number {
+    this.#completed ??= Math.floor(this.#clock.now() / 1000);
+    return this.#completed;
+  }
 }

@@ -36,6 +36,9 @@ const closeBrace = 0x7d;
 /** A string is looked through byte by byte for so long; then the platform looks for its end, whose call costs about as much. */
 const nearBytes = 64;
 
+/** Of a text whose large strings nobody asks for. */
+const none: Span[] = [];
+
 /**
  * Takes a JSON text in pieces, cut anywhere. The counts are exact for JSON. For what is no JSON they bound the work; what is
  * wrong with it is the parser's to report.
@@ -59,13 +62,14 @@ export class JsonScan {
   #offset = 0;
   readonly #minLargeBytes: number;
   /** The spans between the quotes of large strings that are values. */
-  readonly largeStrings: Span[] = [];
+  readonly largeStrings: Span[];
   #isLastLarge = false;
 
   /** @param minLargeBytes strings from this length on are noted in `largeStrings` */
   constructor(limits: JsonLimits, minLargeBytes = Number.POSITIVE_INFINITY) {
     this.#limits = limits;
     this.#minLargeBytes = minLargeBytes;
+    this.largeStrings = minLargeBytes === Number.POSITIVE_INFINITY ? none : [];
   }
 
   /** True if all that was opened is closed. */

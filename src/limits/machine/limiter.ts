@@ -9,7 +9,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import { canMapFiles } from "../../lib/mapped-file.ts";
 import { OnceAMinute } from "../../lib/once-a-minute.ts";
-import { type Decision, decisionOf, type Limiter, MemoryLimiter } from "../limiter.ts";
+import { type Decision, decisionOf, type Limiter, MemoryLimiter, type Times } from "../limiter.ts";
 import { WindowFiles } from "./files.ts";
 import type { Hit, WindowTable } from "./table.ts";
 
@@ -181,9 +181,8 @@ class FileLimiter implements Limiter {
   }
 
   #decision(table: WindowTable, perMinute: number, now: number, { allowed, head }: Hit): Decision {
-    const count = table.count(now, head);
-    const at = (index: number) => (index < count ? table.timeOf(head - count + index, now) : undefined);
-    return decisionOf({ count, at }, perMinute, allowed, now, this.#options.clock.now());
+    const window = new TableWindow(table, head, now);
+    return decisionOf(window, perMinute, allowed, now, this.#options.clock.now());
   }
 
   /** At most once a minute. */
@@ -195,4 +194,23 @@ class FileLimiter implements Limiter {
   }
 }
 
-const empty = { count: 0, at: () => undefined };
+const empty: Times = { count: 0, at: () => undefined };
+
+/** The requests of a table's window at a time. */
+class TableWindow implements Times {
+  readonly count: number;
+  readonly #table: WindowTable;
+  readonly #head: number;
+  readonly #now: number;
+
+  constructor(table: WindowTable, head: number, now: number) {
+    this.count = table.count(now, head);
+    this.#table = table;
+    this.#head = head;
+    this.#now = now;
+  }
+
+  at(index: number): number | undefined {
+    return index < this.count ? this.#table.timeOf(this.#head - this.count + index, this.#now) : undefined;
+  }
+}

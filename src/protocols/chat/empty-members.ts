@@ -34,7 +34,8 @@ export function withoutEmptyMembers(body: JsonObject): JsonObject {
 /** @returns the list itself where nothing changed, which costs next to nothing */
 function mapped(list: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
   let changed: unknown[] | undefined;
-  for (const [at, item] of list.entries()) {
+  for (let at = 0; at < list.length; at++) {
+    const item = list[at];
     const next = change(item);
     if (next === item) continue;
     changed ??= [...list];

@@ -37,8 +37,18 @@ export function splitExtras(
   schema: TObject,
   catalog: ExtrasCatalog,
 ): Split {
+  return mentionsExtras(request, catalog)
+    ? splitMentioned(request, namespaces, schema, catalog)
+    : { request, extras: noExtras };
+}
+
+function splitMentioned(
+  request: ChatRequest,
+  namespaces: readonly string[],
+  schema: TObject,
+  catalog: ExtrasCatalog,
+): Split {
   const body = request as Record<string, unknown>;
-  if (!mentionsExtras(body, catalog)) return { request, extras: noExtras };
   const literal = objectOf(body["extra_body"]) ?? {};
   const places: [string, Record<string, unknown>][] = [
     ["", body],

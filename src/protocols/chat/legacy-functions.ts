@@ -20,9 +20,7 @@ type FunctionCall = { name: string; arguments: string; extra_content?: unknown }
 
 /** @returns the request itself when it holds nothing of the older form */
 export function upgradeLegacy(request: ChatRequest): ChatRequest {
-  const speaksLegacy = request.messages.some(
-    (message) => message.role === "function" || (message.role === "assistant" && message.function_call != null),
-  );
+  const speaksLegacy = speaksOlderForm(request.messages);
   if (request.functions === undefined && request.function_call === undefined && !speaksLegacy) return request;
   const { functions, function_call, ...rest } = request;
   const upgraded: ChatRequest = {
@@ -40,6 +38,12 @@ export function upgradeLegacy(request: ChatRequest): ChatRequest {
       typeof function_call === "string" ? function_call : { type: "function", function: { name: function_call.name } };
   }
   return upgraded;
+}
+
+function speaksOlderForm(messages: readonly Message[]): boolean {
+  for (const message of messages)
+    if (message.role === "function" || (message.role === "assistant" && message.function_call != null)) return true;
+  return false;
 }
 
 /** Ids are by position: the older form has none. A result whose call was left out, which that form allows, gets one. */

@@ -1,5 +1,6 @@
 /** A parsed body, checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import type { PathPart } from "../../lib/schema-errors.ts";
 import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { withoutEmptyMembers } from "./empty-members.ts";
@@ -7,12 +8,21 @@ import { type ChatRequest, ChatRequestBody } from "./schema.ts";
 
 /** @throws ApiError invalid_value or missing_field */
 export function checkChatRequest(parsed: JsonObject): ChatRequest {
-  const { value: given, lifted } = withLiteralExtraBody(parsed);
-  const value = withoutEmptyMembers(given);
-  checkedAt(ChatRequestBody, value, (path) => (lifted.has(String(path[0])) ? ["extra_body", ...path] : path));
+  const value =
+    parsed["extra_body"] == null
+      ? checkedAt(ChatRequestBody, withoutEmptyMembers(parsed))
+      : checkedWithExtraBody(parsed);
   const request = withoutNulls(value) as ChatRequest;
   checkTogether(request);
   return request;
+}
+
+function checkedWithExtraBody(parsed: JsonObject): JsonObject {
+  const { value, lifted } = withLiteralExtraBody(parsed);
+  const isLifted = (path: readonly PathPart[]) => lifted.has(String(path[0]));
+  return checkedAt(ChatRequestBody, withoutEmptyMembers(value), (path) =>
+    isLifted(path) ? ["extra_body", ...path] : path,
+  );
 }
 
 /**
@@ -25,7 +35,6 @@ function withLiteralExtraBody(value: Record<string, unknown>): {
 } {
   const literal = value["extra_body"];
   const lifted = new Set<string>();
-  if (literal == null) return { value, lifted };
   if (!isObject(literal)) throw ApiError.invalidValue("extra_body", "extra_body must be an object.");
   const rest: Record<string, unknown> = {};
   const top: Record<string, unknown> = { ...value, extra_body: rest };
@@ -47,13 +56,15 @@ function checkTogether(request: ChatRequest): void {
   if (request.top_logprobs !== undefined && request.logprobs !== true) {
     throw ApiError.invalidValue("top_logprobs", "top_logprobs needs logprobs: true.");
   }
-  request.messages.forEach((message, at) => {
-    if (message.role !== "assistant") return;
+  const { messages } = request;
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at]!;
+    if (message.role !== "assistant") continue;
     const says = message.content != null || message.refusal != null || message.audio != null;
     if (!says && !message.tool_calls?.length && message.function_call == null) {
       throw ApiError.missingField(`messages[${at}].content`);
     }
-  });
+  }
 }
 
 /** @returns the value itself where it has none */

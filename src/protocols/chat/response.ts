@@ -2,7 +2,9 @@
 import type { AnswerMessage, ChatCompletion, CompletionBody, Delta, Envelope, ToolCallDelta } from "./schema.ts";
 
 export function chatCompletion(body: CompletionBody, { id, created, model }: Envelope): ChatCompletion {
-  return { id, object: "chat.completion", created, model, ...body };
+  const completion = { id, object: "chat.completion", created, model } as ChatCompletion;
+  for (const name in body) completion[name] = body[name];
+  return completion;
 }
 
 /** A whole message as a stream's only fragment. */

@@ -374,6 +374,6 @@ export type Envelope = {
   readonly created: number;
   readonly model: string;
   /** The time at which the answer was whole, for formats that say so: Unix time in seconds, read when it is first asked. Absent: not known. */
-  readonly completed?: () => number;
+  completed?(): number;
 };
 export type ChatCompletion = Omit<Envelope, "completed"> & CompletionBody & { object: "chat.completion" };

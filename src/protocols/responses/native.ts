@@ -78,7 +78,8 @@ const idForm = /^\{"type":"response\.(?:created|in_progress)",.{0,64}"id":"(resp
 /** The answer's own name, as far as the latest event names it. */
 function envelopeIn(data = "", envelope: Envelope): Envelope {
   const id = idForm.exec(data)?.[1];
-  return id === undefined ? envelope : { ...envelope, id };
+  const { created, model } = envelope;
+  return id === undefined ? envelope : { id, created, model };
 }
 
 /** @returns undefined where the change can't be said in this format */

@@ -24,17 +24,18 @@ export type ResponseError = { readonly code: string; readonly message: string };
 /** @returns the whole object: each member that the format requires is there */
 export function responseObject(
   { output = [], usage, reason, error, serviceTier, metadata }: ResponseState,
-  { id, created, model, completed }: Envelope,
+  envelope: Envelope,
   options: ResponsesOptions,
   status: ResponseStatus,
 ): JsonObject {
+  const { id, created, model } = envelope;
   const echo = echoOf(options);
   return {
     id,
     object: "response",
     created_at: created,
     status,
-    completed_at: status === "completed" ? (completed?.() ?? null) : null,
+    completed_at: status === "completed" ? (envelope.completed?.() ?? null) : null,
     error: error ?? null,
     incomplete_details: reason === undefined ? null : { reason },
     model,

@@ -128,8 +128,10 @@ function written(call: Call, quirks: Quirks): NonNullable<UpstreamRequest["body"
   const body = requestBody(call, quirks);
   const { source } = call;
   if (source === undefined) return JSON.stringify(body);
-  return respell(source, body) ?? patchBody(source, body, (name) => callerNames(name, quirks));
+  return respell(source, body) ?? patchBody(source, body, namesUnder(quirks));
 }
+
+const namesUnder = (quirks: Quirks) => (name: string) => callerNames(name, quirks);
 
 const below = (operation: string, _model: string, { baseUrl }: Account) => `${baseUrl}/${operation}`;
 

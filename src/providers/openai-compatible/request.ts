@@ -23,12 +23,14 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
   if (request.response_format !== undefined) setResponseFormat(body, quirks);
   if (body["store"] === true && call.account.upstreamStore !== true) dropStore(body);
-  for (const name of quirks.options ?? []) if (call.extras[name] !== undefined) body[name] = call.extras[name];
-  for (const name of quirks.dropped ?? []) delete body[name];
-  for (const name of quirks.dropped_when_neutral ?? []) if (isNeutral(name, body[name])) delete body[name];
+  for (const name of quirks.options ?? noNames) if (call.extras[name] !== undefined) body[name] = call.extras[name];
+  for (const name of quirks.dropped ?? noNames) delete body[name];
+  for (const name of quirks.dropped_when_neutral ?? noNames) if (isNeutral(name, body[name])) delete body[name];
   for (const name in quirks.renamed) rename(body, name, quirks.renamed[name]!);
   return body;
 }
+
+const noNames: readonly string[] = [];
 
 /**
  * Removes what would store the answer upstream: it is stored here. There a list of stored completions needs no id, and so shows each
@@ -165,8 +167,13 @@ const idForms = { nine_alphanumerics: /^[A-Za-z0-9]{9}$/, at_most_40_characters:
 
 /** @returns the messages themselves where none has to change */
 function messagesFor(call: Call, quirks: Quirks): readonly JsonObject[] {
+  const { messages } = call.request;
+  for (const message of messages) if (!isPlainlySaid(message, quirks)) return changedMessages(call, quirks);
+  return messages;
+}
+
+function changedMessages(call: Call, quirks: Quirks): readonly JsonObject[] {
   const { messages: said } = call.request;
-  if (said.every((message) => isPlainlySaid(message, quirks))) return said;
   const ids = quirks.tool_call_ids && idForms[quirks.tool_call_ids];
   const messages: JsonObject[] = [];
   let media: JsonObject[] = [];

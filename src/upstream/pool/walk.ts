@@ -6,7 +6,7 @@
  */
 import { ApiError } from "../../protocols/errors.ts";
 import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "../answer.ts";
-import { type CallOptions, type CallTools, callUpstream } from "../call.ts";
+import { type Attempts, type CallTools, callUpstream } from "../call.ts";
 import { classifyFailure } from "../failures.ts";
 import type { Target } from "../target.ts";
 import type { Attempt } from "./member.ts";
@@ -27,8 +27,7 @@ export type LeftReport = (target: Target, failure: UpstreamError | ApiError, rea
 
 type Walk = Pooling & {
   readonly tools: CallTools;
-  /** @param mayFallBack true where another one may be tried if this fails */
-  readonly optionsFor: (target: Target, mayFallBack: boolean) => CallOptions;
+  readonly attempts: Pick<Attempts, "optionsFor">;
 };
 
 /**
@@ -74,13 +73,13 @@ export async function walkPool(
 
 /** @throws ClientDisconnected, and what is no error of a call */
 async function callMember(
-  { tools, pools, optionsFor }: Walk,
+  { tools, pools, attempts }: Walk,
   { target }: PooledTarget,
   attempt: Attempt,
   mayFallBack: boolean,
 ): Promise<Answer<EventSource> | ApiError> {
   try {
-    const options = optionsFor(target, mayFallBack);
+    const options = attempts.optionsFor(target, mayFallBack);
     const observer = new PooledObserver(options.observer, () => attempt, pools.clock);
     return await callUpstream(tools, target, { ...options, observer });
   } catch (error) {

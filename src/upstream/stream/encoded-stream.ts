@@ -11,10 +11,15 @@ import { withCost } from "./cost.ts";
 import type { ChunkSource } from "./decode.ts";
 import { type NormalForm, Normaliser } from "./normaliser.ts";
 
+/** Writes a stream in the client's format. */
+export type StreamWriter = {
+  /** Makes the stream's encoder. Called once, and not for plain answers. */
+  encoder(): EventEncoder;
+};
+
 export type EncodingOptions = {
   readonly form: NormalForm;
-  /** Makes the stream's encoder. Called once, and not for plain answers. */
-  readonly encoder: () => EventEncoder;
+  readonly writer: StreamWriter;
   readonly observer: CallObserver;
   /** Maps a fault to the error fields that the client sees. */
   readonly renderFault: (fault: UpstreamFault | ApiError) => ErrorFields;
@@ -30,7 +35,7 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
   readonly #showsCost: boolean;
   readonly #encoder: EventEncoder;
 
-  constructor(chunks: ChunkSource, target: Target, { form, encoder, observer, renderFault }: EncodingOptions) {
+  constructor(chunks: ChunkSource, target: Target, { form, writer, observer, renderFault }: EncodingOptions) {
     super(chunks, observer);
     this.#chunks = chunks;
     this.#account = target.account.name;
@@ -38,7 +43,7 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
     this.#renderFault = renderFault;
     this.#normaliser = new Normaliser(form);
     this.#showsCost = form.showsCost === true;
-    this.#encoder = encoder();
+    this.#encoder = writer.encoder();
   }
 
   push(chunks: readonly ChunkBody[]): void {

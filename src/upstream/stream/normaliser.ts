@@ -47,23 +47,30 @@ const thoughtsIn = (choices: readonly Choice[]): ReadonlyMap<number, string> =>
 
 /** Normalises a plain answer. */
 export function normaliseCompletion(body: CompletionBody, form: NormalForm): CompletionBody {
-  const { choices: given, usage, metadata, ...rest } = body;
+  const { choices: given, metadata } = body;
   const isOne = given.length === 1 && given[0]!.index === 0;
-  const numbers = isOne ? undefined : new ChoiceNumbers(form.choices);
-  const choices = given.map((choice) => ({
-    ...choice,
-    index: numbers === undefined ? 0 : numbers.of(choice.index),
-    message: messageOf(choice.message),
-    logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
-  }));
+  const choices = isOne ? [normalChoice(given[0]!, 0)] : numberedChoices(given, form.choices);
   const joined = form.metadata === undefined ? metadata : { ...metadata, ...form.metadata };
   const allMetadata = form.thinkingRequested ? withThinking(joined, thoughtsIn(choices)) : joined;
-  return {
-    choices,
-    usage: usage ?? noUsage,
-    ...(allMetadata === undefined ? {} : { metadata: allMetadata }),
-    ...rest,
-  };
+  const normal: CompletionBody = { choices, usage: body.usage ?? noUsage };
+  if (allMetadata !== undefined) normal.metadata = allMetadata;
+  for (const name in body) if (name !== "choices" && name !== "usage" && name !== "metadata") normal[name] = body[name];
+  return normal;
+}
+
+function numberedChoices(given: readonly Choice[], asked: number): Choice[] {
+  const numbers = new ChoiceNumbers(asked);
+  return given.map((choice) => normalChoice(choice, numbers.of(choice.index)));
+}
+
+/** Written member by member, as a spread of objects of any form takes several times as long. */
+function normalChoice(choice: Choice, index: number): Choice {
+  const normal = {} as Choice;
+  for (const name in choice) normal[name] = choice[name];
+  normal.index = index;
+  normal.message = messageOf(choice.message);
+  normal.logprobs = choice.logprobs == null ? null : wholeLogprobs(choice.logprobs);
+  return normal;
 }
 
 /**

@@ -121,7 +121,9 @@ function matches(match: Match, name: string): boolean {
 export function pricesAt({ prices }: ListedModel, now: number): ListedPrices {
   if (!Array.isArray(prices)) return prices as ListedPrices;
   const conditional = prices as readonly Conditional[];
-  return (conditional.findLast(({ constraint }) => holds(constraint, now)) ?? conditional[0]!).prices;
+  for (let at = conditional.length - 1; at > 0; at--)
+    if (holds(conditional[at]!.constraint, now)) return conditional[at]!.prices;
+  return conditional[0]!.prices;
 }
 
 function holds(constraint: Constraint | undefined, now: number): boolean {

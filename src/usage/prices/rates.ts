@@ -57,8 +57,8 @@ export const rateOfUse = (dollars: number): Rate => BigInt(Math.round(dollars * 
 export const microDollars = BigInt(perMicroDollar);
 
 export function ratesAbove({ base, tiers }: RatesByLength, inputTokens: number): Rates {
-  if (tiers.length === 0) return base;
-  return tiers.findLast(({ above }) => inputTokens > above)?.rates ?? base;
+  for (let at = tiers.length - 1; at >= 0; at--) if (inputTokens > tiers[at]!.above) return tiers[at]!.rates;
+  return base;
 }
 
 /**

@@ -89,7 +89,7 @@ async function sent(parts: readonly Uint8Array[], decoder: StreamDecoder): Promi
   const observer = { body() {}, completed() {}, faulted() {}, abandoned() {} };
   const options = {
     form: { thinkingRequested: false, choices: 1 },
-    encoder: () => new ChatEncoder({ id: "id", created: 2, model: "ours" }, false),
+    writer: { encoder: () => new ChatEncoder({ id: "id", created: 2, model: "ours" }, false) },
     observer,
     renderFault: (fault: Error) => ({ message: fault.message }),
   } as unknown as CallOptions;

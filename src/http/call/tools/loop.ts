@@ -24,6 +24,7 @@ import { ApiError } from "../../../protocols/errors.ts";
 import type { ErrorFields, EventEncoder } from "../../../protocols/protocol.ts";
 import type { Answer, EventSource, Events, LastEvents, UpstreamError, WholeAnswer } from "../../../upstream/answer.ts";
 import { isUpstreamError } from "../../../upstream/answer.ts";
+import type { AnswerWriter } from "../../../upstream/call.ts";
 import { ClientDisconnected } from "../../../upstream/client.ts";
 import type { Target } from "../../../upstream/target.ts";
 import type { Remember } from "../../call-observer.ts";
@@ -37,8 +38,7 @@ import { TurnEncoder } from "./turn-encoder.ts";
 /** One call of the model. */
 export type Turn = {
   readonly targets: readonly Target[];
-  readonly encoder: () => EventEncoder;
-  readonly completion: (answer: CompletionBody) => WholeAnswer;
+  readonly writer: AnswerWriter;
   /** @param answer as the upstream gave it @param cost in micro-dollars; undefined where unknown */
   readonly onAnswer: (answer: CompletionBody, target: Target, cost: number | undefined) => void;
 };
@@ -77,7 +77,7 @@ async function wholeAnswer(options: ToolLoopOptions): Promise<Answer<EventSource
   for (;;) {
     let normal: CompletionBody | undefined;
     const answered = await loop.turn({
-      encoder: writer.encoder,
+      encoder: () => writer.encoder(),
       completion(body) {
         normal = body;
         return nothing;
@@ -121,11 +121,11 @@ class ToolLoop {
   }
 
   /** Calls the model with what was said so far. @throws ApiError; ClientDisconnected */
-  turn(write: Pick<Turn, "encoder" | "completion">): Promise<Answer<EventSource>> {
+  turn(writer: AnswerWriter): Promise<Answer<EventSource>> {
     this.#answer = undefined;
     this.#isLast = this.#said.length > 0 && this.run.isExhausted;
     return this.#options.call({
-      ...write,
+      writer,
       targets: this.#targets.map((target) => this.#nextCall(target)),
       onAnswer: (answer, target, cost) => {
         this.run.spent(cost);
@@ -289,7 +289,8 @@ class StreamedLoop implements EventSource, Sink<Events, LastEvents> {
   }
 
   #begin(): Promise<Answer<EventSource>> {
-    return this.#loop.turn({ encoder: () => this.#encoder, completion: this.#options.scope.writer.completion });
+    const { writer } = this.#options.scope;
+    return this.#loop.turn({ encoder: () => this.#encoder, completion: (body) => writer.completion(body) });
   }
 
   #follow(turn: EventSource): void {

@@ -1,0 +1,121 @@
+import type { McpBounds } from "../../config/mcp.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { type GrantedTool, grantedTools } from "../../mcp/grants.ts";
+import type { ApiError } from "../../protocols/errors.ts";
+import type { StoredForm } from "../../protocols/protocol.ts";
+import { type Conversation, openConversation, type Shown } from "../conversation.ts";
+import { loggedAdditions } from "../knowledge.ts";
+import { checkNamedModels, namedUpstream } from "../named.ts";
+import { nativeCall } from "./native.ts";
+import { noteVersion } from "./persona-version.ts";
+import type { CallScope } from "./scope.ts";
+import type { Plan } from "./surface.ts";
+import { standInsFor } from "./tools/hosted.ts";
+import { noteVariant } from "./variant.ts";
+
+export type Planned = {
+  readonly plan: Plan;
+  readonly conversation: Conversation;
+  /** The size of what the call names in a provider's own store. */
+  readonly namedBytes: number;
+  /** Absent: none are called here. */
+  readonly tools: CallTools | undefined;
+};
+
+/** Tools that are called here while the model answers. */
+export type CallTools = {
+  readonly granted: readonly GrantedTool[];
+  readonly bounds: McpBounds;
+  /** The error for a tool of the request that none of them stands in for. */
+  readonly nativeTools: ApiError | undefined;
+};
+
+/**
+ * @returns a promise only where something has to be read or asked first
+ * @throws ApiError before anything is called, or rejects with it
+ */
+export function planCall(scope: CallScope): Planned | Promise<Planned> {
+  const { services, context, surface, caller, call, writer } = scope;
+  const { stored } = writer.protocol;
+  const shown = stored && shownBy(scope, stored);
+  const conversation = openConversation(services, context, caller, surface.name, call.request, shown);
+  if (conversation instanceof Promise) return planResumed(scope, conversation);
+  return planWithin(scope, conversation);
+}
+
+const planResumed = async (scope: CallScope, resuming: Promise<Conversation>): Promise<Planned> =>
+  planWithin(scope, await resuming);
+
+function planWithin(scope: CallScope, conversation: Conversation): Planned | Promise<Planned> {
+  const { services, surface, caller, source } = scope;
+  const plan = surface.plan(services, caller, conversation.whole, source);
+  return plan instanceof Promise ? completeLater(scope, conversation, plan) : completePlan(scope, conversation, plan);
+}
+
+const completeLater = async (scope: CallScope, conversation: Conversation, planning: Promise<Plan>): Promise<Planned> =>
+  completePlan(scope, conversation, await planning);
+
+/** Checks what the plan calls, and finds what else the call needs. */
+function completePlan(scope: CallScope, conversation: Conversation, plan: Plan): Planned | Promise<Planned> {
+  const { services, context, surface, caller, call, source, writer } = scope;
+  if (plan.additions !== undefined) Object.assign(context.logFields, loggedAdditions(plan.additions));
+  if (plan.persona !== undefined) noteVersion(context, plan.persona);
+  if (plan.variant !== undefined) noteVariant(context, plan.variant);
+  for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
+  const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
+  const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
+  if (typeof naming === "number" && !plan.store && !hasTools)
+    return { plan, conversation, namedBytes: naming, tools: undefined };
+  return completeWaiting(scope, conversation, plan, naming, hasTools);
+}
+
+async function completeWaiting(
+  scope: CallScope,
+  conversation: Conversation,
+  plan: Plan,
+  naming: number | Promise<number>,
+  hasTools: boolean,
+): Promise<Planned> {
+  const namedBytes = await naming;
+  if (plan.store) await conversation.checkStorage();
+  const tools = hasTools ? await toolsOf(scope, plan, conversation) : undefined;
+  return { plan, conversation, namedBytes, tools };
+}
+
+/** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called; for a server that the caller names */
+async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation): Promise<CallTools | undefined> {
+  const { services, caller, call, effects } = scope;
+  const [first] = plan.targets;
+  const standIns =
+    call.hosted &&
+    standInsFor(services, caller, call.hosted, {
+      isNative: plan.mcp === undefined && nativeCall(scope, plan, conversation, first!) !== undefined,
+      drops: first!.account.unsupportedTools === "drop",
+    });
+  const grants = [...(plan.mcp?.grants ?? []), ...(standIns?.grants ?? [])];
+  if (grants.length === 0) return undefined;
+  const others = first?.call.request.tools ?? [];
+  const names = others.flatMap((tool) => (tool.type === "function" ? tool.function.name : []));
+  const granted = await grantedTools(services.mcp, grants, caller, names);
+  if (granted.length === 0) return undefined;
+  await effects?.check();
+  return {
+    granted,
+    bounds: plan.mcp?.bounds ?? services.live.config.mcp,
+    nativeTools: standIns === undefined ? call.nativeTools : standIns.refusal,
+  };
+}
+
+/** Writes the exchange as it is kept where the client's format has stored answers of its own. */
+function shownBy({ writer, call: { options }, source }: CallScope, stored: StoredForm<unknown>): Shown {
+  const { protocol, envelope } = writer;
+  const unique = envelope.id.slice(protocol.answerIdPrefix.length);
+  return {
+    format: protocol.name,
+    leading: stored.leading(options),
+    isBegun: stored.isBackground(options),
+    items: () => stored.items(source.parsed, unique),
+    answer: (completion, passed) =>
+      (passed === undefined ? undefined : stored.answerIn(passed)) ?? (writer.whole(completion) as JsonObject),
+  };
+}
