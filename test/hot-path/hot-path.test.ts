@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Counted } from "./counting.ts";
 
 /** Of a warm, plain call of the gateway: files and functions that run, how often they do, and what they make. */
-const recorded = { files: 97, functions: 328, runs: 443, made: 130 };
+const recorded = { files: 99, functions: 342, runs: 459, made: 99 };
 
 const sum = (counted: readonly Counted[]) => counted.reduce((total, { times }) => total + times, 0);
 
