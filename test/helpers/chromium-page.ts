@@ -47,7 +47,7 @@ export class ChromiumPage implements AsyncDisposable {
 
   static async open(): Promise<ChromiumPage> {
     const folder = new TempFolder();
-    const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"];
+    const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0"];
     const command = [program!, ...flags, `--user-data-dir=${folder.path}`, "about:blank"];
     const child = Bun.spawn(command, { stdout: "ignore", stderr: "ignore" });
     const portFile = folder.file("DevToolsActivePort");

@@ -104,6 +104,8 @@ export class Demo implements AsyncDisposable {
     const { services } = server;
     await services.loading;
     const { secret: key } = await services.keys.create({ name: "you", tier: "enterprise", perMinute: 6000, surfaces });
+    // The key that is printed is another: nobody needs this one, and the doctor would say so.
+    rmSync(join(place.data, "first-key"), { force: true });
     const members = await makeMembers(services);
     const random = new Random(options.seed ?? 24);
     const ended = new AbortController();

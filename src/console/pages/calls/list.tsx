@@ -9,6 +9,7 @@ import { count, duration, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { serverWords, type Workers } from "../../workers.ts";
 import { chosenCalls, chosenLive, chosenOpen, Filters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
 
@@ -103,23 +104,19 @@ const openColumns: readonly Column<OpenCall>[] = [
 type Open = {
   readonly data: readonly OpenCall[];
   readonly total: number;
-  readonly workers: { readonly workers: number | null; readonly answered: number } | null;
+  readonly workers: Workers;
 };
-
-/** Whose they are: a node has its own. */
-const serverWords = ({ workers }: Open) =>
-  workers === null ? "this server" : `${workers.answered} of ${workers.workers ?? "?"} workers of this server`;
 
 function UnderWay() {
   const asked = { ...chosenOpen(), limit: "20" };
   const open = useResource((signal) => get<Open>("v1/calls/open", asked, { signal }), [asked], { everyMs: 2_000 });
   if (open.error !== undefined) return <Failure error={open.error} retry={open.reload} />;
   if (open.data === undefined) return null;
-  if (open.data.total === 0) return <p class="muted">No such call is under way on {serverWords(open.data)}.</p>;
+  if (open.data.total === 0) return <p class="muted">No such call is under way on {serverWords(open.data.workers)}.</p>;
   return (
     <Panel
       title={`${count(open.data.total)} under way`}
-      note={`on ${serverWords(open.data)}, the oldest first`}
+      note={`on ${serverWords(open.data.workers)}, the oldest first`}
       actions={<Curl path="v1/calls/open" query={asked} />}
     >
       <Table

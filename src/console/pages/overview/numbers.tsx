@@ -7,6 +7,7 @@ import { Curl } from "../../ui/copy.tsx";
 import { count, duration, money, short } from "../../ui/format.tsx";
 import { Panel, Stat, Stats } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { serverWords, type Workers } from "../../workers.ts";
 import { Ends } from "../spend/ends.tsx";
 import {
   along,
@@ -36,7 +37,7 @@ function sinceOf(grain: Grain, now: number): string {
   return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - 11));
 }
 
-type Open = { readonly total: number };
+type Open = { readonly total: number; readonly workers: Workers };
 
 export function Numbers({ grain }: { readonly grain: Grain }) {
   const since = sinceOf(grain, Date.now());
@@ -83,7 +84,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                 label="Open calls"
                 value={open.data === undefined ? "…" : count(open.data.total)}
                 href={href("calls")}
-                note="streams included; of this process"
+                note={`streams included; of ${serverWords(open.data?.workers ?? null)}`}
               />
             </Stats>
             <Panel

@@ -8,11 +8,12 @@ import { count, duration, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { serverWords } from "../../workers.ts";
 import { type Choice, type Compared, choiceOf, choices, compare, nothing } from "./against.ts";
 import { Change, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
 import { RestingTable } from "./resting.tsx";
-import { type Provider, stateOf, stateTones } from "./types.ts";
+import { type Provider, stateTones } from "./types.ts";
 
 /** `set up`: absent for one that the ledger alone knows. */
 type Row = Compared & { readonly known: Provider | undefined };
@@ -122,7 +123,7 @@ export function ProviderList() {
               </Empty>
             )}
             {providers.length > 0 && (
-              <Panel title="What rests" note={stateOf(providers[0]?.workers)}>
+              <Panel title="What rests" note={`of ${serverWords(providers[0]!.workers)}`}>
                 <RestingTable providers={providers} reload={list.reload} />
               </Panel>
             )}

@@ -7,6 +7,7 @@ import { count, duration, money, Time } from "../../ui/format.tsx";
 import { Badge, Page, Panel, Stats } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
+import { serverWords } from "../../workers.ts";
 import { saidBy } from "../calls/line.ts";
 import { type Compared, choiceOf, compare, nothing } from "./against.ts";
 import { Change, ChangeStat, percent } from "./change.tsx";
@@ -22,7 +23,6 @@ import {
   type ProviderDetail,
   type ProviderKey,
   reasonWords,
-  stateOf,
   stateTones,
 } from "./types.ts";
 
@@ -181,8 +181,8 @@ export function OneProvider({ name }: { readonly name: string }) {
               title="Keys and endpoints"
               note={
                 <>
-                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy};{" "}
-                  {stateOf(one.workers)}
+                  <Badge tone={stateTones[one.state]}>{one.state}</Badge> {one.dialect}, {one.strategy}; of{" "}
+                  {serverWords(one.workers)}
                 </>
               }
             >

@@ -1,5 +1,6 @@
 /** What the admin API gives of providers. */
 import type { Tone } from "../../ui/layout.tsx";
+import type { Workers } from "../../workers.ts";
 
 export type Rest = {
   readonly model: string | null;
@@ -32,15 +33,8 @@ export type Provider = {
   readonly state: "ok" | "degraded" | "resting";
   readonly strategy: string;
   readonly keys: readonly ProviderKey[];
-  /** null: there is one process. */
-  readonly workers: { readonly workers: number | null; readonly answered: number } | null;
+  readonly workers: Workers;
 };
-
-/** @returns of which processes the state of keys is */
-export const stateOf = (workers: Provider["workers"] = null): string =>
-  workers === null || workers.workers === null
-    ? "of the process that answers"
-    : `of ${workers.answered} of ${workers.workers} workers of this server`;
 
 export type LastError = {
   readonly at: string;
