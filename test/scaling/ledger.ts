@@ -50,6 +50,20 @@ for (const [name, where] of Object.entries(pages)) {
   const { length } = await store.ledger.lines({ ...always, where, limit: 100 });
   console.log(`a page ${name}: ${length} lines, ${(performance.now() - from).toFixed(0)} ms`);
 }
+const slow = { own: [{ member: "totalMs", ranges: [[1_000, Number.MAX_SAFE_INTEGER]] }] } as const;
+for (const [name, page] of Object.entries({
+  "for slow ones": slow,
+  "for slow ones of a model": { ...slow, where: { model: "m/3" } },
+  "for slow ones of nobody": { ...slow, where: { key: "key_none" } },
+  "for what ended since a second": { endedSince: Date.now() - 1_000 },
+})) {
+  const from = performance.now();
+  const { lines, reached = start } = await store.ledger.search({ ...always, ...page, limit: 100 });
+  const back = ((Date.now() - reached) / 86_400_000).toFixed(1);
+  console.log(
+    `a search ${name}: ${lines.length} lines, ${back} days back, ${(performance.now() - from).toFixed(0)} ms`,
+  );
+}
 for (const by of [["day"], ["key", "model"], ["hour", "model"]]) {
   const from = performance.now();
   const { length } = await store.ledger.sums(always, by, { limit: 10_000 });
