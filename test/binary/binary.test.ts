@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import OpenAI from "openai";
 import { executableBuild, testExecutable } from "../helpers/executable.ts";
 
@@ -82,6 +83,18 @@ describe("the executable", () => {
     const page = await (await fetch(`${served.url}/docs`)).text();
     expect(page).toContain('src="docs/swagger-ui-bundle.js?v=');
     expect((await (await fetch(`${served.url}/docs/swagger-ui-bundle.js`)).bytes()).length).toBeGreaterThan(1_000_000);
+    let sent = 0;
+    for (const name of ["console.js", "console.css"]) {
+      const file = async (coding: string) => {
+        const headers = { "accept-encoding": coding };
+        return (await fetch(`${served.url}/console/${name}`, { decompress: false, headers })).bytes();
+      };
+      const [br, gzip, plain] = await Promise.all(["br", "gzip", "identity"].map(file));
+      expect(brotliDecompressSync(br!).equals(plain!)).toBe(true);
+      expect(gunzipSync(gzip!).equals(plain!)).toBe(true);
+      sent += br!.length;
+    }
+    expect(sent).toBeLessThanOrEqual(120_000);
     expect(await stop(served)).toBe(0);
     expect(served.log()).not.toContain(served.key);
   }, 60_000);
