@@ -12,6 +12,8 @@ export type Counted = {
   readonly file: string;
   readonly line: number;
   readonly isFunction: boolean;
+  /** True for a function that makes a promise, a generator and two scopes each time that it runs. */
+  readonly isAsync: boolean;
   times: number;
 };
 
@@ -48,7 +50,9 @@ Bun.plugin({
       if (file === undefined) throw new Error(`${path} is not part of the project`);
       const counter = (node: Node, isFunction: boolean) => {
         const line = file.text.slice(0, node.getStart(file)).split("\n").length;
-        places.push({ file: path.slice(root.length + 1), line, isFunction, times: 0 });
+        const isAsync =
+          isFunction && /^(?:(?:static|private|public|readonly|export|default)\s+)*async\b/.test(node.getText(file));
+        places.push({ file: path.slice(root.length + 1), line, isFunction, isAsync, times: 0 });
         return `countPlace(${places.length - 1})`;
       };
       return { contents: childrenOf(file, { file, counter, isCalled: false }, 0, file.text.length), loader: "ts" };
