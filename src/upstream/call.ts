@@ -1,7 +1,6 @@
 /** Makes one upstream call: encodes, sends, decodes and normalises. Gives an `Answer`, which `http/respond` turns into HTTP. */
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { folded } from "../lib/flow.ts";
-import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
 import type { Framing } from "../lib/sse.ts";
 import { hugeBody } from "../protocols/body.ts";
@@ -29,7 +28,8 @@ import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
 import { EncodedStream, type EncodingOptions, type StreamWriter } from "./stream/encoded-stream.ts";
 import { NativeStream, type NativeStreamOptions } from "./stream/native-stream.ts";
 import { normaliseCompletion } from "./stream/normaliser.ts";
-import type { Target } from "./target.ts";
+import { type Target, targetAt } from "./target.ts";
+import { errorHeaders, readUpstreamError, typeOf } from "./upstream-error.ts";
 
 /** Writes an answer in the client's format, plain or streamed. */
 export type AnswerWriter = StreamWriter & {
@@ -195,25 +195,11 @@ function fillRequest(source: BodySource, encode: () => UpstreamRequest): Upstrea
  * A final assistant message stays, as some upstreams begin their answer with it.
  */
 function withoutInput(target: Target, answerId: string): AnsweredTarget {
-  const { account, provider, credentials, timeouts, namespaces, models, member, weight, pool, legacyFunctions, call } =
-    target;
+  const { call } = target;
   const last = call.request.messages.at(-1);
   const messages = last?.role === "assistant" ? [last] : noMessages;
-  // A copy of all costs a third of one without a part, and named members a third of a copy.
   const answered = { ...call, source: undefined, media: noMedia, request: { ...call.request, messages }, answerId };
-  return {
-    account,
-    provider,
-    credentials,
-    timeouts,
-    namespaces,
-    models,
-    member,
-    weight,
-    pool,
-    legacyFunctions,
-    call: answered,
-  };
+  return targetAt(target, answered, target.legacyFunctions);
 }
 
 type AnsweredTarget = Target & { readonly call: AnsweredCall };
@@ -338,66 +324,6 @@ async function passWhole(
   await observer.completed({ usage: whole.usage, completion: whole, upstreamResponseId, passed });
   const headers = { "content-type": answer.headers.get("content-type") ?? "application/json" };
   return { kind: "whole", status: 200, headers, body };
-}
-
-function typeOf(payload: string): string {
-  return parseJson(payload) === undefined ? "text/plain; charset=utf-8" : "application/json";
-}
-
-/** Reads an upstream's error unchanged. A redirect is never followed: that could send the key to another host. */
-export async function readUpstreamError(
-  answer: UpstreamAnswer,
-  provider: RemoteProvider,
-  name: string,
-  observer: Pick<CallObserver, "upstreamFailed">,
-  format = provider.format,
-): Promise<UpstreamError> {
-  const { status } = answer;
-  if (status < 400) {
-    throw ApiError.unavailable("upstream_invalid_response", `${name} answered with status ${status}.`);
-  }
-  let body: Uint8Array;
-  try {
-    body = await answer.bytes();
-  } catch (error) {
-    observer.upstreamFailed(name, status);
-    throw error;
-  }
-  const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
-  const failure: UpstreamError = { kind: "whole", provider: name, format, status, headers, body };
-  observer.upstreamFailed(name, status, failure);
-  return failure;
-}
-
-/** Headers of an upstream's error that are passed on. Its request id becomes `x-upstream-request-id`, beside ours. */
-const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"].concat(
-  // AWS names an error's type beside its body.
-  "x-amzn-errortype",
-);
-const requestIdHeaders = ["x-request-id", "request-id", "x-amzn-requestid", "x-goog-request-id"].concat([
-  "apim-request-id",
-  "cf-ray",
-]);
-
-export function errorHeaders(headers: HeaderFields, provider: RemoteProvider, body: string): Record<string, string> {
-  const visible = visibleHeaders(headers);
-  if ("retry-after" in visible) return visible;
-  const seconds = provider.retryAfterSeconds?.(body);
-  return seconds === undefined ? visible : { ...visible, "retry-after": String(seconds) };
-}
-
-/** Gives the headers of an answer that callers may see. */
-export function visibleHeaders(headers: HeaderFields): Record<string, string> {
-  const visible: Record<string, string> = {};
-  for (const name of passedHeaders) {
-    const value = headers.get(name);
-    if (value !== null) visible[name] = value;
-  }
-  for (const name of requestIdHeaders) {
-    const value = headers.get(name);
-    if (value !== null) return { ...visible, "x-upstream-request-id": value };
-  }
-  return visible;
 }
 
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
