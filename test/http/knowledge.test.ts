@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
 import { observe } from "../helpers/observed-troupe.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -169,19 +170,26 @@ describe("knowledge", () => {
 });
 
 test("while files change, calls hold the whole old state or the whole new one, streams too", async () => {
-  mkdirSync(folder.file("gang/docs"), { recursive: true });
+  using own = new TempFolder();
+  // Time stands still, so that the watch of the folder reads nothing while the files are written: half of them new is a state as well.
+  await using guarded = await Troupe.start({
+    personas: own.path,
+    providers: { openai: { baseUrl: upstream.url } },
+    clock: new ManualClock(Date.now()),
+  });
+  mkdirSync(own.file("gang/docs"), { recursive: true });
   const states = ["amber", "cobalt", "amber", "cobalt"];
   const put = (state: string) => {
     for (let at = 0; at < 60; at += 1)
-      writeFileSync(folder.file(`gang/docs/${at}.md`), `# Part ${at}\n\nThe vault is ${state}.\n`);
+      writeFileSync(own.file(`gang/docs/${at}.md`), `# Part ${at}\n\nThe vault is ${state}.\n`);
   };
   put("amber");
   const persona = "description: Guards.\nmodel: openai/gpt\nsystem: You guard.\n";
   writeFileSync(
-    folder.file("gang/guard.yaml"),
+    own.file("gang/guard.yaml"),
     `${persona}knowledge: { files: [docs/*.md], sections: 50, tokens: 9000 }\n`,
   );
-  const { knowledge, personas, rereadPersonas } = troupe.server.services;
+  const { knowledge, personas, rereadPersonas } = guarded.server.services;
   await rereadPersonas();
   await knowledge.update(personas.list());
   const before = upstream.requests.length;
@@ -190,7 +198,7 @@ test("while files change, calls hold the whole old state or the whole new one, s
     put(state);
     const changing = knowledge.update(personas.list());
     const calls = Array.from({ length: 12 }, () =>
-      troupe
+      guarded
         .post("/v1/chat/completions", { model: "gang/guard", messages: [user("vault")], stream: true })
         .then((response) => response.text()),
     );

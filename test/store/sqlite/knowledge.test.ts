@@ -94,6 +94,41 @@ describe("files", () => {
     await database.sync([first, second]);
     expect([found(first, "second"), found(second, "second")]).toEqual([["Two"], []]);
   });
+
+  test("that change while they are read are read again: no state is shown that never was", async () => {
+    // Takes longer than a slice of work, so that others have their turn before the next file is read.
+    const words = "## Part\n\nmany words of it\n\n".repeat(5_000);
+    let state = 0;
+    const put = () => {
+      state += 1;
+      write("a/1.md", `# First\n\nstate${state}\n\n${words}`);
+      write("a/2.md", `# Second\n\nstate${state}\n`);
+      rmSync(folder.file(`a/new${state - 1}.md`), { force: true });
+      write(`a/new${state}.md`, `# New\n\nstate${state}\n`);
+    };
+    put();
+    const all = collection("a", "*.md");
+    // First between the list of them and the first that is read, then between two of them.
+    const report = await database.sync([all], async () => {
+      if (state < 4) put();
+    });
+    expect(report).toMatchObject({ files: 3, problems: [] });
+    expect(files(all)).toEqual(["1.md", "2.md", "new4.md"]);
+    expect(found(all, "state4").sort()).toEqual(["First", "New", "Second"]);
+  });
+
+  test("that change without end are indexed all the same", async () => {
+    write("a/one.md", "# One\n\nstill\n");
+    const all = collection("a", "*");
+    let log = "";
+    const grow = async () => {
+      log += "line\n";
+      write("a/log.txt", log);
+    };
+    expect(await database.sync([all], grow)).toMatchObject({ files: 2, problems: [] });
+    expect(found(all, "still")).toEqual(["One"]);
+    expect(found(all, "line")).toEqual([""]);
+  });
 });
 
 describe("questions", () => {

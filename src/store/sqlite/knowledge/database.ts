@@ -3,25 +3,23 @@
  * change is one transaction. A file that is damaged is made again. Source: https://www.sqlite.org/fts5.html
  */
 import { Database } from "bun:sqlite";
-import { closeSync, openSync, readFileSync, rmSync, type Stats, statSync } from "node:fs";
+import { closeSync, openSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import type { FoundSection } from "../../../lib/text-sections.ts";
 import { splitSections, type TextSection } from "../../../lib/text-sections.ts";
 import type { Collection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
-import { type CollectionFile, filesOf } from "./files.ts";
+import type { CollectionFile } from "./files.ts";
+import { type ReadFile, Reading } from "./reading.ts";
 import { indexable, queryOf } from "./words.ts";
 
 /** Part of its file's name: another version's file is another file. */
 const schemaVersion = 1;
 export const knowledgeName = `knowledge-${schemaVersion}.db`;
 
-const maxFileBytes = 4 * 1024 * 1024;
 const maxHeading = 300;
 /** Collections that nobody asked to keep for so long are removed: other processes may still know what this one does not. */
 const unusedMs = 86_400_000;
 const touchMs = 600_000;
-/** A file that changed so shortly before it was read may change again within the same time stamp. */
-const racyMs = 2_000;
 /** Work that is done before others get their turn. */
 const sliceMs = 8;
 /** Of the best section's score: what is below it shares a word by chance. */
@@ -30,6 +28,9 @@ const busyMs = 10_000;
 /** Waits for another process that writes: between two tries, and altogether. */
 const retryMs = 20;
 const maxWaitMs = 120_000;
+/** Files that change while they are read are being written: waits for whoever writes them, and how often at most. */
+const restMs = 100;
+const maxRests = 10;
 /** A write-ahead log goes back to this size. */
 const logBytes = 1_048_576;
 
@@ -55,7 +56,6 @@ insert into words(words, rank) values ('rank', 'bm25(4.0, 1.0)');
 pragma user_version = ${schemaVersion};
 `;
 
-type FileRow = { path: string; stamp: string; read_at: number };
 type SectionRow = {
   name: string;
   heading: string;
@@ -130,24 +130,14 @@ export class KnowledgeDatabase {
   }
 
   async #sync(collections: readonly Collection[], pause: () => Promise<void>): Promise<KnowledgeReport> {
-    const problems: string[] = [];
-    const wanted = collections.map((collection) => ({ id: collection.id, files: filesOf(collection, problems) }));
-    await pause();
-    const stamps = new Map<string, Stats>();
-    for (const { path } of wanted.flatMap(({ files }) => files)) {
-      const found = statSync(path, { throwIfNoEntry: false });
-      if (found?.isFile()) stamps.set(path, found);
-    }
-    const reading = new Reading(this.#writer, stamps, problems);
+    const reading = new Reading(this.#writer, collections, pause);
     const slice = new Slice(pause);
     const changed: string[] = [];
-    for (const path of stamps.keys()) {
+    for (const path of (await reading.look()) ?? []) {
       if (reading.hasChanged(path)) changed.push(path);
       await slice.turn();
     }
-    if (changed.length > 0 || this.#membersDiffer(wanted, reading)) {
-      await this.#write(wanted, changed, reading, slice);
-    }
+    if (changed.length > 0 || this.#membersDiffer(reading)) await this.#write(changed, reading, slice);
     const count = (table: string) =>
       this.#writer.query<{ n: number }, []>(`select count(*) as n from ${table}`).get()!.n;
     return {
@@ -155,13 +145,13 @@ export class KnowledgeDatabase {
       sections: count("sections"),
       indexed: reading.indexed,
       removed: reading.removed,
-      problems: [...new Set(problems)],
+      problems: reading.problems,
     };
   }
 
-  #membersDiffer(wanted: readonly Wanted[], reading: Reading): boolean {
+  #membersDiffer(reading: Reading): boolean {
     const now = this.#now();
-    return wanted.some(({ id, files }) => {
+    return reading.wanted.some(({ id, files }) => {
       const row = this.#writer
         .query<{ seen_at: number }, [string]>("select seen_at from collections where id = ?")
         .get(id);
@@ -176,18 +166,29 @@ export class KnowledgeDatabase {
     });
   }
 
-  /** Reads the files once more, one by one: the memory of one is enough. */
-  async #write(wanted: readonly Wanted[], changed: readonly string[], reading: Reading, slice: Slice): Promise<void> {
+  /**
+   * Reads the files once more, one by one: the memory of one is enough. Those that change meanwhile are read again, so that what is
+   * committed stood there all at once, unless they change without end.
+   */
+  async #write(changed: readonly string[], reading: Reading, slice: Slice): Promise<void> {
     const database = this.#writer;
     await beginAlone(database);
     try {
-      for (const path of changed) {
-        const file = reading.read(path);
-        if (file !== undefined && putFile(database, file, this.#now())) reading.indexed += 1;
-        await slice.turn();
+      const indexed = new Set<string>();
+      let due: readonly string[] | undefined = changed;
+      for (let rests = 0; ; rests += 1) {
+        for (const path of due) {
+          const file = reading.read(path);
+          if (file !== undefined && putFile(database, file, this.#now())) indexed.add(path);
+          await slice.turn();
+        }
+        due = await reading.look();
+        if (due === undefined || rests === maxRests) break;
+        await Bun.sleep(restMs);
       }
+      reading.indexed = indexed.size;
       const now = this.#now();
-      for (const { id, files } of wanted) {
+      for (const { id, files } of reading.wanted) {
         database
           .query("insert into collections values (?, ?) on conflict do update set seen_at = excluded.seen_at")
           .run(id, now);
@@ -273,15 +274,6 @@ export class KnowledgeDatabase {
   }
 }
 
-type Wanted = { readonly id: string; readonly files: readonly CollectionFile[] };
-type ReadFile = {
-  readonly path: string;
-  readonly hash: string;
-  readonly stamp: string;
-  readonly bytes: number;
-  readonly text: string;
-};
-
 /** @throws SQLITE_BUSY where another process writes for too long */
 async function beginAlone(database: Database): Promise<void> {
   const since = performance.now();
@@ -302,60 +294,6 @@ function uniqueFiles(files: readonly CollectionFile[]): { name: string; path: st
   const names = new Map<string, string>();
   for (const { name, path } of files) if (!names.has(path)) names.set(path, name);
   return [...names].map(([path, name]) => ({ name, path }));
-}
-
-/** Reads the files of one change, those alone that are new or may differ from what is indexed. */
-class Reading {
-  indexed = 0;
-  removed = 0;
-  readonly #known: ReadonlyMap<string, FileRow>;
-  readonly #stamps: ReadonlyMap<string, Stats>;
-  readonly #unreadable = new Set<string>();
-  readonly #problems: string[];
-
-  constructor(database: Database, stamps: ReadonlyMap<string, Stats>, problems: string[]) {
-    const rows = database.query<FileRow, []>("select path, stamp, read_at from files").all();
-    this.#known = new Map(rows.map((row) => [row.path, row]));
-    this.#stamps = stamps;
-    this.#problems = problems;
-  }
-
-  isKept(path: string): boolean {
-    return this.#stamps.has(path) && !this.#unreadable.has(path);
-  }
-
-  /** True if the file is new, or was written since it was indexed, be it with the same bytes. */
-  hasChanged(path: string): boolean {
-    const found = this.#stamps.get(path)!;
-    const known = this.#known.get(path);
-    if (known?.stamp === stampOf(found) && found.ctimeMs < known.read_at - racyMs) return false;
-    return this.read(path) !== undefined;
-  }
-
-  /** @returns undefined where it can't be read, which is a problem: the index goes without it */
-  read(path: string): ReadFile | undefined {
-    try {
-      const found = statSync(path);
-      if (found.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes / 1_048_576} MiB`);
-      const bytes = readFileSync(path);
-      const hash = Bun.SHA256.hash(bytes, "hex");
-      return { path, hash, stamp: stampOf(found), bytes: bytes.length, text: utf8.decode(bytes) };
-    } catch (error) {
-      this.#unreadable.add(path);
-      this.#problems.push(`${path} can't be read: ${reasonOf(error)}`);
-      return undefined;
-    }
-  }
-}
-
-/** What changes with every write to a file. */
-const stampOf = ({ ino, size, mtimeMs, ctimeMs }: Stats): string => `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message: string };
-  return code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8" : (code ?? message);
 }
 
 /** @returns false where its bytes are those that are indexed, perhaps by another process meanwhile */
