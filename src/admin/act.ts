@@ -91,6 +91,21 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
   return { by: "session", ...session, caller: await admitCaller(services, context, "admin", "admin", session.caller) };
 }
 
+/**
+ * True where nothing of the request signs anybody in: the console's page then asks for a key before it asks for anything else, as browsers
+ * report each request that is refused. False where the store does not answer.
+ */
+export async function isSignedOut(services: Services, context: RequestContext): Promise<boolean> {
+  if (keyOf(context) !== undefined || trustedUser(services, context) !== undefined) return false;
+  const cookie = sessionCookie(context);
+  if (cookie === undefined) return true;
+  try {
+    return (await findSession(services, cookie, false)) === undefined;
+  } catch {
+    return false;
+  }
+}
+
 function trustedUser({ live }: Services, context: RequestContext): string | undefined {
   const { trustedUserHeader } = live.config.admin;
   if (trustedUserHeader === undefined || !context.isFromTrustedProxy) return undefined;

@@ -19,26 +19,29 @@ export class ApiFailure extends Error {
   }
 }
 
-/** Whether somebody has to sign in before the page can go on. */
-export const needsSignIn = signal(false);
+/** Whether somebody has to sign in before the page can go on; the server says so in the page, as far as it knows. */
+export const needsSignIn = signal(document.documentElement.dataset["session"] === "none");
 /** Whether the last request found no server. */
 export const isOffline = signal(false);
 
-let waiting: (() => void)[] = [];
+const waiting = new Set<() => void>();
 
 /** Makes the requests again that wait for the sign-in. */
 export function signedIn(): void {
   needsSignIn.value = false;
-  const released = waiting;
-  waiting = [];
-  for (const release of released) release();
+  for (const release of waiting) release();
+  waiting.clear();
 }
 
 function signIn(signal: AbortSignal | undefined): Promise<void> {
-  needsSignIn.value = true;
   return new Promise((resolve, reject) => {
-    waiting.push(resolve);
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    waiting.add(resolve);
+    const leave = () => {
+      waiting.delete(resolve);
+      reject(signal!.reason);
+    };
+    if (signal?.aborted) leave();
+    else signal?.addEventListener("abort", leave, { once: true });
   });
 }
 
@@ -79,6 +82,7 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
     credentials: "same-origin",
   };
   for (;;) {
+    if (needsSignIn.value) await signIn(asking.signal);
     let answer: Response;
     try {
       answer = await fetch(url, init);
@@ -91,8 +95,8 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
     if (answer.ok) return answer;
     // A provider that refuses its key says nothing about the session.
     const isOwn = answer.headers.get("x-troupe-error-source") !== "upstream";
-    if (answer.status === 401 && isOwn) await signIn(asking.signal);
-    else throw await failureOf(answer);
+    if (answer.status !== 401 || !isOwn) throw await failureOf(answer);
+    needsSignIn.value = true;
   }
 }
 

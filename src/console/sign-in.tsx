@@ -27,7 +27,8 @@ export function SignIn() {
   // A browser that came in meanwhile, in another tab, say, is in here too.
   useEffect(() => {
     const look = async () => {
-      if (document.hidden) return;
+      // The page says whether anybody is: an answer that refuses would be an error in the browser's console.
+      if (document.hidden || (await isNobodyIn())) return;
       const answer = await fetch(apiUrl("v1/session")).catch(() => undefined);
       if (answer?.ok === true) enter((await answer.json()) as SignedIn);
     };
@@ -86,6 +87,11 @@ export function SignIn() {
       </form>
     </Dialog>
   );
+}
+
+async function isNobodyIn(): Promise<boolean> {
+  const page = await fetch("console").catch(() => undefined);
+  return page?.ok !== true || (await page.text()).includes('data-session="none"');
 }
 
 function enter({ actor }: SignedIn): void {

@@ -70,7 +70,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     upstream?.[Symbol.dispose]();
   });
   beforeEach(() => void page.errors.splice(0));
-  const faults = () => page.errors.filter((text) => !text.includes("status of 401"));
+  const faults = () => page.errors;
   const open = (hash: string, ready: string) =>
     page.read(`location.hash = ${JSON.stringify(hash)}`).then(() => page.until(ready));
 

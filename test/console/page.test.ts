@@ -88,7 +88,7 @@ test("the page is sent in the theme that its cookie names, and in the system's w
   ]) {
     const answer = await fetch(`${troupe.url}/console`, { headers: { cookie } });
     expect(answer.headers.get("vary")).toBe("accept-encoding, cookie");
-    themes[cookie] = /<html lang="en" data-theme="([^"]*)">/.exec(await answer.text())![1]!;
+    themes[cookie] = /<html lang="en" data-theme="([^"]*)" data-session="none">/.exec(await answer.text())![1]!;
   }
   expect(themes).toEqual({
     "": "",

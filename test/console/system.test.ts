@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     hook?.[Symbol.dispose]();
   });
   beforeEach(() => void page.errors.splice(0));
-  const faults = () => page.errors.filter((text) => !text.includes("status of 401"));
+  const faults = () => page.errors;
   const open = async (hash: string, ready = settled) => {
     await page.read(`location.hash = ${JSON.stringify(hash)}`);
     await page.until(ready);

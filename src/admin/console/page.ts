@@ -4,6 +4,7 @@ import { pageTitles } from "../../console/page-titles.ts";
 import type { Host } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
 import { answerPage, type CompressedText, immutable, preparePage } from "../../http/pages.ts";
+import { isSignedOut } from "../act.ts";
 
 /** Whether the files are inside; set when the executable is built. */
 declare const TROUPE_CONSOLE: true | undefined;
@@ -46,14 +47,18 @@ const icon =
 const themes = ["", "light", "dark"] as const;
 type Theme = (typeof themes)[number];
 
+/** "none": the page asks for a key at once. */
+const sessions = ["", "none"] as const;
+type Session = (typeof sessions)[number];
+
 const links = pageTitles.map(({ name, title }) => `<li><a href="#/${name}">${title}</a></li>`).join("");
 
 /**
  * Addresses are relative, for proxies with a prefix, and change with the content. The navigation is painted before the script runs, which takes it over: it
  * stands as `src/console/shell.tsx` writes it.
  */
-const html = (hash: string, theme: Theme) => `<!doctype html>
-<html lang="en" data-theme="${theme}">
+const html = (hash: string, theme: Theme, session: Session) => `<!doctype html>
+<html lang="en" data-theme="${theme}" data-session="${session}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -73,7 +78,7 @@ const html = (hash: string, theme: Theme) => `<!doctype html>
 `;
 
 type Prepared = Awaited<ReturnType<typeof preparePage>>;
-type Files = Readonly<Record<"script" | "style", Prepared>> & { readonly pages: ReadonlyMap<Theme, Prepared> };
+type Files = Readonly<Record<"script" | "style", Prepared>> & { readonly pages: ReadonlyMap<string, Prepared> };
 
 async function make(): Promise<Files> {
   const { script, style } = await loadFiles();
@@ -87,12 +92,12 @@ async function make(): Promise<Files> {
         ...immutable,
       },
     });
-  const page = async (theme: Theme) =>
-    [theme, await preparePage({ body: html(hash, theme), headers: pageHeaders })] as const;
+  const page = async (theme: Theme, session: Session) =>
+    [`${theme} ${session}`, await preparePage({ body: html(hash, theme, session), headers: pageHeaders })] as const;
   const [scriptFile, styleFile, ...pages] = await Promise.all([
     file(script, "text/javascript"),
     file(style, "text/css"),
-    ...themes.map(page),
+    ...themes.flatMap((theme) => sessions.map((session) => page(theme, session))),
   ]);
   return { script: scriptFile, style: styleFile, pages: new Map(pages) };
 }
@@ -106,19 +111,20 @@ const themeOf = (request: Request): Theme => {
 /** Made at the first request for them, and then kept. */
 export function consoleRoutes(host: Host): AnyElysia {
   let made: ReturnType<typeof make> | undefined;
-  const answer =
-    (name: "page" | "script" | "style") =>
-    async ({ request }: { readonly request: Request }) => {
-      if (made === undefined || (isDevelopment && name === "page")) made = make();
-      // A fault in the sources is shown, and mended sources are read.
-      made.catch(() => {
-        made = undefined;
-      });
-      const files = await made;
-      return answerPage(name === "page" ? files.pages.get(themeOf(request))! : files[name], request);
-    };
+  const files = (isAnew = false) => {
+    if (made === undefined || isAnew) made = make();
+    // A fault in the sources is shown, and mended sources are read.
+    made.catch(() => {
+      made = undefined;
+    });
+    return made;
+  };
   return openRoutes(host)
-    .get("/console", answer("page"))
-    .get("/console/console.js", answer("script"))
-    .get("/console/console.css", answer("style"));
+    .get("/console", async ({ request, services, context }) => {
+      const session: Session = (await isSignedOut(services, context)) ? "none" : "";
+      const { pages } = await files(isDevelopment);
+      return answerPage(pages.get(`${themeOf(request)} ${session}`)!, request);
+    })
+    .get("/console/console.js", async ({ request }) => answerPage((await files()).script, request))
+    .get("/console/console.css", async ({ request }) => answerPage((await files()).style, request));
 }
