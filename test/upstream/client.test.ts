@@ -108,20 +108,28 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
   });
 
   test("a slow reader is no silence of the upstream", async () => {
+    const clock = new ManualClock();
+    const timed = new Upstream(clock, transport());
     const held = new HeldStream();
     using server = new UpstreamServer(() => held.response());
     held.send("one");
-    const answer = await send(server.url, { ...timeouts, idleSeconds: 0.03 });
+    const answer = await timed.send(request(server.url), sender, never);
     const read = readerOf(answer);
     expect(await read()).toBe("one");
-    const waited = Promise.withResolvers<void>();
-    systemClock.setTimer(100, () => waited.resolve());
-    await waited.promise;
+    clock.advance(60_000);
     held.send("two");
     expect(await read()).toBe("two");
-    // But when it is asked and says nothing, it is.
-    await expect(read()).rejects.toMatchObject({ status: 504 });
+    // Time counts from when it is asked again: but when it says nothing then, that is silence.
+    clock.advance(4_900);
+    const late = read();
+    clock.advance(4_900);
+    held.send("three");
+    expect(await late).toBe("three");
+    const silent = read();
+    clock.advance(5_000);
+    await expect(silent).rejects.toMatchObject({ status: 504, message: "up fell silent for 5 s." });
     await held.cancelled;
+    timed.close();
   });
 
   test("a small answer that stays incomplete is silence, and a small one that breaks off is told", async () => {
