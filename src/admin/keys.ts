@@ -88,7 +88,8 @@ async function find({ keys }: Services, id: string): Promise<KeyInfo> {
 /** @throws ApiError invalid_value for a pattern that fits no model there can be */
 function checkModels({ live, personas }: Services, { models = [] }: Rights): void {
   const problem = unmatchedPattern(models, live.config, personas.list());
-  if (problem !== undefined) throw ApiError.invalidValue("models", `models: ${problem}.`);
+  if (problem !== undefined)
+    throw ApiError.invalidValue("models", `models: ${problem}${problem.endsWith("?") ? "" : "."}`);
 }
 
 function changesFrom(given: Rights): KeyChanges {

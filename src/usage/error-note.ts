@@ -19,10 +19,14 @@ export function errorNote(errorCode: string | null, param: unknown, message?: st
   return { errorCode, errorText: text === "" ? null : text.trim().slice(0, maxText).toWellFormed() };
 }
 
-/** Our own errors' messages quote callers below 500, so only what failed on our side is kept as it was said. */
+/** Our own errors' messages quote callers below 500, so what is kept as it was said is what failed on our side, and what a budget has left. */
 export const ownErrorNote = (error: unknown): ErrorNote =>
   error instanceof ApiError
-    ? errorNote(error.code, error.param, error.status >= 500 ? error.message : undefined)
+    ? errorNote(
+        error.code,
+        error.param,
+        error.status >= 500 || error.code === "insufficient_quota" ? error.message : undefined,
+      )
     : errorNote("internal_error", "");
 
 /** The end of a request that is refused before any upstream is asked. */

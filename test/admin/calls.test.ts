@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { upstreamErrorNote } from "../../src/http/error-fields.ts";
+import { ApiError } from "../../src/protocols/errors.ts";
+import { ownErrorNote } from "../../src/usage/error-note.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -278,4 +280,12 @@ test.each([
   // Of a failure that may quote what people wrote, the place alone.
   const { errorText: quoting } = upstreamErrorNote({ status: 500, headers, body: text }, "server_error", false);
   expect(quoting).toBe(text.includes('"model"') ? "model" : null);
+});
+
+test("of Troupe's own refusals, what a budget has left is kept as it was said, and nothing that may quote a caller", () => {
+  const left = "The day's budget of this API key has $1.00 left of $5.00.";
+  const spent = ownErrorNote(ApiError.insufficientQuota(left, undefined, {}));
+  expect(spent).toEqual({ errorCode: "insufficient_quota", errorText: left });
+  const wrong = ownErrorNote(ApiError.invalidValue("model", "'my diary' is no model."));
+  expect(wrong).toEqual({ errorCode: "invalid_value", errorText: "model" });
 });

@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const why = await page.read<string>(`document.querySelector("#why").innerText`);
     expect(why).toContain("It was answered to its end.");
     expect(why).toMatch(
-      /Attempt 1 at groq\/m took [\d.]+ s and was left, because the provider failed \(status 503\)\. It said: overloaded: down\./,
+      /Attempt 1 at groq\/m took [\d.]+ ms and was left, because the provider failed \(status 503\)\. It said: overloaded: down\./,
     );
     const said = (await page.read<string[][]>(cells("Attempts"))).map((row) => row[4]);
     expect(said).toEqual(["overloaded: down", "–"]);
@@ -200,14 +200,34 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`!location.hash.includes("live") && ${cells("Calls")}.length === 50`);
     expect(faults()).toEqual([]);
   }, 30_000);
+
+  test("a name of a model as long as a caller may choose is cut, and the columns beside it keep their places", async () => {
+    const long = `xai/${"W".repeat(200)}`;
+    await call(long);
+    await troupe.server.services.ledger.flush();
+    await open(`#/calls?model=${long}`, `${cells("Calls")}.length === 1`);
+    const cell = (at: number) => `document.querySelector('[aria-label="Calls"] tbody').rows[0].cells[${at}]`;
+    expect(await page.read<number[]>(`[${cell(2)}, ${cell(3)}].map((one) => one.offsetWidth)`)).toEqual([384, 384]);
+    // Where a cell is text alone, all of it is its title.
+    await open("#/spend", `document.querySelector("td[title]")`);
+    expect(await page.read<string>(`document.querySelector("td[title]").title`)).toBe(long);
+    expect(faults()).toEqual([]);
+  }, 30_000);
 });
 
 test.each([
-  [{ ended: "refused", status: 402 }, "It was refused: a budget is spent: see Keys and budgets."],
+  [
+    { ended: "refused", status: 429, error_code: "insufficient_quota", error_text: "The day's budget has $1.00 left." },
+    "It was refused: a budget has less left than the call may cost: see Keys and budgets. It said: insufficient_quota: The day's budget has $1.00 left.",
+  ],
   [{ ended: "refused", status: 429 }, "It was refused: a limit of the key or of its plan was reached."],
   [
     { ended: "broken", failure: "timeout", status: 504 },
-    "It broke off: what the client had was not all: the provider did not answer in time.",
+    "It failed before any of its answer came: the provider did not answer in time.",
+  ],
+  [
+    { ended: "broken", failure: "broken", status: 200, first_token_ms: 3 },
+    "It broke off: what the client had was not all: the provider's answer broke off.",
   ],
   [{ ended: "interrupted" }, "It was under way when the server ended."],
 ] as const)("%j is explained", (some, words) => {
@@ -238,7 +258,7 @@ test("a slow first token, a long answer and what it cost are explained by their 
     ...{ cost_micro_dollars: 12_000, costs_micro_dollars: { input: 2_000, output: 10_000 } },
   } as unknown as Call;
   expect(explain([one], { p50: 400, p95: 1_200 }).slice(1)).toEqual([
-    "Its first token took 5.00 s, slower than 95 of 100 calls of this model that day (1.20 s; half take less than 0.40 s).",
+    "Its first token took 5.00 s, slower than 95 of 100 calls of this model that day (1.20 s; half take less than 400 ms).",
     "Most of the time went to writing 1,000 tokens, 50 a second.",
     "800 of its output tokens are thinking.",
     "It cost $0.0120, of which $0.0100 for output.",

@@ -197,7 +197,8 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
   }, 30_000);
 
   test("thinking, tool calls and hostile answers are shown and do nothing", async () => {
-    const text = hostile.small.join("\n\n");
+    const deep = Array.from({ length: 90 }, (_, depth) => `${"  ".repeat(depth)}- deep`).join("\n");
+    const text = [deep, `${"> ".repeat(90)}deep`, ...hostile.small].join("\n\n");
     answer = () =>
       sseResponse([
         chunk({ reasoning_content: "Hm <b>hm</b>." }),
@@ -215,6 +216,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     await page.settle();
     expect(await page.read<string>(`${said}[0].querySelector("details").textContent`)).toBe("ThinkingHm <b>hm</b>.");
     expect(await page.read<string>(`${said}[0].innerText`)).toContain('"a": "<script>pwn()</script>"');
+    expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     expect(await page.read<number>("ran")).toBe(0);
     expect(await page.read<string[]>("violations")).toEqual([]);
     expect(page.requests.filter((url) => !url.startsWith(troupe.url) && !url.startsWith("data:image/"))).toEqual([]);

@@ -46,6 +46,10 @@ function useChanged(name: string | undefined): [ReadonlySet<string>, (id: string
   return [changed, change];
 }
 
+/** @returns a text that a cell may have no room for, which is cut there */
+const longer = (content: ComponentChildren) =>
+  typeof content === "string" && content.length > 30 ? content : undefined;
+
 export function Table<T>({
   columns,
   rows,
@@ -100,11 +104,14 @@ export function Table<T>({
           <tbody>
             {sorted.slice(0, drawn).map((row) => (
               <tr key={rowKey(row)} class={rowTone?.(row)}>
-                {shown.map(({ id, cell, align }, index) => (
-                  <td key={id} class={align}>
-                    {index === 0 && rowHref !== undefined ? <a href={rowHref(row)}>{cell(row)}</a> : cell(row)}
-                  </td>
-                ))}
+                {shown.map(({ id, cell, align }, index) => {
+                  const content = cell(row);
+                  return (
+                    <td key={id} class={align} title={longer(content)}>
+                      {index === 0 && rowHref !== undefined ? <a href={rowHref(row)}>{content}</a> : content}
+                    </td>
+                  );
+                })}
               </tr>
             ))}
           </tbody>

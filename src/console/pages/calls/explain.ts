@@ -1,6 +1,6 @@
 /** Why a call went as it did, in sentences made of its lines in the ledger. */
-import { count, money } from "../../ui/numbers.ts";
-import { type Call, endWords, saidBy, seconds, targetOf } from "./line.ts";
+import { count, duration, money } from "../../ui/numbers.ts";
+import { type Call, endWords, saidBy, targetOf } from "./line.ts";
 
 /** Milliseconds to the first token of other calls of the model. */
 export type Usual = { readonly p50?: number | null; readonly p95?: number | null };
@@ -21,7 +21,7 @@ const failureWords: Readonly<Record<string, string>> = {
 
 /** Refusals of Troupe itself, by their codes. */
 const ownWords: Readonly<Record<string, string>> = {
-  insufficient_quota: "a budget is spent: see Keys and budgets",
+  insufficient_quota: "a budget has less left than the call may cost: see Keys and budgets",
   rate_limit_exceeded: "a limit of the key or of its plan was reached, or calls under way hold the rest of a budget",
   model_not_allowed: "the key may not use this model",
   model_without_price: "the model has no price, and the key's budget asks for one",
@@ -34,7 +34,7 @@ function refusal({ status, failure, provider, error_code: code }: Call): string 
   if (failure !== null) return failureWords[failure] ?? failure.replaceAll("_", " ");
   if (code && Object.hasOwn(ownWords, code)) return ownWords[code]!;
   if (status === 401) return "the key is unknown, revoked or has expired";
-  if (status === 402) return "a budget is spent: see Keys and budgets";
+  if (status === 402) return ownWords["insufficient_quota"]!;
   if (status === 403) return "the key may not use this model or surface";
   if (status === 404) return "there is no such model or persona";
   if (status === 429) return "a limit of the key or of its plan was reached";
@@ -43,6 +43,13 @@ function refusal({ status, failure, provider, error_code: code }: Call): string 
   return provider === null ? "no provider was asked" : `${provider} answered ${status ?? "nothing"}`;
 }
 
+/** Below so many milliseconds nobody asks where the time went. */
+const shortMs = 1_000;
+
+/** The end of the last attempt. One that broke before its first token, as each that is no stream, left the client with an error alone. */
+const endOf = ({ ended, first_token_ms: first }: Call) =>
+  ended === "broken" && first === null ? "failed before any of its answer came" : endWords[ended].words;
+
 /** @param attempts of one request, the first first @param usual of the model's other calls; absent: not known @returns sentences, the most important first */
 export function explain(attempts: readonly Call[], usual?: Usual): string[] {
   const last = attempts.at(-1)!;
@@ -50,7 +57,7 @@ export function explain(attempts: readonly Call[], usual?: Usual): string[] {
   const total = Date.parse(last.at) - begun + last.total_ms;
   const said: string[] = [];
   const isFailed = ["refused", "broken", "interrupted"].includes(last.ended);
-  said.push(`It ${endWords[last.ended].words}${isFailed && last.ended !== "interrupted" ? `: ${refusal(last)}` : ""}.`);
+  said.push(`It ${endOf(last)}${isFailed && last.ended !== "interrupted" ? `: ${refusal(last)}` : ""}.`);
   const words = (one: Call) => {
     const error = saidBy(one);
     return error === undefined ? "" : ` It said: ${error.replace(/\.$/, "")}.`;
@@ -59,18 +66,18 @@ export function explain(attempts: readonly Call[], usual?: Usual): string[] {
   for (const one of attempts.slice(0, -1))
     said.push(
       one.failure === null && one.ended === "finished"
-        ? `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${seconds(one.total_ms)}, and the call went on.`
-        : `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${seconds(one.total_ms)} and was left, because ${refusal(one)}${one.status === null ? "" : ` (status ${one.status})`}.${words(one)}`,
+        ? `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${duration(one.total_ms)}, and the call went on.`
+        : `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${duration(one.total_ms)} and was left, because ${refusal(one)}${one.status === null ? "" : ` (status ${one.status})`}.${words(one)}`,
     );
   const before = Date.parse(last.at) - begun;
-  if (before > 0 && before * 2 > total)
-    said.push(`Most of its ${seconds(total)} went to the attempts before the last.`);
+  if (total >= shortMs && before * 2 > total)
+    said.push(`Most of its ${duration(total)} went to the attempts before the last.`);
   const first = last.first_token_ms;
   if (first !== null && usual?.p95 != null && usual.p50 != null)
     said.push(
       first > usual.p95
-        ? `Its first token took ${seconds(first)}, slower than 95 of 100 calls of this model that day (${seconds(usual.p95)}; half take less than ${seconds(usual.p50)}).`
-        : `Its first token took ${seconds(first)}, which is usual: half of the model's calls that day take less than ${seconds(usual.p50)}, 95 of 100 less than ${seconds(usual.p95)}.`,
+        ? `Its first token took ${duration(first)}, slower than 95 of 100 calls of this model that day (${duration(usual.p95)}; half take less than ${duration(usual.p50)}).`
+        : `Its first token took ${duration(first)}, which is usual: half of the model's calls that day take less than ${duration(usual.p50)}, 95 of 100 less than ${duration(usual.p95)}.`,
     );
   const output = last.tokens["output"] ?? 0;
   if (first !== null && output > 0 && last.total_ms - first > first)

@@ -56,7 +56,6 @@ export const endWords = {
   refused: { tone: "bad", words: "was refused" },
 } as const;
 
-export const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 /** What an attempt's error said; undefined: nothing that is kept. */
 export const saidBy = ({ error_code: code, error_text: text }: Pick<Call, "error_code" | "error_text">) =>
   [code, text].filter(Boolean).join(": ") || undefined;

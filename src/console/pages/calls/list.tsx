@@ -112,7 +112,12 @@ function UnderWay() {
   const open = useResource((signal) => get<Open>("v1/calls/open", asked, { signal }), [asked], { everyMs: 2_000 });
   if (open.error !== undefined) return <Failure error={open.error} retry={open.reload} />;
   if (open.data === undefined) return null;
-  if (open.data.total === 0) return <p class="muted">No such call is under way on {serverWords(open.data.workers)}.</p>;
+  if (open.data.total === 0)
+    return (
+      <p class="muted">
+        {isChosen() ? "No such call" : "No call"} is under way on {serverWords(open.data.workers)}.
+      </p>
+    );
   return (
     <Panel
       title={`${count(open.data.total)} under way`}

@@ -144,7 +144,7 @@ const columns = (choose: (change: Change) => void): readonly Column<Budget>[] =>
   },
   {
     id: "resets",
-    title: "Opens again",
+    title: "Starts anew",
     cell: ({ resets_at }) => (resets_at === null ? "when raised" : <Time at={resets_at} />),
   },
   { id: "origin", title: "From", cell: ({ origin }) => origin, hidden: true },

@@ -230,7 +230,10 @@ export function OneKey({ id }: { readonly id: string }) {
           </>
         )}
       </Loaded>
-      <Panel title="Budgets" note="Each that its calls count against">
+      <Panel
+        title="Budgets"
+        note="Each that its calls count against; one of unknown cost counts as the most it may have cost"
+      >
         <Loaded resource={status}>
           {({ budgets }) => (
             <BudgetTable

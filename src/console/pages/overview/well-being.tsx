@@ -16,7 +16,6 @@ type Health = {
   readonly version: string;
   readonly started_at: string;
   readonly uptime_seconds: number;
-  readonly requests_under_way: number;
   readonly draining: boolean;
   readonly ledger: { readonly lines_waiting: number; readonly lag_seconds: number; readonly lines_lost: number };
   readonly last_reload: { readonly at: string; readonly error: string | null } | null;
@@ -249,6 +248,7 @@ function useParts(at: number | undefined) {
     for (const { error, reload } of parts) if (error !== undefined) reload();
   }, [at]);
   return {
+    isProviderNamed: (providers.data?.data ?? []).some(({ state }) => state !== "ok"),
     isLoading: parts.some(({ data, error }) => data === undefined && error === undefined),
     findings: [
       ...ofProviders(providers.data?.data ?? []),
@@ -273,7 +273,9 @@ export function WellBeing() {
     <Loaded resource={health}>
       {(state) => {
         const worstFirst = ({ tone }: Finding) => order.indexOf(tone);
-        const findings = [...ofHealth(state), ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
+        // Each provider that rests is named below.
+        const ofServer = ofHealth(state).filter((one) => one.href !== href("providers") || !parts.isProviderNamed);
+        const findings = [...ofServer, ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
         const isBad = findings.some(({ tone }) => tone === "bad");
         const isWell = findings.every(({ tone }) => tone === "quiet") && state.status === "ok";
         const word = isBad ? "Something fails" : isWell ? "All is well" : "Something needs a look";
@@ -285,7 +287,6 @@ export function WellBeing() {
                   {isWell && parts.isLoading ? "Looking…" : word}
                 </Badge>
               </strong>
-              <a href={href("calls")}>{count(state.requests_under_way)} under way</a>
               <span class="muted">
                 <a href={href("system")}>{state.version}</a> started <Time at={state.started_at} />
               </span>

@@ -83,7 +83,7 @@ function Results({ run, id, isStale }: { readonly run: Run; readonly id: string;
           { id: "name", title: "Test", cell: ({ name }) => name },
           { id: "verdict", title: "Verdict", cell: ({ verdict }) => <Badge tone={tones[verdict]}>{verdict}</Badge> },
           { id: "time", title: "Time", align: "end", cell: (one) => duration(one.latency_ms) },
-          { id: "reason", title: "Why", cell: ({ reason }) => reason || "–" },
+          { id: "reason", title: "Why", cell: ({ reason }) => <span class="wraps">{reason || "–"}</span> },
           {
             id: "output",
             title: "Answer",
