@@ -77,7 +77,13 @@ test("calls under way are listed without their ends, and are gone once they have
   const held = new HeldStream();
   using upstream = new UpstreamServer(() => held.response());
   await using troupe = await TroupeProcess.start(folder.path, upstream.url);
-  expect(await get(troupe, "/calls/open")).toEqual({ object: "list", data: [], has_more: false, total: 0 });
+  expect(await get(troupe, "/calls/open")).toEqual({
+    object: "list",
+    data: [],
+    has_more: false,
+    total: 0,
+    workers: null,
+  });
   const call = fetch(`${troupe.url}/gateway/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${troupe.key}`, "content-type": "application/json" },
