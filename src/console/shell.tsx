@@ -59,16 +59,17 @@ class Boundary extends Component<{ readonly children: ComponentChildren }, { rea
 }
 
 export function Shell() {
-  const { page } = route.value;
+  const { page, rest } = route.value;
   const shown = pages.find(({ name }) => name === page) ?? missingPage;
   const main = useRef<HTMLElement>(null);
-  const isFirst = useRef(true);
+  const before = useRef<typeof shown | undefined>(undefined);
   useEffect(() => {
     document.title = `${shown.title} · Troupe`;
-    // Screen readers begin at the new page's heading, as after any link.
-    if (!isFirst.current) main.current?.querySelector<HTMLElement>("h1")?.focus();
-    isFirst.current = false;
-  }, [shown]);
+    // Screen readers begin at the new page's heading, as after any link; so they do where one thing took the place of a list, and the focus is gone with it.
+    const isNew = before.current !== shown || document.activeElement === document.body;
+    if (before.current !== undefined && isNew) main.current?.querySelector<HTMLElement>("h1")?.focus();
+    before.current = shown;
+  }, [shown, rest.join("/")]);
   const Shown = shown.component;
   return (
     <>

@@ -7,12 +7,14 @@ import { Button, type ButtonProps } from "./form.tsx";
 /** Where the page has no clipboard, as by plain HTTP from another machine, the text is selected in a field that is taken away again. */
 async function copy(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const focused = document.activeElement as HTMLElement | null;
   const field = document.createElement("textarea");
   field.value = text;
   (document.querySelector("dialog[open]") ?? document.body).append(field);
   field.select();
   const isDone = document.execCommand("copy");
   field.remove();
+  focused?.focus();
   if (!isDone) throw new Error("The browser does not let the page copy.");
 }
 

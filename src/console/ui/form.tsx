@@ -1,7 +1,7 @@
 /** Buttons, fields and dialogs. */
 import type { ComponentChildren } from "preact";
 import { cloneElement, type VNode } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 export type ButtonProps = {
   readonly onClick?: () => unknown;
@@ -173,7 +173,8 @@ type DialogProps = {
 export function Dialog({ title, open, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // At once: a key pressed next is the dialog's, and the focus goes back to what opened it.
+  useLayoutEffect(() => {
     if (open) dialog.current?.showModal();
     else dialog.current?.close();
   }, [open]);
