@@ -73,7 +73,7 @@ export function SignIn() {
           label="Admin key"
           hint={
             <>
-              The first start wrote one beside the data; another is made by{" "}
+              The first start wrote one to first-key in the data folder; another is made by{" "}
               <code>troupe keys create ops --surfaces admin</code>
             </>
           }
