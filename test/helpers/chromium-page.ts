@@ -7,7 +7,7 @@ const program = Bun.which("chromium") ?? Bun.which("chromium-browser");
 export const hasChromium = program !== null;
 
 type Message = { readonly id?: number; readonly method?: string; readonly params?: never; readonly result?: never };
-type Request = { readonly requestId: string; readonly request: { readonly url: string } };
+type Request = { readonly requestId: string; readonly request: { readonly url: string }; readonly type: string };
 type Response = {
   readonly requestId: string;
   readonly response: { readonly mimeType: string; readonly status: number };
@@ -188,8 +188,10 @@ export class ChromiumPage implements AsyncDisposable {
       if (level === "error") this.errors.push(`${source}: ${text}`);
     }
     if (method === "Network.requestWillBeSent") {
-      const { requestId, request } = params as unknown as Request;
+      const { requestId, request, type } = params as unknown as Request;
       this.requests.push(request.url);
+      // What the page before it asked for may end without a word.
+      if (type === "Document") this.#underWay.clear();
       this.#underWay.set(requestId, request.url);
     }
     if (method === "Network.responseReceived") {
