@@ -179,9 +179,8 @@ function One({ attempts }: Found) {
     value === null ? undefined : <a href={href("calls", [], { [name]: value })}>{value}</a>;
   const worst = attempts.find(({ failure }) => failure !== null) ?? last;
   const isFaulty = worst.failure !== null || endWords[worst.ended].tone !== "ok";
-  const code = worst.error_code === null ? {} : { error_code: worst.error_code };
   const reason = worst.failure !== null ? { failure: worst.failure } : { ended: worst.ended };
-  const fault = { ...(worst.error_code === null ? reason : code), model: last.model };
+  const fault = { ...(worst.error_code !== null ? { error_code: worst.error_code } : reason), model: last.model };
   return (
     <>
       <Stats>

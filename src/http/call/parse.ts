@@ -14,6 +14,7 @@ import { type PromptedCall, withPrompt } from "./prompt.ts";
 import type { Surface } from "./surface.ts";
 
 /**
+ * @param earlier the stored answers that the request refers to; absent: they are read
  * @returns a promise only where something stored has to be read first
  * @throws ApiError with the path of the value in the format's own body, or rejects with it
  */
@@ -24,37 +25,11 @@ export function parseCall(
   surface: Surface,
   protocol: Protocol,
   source: Source,
-): PromptedCall | Promise<PromptedCall> {
-  const ids = protocol.references?.(source.parsed) ?? noIds;
-  return ids.length === 0
-    ? parseWith(services, context, caller, surface, protocol, source)
-    : parseReferring(services, context, caller, surface, protocol, source, ids);
-}
-
-const noIds: readonly string[] = [];
-
-async function parseReferring(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  surface: Surface,
-  protocol: Protocol,
-  source: Source,
-  ids: readonly string[],
-): Promise<PromptedCall> {
-  const earlier = await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
-  return parseWith(services, context, caller, surface, protocol, source, earlier);
-}
-
-function parseWith(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  surface: Surface,
-  protocol: Protocol,
-  source: Source,
   earlier?: EarlierAnswers,
 ): PromptedCall | Promise<PromptedCall> {
+  const ids = earlier === undefined ? protocol.references?.(source.parsed) : undefined;
+  if (ids !== undefined && ids.length > 0)
+    return parseReferring(ids, services, context, caller, surface, protocol, source);
   const parsed = protocol.parse(source, context, earlier);
   checkPlain("model", parsed.request.model);
   const { metadata } = parsed.request;
@@ -62,6 +37,12 @@ function parseWith(
   context.labels = labelsOf(context.labels.client, parsed.request, services.live.config.usage.metadata);
   const prompt = protocol.prompt?.(parsed.options);
   return prompt === undefined ? parsed : withPrompt(services, caller, surface, parsed, prompt);
+}
+
+async function parseReferring(ids: readonly string[], ...call: Parameters<typeof parseCall>): Promise<PromptedCall> {
+  const [services, context, caller, surface, protocol, source] = call;
+  const earlier = await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
+  return parseCall(services, context, caller, surface, protocol, source, earlier);
 }
 
 /** The most earlier answers that one request may refer to: each is read from the store. */
