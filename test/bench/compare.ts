@@ -4,14 +4,23 @@
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { call } from "./calls.ts";
 import { describeMachine } from "./machine.ts";
 import { cpuSeconds, residentBytes } from "./process-stats.ts";
 import { Processes } from "./processes.ts";
 import { median } from "./statistics.ts";
-import { bareProxy, firstLine, ignoreOutput, type Running, type Subject, troupe } from "./subjects.ts";
+import {
+  bareProxy,
+  firstLine,
+  ignoreOutput,
+  installedNginx,
+  type Running,
+  readPeers,
+  type Subject,
+  troupe,
+} from "./subjects.ts";
 
 const help = `Usage: bun test/bench/compare.ts [options] <name>=<command> …
 
@@ -23,6 +32,7 @@ proxy: of the first calls after a start, and of calls then, in alternating slice
   --first <n>     calls that count as cold (default 20000)
   --warm <n>      seconds of load between the first calls and the slices (default 8)
   --callers <n>   at a time (default 64)
+  --peers <file>  other gateways in the same rounds, described as docs/performance.md says, and nginx where it is installed
 `;
 
 type Slice = { readonly calls: number; readonly wrong: number; readonly seconds: number; readonly cpu: number };
@@ -35,11 +45,12 @@ const { values, positionals } = parseArgs({
     first: { type: "string", default: "20000" },
     warm: { type: "string", default: "8" },
     callers: { type: "string", default: "64" },
+    peers: { type: "string" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 
-function numberOf(name: "rounds" | "seconds" | "first" | "warm" | "callers"): number {
+function numberOf(name: Exclude<keyof typeof values, "help" | "peers">): number {
   const value = Number(values[name]);
   if (Number.isFinite(value) && value > 0) return value;
   throw new Error(`--${name} must be a number above zero, not '${values[name]}'`);
@@ -50,8 +61,17 @@ function subjectsOf(named: readonly string[]): Subject[] {
   return named.map((one) => {
     const at = one.indexOf("=");
     if (at <= 0 || at === one.length - 1) throw new Error(`'${one}' is no <name>=<command>; see --help`);
-    return { ...troupe(one.slice(at + 1).split(" ")), name: one.slice(0, at) };
+    const [program = "", ...rest] = one.slice(at + 1).split(" ");
+    // Relative paths are from here; the server has a folder of its own.
+    return { ...troupe([Bun.which(program) ?? resolve(program), ...rest]), name: one.slice(0, at) };
   });
+}
+
+/** The other gateways of a file; says on standard error which of them are not installed. */
+function peersOf(file: string): Subject[] {
+  const { subjects, absent } = readPeers(file);
+  for (const name of absent) console.error(`not installed: ${name}`);
+  return [...installedNginx(), ...subjects];
 }
 
 /** @throws where there is no C compiler, or it finds fault */
@@ -65,7 +85,11 @@ function buildEnds(folder: string): string {
 }
 
 async function compare(processes: Processes, folder: string): Promise<number> {
-  const subjects = [bareProxy, ...subjectsOf(positionals)];
+  const subjects = [
+    bareProxy,
+    ...subjectsOf(positionals),
+    ...(values.peers === undefined ? [] : peersOf(values.peers)),
+  ];
   const [rounds, seconds, first, warmUp, callers] = [
     numberOf("rounds"),
     numberOf("seconds"),
