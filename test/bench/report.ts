@@ -64,7 +64,8 @@ export function faultsOf(scenario: Scenario, all: readonly CaseResults[]): strin
   );
 }
 
-const digits = (value: number) => {
+/** Three digits that matter. */
+export const digits = (value: number) => {
   if (Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   return value.toFixed(size >= 1000 ? 0 : size >= 100 ? 0 : size >= 10 ? 1 : 2);

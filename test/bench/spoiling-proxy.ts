@@ -4,6 +4,24 @@
  */
 import { endWithInput } from "./processes.ts";
 
+let answers = 0;
+
+/** The same in other words: members the other way round, without nulls, spaced, escaped. */
+function respelled(json: string): string {
+  const value = JSON.parse(json, (_, inner) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(
+          Object.entries(inner)
+            .filter(([, member]) => member !== null)
+            .reverse(),
+        )
+      : inner,
+  );
+  return JSON.stringify(value, undefined, 1)
+    .replaceAll("\n", " ")
+    .replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** How it spoils the events of a stream; the role comes first, then fragment after fragment. */
 const spoilers: Record<string, (events: readonly string[]) => readonly string[]> = {
   not: (events) => events,
@@ -11,6 +29,11 @@ const spoilers: Record<string, (events: readonly string[]) => readonly string[]>
   reorders: (events) => events.toSpliced(5, 2, events[6]!, events[5]!),
   changes: (events) => events.map((event) => event.replace("naïv", "naiv")),
   cuts: (events) => events.slice(0, -2),
+  "loses at times": (events) => (answers++ % 2 === 0 ? events : events.toSpliced(5, 1)),
+  respells: (events) =>
+    events.map((event) =>
+      event.replace(/^(data: )?(\{.*\})$/s, (_, data, json) => `${data ? ": hello\r\ndata:" : ""}${respelled(json)}`),
+    ),
   miscounts: (events) => events.map((event) => event.replace('"prompt_tokens":17', '"prompt_tokens":18')),
 };
 

@@ -131,6 +131,18 @@ function ownProxy(name: string, ...options: string[]): Subject {
 }
 
 export const bareProxy = ownProxy("bare proxy");
+
+/** No server at all: calls go straight to the mock. */
+export const direct: Subject = {
+  name: "direct",
+  answers: isUntranslated,
+  start: async ({ mockPort }) => ({
+    pids: [],
+    firstAnswerMs: 0,
+    address: (call) => untranslated(mockPort, call),
+    stop: async () => {},
+  }),
+};
 /** The same, but for large bodies: it waits for all of one before it sends it on, as whoever parses it must. */
 export const bufferingProxy = ownProxy("buffering proxy", "--buffer");
 
