@@ -49,7 +49,7 @@ export function buildEnds(folder: string): string {
   return file;
 }
 
-/** Texts one behind the other, in the line before what is told of them and their lengths; main.c's `--help` has what is what. */
+/** A file of texts, as `ends` without arguments describes it. */
 const textsOf = (told: readonly (number | string)[], texts: readonly string[]) =>
   `${[...told, texts.length, ...texts.map((text) => Buffer.byteLength(text))].join(" ")}\n${texts.join("")}`;
 

@@ -27,12 +27,17 @@ static const char *skip_name(const char *at, const char *end) {
   return at < end && *at == ':' ? skip_space(at + 1, end) : NULL;
 }
 
+/* Whether it may stand in a number, true, false or null. */
+static int is_of_word(char one) {
+  return (one >= '0' && one <= '9') || (one >= 'a' && one <= 'z') || one == '-' || one == '+' || one == '.' || one == 'E';
+}
+
 static const char *skip_value(const char *at, const char *end, int depth) {
   if (at >= end || depth > max_depth) return NULL;
   if (*at == '"') return skip_string(at, end);
   if (*at != '{' && *at != '[') {
     const char *from = at;
-    while (at < end && ((*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') || *at == '-' || *at == '+' || *at == '.' || *at == 'E')) at++;
+    while (at < end && is_of_word(*at)) at++;
     return at > from ? at : NULL;
   }
   int is_object = *at == '{';

@@ -95,7 +95,8 @@ static void check_event(struct call *call, const char *data, const char *end) {
   struct json chunk = json_of(data, end), choice = json_first(json_member(chunk, "choices"));
   struct json content = json_member(json_member(choice, "delta"), "content");
   if (chunk.at == NULL) fault(call, "an event is no JSON: %.*s", shown((size_t)(end - data)), data);
-  if (choice.at == NULL && json_is_given(json_member(chunk, "error"))) fault(call, "an error in the stream: %.*s", shown((size_t)(end - data)), data);
+  if (choice.at == NULL && json_is_given(json_member(chunk, "error")))
+    fault(call, "an error in the stream: %.*s", shown((size_t)(end - data)), data);
   if (json_is_given(content) && !json_says(content, nothing)) {
     if (call->next >= expected.count || !json_says(content, expected.texts[call->next]))
       fault(call, "fragment %d is %.*s", call->next, shown((size_t)(content.end - content.at)), content.at);

@@ -10,13 +10,15 @@ static const char usage[] =
     "ends load <option> …   makes calls, checks each answer, writes what came of it as JSON\n"
     "  --port <n>           of the server\n"
     "  --request <file>     the bytes of a request, head and body\n"
-    "  --expect <file>      what an answer must say\n"
+    "  --expect <file>      what an answer must say: 1 where it is streamed or 0, its prompt's and completion's tokens, its text or fragments\n"
     "  --callers <n>        that call again as soon as they are answered, begun within --ramp <seconds>\n"
     "  --rate <n>           instead: so many calls a second, each at its time, over connections as needed\n"
     "  --calls <n>          at most\n"
     "  --seconds <n>        in which calls are begun\n"
     "  --id-at <n>          where twelve bytes of the request are that count the calls\n"
-    "  --hold               instead: writes \"held\" when each caller has a first fragment, reads on until its input closes, and ends\n";
+    "  --hold               instead: writes \"held\" when each caller has a first fragment, reads on until its input closes, and ends\n"
+    "A file of texts has in its first line what is told of them, how many there are and the length of each; then they follow each other.\n"
+    "What is told of an answer are the seconds between two of its pieces; 0: as fast as they are taken.\n";
 
 int main(int count, char **given) {
   /* Two thousand streams at a time are more sockets than a shell's usual limit. */
