@@ -33,7 +33,7 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** A string is looked through byte by byte for so long; then the platform looks for its end, whose call costs about as much. */
+/** A string is looked through in the loop for so long; then the platform looks for its end, whose call costs about as much. */
 const nearBytes = 64;
 
 /** Of a text whose large strings nobody asks for. */
@@ -145,43 +145,53 @@ export class JsonScan {
   /** @returns where the text goes on behind the string, or the end of the bytes */
   #skipString(bytes: Uint8Array, start: number): number {
     const { length } = bytes;
-    let at = start;
-    if (this.#isEscaped && at < length) {
-      this.#isEscaped = false;
-      at += 1;
-    }
-    while (at < length) {
-      const near = Math.min(at + nearBytes, length);
-      let byte = 0;
-      while (at < near) {
-        byte = bytes[at]!;
-        if (byte === quote || byte === backslash) break;
-        at += 1;
-      }
-      if (at < near) {
-        if (byte === quote) return this.#endString(at, start);
-        at += 2;
-        continue;
-      }
-      const found = bytes.indexOf(quote, at);
-      const next = found < 0 ? length : found;
-      const isEscaped = endsEscaped(bytes, at, next);
-      if (next < length && !isEscaped) return this.#endString(next, start);
-      at = isEscaped ? next + 1 : next;
-    }
+    const at = closingQuote(bytes, this.#isEscaped ? start + 1 : start);
+    this.#stringBytes += Math.min(at, length) - start;
     this.#isEscaped = at > length;
-    this.#stringBytes += length - start;
-    return length;
-  }
-
-  #endString(at: number, start: number): number {
+    if (at >= length) return length;
     this.#isInString = false;
-    this.#stringBytes += at - start;
     this.#isLastLarge = this.#stringBytes >= this.#minLargeBytes;
     const end = this.#offset + at;
     if (this.#isLastLarge) this.largeStrings.push({ start: end - this.#stringBytes, end });
     return at + 1;
   }
+}
+
+/** Marks a quote and a backslash. */
+const signs = new Uint8Array(256);
+signs[quote] = 1;
+signs[backslash] = 1;
+
+/**
+ * @param from within a string, not behind a backslash that escapes
+ * @returns where the closing quote stands; the bytes' length where the string goes on behind them, and one more where its first byte
+ *   there is escaped
+ */
+export function closingQuote(bytes: Uint8Array, from: number): number {
+  const { length } = bytes;
+  let at = from;
+  while (at < length) {
+    const near = Math.min(at + nearBytes, length - 3);
+    // Four bytes at a time take half of the time.
+    while (
+      at < near &&
+      (signs[bytes[at]!]! | signs[bytes[at + 1]!]! | signs[bytes[at + 2]!]! | signs[bytes[at + 3]!]!) === 0
+    )
+      at += 4;
+    while (at < near + 3 && signs[bytes[at]!] === 0) at += 1;
+    const byte = bytes[at];
+    if (byte === quote) return at;
+    if (byte === backslash) {
+      at += 2;
+      continue;
+    }
+    const found = bytes.indexOf(quote, at);
+    const next = found < 0 ? length : found;
+    const isEscaped = endsEscaped(bytes, at, next);
+    if (next < length && !isEscaped) return next;
+    at = isEscaped ? next + 1 : next;
+  }
+  return at;
 }
 
 /** True if an odd number of backslashes stands before `end`. @param start no byte before it escapes one behind it */

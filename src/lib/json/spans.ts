@@ -2,6 +2,7 @@
  * Finds the parts of a JSON text, in bytes. For texts that a parser has read already: what is no JSON gives spans that
  * mean nothing, or none, and never throws.
  */
+import { closingQuote } from "./scan.ts";
 
 /** A value or a member of an object; `end` is behind it. */
 export type Span = { readonly start: number; readonly end: number };
@@ -12,13 +13,9 @@ const quote = 34;
 const comma = 44;
 const colon = 58;
 const openBracket = 91;
-const backslash = 92;
 const closeBracket = 93;
 const openBrace = 123;
 const closeBrace = 125;
-
-/** A string is looked through byte by byte for so long; the end of a longer one is searched. */
-const fewBytes = 256;
 
 /** @returns the value's span; undefined where the text ends before it does */
 export function valueAt(bytes: Buffer, from: number): Span | undefined {
@@ -131,21 +128,8 @@ function scalarEnd(bytes: Buffer, start: number): number {
   return at === start ? -1 : at;
 }
 
+/** @returns -1 where the text ends first */
 function stringEnd(bytes: Buffer, start: number): number {
-  let at = start + 1;
-  for (;;) {
-    for (const stop = at + fewBytes; at < stop; at += 1) {
-      const byte = bytes[at];
-      if (byte === quote) return at + 1;
-      if (byte === undefined) return -1;
-      if (byte === backslash) at += 1;
-    }
-    const found = bytes.indexOf(quote, at);
-    if (found < 0) return -1;
-    // Escaped by an odd number of backslashes before it.
-    let first = found;
-    while (first > at && bytes[first - 1] === backslash) first -= 1;
-    if ((found - first) % 2 === 0) return found + 1;
-    at = found + 1;
-  }
+  const end = closingQuote(bytes, start + 1);
+  return end < bytes.length ? end + 1 : -1;
 }
