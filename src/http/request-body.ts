@@ -71,7 +71,7 @@ function isWorthLeavingOut(strings: readonly Span[], parts: readonly Bytes[]): b
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */
 async function parseLarge(
   context: BodyContext,
-  { keys, outerKeys }: JsonScan,
+  { keys, outerKeys, outline }: JsonScan,
   parts: readonly Bytes[],
   large?: LargeStrings,
 ): Promise<Source> {
@@ -80,7 +80,9 @@ async function parseLarge(
   const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
   refuseDoubledNames(bytes, outerKeys, source.parsed);
   await large?.restore([source.parsed], context.protocol.passedStrings?.(source.parsed));
-  return { ...source, keys, large };
+  // It has the places of the body as it came.
+  const isAsCame = large === undefined && source.body.length === bytes.length;
+  return { ...source, keys, large, outline: isAsCame ? outline : undefined };
 }
 
 function checkType(headers: Headers): void {

@@ -3,6 +3,7 @@
  * parser does not keep: numbers beyond 2^53, the spelling of 1.0, names that stand twice. The rest is written anew.
  */
 import { isObject, type JsonObject, originOf } from "../lib/json/json.ts";
+import type { Outline } from "../lib/json/outline.ts";
 import { elementsAt, isSeparator, type MemberSpan, membersAt, type Span, valueAt } from "../lib/json/spans.ts";
 import type { Source } from "./source.ts";
 
@@ -42,6 +43,7 @@ const maxPlaces = 16;
 class BodyPatch {
   readonly #bytes: Buffer<ArrayBuffer>;
   readonly #root: JsonObject;
+  readonly #outline: Outline | undefined;
   /** The spans of the source's arrays and objects, as far as those that hold them were opened. */
   readonly #spans = new Map<object, Span>();
   /** The members of opened objects; opened arrays have none. */
@@ -51,10 +53,11 @@ class BodyPatch {
   #text = "";
   #comma = false;
 
-  constructor({ body, parsed }: Source) {
+  constructor({ body, parsed, outline }: Source) {
     this.#bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length);
     this.#root = parsed;
-    this.#place(parsed, valueAt(this.#bytes, 0));
+    this.#outline = outline;
+    this.#place(parsed, valueAt(this.#bytes, 0, outline));
   }
 
   write(next: JsonObject, namesOf: (name: string) => readonly string[]): Pieces {
@@ -190,10 +193,10 @@ class BodyPatch {
     this.#lookups += size;
     if (Array.isArray(container)) {
       let at = 0;
-      elementsAt(this.#bytes, span.start, (element) => this.#place(container[at++], element));
+      elementsAt(this.#bytes, span.start, (element) => this.#place(container[at++], element), this.#outline);
       return members;
     }
-    membersAt(this.#bytes, span.start, (name, member) => members.set(name, member));
+    membersAt(this.#bytes, span.start, (name, member) => members.set(name, member), this.#outline);
     const object = container as JsonObject;
     for (const [name, { value, end }] of members) this.#place(object[name], { start: value, end });
     return members;

@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from "../lib/json/json.ts";
 import type { LargeStrings } from "../lib/json/large-strings.ts";
+import type { Outline } from "../lib/json/outline.ts";
 
 /** A body, a large one as the bytes that came, and the object that it was parsed to. */
 export type Source = {
@@ -11,6 +12,8 @@ export type Source = {
   readonly parsed: JsonObject;
   /** The number of members that the objects of the text have; more than were parsed, where names are doubled. Absent: as many. */
   readonly keys?: number;
+  /** Where the outer parts of a large body end. */
+  readonly outline?: Outline | undefined;
   /** The strings that placeholders stand for in both. */
   readonly large?: LargeStrings | undefined;
 };

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
+import { elementsAt, membersAt, valueAt } from "../../../src/lib/json/spans.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const none: JsonLimits = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
@@ -56,6 +57,25 @@ test("the counts are those of the value, wherever the text is cut and however it
         if (count[name] === 0 || (name === "jsonValues" && count.jsonValues === 1)) continue;
         expect(exceeded(text, { ...none, [name]: count[name] - 1 }, cuts)).toBe(name);
       }
+    }),
+    { numRuns: runs(500) },
+  );
+}, 60_000);
+
+test("the outline has the ends of the four outer levels' lists and objects, wherever the text is cut", () => {
+  fc.assert(
+    fc.property(anyJson, fc.nat(), fc.constantFrom(0, 2, "\t"), (value, cut, space) => {
+      const bytes = Buffer.from(JSON.stringify(value, undefined, space));
+      const scan = new JsonScan(none, 1);
+      for (const piece of [bytes.subarray(0, cut % bytes.length), bytes.subarray(cut % bytes.length)]) scan.push(piece);
+      const expectAt = (start: number, depth: number): void => {
+        const isContainer = "[{".includes(String.fromCharCode(bytes[start]!));
+        const found = scan.outline!.endOf(start);
+        expect(found).toBe(isContainer && depth <= 4 ? valueAt(bytes, start)!.end : undefined);
+        elementsAt(bytes, start, (element) => expectAt(element.start, depth + 1));
+        membersAt(bytes, start, (_, member) => expectAt(member.value, depth + 1));
+      };
+      expectAt(0, 1);
     }),
     { numRuns: runs(500) },
   );
