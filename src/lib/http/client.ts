@@ -377,8 +377,31 @@ function messageOf(request: HttpRequest, path: string, heads: HeadWriter): Piece
   else if (length > 0 || bodyMethods.has(method)) head += `content-length: ${length}\r\n\r\n`;
   else head += "\r\n";
   // Strings go out as UTF-8, header fields as they are.
-  if (!heads.isAscii) return [Buffer.from(head, "latin1"), ...pieces];
-  return typeof body === "string" && body.length <= maxJoined ? [head + body] : [head, ...pieces];
+  if (!heads.isAscii) return gathered([Buffer.from(head, "latin1"), ...pieces]);
+  return typeof body === "string" && body.length <= maxJoined ? [head + body] : gathered([head, ...pieces]);
+}
+
+/** Pieces up to this length go with their neighbours. */
+const maxGathered = 4096;
+
+/** Each piece is a call to the kernel and a packet of its own, and wakes the upstream. */
+function gathered(pieces: Pieces): Pieces {
+  if (pieces.length < 3) return pieces;
+  const sent: (string | Uint8Array)[] = [];
+  let short: Uint8Array[] = [];
+  const endShort = () => {
+    if (short.length > 0) sent.push(Buffer.concat(short));
+    short = [];
+  };
+  for (const piece of pieces) {
+    if (piece.length <= maxGathered) short.push(typeof piece === "string" ? Buffer.from(piece) : piece);
+    else {
+      endShort();
+      sent.push(piece);
+    }
+  }
+  endShort();
+  return sent;
 }
 
 /** Methods whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */

@@ -121,6 +121,18 @@ test("a request goes out with its head, its length and its body, in one piece or
   ]);
 });
 
+test("short pieces and long ones arrive in their order, cut anywhere", async () => {
+  using server = new WireServer((_, reply) => reply.write(ok("yes")));
+  const text = `{"a":"é","b":"${"é".repeat(5000)}","c":"${"x".repeat(5000)}","d":1}`;
+  const bytes = new TextEncoder().encode(text);
+  // Within a character, behind one of the longest that are joined, and at single bytes.
+  for (const cuts of [[6], [1, 2, 3, 4103], [20, 4116, 4117, 10_040], [7, 9000, 9001, 9002, 15_030]]) {
+    const pieces = [0, ...cuts].map((from, at) => bytes.subarray(from, cuts[at]));
+    await call(newClient(), { url: server.url, body: ["", ...pieces] });
+    expect(server.requests.at(-1)!.text).toEndWith(`content-length: ${bytes.length}\r\n\r\n${text}`);
+  }
+});
+
 test("what would break out of a head is refused before anything is sent", async () => {
   using server = new WireServer((_, reply) => reply.write(ok("")));
   const client = newClient();
