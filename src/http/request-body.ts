@@ -5,6 +5,7 @@ import { freeBuffer } from "../lib/garbage-collection.ts";
 import { type Bytes, LargeStrings, minLargeString } from "../lib/json/large-strings.ts";
 import { JsonScan } from "../lib/json/scan.ts";
 import type { Span } from "../lib/json/spans.ts";
+import { turnEnd } from "../lib/turn-end.ts";
 import {
   checkBounds,
   hugeBody,
@@ -47,6 +48,7 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
     context.checkRoom(declared);
     const bytes = (await context.arrival(request.bytes())) as Uint8Array<ArrayBuffer>;
     context.hold(bytes.length);
+    await turnEnd();
     return parseBody(bytes, limits);
   }
   const { parts, strings, scan } = await context.arrival(new BodyReader(context, limits).read());

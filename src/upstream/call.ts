@@ -3,6 +3,7 @@ import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { folded } from "../lib/flow.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
 import type { Framing } from "../lib/sse.ts";
+import { turnEnd } from "../lib/turn-end.ts";
 import { hugeBody } from "../protocols/body.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
@@ -225,6 +226,7 @@ async function answerOf(
     } finally {
       observer.answered();
     }
+    await turnEnd();
     if (answer.status < 200 || answer.status >= 300)
       return await readUpstreamError(answer, provider, account.name, observer, format);
     const streamed = answered.request.stream === true;
