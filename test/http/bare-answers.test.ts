@@ -21,13 +21,13 @@ afterAll(async () => {
 const request = (start: string, ...lines: string[]) => [start, "Host: localhost", ...lines, "", ""].join("\r\n");
 const post = "POST /v1/chat/completions HTTP/1.1";
 
-/** All that came until the other side closed. */
-function received(url: string, text: string, halfCloses = false): Promise<string> {
+/** All that came until the other side closed. @param closesAfter after this nothing more is sent, and the connection is closed to that side */
+function received(url: string, text: string, closesAfter?: Promise<void>): Promise<string> {
   return new Promise((resolve, reject) => {
     let all = "";
     const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true }, () => {
-      if (halfCloses) socket.end(text);
-      else socket.write(text);
+      socket.write(text);
+      closesAfter?.then(() => socket.end());
     });
     socket.on("data", (bytes) => {
       all += bytes.toString("latin1");
@@ -101,15 +101,14 @@ describe("a client that closes its sending side", () => {
 
   test("counts as one that left", async () => {
     held = new HeldStream();
-    const all = received(troupe.url, call(), true);
-    expect(await all).toBe("");
+    expect(await received(troupe.url, call(), Promise.resolve())).toBe("");
   });
 
   test("finds its answer by its service-request-id", async () => {
     held = new HeldStream();
     const before = upstream.requests.length;
-    expect(await received(troupe.url, call("service-request-id: half"), true)).toBe("");
-    await upstream.received(before + 1);
+    const isCalled = upstream.received(before + 1);
+    expect(await received(troupe.url, call("service-request-id: half"), isCalled)).toBe("");
     held.fragment("all of it");
     held.finish();
     const retried = await troupe.fetch("/gateway/v1/chat/completions", {
