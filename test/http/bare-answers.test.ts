@@ -27,7 +27,7 @@ function received(url: string, text: string, closesAfter?: Promise<void>): Promi
     let all = "";
     const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true }, () => {
       socket.write(text);
-      closesAfter?.then(() => socket.end());
+      void closesAfter?.then(() => socket.end(), reject);
     });
     socket.on("data", (bytes) => {
       all += bytes.toString("latin1");
