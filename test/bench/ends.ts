@@ -3,7 +3,7 @@ import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { clientFormats } from "../helpers/client-formats.ts";
 import { expectedText, expectedTexts } from "./answer-check.ts";
-import { parseAnswerShape, plainCompletionTokens, promptOf, promptTokens } from "./answer-shape.ts";
+import { cachedTokens, parseAnswerShape, plainCompletionTokens, promptOf, promptTokens } from "./answer-shape.ts";
 import { type CallSpec, fieldsOf, mockModel } from "./calls.ts";
 import { type Family, families, plainText } from "./mock-families.ts";
 import type { Processes } from "./processes.ts";
@@ -144,7 +144,9 @@ export async function performLoad(
   const shape = parseAnswerShape(mockModel(call));
   const texts = call.streamed ? expectedTexts(shape) : [expectedText({ shape, streamed: false, includeUsage: false })];
   writeFileSync(request, text);
-  writeFileSync(expectation, textsOf([Number(call.streamed), promptTokens, plainCompletionTokens], texts));
+  const cached = call.family === "anthropic" ? cachedTokens : 0;
+  const told = [Number(call.streamed), promptTokens, cached, plainCompletionTokens];
+  writeFileSync(expectation, textsOf(told, texts));
   const numbers = { port: address.port, "id-at": idAt, ...load };
   const options = Object.entries(numbers).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
