@@ -106,13 +106,21 @@ async function performSlice(
       held.push(residentBytes(pids) - idle);
     }
   };
-  const holds = kind.load.by === "open streams";
-  const result = await performLoad(processes, ends, folder, call, address(call), load, holds ? look : undefined);
+  const streams = kind.load.by === "open streams" ? kind.load.streams : undefined;
+  const result = await performLoad(
+    processes,
+    ends,
+    folder,
+    call,
+    address(call),
+    load,
+    streams === undefined ? undefined : look,
+  );
   measured.wrong += result.wrong;
   measured.fault ||= result.fault;
-  if (result.wrong > 0 && result.wrong >= result.calls) throw new Error(result.fault);
-  if (holds && held.length === 0) throw new Error("the streams ended before all were open");
-  if (!holds && result.calls === 0) throw new Error("no call was answered");
+  if (result.wrong > 0 && result.wrong >= (streams ?? result.calls)) throw new Error(result.fault);
+  if (streams !== undefined && held.length === 0) throw new Error("the streams ended before all were open");
+  if (streams === undefined && result.calls === 0) throw new Error("no call was answered");
   if (result.unanswered > 0) {
     const all = result.calls + result.unanswered;
     throw new Error(`${result.unanswered} of ${all} calls had no answer ten seconds after the last was due`);

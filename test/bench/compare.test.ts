@@ -6,7 +6,7 @@ import { kinds } from "./compare-kinds.ts";
 
 const canRun = process.platform === "linux" && ["cc", "gcc", "clang"].some((name) => Bun.which(name) !== null);
 const source = `${process.execPath} ${join(import.meta.dir, "../../src/main.ts")}`;
-const short = ["--rounds", "1", "--seconds", "0.1", "--first", "200", "--warm", "0.05", "--callers", "4"];
+const short = ["--rounds", "1", "--seconds", "0.05", "--first", "50", "--warm", "0.02", "--callers", "4"];
 
 const folder = mkdtempSync(join(tmpdir(), "compare-test-"));
 afterAll(() => rmSync(folder, { recursive: true }));

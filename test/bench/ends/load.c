@@ -44,7 +44,7 @@ static struct call calls[max_connections];
 static int idle[max_connections], idle_count;
 
 static struct {
-  long scheduled, planned, begun, answered, wrong, fragments, first_fragments;
+  long scheduled, planned, begun, answered, wrong, fragments, open_or_ended;
   int busy;
   char first_fault[200];
   double *latencies;
@@ -102,7 +102,7 @@ static void check_event(struct call *call, const char *data, const char *end) {
   if (json_is_given(content) && !json_says(content, nothing)) {
     if (call->next >= expected.count || !json_says(content, expected.texts[call->next]))
       fault(call, "fragment %d is %.*s", call->next, shown((size_t)(content.end - content.at)), content.at);
-    if (call->next++ == 0) state.first_fragments++;
+    if (call->next++ == 0) state.open_or_ended++;
     state.fragments++;
   }
   check_reason(call, choice);
@@ -173,6 +173,7 @@ static void begin(double due) {
 static void end(struct call *call) {
   if (options.rate > 0) state.latencies[state.answered] = now() - call->due;
   state.answered++;
+  if (call->next == 0) state.open_or_ended++;
   if (call->fault[0] != '\0' && state.wrong++ == 0) memcpy(state.first_fault, call->fault, sizeof call->fault);
   call->is_busy = 0;
   state.busy--;
@@ -237,7 +238,7 @@ static void make_calls(double began) {
     if (state.busy == 0 && state.scheduled >= state.planned) return;
     if (options.rate > 0 && at > deadline + grace) return;
     if (at > last_event + patience) fail("no answer within thirty seconds");
-    if (options.hold && !is_held && state.first_fragments + state.wrong >= options.callers) {
+    if (options.hold && !is_held && state.open_or_ended >= options.callers) {
       puts("held");
       fflush(stdout);
       is_held = 1;
