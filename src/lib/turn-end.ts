@@ -4,21 +4,52 @@
  * there; where each goes on as it arrives, between one read of a socket and the next, it has to be fetched anew, and a call takes a quarter more
  * of the processor.
  */
+
+/** What goes on at the end of a turn. */
+export interface Continued {
+  /** Must not throw. */
+  continue(): void;
+}
+
+let waiting: Continued[] = [];
+/** Empty: the list of the turn before, for the next one. */
+let spare: Continued[] = [];
 let ending: Promise<void> | undefined;
 let end: (() => void) | undefined;
+let isScheduled = false;
+
+/** Has it go on at the end of this turn of the event loop, in the order in which this is called. */
+export function atTurnEnd(one: Continued): void {
+  waiting.push(one);
+  schedule();
+}
+
+/** Resolves at the end of this turn, after what `atTurnEnd` was given; who waits goes on in the order of asking. */
+export function turnEnd(): Promise<void> {
+  ending ??= new Promise(keep);
+  schedule();
+  return ending;
+}
 
 function keep(resolve: () => void): void {
   end = resolve;
+}
+
+function schedule(): void {
+  if (isScheduled) return;
+  isScheduled = true;
   setImmediate(endTurn);
 }
 
 function endTurn(): void {
+  isScheduled = false;
+  const those = waiting;
+  const resolve = end;
+  waiting = spare;
   ending = undefined;
-  end!();
-}
-
-/** Resolves at the end of this turn of the event loop; who waits goes on in the order of asking. */
-export function turnEnd(): Promise<void> {
-  ending ??= new Promise(keep);
-  return ending;
+  end = undefined;
+  for (const one of those) one.continue();
+  those.length = 0;
+  spare = those;
+  resolve?.();
 }

@@ -3,6 +3,7 @@ import type { Socket, SocketHandler, TLSOptions } from "bun";
 import type { Flow, Sink } from "../flow.ts";
 import { isIP } from "../ip.ts";
 import { hasUnread, minRoundTripMs } from "../linux/tcp-info.ts";
+import { atTurnEnd, type Continued } from "../turn-end.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
 import { checkAlternativeNames, prepareCheck } from "./tls-identity.ts";
 import { type Pieces, type StreamedBody, Upload } from "./upload.ts";
@@ -33,7 +34,7 @@ export interface ConnectionOwner {
  */
 const onlyHttp1 = "\x08http/1.1";
 
-export class Connection implements Pick<Flow, "pause" | "resume"> {
+export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
   readonly #owner: ConnectionOwner;
   readonly #address: Address;
   #socket: Socket<Connection> | undefined;
@@ -41,6 +42,8 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   #isClosed = false;
   #receiver: CallReceiver | undefined;
   #parser: AnswerParser | undefined;
+  /** More of an answer, which arrived in this turn of the event loop: read at its end, or as soon as more arrives or the connection ends. */
+  #arrived: Buffer | undefined;
   #unsent: (string | Uint8Array)[] = [];
   /** The kernel took all of the call. */
   #isSent = true;
@@ -85,7 +88,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
    * next call would take for its response. Asks the kernel, which may know before the event loop reports it.
    */
   get isReusable(): boolean {
-    return !this.#isClosed && !hasUnread(descriptorOf(this.#socket));
+    return !this.#isClosed && this.#arrived === undefined && !hasUnread(descriptorOf(this.#socket));
   }
 
   /**
@@ -132,6 +135,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   /** Closes it at once, without notifying its receiver. */
   destroy(): void {
+    this.#arrived = undefined;
     this.#receiver = undefined;
     this.#parser?.stop();
     this.#upload?.stop();
@@ -199,6 +203,25 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     return this.#unsent.length === 0;
   }
 
+  /** Reads what begins an answer at once, as its call waits for the turn's end itself. */
+  #receive(bytes: Buffer): void {
+    if (!this.isAnswering) {
+      this.#read(bytes);
+      return;
+    }
+    if (this.#arrived === undefined) atTurnEnd(this);
+    else this.continue();
+    this.#arrived = bytes;
+  }
+
+  /** Reads what has arrived, if that is not done yet. */
+  continue(): void {
+    const bytes = this.#arrived;
+    if (bytes === undefined) return;
+    this.#arrived = undefined;
+    this.#read(bytes);
+  }
+
   #read(bytes: Buffer): void {
     const parser = this.#parser;
     // Unsolicited bytes: the connection can't be trusted with another call.
@@ -239,6 +262,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   }
 
   #closed(error?: Error): void {
+    this.continue();
     try {
       if (error === undefined) this.#parser?.close(!this.#address.tls);
       if (this.#parser?.ended === true) this.#receiver = undefined;
@@ -249,11 +273,11 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   }
 
   static readonly #handlers: SocketHandler<Connection> = {
-    data: (socket, bytes) => socket.data.#read(bytes),
+    data: (socket, bytes) => socket.data.#receive(bytes),
     drain: (socket) => socket.data.#write(),
     end: (socket) => socket.data.#ended(),
     close: (socket, error) => socket.data.#closed(error),
-    error: (socket, error) => socket.data.#fail(error),
+    error: (socket, error) => socket.data.#closed(error),
     connectError: (socket, error) => socket.data.#fail(error),
   };
 
