@@ -2,8 +2,8 @@
  * Finds the parts of a JSON text, in bytes. For texts that a parser has read already: what is no JSON gives spans that
  * mean nothing, or none, and never throws.
  */
+import { closingQuote } from "./closing-quote.ts";
 import type { Outline } from "./outline.ts";
-import { closingQuote } from "./scan.ts";
 
 /** A value or a member of an object; `end` is behind it. */
 export type Span = { readonly start: number; readonly end: number };
