@@ -128,7 +128,9 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
   }, 60_000);
 
   test("says of a server in cluster mode that it is one", async () => {
-    await using server = await RedisServer.start(["--cluster-enabled", "yes"]);
+    // Its own choice of a second port, 10,000 above the first, is among those that connections take.
+    const busPort = String(freePort());
+    await using server = await RedisServer.start(["--cluster-enabled", "yes", "--cluster-port", busPort]);
     const inCluster = { kind: "unusable", message: expect.stringContaining("it is in cluster mode") };
     await expect(ask(server.url(), "SET", "troupe:a", "1")).rejects.toMatchObject(inCluster);
     await expect(ask(server.url(1), "GET", "troupe:a")).rejects.toThrow("it is in cluster mode");
