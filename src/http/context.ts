@@ -1,9 +1,8 @@
 /** The context of one HTTP request: the request, its client, its log fields, and the headers of its answer. */
 import type { ServedSurface } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
-import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
+import { freeBuffer, minReported, reportGarbage } from "../lib/garbage-collection.ts";
 import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
-import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
@@ -238,7 +237,7 @@ export class RequestContext {
     this.#heldBytes = 0;
     this.body = undefined;
     this.#services.bodyMemory.release(bytes);
-    if (garbage >= largeBody) reportGarbage(garbage);
+    if (garbage >= minReported) reportGarbage(garbage);
   }
 
   /** Keeps the body for as long as the work takes, be it beyond the request's end. */

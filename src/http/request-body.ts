@@ -2,11 +2,13 @@
 import type { Config } from "../config/config.ts";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { freeBuffer } from "../lib/garbage-collection.ts";
+import type { JsonObject } from "../lib/json/json.ts";
 import { type Bytes, LargeStrings, minLargeString } from "../lib/json/large-strings.ts";
 import { JsonScan } from "../lib/json/scan.ts";
 import type { Span } from "../lib/json/spans.ts";
 import { turnEnd } from "../lib/turn-end.ts";
 import {
+  byteBody,
   checkBounds,
   hugeBody,
   invalidJson,
@@ -46,12 +48,38 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
   if (declared > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
   if (declared > 0 && declared < largeBody) {
     context.checkRoom(declared);
-    const bytes = (await context.arrival(request.bytes())) as Uint8Array<ArrayBuffer>;
+    const bytes = (await context.arrival(request.bytes())) as Bytes;
     context.hold(bytes.length);
     await turnEnd();
+    return bytes.length < byteBody ? parseBody(bytes, limits) : parseBytes(context, bytes, limits);
+  }
+  const { parts, scan } = await context.arrival(new BodyReader(context, limits).read());
+  return parseScanned(context, scan, parts);
+}
+
+/** Bytes from which on strings are left out: shorter bodies are parsed as soon. */
+const minDivided = 16 * 1024;
+
+/** A body that stays the bytes that came. */
+function parseBytes(context: BodyContext, bytes: Bytes, limits: Limits): Source | Promise<Source> {
+  // A fingerprint is made of all of the text.
+  if (bytes.length < minDivided || context.request.headers.has("service-request-id")) {
+    context.body = { parts: [bytes], large: undefined };
     return parseBody(bytes, limits);
   }
-  const { parts, strings, scan } = await context.arrival(new BodyReader(context, limits).read());
+  const scan = new JsonScan(limits, minLargeString);
+  checkBounds(scan, bytes, limits);
+  return parseScanned(context, scan, [bytes]).catch((error) => locateFault(bytes, limits, error));
+}
+
+/** Parses all of a body in which something is wrong, as that names the place. */
+function locateFault(bytes: Bytes, limits: Limits, error: unknown): never {
+  parseBody(bytes, limits);
+  throw error;
+}
+
+async function parseScanned(context: BodyContext, scan: JsonScan, parts: Bytes[]): Promise<Source> {
+  const strings = scan.largeStrings;
   if (!isWorthLeavingOut(strings, parts)) return parseLarge(context, scan, [join(parts)]);
   const large = new LargeStrings(parts, strings);
   const fault = await large.check();
@@ -59,10 +87,7 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
   return parseLarge(context, scan, parts, large);
 }
 
-/**
- * Checks whether large strings are most of what a parser would have to do: an agent's long instructions among hundreds of turns are
- * not, and to leave them out and put them back took a third of such a call.
- */
+/** Checks whether large strings are much of what a parser would have to do. */
 function isWorthLeavingOut(strings: readonly Span[], parts: readonly Bytes[]): boolean {
   if (strings.length === 0) return false;
   const size = parts.reduce((sum, part) => sum + part.length, 0);
@@ -81,10 +106,17 @@ async function parseLarge(
   const bytes = large?.skeleton() ?? parts[0]!;
   const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
   refuseDoubledNames(bytes, outerKeys, source.parsed);
-  await large?.restore([source.parsed], context.protocol.passedStrings?.(source.parsed));
   // It has the places of the body as it came.
   const isAsCame = large === undefined && source.body.length === bytes.length;
-  return { ...source, keys, large, outline: isAsCame ? outline : undefined };
+  const passed = large && (await restoreRead(large, context.protocol, source.parsed));
+  return { ...source, keys, large, passed, outline: isAsCame ? outline : undefined };
+}
+
+/** Puts back what is read in any case. @returns what is read nowhere */
+async function restoreRead(large: LargeStrings, protocol: Protocol, parsed: JsonObject): Promise<readonly string[]> {
+  const passed = protocol.passedStrings?.(parsed) ?? [];
+  await large.restore([parsed], [...passed, ...(protocol.nativeStrings?.(parsed) ?? [])]);
+  return passed;
 }
 
 function checkType(headers: Headers): void {
@@ -97,7 +129,10 @@ function checkType(headers: Headers): void {
 /** Bytes that are looked through in one turn: some 2 ms. */
 const maxScanned = 1024 * 1024;
 
-/** Parts that are shorter are gathered in blocks of this size: each is written to the upstream by a call of its own. */
+/**
+ * Parts that are shorter are gathered in blocks of this size: each is written to the upstream by a call of its own. A body that says to be no
+ * longer than can be looked through at once is one block.
+ */
 const blockBytes = 128 * 1024;
 
 /** Reads a body that is large, or of unknown length. */
@@ -107,19 +142,23 @@ class BodyReader {
   readonly #scan: JsonScan;
   #parts: Bytes[] = [];
   #size = 0;
+  readonly #declared: number;
+  readonly #blockBytes: number;
   /** The filled bytes of the last part, where it is a block. */
-  #filled = blockBytes;
+  #filled: number;
 
   constructor(context: BodyContext, limits: Limits) {
     this.#context = context;
     this.#limits = limits;
     this.#scan = new JsonScan(limits, minLargeString);
+    this.#declared = Number(context.request.headers.get("content-length") ?? "0");
+    this.#blockBytes = this.#declared > 0 && this.#declared <= maxScanned ? this.#declared : blockBytes;
+    this.#filled = this.#blockBytes;
   }
 
-  /** @returns the body's parts, where its large strings stand, and what counted its names */
-  async read(): Promise<{ parts: Bytes[]; strings: readonly Span[]; scan: JsonScan }> {
-    const declared = Number(this.#context.request.headers.get("content-length") ?? "0");
-    this.#context.checkRoom(declared);
+  /** @returns the body's parts, and what noted where its large strings stand */
+  async read(): Promise<{ parts: Bytes[]; scan: JsonScan }> {
+    this.#context.checkRoom(this.#declared);
     let refusal: unknown;
     for await (const part of this.#context.request.body ?? []) {
       this.#size += part.length;
@@ -136,7 +175,7 @@ class BodyReader {
     }
     if (refusal !== undefined) throw refusal;
     this.#endBlock();
-    return { parts: this.#parts, strings: this.#scan.largeStrings, scan: this.#scan };
+    return { parts: this.#parts, scan: this.#scan };
   }
 
   /** @throws ApiError overloaded or invalid_json */
@@ -147,7 +186,7 @@ class BodyReader {
       if (part.length > maxScanned) await nextSlice();
       checkBounds(this.#scan, part.subarray(at, at + maxScanned), this.#limits);
     }
-    if (part.length < blockBytes / 2) this.#gather(part);
+    if (part.length < blockBytes / 2 || this.#blockBytes === this.#declared) this.#gather(part);
     else {
       this.#endBlock();
       this.#parts.push(part);
@@ -155,9 +194,9 @@ class BodyReader {
   }
 
   #gather(part: Bytes): void {
-    if (this.#filled + part.length > blockBytes) {
+    if (this.#filled + part.length > this.#blockBytes) {
       this.#endBlock();
-      this.#parts.push(Buffer.allocUnsafeSlow(blockBytes));
+      this.#parts.push(Buffer.allocUnsafeSlow(this.#blockBytes));
       this.#filled = 0;
     }
     this.#parts.at(-1)!.set(part, this.#filled);
@@ -166,9 +205,9 @@ class BodyReader {
   }
 
   #endBlock(): void {
-    const block = this.#filled < blockBytes ? this.#parts.pop() : undefined;
+    const block = this.#filled < this.#blockBytes ? this.#parts.pop() : undefined;
     if (block !== undefined) this.#parts.push(block.subarray(0, this.#filled));
-    this.#filled = blockBytes;
+    this.#filled = this.#blockBytes;
   }
 }
 

@@ -10,6 +10,9 @@ import { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
 
 /** Bytes from which on a body stays what it came as: there is no text of it to be kept and made into bytes again. */
+export const byteBody = 4 * 1024;
+
+/** Bytes from which on the place of a fault is not looked for. */
 export const largeBody = 64 * 1024;
 
 /** Bytes from which on a body's decoding, parsing and checking are pieces of work, each in a turn of its own. */
@@ -87,7 +90,7 @@ function parseAscii(bytes: Uint8Array): unknown {
 
 function sourceOf(bytes: Uint8Array<ArrayBuffer>, text: string, parsed: unknown): Source {
   if (!isObject(parsed)) throw ApiError.invalidJson("The request body must be a JSON object.");
-  return { body: bytes.length < largeBody ? text : withoutMark(bytes), parsed };
+  return { body: bytes.length < byteBody ? text : withoutMark(bytes), parsed };
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });

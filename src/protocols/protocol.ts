@@ -177,6 +177,8 @@ export interface Protocol<Options = unknown> {
   credentials?(client: ClientRequest): string | undefined;
   /** Strings of a body, not checked yet, that are sent on without a look at more than their beginning. Absent: none. */
   passedStrings?(body: JsonObject): string[];
+  /** The same, beyond those, for upstreams that speak this format. Nothing of an answer is made of them. Absent: none. */
+  nativeStrings?(body: JsonObject): string[];
   /** Ids of earlier answers that a body, not checked yet, refers to instead of repeating them. Absent: none. */
   references?(body: JsonObject): readonly string[];
   /** Items that upstreams keep and a body, not checked yet, names by their ids in place of saying them. Absent: none. */

@@ -3,7 +3,7 @@
  * copied, and with it all that a parser does not keep (numbers beyond 2^53, the spelling of 1.0, the order).
  */
 import type { JsonObject } from "../lib/json/json.ts";
-import type { LargeStrings } from "../lib/json/large-strings.ts";
+import { charactersPerByte, type LargeStrings } from "../lib/json/large-strings.ts";
 import type { Outline } from "../lib/json/outline.ts";
 
 /** A body, a large one as the bytes that came, and the object that it was parsed to. */
@@ -16,10 +16,18 @@ export type Source = {
   readonly outline?: Outline | undefined;
   /** The strings that placeholders stand for in both. */
   readonly large?: LargeStrings | undefined;
+  /** Those of them that every upstream takes without a look; the others only one that speaks the client's format. */
+  readonly passed?: readonly string[] | undefined;
 };
 
 /** Bytes of a body that are held in what it was parsed to: all but large strings that were left out. */
 export const parsedBytes = ({ body, large }: Source): number => body.length + (large?.restoredBytes ?? 0);
+
+/** About as many characters as `parsedBytes` are. */
+export const parsedCharacters = (source: Source): number =>
+  typeof source.body === "string"
+    ? source.body.length
+    : Math.round(parsedBytes(source) * charactersPerByte([source.body]));
 
 /** Bytes of the body as it was sent. */
 export const bodyBytes = ({ body, large }: Source): number =>
@@ -28,6 +36,11 @@ export const bodyBytes = ({ body, large }: Source): number =>
 /** Puts large strings back, for who looks into them. @param roots made of the body, changed in place */
 export async function restoreLarge({ large, parsed }: Source, roots: readonly object[] = [parsed]): Promise<void> {
   await large?.restore(roots);
+}
+
+/** The same for who translates the body, and so has to read all but what every format takes as it is. */
+export async function restoreTranslated({ large, passed, parsed }: Source, request: object): Promise<void> {
+  await large?.restore([parsed, request], passed);
 }
 
 /** @returns a body with the large strings in it; undefined where one of them is not left out of it any more: somebody looked into it */

@@ -10,7 +10,13 @@ import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
 import type { NativeEncoder, NativeRewriting } from "../protocols/protocol.ts";
-import { type Source as BodySource, fillLarge, parsedBytes, restoreLarge } from "../protocols/source.ts";
+import {
+  type Source as BodySource,
+  fillLarge,
+  parsedBytes,
+  restoreLarge,
+  restoreTranslated,
+} from "../protocols/source.ts";
 import type {
   AnsweredCall,
   Call,
@@ -136,6 +142,8 @@ async function callPrepared(
   let request: UpstreamRequest;
   try {
     const fetched = wanted?.length ? { ...call, media: await tools.media.fetch(wanted, options.signal) } : call;
+    if (call.source?.large !== undefined && !speaksClientFormat(provider, call, options))
+      await restoreTranslated(call.source, call.request);
     if (call.source !== undefined && parsedBytes(call.source) >= hugeBody) await nextSlice();
     const encoder = options.native ?? provider;
     request =
@@ -146,6 +154,11 @@ async function callPrepared(
   }
   return sendRemote(tools, provider, target, options, request);
 }
+
+/** True where what the client said is not said in other words. */
+const speaksClientFormat = (provider: RemoteProvider, call: Call, { native }: CallOptions): boolean =>
+  native !== undefined ||
+  (call.clientFormat === undefined && (provider.formatOf?.(call) ?? provider.format) === "chat");
 
 function sendRemote(
   { upstream }: CallTools,

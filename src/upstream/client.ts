@@ -3,7 +3,7 @@ import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DeadlineLists, type Deadlines, type Expiring } from "../lib/deadlines.ts";
 import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
-import { reportGarbage } from "../lib/garbage-collection.ts";
+import { minReported, reportGarbage } from "../lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
 import type { CallReceiver } from "../lib/http/connection.ts";
 import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
@@ -31,9 +31,6 @@ export const wasUnsent = (error: unknown): boolean => error instanceof Error && 
 
 /** Maximum bytes of a plain answer; no valid answer is as large. */
 const maxBody = 256 * 1024 * 1024;
-
-/** Minimum bytes of an answer that is reported as garbage. */
-const largeAnswer = 64 * 1024;
 
 /** The time to wait for the end of a body after its terminal event. */
 const drainMs = 1000;
@@ -275,7 +272,7 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
       },
       end: () => {
         // Its parts, its bytes and its text are garbage once it is read, which is in this turn of the event loop.
-        if (size >= largeAnswer) reportGarbage(3 * size);
+        if (size >= minReported) reportGarbage(3 * size);
         const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
         if (this.#isProven || isWholeJson(body)) return body;
         throw networkFault(new HttpFault("the end of the body is not certain"), this.#name, this.#timeouts);

@@ -1,5 +1,7 @@
 /** Measures text that is not kept: counts its characters, and keeps a few of its fragments. */
+import type { LargeStrings } from "../lib/json/large-strings.ts";
 import type { ChatRequest, Delta } from "../protocols/chat/schema.ts";
+import { parsedCharacters, type Source } from "../protocols/source.ts";
 import type { TextMeter } from "./attempt.ts";
 
 /** The most characters kept of one fragment, so that a stream's meter holds some kilobytes at most. */
@@ -39,14 +41,24 @@ export class OutputMeter implements TextMeter {
 
 /**
  * Characters of a request's texts; those of images and files do not count.
- * @param bodyBytes of the whole request: what its messages leave of them are its tools, which are not written out for this
+ * @param source the whole request: what its messages leave of it are its tools, which are not written out for this
  */
-export function requestMeter({ messages, tools }: ChatRequest, bodyBytes: number): TextMeter {
+export function requestMeter({ messages, tools }: ChatRequest, source: Source): TextMeter {
+  const { large } = source;
   const meter = new InputMeter();
+  meter.large = large;
   for (const message of messages) measure(message as MeasuredMessage, meter);
   const written = meter.length + meter.others + messages.length * messageOverhead;
-  if (tools !== undefined) meter.length += Math.max(0, bodyBytes - written);
+  if (tools !== undefined) meter.length += Math.max(0, parsedCharacters(source) - written);
+  if (large !== undefined) for (const tool of tools ?? []) addDescription(tool, meter);
+  meter.length += meter.leftOut;
   return meter.end();
+}
+
+/** Its other words are among the bytes that the messages leave. */
+function addDescription(tool: NonNullable<ChatRequest["tools"]>[number], into: InputMeter): void {
+  const { description } = tool.type === "function" ? tool.function : {};
+  if (typeof description === "string") into.leftOut += into.large!.charactersBehind(description);
 }
 
 /** Text that is there at once: its length, and the beginning of the last one. */
@@ -55,6 +67,9 @@ class InputMeter implements TextMeter {
   /** Characters that are no words. */
   others = 0;
   last = "";
+  /** Characters that placeholders stand for. */
+  leftOut = 0;
+  large: LargeStrings | undefined;
 
   get sample(): readonly string[] {
     return this.last === "" ? [] : [this.last];
@@ -62,7 +77,8 @@ class InputMeter implements TextMeter {
 
   /** Keeps no more than a sample of it. */
   end(): this {
-    this.last = copyOf(this.last, maxRequestSample);
+    const last = this.large?.textOf(this.last, 6 * maxRequestSample) ?? this.last;
+    this.last = copyOf(last, maxRequestSample);
     return this;
   }
 }
@@ -95,6 +111,7 @@ function longestOf(value: unknown): number {
 
 function addText(text: string, into: InputMeter): void {
   into.length += text.length;
+  if (into.large !== undefined) into.leftOut += into.large.charactersBehind(text);
   if (text !== "") into.last = text;
 }
 

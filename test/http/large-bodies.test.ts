@@ -120,6 +120,18 @@ describe("a body that would keep a parser busy", () => {
   });
 });
 
+test.each([
+  ["before", (long: string) => `{"model":"openai/x",\n"messages": [}, {"content":"${long}"}]}`],
+  ["behind", (long: string) => `{"model":"openai/x",\n"messages": [{"role":"user","content":"${long}"}}`],
+  ["in", (long: string) => `{"model":"openai/x",\n"messages": [{"role":"user","content":"${long}\\x"}]}`],
+])("a fault %s a string that is left out is named with its place up to 64 KB", async (_, body) => {
+  for (const size of [5_000, 30_000, 60_000]) {
+    const answer = await troupe.post(path, body("a word ".repeat(size / 7)));
+    expect(answer.status).toBe(400);
+    expect(((await answer.json()) as Failure).error.message).toMatch(/ at line 2, column \d+\.$/);
+  }
+});
+
 test("a large body that is legal arrives as it was sent, in pieces of work", async () => {
   const content = 'He said "no".\n'.repeat(megabyte);
   const body = JSON.stringify({ model: "openai/x", messages: [{ role: "user", content }] });
@@ -235,7 +247,7 @@ describe("a large string", () => {
     ["a quarter of the body or more stays as it came", 2.8, 1],
   ] as const)("that is %s", async (_, others, looks) => {
     const encodedBytes = Buffer.byteLength(JSON.stringify(text));
-    const turn = "a short turn. ".repeat(200);
+    const turn = "a short turn. ".repeat(60);
     const turns = Array.from({ length: Math.ceil((others * encodedBytes) / turn.length) }, () => user(turn));
     const body = JSON.stringify({ model: "openai/x", messages: [user(text), ...turns] });
     const check = spyOn(LargeStrings.prototype, "check");

@@ -91,6 +91,24 @@ describe("a conversation", () => {
     expect(troupe.server.services.pools.sticky).toEqual({ hits: 90, misses: 0 });
   });
 
+  test("keeps its key as it grows, where its texts are left out of what is parsed and where they are not", async () => {
+    await fresh();
+    const seen = Array.from({ length: 12 }, () => new Set<string>());
+    for (const turns of [1, 2, 10])
+      for (const [at, used] of seen.entries()) {
+        const said = `talk ${at}: é said "no".\n`.repeat(150);
+        const messages = [
+          { role: "system", content: said },
+          { role: "user", content: [{ type: "text", text: said }] },
+        ];
+        const more = { role: "user", content: "more, ".repeat(1500) };
+        const answer = await ask("", { messages: [...messages, ...Array(turns - 1).fill(more)] });
+        used.add(((await answer.json()) as ReturnType<typeof body>).choices[0]!.message.content);
+      }
+    expect(seen.map(({ size }) => size)).toEqual(Array(12).fill(1));
+    expect(new Set(seen.flatMap((used) => [...used])).size).toBe(3);
+  });
+
   test.each([
     ["prompt_cache_key", { prompt_cache_key: "c" }, {}],
     ["session_id", { session_id: "c" }, {}],

@@ -3,7 +3,6 @@ import type { Caller } from "../../auth/keys.ts";
 import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { ApiError } from "../../protocols/errors.ts";
-import { parsedBytes } from "../../protocols/source.ts";
 import type { Call } from "../../providers/provider.ts";
 import type { Answer, EventSource, UpstreamError } from "../../upstream/answer.ts";
 import type { Attempts, CallOptions } from "../../upstream/call.ts";
@@ -118,7 +117,7 @@ class PlannedCall implements Attempts {
     const translated = provider.kind === "local" ? undefined : (provider.formatOf?.(call) ?? provider.format);
     const upstreamFormat = native?.reading.format ?? translated;
     const attempt = attemptAt(context, caller, request.model, target, bounds, upstreamFormat);
-    const accounts = { input: requestMeter(call.request, parsedBytes(source)), mayFallBack };
+    const accounts = { input: requestMeter(call.request, source), mayFallBack };
     const observer: CallRecorder =
       turn === undefined
         ? new CallRecorder(services, context, attempt, accounts, memories)

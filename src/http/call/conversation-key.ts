@@ -1,4 +1,5 @@
 /** The conversation that a call is part of, so that all of its calls go to one key and endpoint, where the prompt's cache is. */
+import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
 import type { Conversation } from "../conversation.ts";
 import type { CallScope } from "./scope.ts";
@@ -35,7 +36,7 @@ const tail = 1024;
  * @returns a short hash
  */
 export function conversationKey(
-  { context, source: { parsed } }: CallScope,
+  { context, source: { parsed, large } }: CallScope,
   plan: Plan,
   { whole }: Conversation,
 ): string {
@@ -47,7 +48,7 @@ export function conversationKey(
     const value = context.request.headers.get(name);
     if (value) return hashOf(value);
   }
-  return hashOf(plan.persona?.id ?? "", ...beginning(whole));
+  return hashOf(plan.persona?.id ?? "", ...beginning(whole, large));
 }
 
 /** @returns the same, where headers alone name it */
@@ -60,15 +61,16 @@ export function sessionKey(request: Request): string | undefined {
 }
 
 /** Of the first system text and the first of the user's. */
-function beginning({ messages }: ChatRequest): string[] {
+function beginning({ messages }: ChatRequest, large: LargeStrings | undefined): string[] {
   const system = messages.find(({ role }) => role === "system" || role === "developer");
   const user = messages.find(({ role }) => role === "user");
-  return [system, user].flatMap((message) => (message === undefined ? "" : [message.role, ...textsOf(message)]));
+  return [system, user].flatMap((message) => (message === undefined ? "" : [message.role, ...textsOf(message, large)]));
 }
 
-function textsOf({ content }: Message): string[] {
-  if (typeof content === "string") return excerpt(content);
-  return (content ?? []).slice(0, 8).flatMap((part) => excerpt("text" in part ? part.text : JSON.stringify(part)));
+function textsOf({ content }: Message, large: LargeStrings | undefined): string[] {
+  const excerptOf = (text: string) => excerpt(large?.textOf(text) ?? text);
+  if (typeof content === "string") return excerptOf(content);
+  return (content ?? []).slice(0, 8).flatMap((part) => excerptOf("text" in part ? part.text : JSON.stringify(part)));
 }
 
 const excerpt = (text: string) => [text.slice(0, head), text.length > head ? text.slice(-tail) : ""];

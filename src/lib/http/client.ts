@@ -386,6 +386,7 @@ const maxGathered = 4096;
 
 /** Each piece is a call to the kernel and a packet of its own, and wakes the upstream. */
 function gathered(pieces: Pieces): Pieces {
+  if (pieces.length > 1 && sizeOf(pieces) <= maxJoined) return [Buffer.concat(pieces.map(bytesOf))];
   if (pieces.length < 3) return pieces;
   const sent: (string | Uint8Array)[] = [];
   let short: Uint8Array[] = [];
@@ -394,7 +395,7 @@ function gathered(pieces: Pieces): Pieces {
     short = [];
   };
   for (const piece of pieces) {
-    if (piece.length <= maxGathered) short.push(typeof piece === "string" ? Buffer.from(piece) : piece);
+    if (piece.length <= maxGathered) short.push(bytesOf(piece));
     else {
       endShort();
       sent.push(piece);
@@ -403,6 +404,8 @@ function gathered(pieces: Pieces): Pieces {
   endShort();
   return sent;
 }
+
+const bytesOf = (piece: string | Uint8Array) => (typeof piece === "string" ? Buffer.from(piece) : piece);
 
 /** Methods whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */
 const bodyMethods = new Set(["POST", "PUT", "PATCH"]);

@@ -1,13 +1,14 @@
 /**
- * Large strings of a JSON text, images in base64 above all. They are checked in pieces, stand as placeholders in what is parsed
- * and encoded, and are sent as the bytes that came: no text and no copy of them is made. Who looks into them restores them first.
+ * Large strings of a JSON text: images in base64, and the texts of an agent's turns. They are checked in pieces, stand as placeholders in
+ * what is parsed and encoded, and are sent as the bytes that came: no text and no copy of them is made. Who looks into them restores them
+ * first.
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import { nextSlice } from "../cooperative-scheduling.ts";
 import type { Span } from "./spans.ts";
 
 /** Shorter strings are parsed with the rest: that costs less than a placeholder. */
-export const minLargeString = 16 * 1024;
+export const minLargeString = 1024;
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Pieces = readonly (string | Bytes)[];
@@ -17,6 +18,10 @@ const marker = `large-string-${crypto.randomUUID()}-`;
 const placeholder = new RegExp(`${marker}(\\d+);`, "g");
 const semicolon = 0x3b;
 const maxVisibleBytes = 256;
+/** Of a string: what is shown is parsed. */
+const maxVisibleShare = 1 / 16;
+/** The first bytes of the shortest string that are shown, where they need no escape. */
+export const minVisibleBytes = minLargeString * maxVisibleShare;
 
 /** Bytes that are checked or decoded in one turn: 1 to 5 ms. */
 const maxPerTurn = 512 * 1024;
@@ -34,6 +39,9 @@ export class LargeStrings {
   readonly #restored: string[] = [];
   /** Bytes of restored strings. */
   restoredBytes = 0;
+  #perByte: number | undefined;
+  /** The text with placeholders, once it is made. */
+  #skeleton: Bytes | undefined;
 
   /** @param strings what stands between the quotes of each, in the order of the text */
   constructor(parts: readonly Bytes[], strings: readonly Span[]) {
@@ -50,6 +58,8 @@ export class LargeStrings {
 
   /** Looks for what a parser would refuse in them, in turns. */
   async check(): Promise<"utf8" | "json" | undefined> {
+    const [whole] = this.#parts;
+    if (this.#parts.length === 1 && this.size <= maxPerTurn) return checkSpans(whole!, this.#spans);
     for await (const piece of this.#inTurns(this.#spans)) {
       if (!isAscii(piece) && !isUtf8(piece)) return "utf8";
       if (!isStringContent(piece)) return "json";
@@ -62,7 +72,7 @@ export class LargeStrings {
     let size = text.length;
     for (const index of indexesIn(text)) {
       const { start, end } = this.#spans[index]!;
-      size += end - start - `${marker}${index};`.length;
+      size += end - start - placeholderOf(index).length;
     }
     return size;
   }
@@ -72,59 +82,120 @@ export class LargeStrings {
     const pieces: Uint8Array[] = [];
     let at = 0;
     for (const [index, { start, end }] of this.#spans.entries()) {
-      pieces.push(...this.#slices(at, start), Buffer.from(`${marker}${index};`));
+      pieces.push(...this.#slices(at, start), Buffer.from(placeholderOf(index)));
       at = end;
     }
-    return Buffer.concat([...pieces, ...this.#slices(at, this.size)]);
+    this.#skeleton = Buffer.concat([...pieces, ...this.#slices(at, this.size)]);
+    return this.#skeleton;
+  }
+
+  /** @returns a text with what its placeholders stand for; nothing is restored @param maxBytes of each of them: the rest is left out */
+  textOf(text: string, maxBytes = maxPerTurn): string {
+    if (!text.includes(marker)) return text;
+    return text.replace(placeholder, (_, index) => {
+      const { start, end } = this.#spans[index]!;
+      return this.#restored[index] ?? this.#decoded({ start, end: Math.min(end, start + maxBytes) });
+    });
+  }
+
+  /** About how many characters the placeholder stands for that a text ends with; 0 where none does. */
+  charactersBehind(text: string): number {
+    const span = this.#spans[indexAtEnd(text)];
+    return span === undefined ? 0 : Math.round((span.end - span.start) * this.#charactersPerByte);
+  }
+
+  get #charactersPerByte(): number {
+    this.#perByte ??= charactersPerByte(this.#parts);
+    return this.#perByte;
   }
 
   /**
    * Puts strings back, in turns.
    * @param roots changed in place
-   * @param passed strings with placeholders that stay
+   * @param passed strings that end with placeholders which stay
    */
   async restore(roots: readonly object[], passed: readonly string[] = []): Promise<void> {
-    const stay = new Set(passed.flatMap((text) => indexesIn(text)));
-    for (const index of [...this.#kept]) {
+    const stay = new Set(passed.map(indexAtEnd));
+    let done = 0;
+    for (const index of this.#kept) {
       if (stay.has(index)) continue;
       const span = this.#spans[index]!;
-      const texts: string[] = [];
-      for await (const piece of this.#inTurns([span])) texts.push(decoded(piece));
-      this.#restored[index] = texts.join("");
-      this.restoredBytes += span.end - span.start;
+      const size = span.end - span.start;
+      done += size;
+      if (done > maxPerTurn) {
+        await nextSlice();
+        done = size;
+      }
+      this.#restored[index] = size <= maxPerTurn ? this.#decoded(span) : await this.#decodedInTurns(span);
+      this.restoredBytes += size;
       this.#kept.delete(index);
     }
+    if (this.#restored.length === 0) return;
     const seen = new Set<object>();
     for (const root of roots) this.#restoreIn(root, seen);
   }
 
   /**
    * Puts the bytes in the placeholders' places.
-   * @param body JSON that was made of what was parsed
+   * @param body JSON that was made of what was parsed, or of the skeleton
    * @returns undefined where a string that is not restored does not stand in it exactly once: somebody looked into it
    */
   fill(body: string | Bytes | Pieces | undefined): Pieces | undefined {
     const missing = new Set(this.#kept);
     const filled: (string | Bytes)[] = [];
     for (const piece of typeof body === "string" || body instanceof Uint8Array ? [body] : (body ?? [])) {
-      if (typeof piece === "string" && !piece.includes(marker)) {
-        filled.push(piece);
-        continue;
-      }
-      const bytes =
-        typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
-      let from = 0;
-      for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, from)) {
-        const end = bytes.indexOf(semicolon, at);
-        const index = Number(bytes.toString("latin1", at + marker.length, end));
-        if (this.#kept.has(index) && !missing.delete(index)) return undefined;
-        const { start, end: behind } = this.#spans[index]!;
-        filled.push(bytes.subarray(from, at), ...this.#slices(start, behind));
-        from = end + 1;
-      }
-      filled.push(bytes.subarray(from));
+      if (typeof piece === "string" && !piece.includes(marker)) filled.push(piece);
+      else if (typeof piece !== "string" && piece.buffer === this.#skeleton?.buffer)
+        filled.push(...this.#behindView(piece, missing));
+      else if (!this.#fillPiece(piece, missing, filled)) return undefined;
     }
     return missing.size === 0 ? filled : undefined;
+  }
+
+  #fillPiece(piece: string | Bytes, missing: Set<number>, filled: (string | Bytes)[]): boolean {
+    const bytes =
+      typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+    let from = 0;
+    for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, from)) {
+      const end = bytes.indexOf(semicolon, at);
+      const index = Number(bytes.toString("latin1", at + marker.length, end));
+      if (this.#kept.has(index) && !missing.delete(index)) return false;
+      const { start, end: behind } = this.#spans[index]!;
+      filled.push(bytes.subarray(from, at), ...this.#slices(start, behind));
+      from = end + 1;
+    }
+    filled.push(bytes.subarray(from));
+    return true;
+  }
+
+  /** The bytes of the body that a part of the skeleton stands for. It is cut in no placeholder, as these are within strings. */
+  #behindView(view: Bytes, missing: Set<number>): Bytes[] {
+    const from = view.byteOffset - this.#skeleton!.byteOffset;
+    const to = from + view.length;
+    let left = 0;
+    let start: number | undefined;
+    for (const [index, span] of this.#spans.entries()) {
+      const at = span.start - left;
+      if (at >= to) break;
+      if (at >= from) {
+        start ??= from + left;
+        missing.delete(index);
+      }
+      left += span.end - span.start - placeholderOf(index).length;
+    }
+    return this.#slices(start ?? from + left, to + left);
+  }
+
+  #decoded({ start, end }: Span): string {
+    const slices = this.#slices(start, end);
+    const bytes = slices.length === 1 ? slices[0]! : Buffer.concat(slices);
+    return decoded(bytes.subarray(0, wholeLength(bytes)));
+  }
+
+  async #decodedInTurns(span: Span): Promise<string> {
+    const texts: string[] = [];
+    for await (const piece of this.#inTurns([span])) texts.push(decoded(piece));
+    return texts.join("");
   }
 
   #restoreIn(value: object, seen: Set<object>): void {
@@ -142,7 +213,8 @@ export class LargeStrings {
 
   /** The span without its first bytes, as far as they are whole characters that need no escape. */
   #behindVisible({ start, end }: Span): Span {
-    const [first = new Uint8Array()] = this.#slices(start, Math.min(end, start + maxVisibleBytes));
+    const visible = Math.min(maxVisibleBytes, Math.ceil((end - start) * maxVisibleShare));
+    const [first = new Uint8Array()] = this.#slices(start, start + visible);
     let length = 0;
     while (length < first.length && first[length]! >= 0x20 && first[length] !== backslash) length += 1;
     return { start: start + wholeLength(first.subarray(0, length)), end };
@@ -191,8 +263,40 @@ export class LargeStrings {
   }
 }
 
+const placeholderOf = (index: number) => `${marker}${index};`;
+
 function indexesIn(text: string): number[] {
   return [...text.matchAll(placeholder)].map(([, index]) => Number(index));
+}
+
+/** @returns the index of the placeholder that a string ends with; -1: none */
+function indexAtEnd(text: string): number {
+  const at = text.lastIndexOf(marker);
+  return at < 0 ? -1 : Number(text.slice(at + marker.length, -1));
+}
+
+/** Bytes that are looked at for an estimate. */
+const maxSampled = 4096;
+
+/** About how many characters a byte of UTF-8 stands for. */
+export function charactersPerByte(parts: readonly Bytes[]): number {
+  let bytes = 0;
+  let characters = 0;
+  for (const part of parts) {
+    const step = Math.ceil((part.length * parts.length) / maxSampled);
+    for (let at = 0; at < part.length; at += step) {
+      bytes += 1;
+      if ((part[at]! & 0xc0) !== 0x80) characters += 1;
+    }
+  }
+  return characters / bytes;
+}
+
+/** The same as for pieces, of bytes that are there at once. */
+function checkSpans(bytes: Bytes, spans: readonly Span[]): "utf8" | "json" | undefined {
+  if (!isUtf8(bytes)) return "utf8";
+  for (const { start, end } of spans) if (!isContentIn(bytes, start, end)) return "json";
+  return undefined;
 }
 
 const backslash = 0x5c;
@@ -223,24 +327,40 @@ function wholeLength(bytes: Uint8Array): number {
 const escaped = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escaped[character.charCodeAt(0)] = 1;
 
+/** Marks control characters and a backslash. */
+const signs = new Uint8Array(256);
+signs.fill(1, 0, 0x20);
+signs[backslash] = 1;
+
 /** True if it holds no control character, and escapes of JSON alone. */
 function isStringContent(bytes: Bytes): boolean {
-  if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(backslash)) return !hasControl(bytes);
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at]!;
-    if (byte < 0x20) return false;
-    if (byte !== backslash) continue;
-    at += 1;
-    if (bytes[at] !== letterU) {
-      if (escaped[bytes[at] ?? 0] === 0) return false;
-      continue;
-    }
-    for (const end = at + 4; at < end; ) {
-      at += 1;
-      if (!isHexDigit(bytes[at])) return false;
-    }
+  const isPlain = !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(backslash);
+  return isPlain ? !hasControl(bytes) : isContentIn(bytes, 0, bytes.length);
+}
+
+function isContentIn(bytes: Bytes, start: number, end: number): boolean {
+  for (let at = start; at < end; ) {
+    // Four bytes at a time take half of the time.
+    while (
+      at + 4 <= end &&
+      (signs[bytes[at]!]! | signs[bytes[at + 1]!]! | signs[bytes[at + 2]!]! | signs[bytes[at + 3]!]!) === 0
+    )
+      at += 4;
+    while (at < end && signs[bytes[at]!] === 0) at += 1;
+    if (at >= end) return true;
+    const size = bytes[at] === backslash ? escapeSize(bytes, at) : 0;
+    if (size === 0 || at + size > end) return false;
+    at += size;
   }
   return true;
+}
+
+/** @returns how long the escape is that begins with this backslash; 0: it is none */
+function escapeSize(bytes: Bytes, at: number): number {
+  const sign = bytes[at + 1] ?? 0;
+  if (sign !== letterU) return escaped[sign] === 1 ? 2 : 0;
+  for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(bytes[digit])) return 0;
+  return 6;
 }
 
 function isHexDigit(byte = 0): boolean {

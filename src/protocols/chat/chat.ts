@@ -2,8 +2,10 @@
  * Chat completions, the format of OpenAI's chat endpoint, which is also the inner form.
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
+
+import { isObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
-import { passedOfUsers } from "../passed-strings.ts";
+import { passedOfUsers, passedText, textsOfTurns } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
 import { checkChatRequest } from "./request.ts";
@@ -22,11 +24,17 @@ const passedPlaces = {
   file: ["file", "file_data"],
 };
 
+const functionOf = (called: unknown) => (isObject(called) ? objectOf(called["function"]) : undefined);
+
 export const chat: Protocol<ChatOptions> = {
   name: "chat",
   answerIdPrefix: "chatcmpl-",
   keepAlive: keepAliveComment,
   passedStrings: ({ messages }) => passedOfUsers(messages, passedPlaces),
+  nativeStrings: ({ messages, tools }) => [
+    ...textsOfTurns(messages, ({ tool_calls: calls }) => listOf(calls).map((call) => functionOf(call)?.["arguments"])),
+    ...listOf(tools).flatMap((tool) => passedText(functionOf(tool)?.["description"])),
+  ],
   parse({ parsed }) {
     const request = checkChatRequest(parsed);
     const includeUsage = request.stream_options?.include_usage === true || request.usage?.include === true;

@@ -2,7 +2,8 @@
  * Messages, the format of Anthropic's clients.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import { passedOfUsers } from "../passed-strings.ts";
+import { isObject, listOf } from "../../lib/json/json.ts";
+import { passedOfUsers, passedText, textsOf, textsOfTurns } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
@@ -27,6 +28,12 @@ export const messages: Protocol<AnswerOptions> = {
   answerIdPrefix: "msg_",
   keepAlive: ping,
   passedStrings: ({ messages: turns }) => passedOfUsers(turns, passedPlaces),
+  nativeStrings: ({ messages: turns, system, tools }) => [
+    ...textsOf(system),
+    // Of a tool's result.
+    ...textsOfTurns(turns, ({ type, content }) => (type === "tool_result" ? textsOf(content) : [])),
+    ...listOf(tools).flatMap((tool) => (isObject(tool) ? passedText(tool["description"]) : [])),
+  ],
   parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
   native: { patch: patchMessages, encoder: messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],

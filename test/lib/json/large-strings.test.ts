@@ -123,13 +123,19 @@ test("what a parser refuses in a string is refused, wherever the bytes are cut",
   );
 }, 60_000);
 
-const long = "data:image/png;base64,".padEnd(2000, "iVBOR");
+const long = "data:image/png;base64,".padEnd(5000, "iVBOR");
 
 test("a string's first bytes are there, for those who tell its kind by them", async () => {
   const { large } = largeIn(JSON.stringify([long]), [], 1000);
   const [shown] = parsedSkeleton(large) as [string];
   expect(shown.slice(0, 256)).toBe(long.slice(0, 256));
   expect(shown.length).toBeLessThan(400);
+});
+
+test("of a short one a sixteenth is there", () => {
+  const { large } = largeIn(JSON.stringify([long.slice(0, 1600)]), [], 1000);
+  const [shown] = parsedSkeleton(large) as [string];
+  expect(shown.startsWith(`${long.slice(0, 100)}large-string-`)).toBe(true);
 });
 
 test("a part of a string stands where its placeholder is moved to", () => {
