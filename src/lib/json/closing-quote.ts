@@ -1,4 +1,4 @@
-/** Finds the end of a string in the bytes of a JSON text. */
+/** Finds the end of a string in the bytes of a JSON text, and what no string may hold. */
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -48,4 +48,53 @@ function endsEscaped(bytes: Uint8Array, start: number, end: number): boolean {
   let first = end;
   while (first > start && bytes[first - 1] === backslash) first -= 1;
   return (end - first) % 2 === 1;
+}
+
+const letterU = 0x75;
+
+/** Characters that may stand behind a backslash, but for `u`, by their codes. */
+const escaped = new Uint8Array(256);
+for (const character of '"\\/bfnrt') escaped[character.charCodeAt(0)] = 1;
+
+/** Marks a quote, a backslash, and control characters. */
+const contentSigns = new Uint8Array(256);
+contentSigns.fill(1, 0, 0x20);
+contentSigns[quote] = 1;
+contentSigns[backslash] = 1;
+
+/**
+ * Looks for what a string may not hold as it is: a quote, a control character, a backslash that begins no escape of JSON, or one whose escape
+ * goes on behind `end`.
+ * @param from within a string, not behind a backslash that escapes
+ * @returns where that stands; `end` where there is none
+ */
+export function contentEnd(bytes: Uint8Array, from: number, end: number): number {
+  for (let at = from; ; ) {
+    while (
+      at + 4 <= end &&
+      (contentSigns[bytes[at]!]! |
+        contentSigns[bytes[at + 1]!]! |
+        contentSigns[bytes[at + 2]!]! |
+        contentSigns[bytes[at + 3]!]!) ===
+        0
+    )
+      at += 4;
+    while (at < end && contentSigns[bytes[at]!] === 0) at += 1;
+    if (at >= end || bytes[at] !== backslash) return at;
+    const size = escapeSize(bytes, at);
+    if (size === 0 || at + size > end) return at;
+    at += size;
+  }
+}
+
+/** @returns how long the escape is that begins with this backslash; 0: it is none */
+function escapeSize(bytes: Uint8Array, at: number): number {
+  const sign = bytes[at + 1] ?? 0;
+  if (sign !== letterU) return escaped[sign] === 1 ? 2 : 0;
+  for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(bytes[digit])) return 0;
+  return 6;
+}
+
+function isHexDigit(byte = 0): boolean {
+  return (byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 }
