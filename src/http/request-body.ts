@@ -112,11 +112,13 @@ async function parseLarge(
   return { ...source, keys, large, passed, outline: isAsCame ? outline : undefined };
 }
 
+const noStrings = { everywhere: [], natively: [] };
+
 /** Puts back what is read in any case. @returns what is read nowhere */
 async function restoreRead(large: LargeStrings, protocol: Protocol, parsed: JsonObject): Promise<readonly string[]> {
-  const passed = protocol.passedStrings?.(parsed) ?? [];
-  await large.restore([parsed], [...passed, ...(protocol.nativeStrings?.(parsed) ?? [])]);
-  return passed;
+  const { everywhere, natively } = protocol.passedStrings?.(parsed) ?? noStrings;
+  await large.restore([parsed], [...everywhere, ...natively]);
+  return everywhere;
 }
 
 function checkType(headers: Headers): void {

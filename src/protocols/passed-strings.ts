@@ -1,60 +1,68 @@
 /**
- * Strings that are sent on without a look at more than their beginning: those of users' turns to every upstream, as no format has other
- * words for them (texts, and bytes in base64), and all that is said to those that speak the client's own format. The body is not checked yet.
+ * Strings that are sent on without a look at more than their beginning: what is said, and bytes in base64, as no format has other words for
+ * them. Answers and calls of tools stay so only where the upstream speaks the client's own format. The body is not checked yet.
  */
 import { isObject, type JsonObject, listOf } from "../lib/json/json.ts";
-import { minVisibleBytes } from "../lib/json/large-strings.ts";
+import { shownOf } from "../lib/json/large-strings.ts";
 import { ownMember } from "../lib/own-member.ts";
 
 /** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
 type Places = Readonly<Record<string, readonly string[]>>;
 
-export function passedOfUsers(turns: unknown, places: Places): string[] {
-  return listOf(turns).flatMap((turn) => {
-    if (!isObject(turn) || turn["role"] !== "user") return [];
-    const { content } = turn;
-    if (!Array.isArray(content)) return passedText(content);
-    return content.flatMap((part) => (isObject(part) ? passedOf(part, places) : []));
-  });
-}
+export class PassedStrings {
+  /** Whoever the upstream is. */
+  readonly everywhere: string[] = [];
+  /** Beyond those, where it speaks the client's format. */
+  readonly natively: string[] = [];
 
-function passedOf(part: JsonObject, places: Places): string[] {
-  const path = ownMember(places, String(part["type"])) ?? [];
-  const value = path.reduce<unknown>((holder, name) => (isObject(holder) ? holder[name] : undefined), part);
-  return path[0] === "text" ? passedText(value) : passedBytes(value);
-}
+  /** A text, or the texts of parts. An empty one is left out by some. */
+  said(content: unknown): void {
+    this.#addTexts(content, this.everywhere);
+  }
 
-/** Looks no further than a placeholder shows. */
-const saysSomething = new RegExp(`^.{0,${minVisibleBytes - 1}}?\\S`, "s");
+  /** The same, of an answer: some look for thoughts in it, or cut blanks off its end. */
+  answered(content: unknown): void {
+    this.#addTexts(content, this.natively);
+  }
 
-/** An empty text is left out by some. */
-export function passedText(text: unknown): string[] {
-  return typeof text === "string" && saysSomething.test(text) ? [text] : [];
-}
+  /** The same, of a tool's result: where it is an object of JSON, some send that. */
+  result(content: unknown): void {
+    if (Array.isArray(content)) for (const part of content) this.result(isObject(part) ? part["text"] : undefined);
+    else
+      this.#addTexts(content, typeof content === "string" && /^\s*\{/.test(content) ? this.natively : this.everywhere);
+  }
 
-/** No web address, which may have to be fetched, and no text in a data URL. */
-function passedBytes(bytes: unknown): string[] {
-  return typeof bytes === "string" && /^(?:data:[^,]{0,200};base64,|[A-Za-z0-9+/]{200})/i.test(bytes) ? [bytes] : [];
+  /** What a user says, by the types of its parts. */
+  asked(content: unknown, places: Places): void {
+    if (!Array.isArray(content)) this.said(content);
+    else for (const part of content) if (isObject(part)) this.#addPart(part, places);
+  }
+
+  #addPart(part: JsonObject, places: Places): void {
+    const path = ownMember(places, String(part["type"])) ?? [];
+    const value = path.reduce<unknown>((holder, name) => (isObject(holder) ? holder[name] : undefined), part);
+    if (path[0] === "text") this.said(value);
+    // No web address, which may have to be fetched, and no text in a data URL.
+    else if (typeof value === "string" && /^(?:data:[^,]{0,200};base64,|[A-Za-z0-9+/]{200})/i.test(value))
+      this.everywhere.push(value);
+  }
+
+  #addTexts(content: unknown, to: string[]): void {
+    if (Array.isArray(content))
+      for (const part of content) this.#addTexts(isObject(part) ? part["text"] : undefined, to);
+    else if (typeof content === "string" && /\S/.test(shownOf(content))) to.push(content);
+  }
 }
 
 /**
- * Texts of all turns, but for an assistant's last one, as some upstreams begin their answer with it.
- * @param textsIn finds others in a turn, or in a part of one
+ * @param turns of a conversation, or items of it
+ * @param visit takes each turn; `isLast`: nobody else speaks behind it, so that some upstreams begin their answer with it
  */
-export function textsOfTurns(turns: unknown, textsIn: (said: JsonObject) => readonly unknown[]): string[] {
-  const list = listOf(turns);
-  return list.flatMap((turn, at) => {
-    if (!isObject(turn) || (at === list.length - 1 && turn["role"] === "assistant")) return [];
-    return [...textsOf(turn["content"], textsIn), ...textsIn(turn).flatMap(passedText)];
-  });
+export function eachTurn(turns: unknown, visit: (turn: JsonObject, isLast: boolean) => void): void {
+  const list = listOf(turns).filter(isObject);
+  const end = list.findLastIndex((turn) => !isOfModel(turn));
+  for (const [at, turn] of list.entries()) visit(turn, at > end);
 }
 
-/** Of a text, or of a list of parts. */
-export function textsOf(content: unknown, textsIn: (part: JsonObject) => readonly unknown[] = noTexts): string[] {
-  if (!Array.isArray(content)) return passedText(content);
-  return content.flatMap((part) =>
-    isObject(part) ? [...passedText(part["text"]), ...textsIn(part).flatMap(passedText)] : [],
-  );
-}
-
-const noTexts = () => [];
+const isOfModel = ({ role, type }: JsonObject) =>
+  role === "assistant" || role === "model" || (role === undefined && !String(type).endsWith("_output"));

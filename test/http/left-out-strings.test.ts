@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { LargeStrings } from "../../src/lib/json/large-strings.ts";
+import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
 import { runs } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -272,3 +273,79 @@ test("of Anthropic's Messages", async () => {
     { numRuns },
   );
 }, 120_000);
+
+const part = fc.oneof(
+  { weight: 4, arbitrary: text.map((said) => ({ kind: "text", text: said }) as const) },
+  lengths.map((length) => ({ kind: "image", data: "iVBORw0K".repeat(Math.ceil(length / 8) + 1) }) as const),
+);
+const saidParts = fc.array(part, { minLength: 1, maxLength: 3 });
+const askedTurn = fc.oneof(
+  saidParts.map((parts) => ({ kind: "user", parts }) as const),
+  fc.record({
+    kind: fc.constant("assistant" as const),
+    text,
+    calls: fc.array(
+      fc.record({
+        id: fc.stringMatching(/^call_[a-z0-9]{8,12}$/),
+        name,
+        args: fc.record({ q: text }),
+        result: fc.record({
+          parts: fc.array(
+            text.map((said) => ({ kind: "text", text: said }) as const),
+            { minLength: 1, maxLength: 2 },
+          ),
+          isError: fc.boolean(),
+        }),
+      }),
+      { maxLength: 2 },
+    ),
+  }),
+);
+const asked: fc.Arbitrary<Asked> = fc
+  .record({
+    system: text,
+    turns: fc.array(askedTurn, { minLength: 1, maxLength: 4 }),
+    last: saidParts,
+    description: text,
+  })
+  .map(({ system, turns, last, description }) => ({
+    system,
+    turns: [
+      { kind: "user", parts: [{ kind: "text", text: filler.content }] },
+      ...(turns as Asked["turns"]),
+      { kind: "user", parts: last },
+    ],
+    tools: ["look_up", "add"].map((called) => ({
+      name: called,
+      description,
+      parameters: { type: "object", properties: { q: { type: "string" } }, required: ["q"] },
+    })),
+    choice: "auto",
+    oneAtATime: false,
+    schema: undefined,
+    temperature: undefined,
+    stop: [],
+    maxTokens: 50,
+  }));
+
+test.each(formatNames)(
+  "of a conversation in the format %s",
+  async (format: FormatName) => {
+    const divided = spyOn(LargeStrings.prototype, "check");
+    const models = fc.constantFrom(...providersModels, ...others, "xai/grok-4", ...personaModels);
+    try {
+      await fc.assert(
+        fc.asyncProperty(models, asked, fc.boolean(), async (model, said, isDown) => {
+          failing = new Set(isDown ? ["openai"] : []);
+          const surface = model.startsWith("house/") ? "orchestrator" : "gateway";
+          await expectSame(pathOf(surface, format, model), { model, ...bodyFor(format, said, model) });
+        }),
+        { numRuns },
+      );
+      expect(divided.mock.calls.length).toBeGreaterThanOrEqual(numRuns);
+    } finally {
+      divided.mockRestore();
+    }
+  },
+  120_000,
+);

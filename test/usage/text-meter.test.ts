@@ -32,8 +32,8 @@ test.each([
   const large = new LargeStrings([bytes], scan.largeStrings);
   const skeleton = large.skeleton();
   const leftOut = JSON.parse(Buffer.from(skeleton).toString());
-  const strings = [...chat.passedStrings!(leftOut), ...chat.nativeStrings!(leftOut)];
-  await large.restore([leftOut], strings);
+  const { everywhere, natively } = chat.passedStrings!(leftOut);
+  await large.restore([leftOut], [...everywhere, ...natively]);
   expect(large.restoredBytes).toBe(0);
   const meter = requestMeter(leftOut as ChatRequest, { body: skeleton, parsed: leftOut, large });
   const parsed = JSON.parse(body);

@@ -23,8 +23,6 @@ const semicolon = 0x3b;
 const maxVisibleBytes = 256;
 /** Of a string: what is shown is parsed. */
 const maxVisibleShare = 1 / 16;
-/** The first bytes of the shortest string that are shown, where they need no escape. */
-export const minVisibleBytes = minLargeString * maxVisibleShare;
 
 /** Bytes that are checked or decoded in one turn: 1 to 5 ms. */
 const maxPerTurn = 512 * 1024;
@@ -214,13 +212,11 @@ export class LargeStrings {
     }
   }
 
-  /** The span without its first bytes, as far as they are whole characters that need no escape. */
+  /** The span without its first bytes, which are whole characters. */
   #behindVisible({ start, end, isContent }: LargeSpan): LargeSpan {
     const visible = Math.min(maxVisibleBytes, Math.ceil((end - start) * maxVisibleShare));
     const [first = new Uint8Array()] = this.#slices(start, start + visible);
-    let length = 0;
-    while (length < first.length && first[length]! >= 0x20 && first[length] !== backslash) length += 1;
-    return { start: start + wholeLength(first.subarray(0, length)), end, isContent };
+    return { start: start + wholeLength(first), end, isContent };
   }
 
   /** Pieces that end with a character or an escape. */
@@ -267,6 +263,12 @@ export class LargeStrings {
 }
 
 const placeholderOf = (index: number) => `${marker}${index};`;
+
+/** @returns the part of a text before its placeholder; all of it where it has none */
+export function shownOf(text: string): string {
+  const at = text.lastIndexOf(marker);
+  return at < 0 ? text : text.slice(0, at);
+}
 
 function indexesIn(text: string): number[] {
   return [...text.matchAll(placeholder)].map(([, index]) => Number(index));

@@ -5,7 +5,7 @@
 
 import { isObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
-import { passedOfUsers, passedText, textsOfTurns } from "../passed-strings.ts";
+import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
 import { checkChatRequest } from "./request.ts";
@@ -30,11 +30,20 @@ export const chat: Protocol<ChatOptions> = {
   name: "chat",
   answerIdPrefix: "chatcmpl-",
   keepAlive: keepAliveComment,
-  passedStrings: ({ messages }) => passedOfUsers(messages, passedPlaces),
-  nativeStrings: ({ messages, tools }) => [
-    ...textsOfTurns(messages, ({ tool_calls: calls }) => listOf(calls).map((call) => functionOf(call)?.["arguments"])),
-    ...listOf(tools).flatMap((tool) => passedText(functionOf(tool)?.["description"])),
-  ],
+  passedStrings({ messages, tools }) {
+    const passed = new PassedStrings();
+    eachTurn(messages, ({ role, content, tool_calls: calls }, isLast) => {
+      if (role === "user") passed.asked(content, passedPlaces);
+      else if (role === "system" || role === "developer") passed.said(content);
+      else if (role === "tool") passed.result(content);
+      else if (role === "assistant" && !isLast) {
+        passed.answered(content);
+        for (const call of listOf(calls)) passed.answered(functionOf(call)?.["arguments"]);
+      }
+    });
+    for (const tool of listOf(tools)) passed.said(functionOf(tool)?.["description"]);
+    return passed;
+  },
   parse({ parsed }) {
     const request = checkChatRequest(parsed);
     const includeUsage = request.stream_options?.include_usage === true || request.usage?.include === true;

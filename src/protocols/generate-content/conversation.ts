@@ -203,12 +203,21 @@ function refusePart(part: Part, path: string, nativeOnly: NativeOnly): void {
 /** Google's own libraries wrap what is no object in one of these. */
 const wrappers = ["output", "result"];
 
+/** @returns the text that stands in place of an object; undefined for others */
+export function textWrappedIn(response: JsonObject): string | undefined {
+  const [name, ...others] = Object.keys(response);
+  if (name === undefined || others.length > 0 || !wrappers.includes(name)) return undefined;
+  const value = response[name];
+  return typeof value === "string" ? value : undefined;
+}
+
 function resultText(response: JsonObject): { readonly text: string; readonly isError: boolean } {
   const names = Object.keys(response);
   const [name] = names;
   const value = name === undefined ? undefined : response[name];
   const isError = names.length === 1 && name === "error" && value != null;
-  const isWrapped = names.length === 1 && wrappers.includes(name!) && typeof value === "string";
-  if (isError || isWrapped) return { text: typeof value === "string" ? value : JSON.stringify(value), isError };
+  const wrapped = isError ? undefined : textWrappedIn(response);
+  if (wrapped !== undefined) return { text: wrapped, isError };
+  if (isError) return { text: typeof value === "string" ? value : JSON.stringify(value), isError };
   return { text: JSON.stringify(response), isError: false };
 }

@@ -2,11 +2,13 @@
  * `generateContent`, the format of Gemini's clients. The model and the method stand in the path.
  * Source: https://ai.google.dev/api/generate-content
  */
-import type { JsonObject } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { callerKey } from "../credentials.ts";
+import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ClientRequest, ParsedCall, Protocol } from "../protocol.ts";
 import { addressOf } from "./address.ts";
 import type { Shown } from "./candidate.ts";
+import { textWrappedIn } from "./conversation.ts";
 import { apiErrorBody, fieldsBody } from "./errors.ts";
 import { nativeEncoder, patchCount, patchGenerateContent } from "./native.ts";
 import { type Places, placeHere } from "./places.ts";
@@ -46,12 +48,41 @@ function parsed(
 
 const framingOf = (list: boolean): Framing => (list ? new ListFraming() : eventFraming);
 
+const partsIn = (content: unknown) => objectOf(content)?.["parts"];
+const declaredIn = (tool: unknown) =>
+  objectOf(tool)?.["functionDeclarations"] ?? objectOf(tool)?.["function_declarations"];
+
+/** @returns the text of a result that holds nothing else; others are written as JSON where they are translated */
+function wrappedResult(part: unknown): unknown {
+  const response = objectOf(objectOf(part)?.["functionResponse"] ?? objectOf(part)?.["function_response"])?.[
+    "response"
+  ];
+  const result = objectOf(response);
+  return result && textWrappedIn(result);
+}
+
 export const generateContent: Protocol<GenerateContentOptions> = {
   name: "generate-content",
   answerIdPrefix: "gen_",
   keepAlive: ": keep-alive\n\n",
   idsApart: true,
   credentials: ({ request, query }) => callerKey(request.headers) ?? (query.get("key") || undefined),
+  passedStrings(body) {
+    const passed = new PassedStrings();
+    const { contents, tools } = body;
+    passed.said(partsIn(body["systemInstruction"] ?? body["system_instruction"]));
+    eachTurn(contents, ({ role, parts }, isLast) => {
+      if (role === "model") {
+        if (!isLast) passed.answered(parts);
+        return;
+      }
+      passed.said(parts);
+      for (const part of listOf(parts)) passed.result(wrappedResult(part));
+    });
+    for (const tool of listOf(tools))
+      for (const declared of listOf(declaredIn(tool))) passed.said(objectOf(declared)?.["description"]);
+    return passed;
+  },
   parse: ({ parsed: body }, client) =>
     parsed(body, body, client, addressOf(client.path).method === "streamGenerateContent"),
   native: {

@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import { isObject, listOf } from "../../lib/json/json.ts";
-import { passedOfUsers, passedText, textsOf, textsOfTurns } from "../passed-strings.ts";
+import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
@@ -27,13 +27,19 @@ export const messages: Protocol<AnswerOptions> = {
   name: "messages",
   answerIdPrefix: "msg_",
   keepAlive: ping,
-  passedStrings: ({ messages: turns }) => passedOfUsers(turns, passedPlaces),
-  nativeStrings: ({ messages: turns, system, tools }) => [
-    ...textsOf(system),
-    // Of a tool's result.
-    ...textsOfTurns(turns, ({ type, content }) => (type === "tool_result" ? textsOf(content) : [])),
-    ...listOf(tools).flatMap((tool) => (isObject(tool) ? passedText(tool["description"]) : [])),
-  ],
+  passedStrings({ messages: turns, system, tools }) {
+    const passed = new PassedStrings();
+    passed.said(system);
+    eachTurn(turns, ({ role, content }, isLast) => {
+      if (role === "user") {
+        passed.asked(content, passedPlaces);
+        for (const block of listOf(content))
+          if (isObject(block) && block["type"] === "tool_result") passed.result(block["content"]);
+      } else if (role === "assistant" && !isLast) passed.answered(content);
+    });
+    for (const tool of listOf(tools)) if (isObject(tool)) passed.said(tool["description"]);
+    return passed;
+  },
   parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
   native: { patch: patchMessages, encoder: messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],

@@ -5,7 +5,7 @@
 import { objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
 import { chatError } from "../chat/errors.ts";
-import { passedOfUsers, passedText } from "../passed-strings.ts";
+import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
 import { compactionOf } from "./compaction.ts";
 import { upstreamErrorBody } from "./errors.ts";
@@ -30,7 +30,19 @@ export const responses: Protocol<ResponsesOptions> = {
   name: "responses",
   answerIdPrefix,
   keepAlive: keepAliveComment,
-  passedStrings: ({ input }) => (typeof input === "string" ? passedText(input) : passedOfUsers(input, passedPlaces)),
+  passedStrings({ input }) {
+    const passed = new PassedStrings();
+    if (typeof input === "string") passed.said(input);
+    eachTurn(input, ({ type = "message", role, content, output, arguments: written }, isLast) => {
+      if (type === "function_call_output") passed.result(output);
+      else if (type === "function_call") passed.answered(written);
+      else if (type !== "message") return;
+      else if (role === "user") passed.asked(content, passedPlaces);
+      else if (role === "system" || role === "developer") passed.said(content);
+      else if (role === "assistant" && !isLast) passed.answered(content);
+    });
+    return passed;
+  },
   references: referredAnswers,
   upstreamItems: namedItems,
   parse({ parsed }, _client, earlier) {
