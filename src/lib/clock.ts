@@ -10,7 +10,7 @@ export interface Clock {
   readonly machine?: MachineClock | undefined;
   /** 32 lower-case hexadecimal characters, unique, sorting by time of creation. */
   newId(): string;
-  /** Calls back once after `ms`. @returns how to cancel it */
+  /** Calls back once after `ms`, never before. @returns how to cancel it */
   setTimer(ms: number, run: () => void): () => void;
 }
 
@@ -27,7 +27,8 @@ export const systemClock: Clock = {
   },
   newId: () => withoutDashes(Bun.randomUUIDv7()),
   setTimer: (ms, run) => {
-    const timer = setTimeout(run, ms);
+    // Parts of a millisecond are cut off else.
+    const timer = setTimeout(run, Math.ceil(ms));
     return () => clearTimeout(timer);
   },
 };

@@ -11,6 +11,17 @@ test("ids are 32 hexadecimal characters, differ, and sort by time of birth", () 
   expect(Math.abs(bornAt - Date.now())).toBeLessThan(60_000);
 });
 
+test("a timer does not end before its time, to parts of a millisecond", async () => {
+  const elapsed = Array.from({ length: 100 }, (_, at) => {
+    const ms = 1 + at / 101;
+    const begun = systemClock.monotonic();
+    return new Promise<number>((resolve) => {
+      systemClock.setTimer(ms, () => resolve(systemClock.monotonic() - begun - ms));
+    });
+  });
+  expect(Math.min(...(await Promise.all(elapsed)))).toBeGreaterThanOrEqual(0);
+});
+
 test("a repeated task runs again the time after it ended, one run at a time, until it is stopped", async () => {
   const clock = new ManualClock();
   const begun: number[] = [];

@@ -119,8 +119,7 @@ export class ToolRun {
     const abort = () => stop.abort();
     if (signal.aborted) stop.abort();
     signal.addEventListener("abort", abort);
-    // Timers take whole milliseconds: one that ends before the deadline would leave the model its tools for another turn.
-    const left = Math.ceil(Math.max(0, this.#deadline - services.clock.monotonic()));
+    const left = Math.max(0, this.#deadline - services.clock.monotonic());
     const cancelTimer = services.clock.setTimer(left, abort);
     const results: string[] = [];
     let next = 0;
