@@ -103,6 +103,8 @@ async function parseLarge(
   large?: LargeStrings,
 ): Promise<Source> {
   context.body = { parts, large };
+  // What is left to be parsed may be little, but who comes at once with others has to leave them their turns.
+  if (large !== undefined && large.size >= hugeBody) await nextSlice();
   const bytes = large?.skeleton() ?? parts[0]!;
   const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
   refuseDoubledNames(bytes, outerKeys, source.parsed);

@@ -12,6 +12,7 @@ import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protoco
 import type { NativeEncoder, NativeRewriting } from "../protocols/protocol.ts";
 import {
   type Source as BodySource,
+  bodyBytes,
   fillLarge,
   parsedBytes,
   restoreLarge,
@@ -144,7 +145,7 @@ async function callPrepared(
     const fetched = wanted?.length ? { ...call, media: await tools.media.fetch(wanted, options.signal) } : call;
     if (call.source?.large !== undefined && !speaksClientFormat(provider, call, options))
       await restoreTranslated(call.source, call.request);
-    if (call.source !== undefined && parsedBytes(call.source) >= hugeBody) await nextSlice();
+    if (call.source !== undefined && bodyBytes(call.source) >= hugeBody) await nextSlice();
     const encoder = options.native ?? provider;
     request =
       call.source?.large === undefined ? encoder.encode(fetched) : await encodeAround(call.source, encoder, fetched);

@@ -143,6 +143,19 @@ test("a large body that is legal arrives as it was sent, in pieces of work", asy
   expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
 }, 60_000);
 
+test("an agent's prompt, whose texts are left out of what is parsed, leaves others a turn before it is parsed and before it is sent", async () => {
+  const messages = Array.from({ length: 200 }, (_, at) => ({
+    role: "user",
+    content: `${at} ${"a word ".repeat(200)}`,
+  }));
+  const body = JSON.stringify({ model: "openai/x", messages });
+  expect(body.length).toBeGreaterThan(256 * 1024);
+  const before = slicesBegun();
+  expect((await troupe.post(path, body)).status).toBe(200);
+  expect(slicesBegun() - before).toBe(2);
+  expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
+});
+
 test("a large body of many texts full of escapes is parsed in slices, a megabyte each", async () => {
   const messages = Array.from({ length: 1500 }, (_, at) => ({ role: "user", content: `${at}${"\n".repeat(5000)}` }));
   const body = JSON.stringify({ model: "openai/x", messages });
