@@ -94,16 +94,17 @@ type InputProps = Attributes & {
   /** The id of a list of suggestions. */
   readonly list?: string;
   /** When it is left, or a suggestion is chosen. */
-  readonly onChange?: () => void;
+  readonly onChange?: (value: string) => void;
 };
 
-export const TextInput = ({ onInput, ...rest }: InputProps) => (
+export const TextInput = ({ onInput, onChange, ...rest }: InputProps) => (
   <input
     type="text"
     autocomplete="off"
     spellcheck={false}
     {...(rest as object)}
     onInput={(event) => onInput(event.currentTarget.value)}
+    onChange={(event) => onChange?.(event.currentTarget.value)}
   />
 );
 

@@ -1,5 +1,5 @@
 /** The choice of a model, a persona, or one of its versions. */
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -46,7 +46,12 @@ export function ModelInput({
   const [text, setText] = useState(model);
   const [search, setSearch] = useState(model);
   const listId = useId();
-  useEffect(() => setText(model), [model]);
+  const shown = useRef(model);
+  useEffect(() => {
+    // What was typed before the first paint stays.
+    if (shown.current !== model) setText(model);
+    shown.current = model;
+  }, [model]);
   useEffect(() => {
     const timer = setTimeout(() => setSearch(text), typedMs);
     return () => clearTimeout(timer);
@@ -58,7 +63,7 @@ export function ModelInput({
         <TextInput
           value={text}
           onInput={setText}
-          onChange={() => onChange(text.trim())}
+          onChange={(chosen) => onChange(chosen.trim())}
           list={listId}
           placeholder="provider/model or namespace/persona"
         />
