@@ -18,12 +18,17 @@ const minViewBytes = 4096;
  * @param namesOf the names under which a member of `next` may stand in the source, its own first
  */
 export function patchBody(source: Source, next: JsonObject, namesOf: (name: string) => readonly string[]): Pieces {
-  const { body } = source;
-  const isPlain = typeof body === "string" && body.length <= maxPlainLength && keepsSpelling(body);
-  return isPlain ? JSON.stringify(next) : new BodyPatch(source).write(next, namesOf);
+  return isPlain(source) ? JSON.stringify(next) : new BodyPatch(source).write(next, namesOf);
 }
 
-/** Up to so many characters it is faster to look for odd numbers, and to write a body anew that has none. */
+function isPlain({ body, large }: Source): boolean {
+  if (body.length > maxPlainLength || large !== undefined) return false;
+  return keepsSpelling(typeof body === "string" ? body : viewOf(body).toString("latin1"));
+}
+
+const viewOf = ({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>) => Buffer.from(buffer, byteOffset, length);
+
+/** Up to so many characters, or bytes, it is faster to look for odd numbers, and to write a body anew that has none. */
 const maxPlainLength = 16 * 1024;
 
 /** Matches numbers that `JSON.stringify` would write otherwise: a last zero, an exponent, many digits… */
@@ -54,7 +59,7 @@ class BodyPatch {
   #comma = false;
 
   constructor({ body, parsed, outline }: Source) {
-    this.#bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length);
+    this.#bytes = typeof body === "string" ? Buffer.from(body) : viewOf(body);
     this.#root = parsed;
     this.#outline = outline;
     this.#place(parsed, valueAt(this.#bytes, 0, outline));

@@ -146,11 +146,16 @@ export class LargeStrings {
     const filled: (string | Bytes)[] = [];
     for (const piece of typeof body === "string" || body instanceof Uint8Array ? [body] : (body ?? [])) {
       if (typeof piece === "string" && !piece.includes(marker)) filled.push(piece);
-      else if (typeof piece !== "string" && piece.buffer === this.#skeleton?.buffer)
-        filled.push(...this.#behindView(piece, missing));
+      else if (typeof piece !== "string" && this.#isOfSkeleton(piece)) filled.push(...this.#behindView(piece, missing));
       else if (!this.#fillPiece(piece, missing, filled)) return undefined;
     }
     return missing.size === 0 ? filled : undefined;
+  }
+
+  #isOfSkeleton({ buffer, byteOffset, length }: Bytes): boolean {
+    const whole = this.#skeleton;
+    if (whole === undefined || buffer !== whole.buffer) return false;
+    return byteOffset >= whole.byteOffset && byteOffset + length <= whole.byteOffset + whole.length;
   }
 
   #fillPiece(piece: string | Bytes, missing: Set<number>, filled: (string | Bytes)[]): boolean {
