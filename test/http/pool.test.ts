@@ -93,7 +93,7 @@ describe("a conversation", () => {
 
   test("keeps its key as it grows, where its texts are left out of what is parsed and where they are not", async () => {
     await fresh();
-    const seen = Array.from({ length: 12 }, () => new Set<string>());
+    const seen = Array.from({ length: 40 }, () => new Set<string>());
     for (const turns of [1, 2, 10])
       for (const [at, used] of seen.entries()) {
         const said = `talk ${at}: é said "no".\n`.repeat(150);
@@ -105,7 +105,7 @@ describe("a conversation", () => {
         const answer = await ask("", { messages: [...messages, ...Array(turns - 1).fill(more)] });
         used.add(((await answer.json()) as ReturnType<typeof body>).choices[0]!.message.content);
       }
-    expect(seen.map(({ size }) => size)).toEqual(Array(12).fill(1));
+    expect(seen.map(({ size }) => size)).toEqual(Array(40).fill(1));
     expect(new Set(seen.flatMap((used) => [...used])).size).toBe(3);
   });
 
