@@ -53,7 +53,7 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
     await turnEnd();
     return bytes.length < byteBody ? parseBody(bytes, limits) : parseBytes(context, bytes, limits);
   }
-  const { parts, scan } = await context.arrival(new BodyReader(context, limits).read());
+  const { parts, scan } = await context.arrival(new BodyReader(context, limits, declared).read());
   return parseScanned(context, scan, parts);
 }
 
@@ -151,12 +151,13 @@ class BodyReader {
   /** The filled bytes of the last part, where it is a block. */
   #filled: number;
 
-  constructor(context: BodyContext, limits: Limits) {
+  /** @param declared bytes that it says to be long; 0: it does not say */
+  constructor(context: BodyContext, limits: Limits, declared: number) {
     this.#context = context;
     this.#limits = limits;
     this.#scan = new JsonScan(limits, minLargeString);
-    this.#declared = Number(context.request.headers.get("content-length") ?? "0");
-    this.#blockBytes = this.#declared > 0 && this.#declared <= maxScanned ? this.#declared : blockBytes;
+    this.#declared = declared;
+    this.#blockBytes = declared > 0 && declared <= maxScanned ? declared : blockBytes;
     this.#filled = this.#blockBytes;
   }
 

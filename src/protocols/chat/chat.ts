@@ -3,7 +3,7 @@
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
 
-import { isObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { listOf, objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
@@ -24,7 +24,7 @@ const passedPlaces = {
   file: ["file", "file_data"],
 };
 
-const functionOf = (called: unknown) => (isObject(called) ? objectOf(called["function"]) : undefined);
+const functionOf = (called: unknown) => objectOf(objectOf(called)?.["function"]);
 
 export const chat: Protocol<ChatOptions> = {
   name: "chat",

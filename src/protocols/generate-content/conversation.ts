@@ -212,12 +212,10 @@ export function textWrappedIn(response: JsonObject): string | undefined {
 }
 
 function resultText(response: JsonObject): { readonly text: string; readonly isError: boolean } {
-  const names = Object.keys(response);
-  const [name] = names;
-  const value = name === undefined ? undefined : response[name];
-  const isError = names.length === 1 && name === "error" && value != null;
-  const wrapped = isError ? undefined : textWrappedIn(response);
-  if (wrapped !== undefined) return { text: wrapped, isError };
-  if (isError) return { text: typeof value === "string" ? value : JSON.stringify(value), isError };
+  const wrapped = textWrappedIn(response);
+  if (wrapped !== undefined) return { text: wrapped, isError: false };
+  const { error, ...others } = response;
+  if (error != null && Object.keys(others).length === 0)
+    return { text: typeof error === "string" ? error : JSON.stringify(error), isError: true };
   return { text: JSON.stringify(response), isError: false };
 }

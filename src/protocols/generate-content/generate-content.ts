@@ -54,11 +54,9 @@ const declaredIn = (tool: unknown) =>
 
 /** @returns the text of a result that holds nothing else; others are written as JSON where they are translated */
 function wrappedResult(part: unknown): unknown {
-  const response = objectOf(objectOf(part)?.["functionResponse"] ?? objectOf(part)?.["function_response"])?.[
-    "response"
-  ];
-  const result = objectOf(response);
-  return result && textWrappedIn(result);
+  const given = objectOf(objectOf(part)?.["functionResponse"] ?? objectOf(part)?.["function_response"]);
+  const response = objectOf(given?.["response"]);
+  return response && textWrappedIn(response);
 }
 
 export const generateContent: Protocol<GenerateContentOptions> = {

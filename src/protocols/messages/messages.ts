@@ -2,7 +2,7 @@
  * Messages, the format of Anthropic's clients.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import { isObject, listOf } from "../../lib/json/json.ts";
+import { isObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
@@ -37,7 +37,7 @@ export const messages: Protocol<AnswerOptions> = {
           if (isObject(block) && block["type"] === "tool_result") passed.result(block["content"]);
       } else if (role === "assistant" && !isLast) passed.answered(content);
     });
-    for (const tool of listOf(tools)) if (isObject(tool)) passed.said(tool["description"]);
+    for (const tool of listOf(tools)) passed.said(objectOf(tool)?.["description"]);
     return passed;
   },
   parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
