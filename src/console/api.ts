@@ -25,9 +25,11 @@ export const needsSignIn = signal(document.documentElement.dataset["session"] ==
 export const isOffline = signal(false);
 
 const waiting = new Set<() => void>();
+let signIns = 0;
 
 /** Makes the requests again that wait for the sign-in. */
 export function signedIn(): void {
+  signIns += 1;
   needsSignIn.value = false;
   for (const release of waiting) release();
   waiting.clear();
@@ -83,6 +85,7 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
   };
   for (;;) {
     if (needsSignIn.value) await signIn(asking.signal);
+    const signInsBefore = signIns;
     let answer: Response;
     try {
       answer = await fetch(url, init);
@@ -96,7 +99,8 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
     // A provider that refuses its key says nothing about the session.
     const isOwn = answer.headers.get("x-troupe-error-source") !== "upstream";
     if (answer.status !== 401 || !isOwn) throw await failureOf(answer);
-    needsSignIn.value = true;
+    // A late refusal of the session before says nothing about the one that somebody has begun meanwhile.
+    if (signIns === signInsBefore) needsSignIn.value = true;
   }
 }
 

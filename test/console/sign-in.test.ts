@@ -155,6 +155,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.read("new BroadcastChannel('troupe.actor').postMessage('')");
     await page.until(`${text}?.value.includes("description") && !${text}.value.includes("Theirs.")`);
     await write("Theirs.");
+    await page.until(account);
     await page.read(`${button("Sign out")}.click()`);
     await page.until(`${dialog} && !${account}`);
     expect(await page.read<string>("document.body.innerText + JSON.stringify({ ...sessionStorage })")).not.toContain(

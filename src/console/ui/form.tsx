@@ -183,7 +183,8 @@ export function Dialog({ title, open, onClose, children }: DialogProps) {
     <dialog
       ref={dialog}
       aria-labelledby={id}
-      onClose={onClose}
+      // The event comes later than the closing: once the page has closed it, or opened it for something else, it says nothing new.
+      onClose={(event) => open && !event.currentTarget.open && onClose()}
       onCancel={(event) => {
         event.preventDefault();
         onClose();
