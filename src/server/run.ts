@@ -7,6 +7,7 @@ import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Watch, watchFiles } from "../lib/file-watch.ts";
+import { returnMemoryWhenQuiet } from "../lib/garbage-collection.ts";
 import type { Io, Signal } from "../lib/io.ts";
 import type { Notifier } from "../lib/linux/sd-notify.ts";
 import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.ts";
@@ -161,6 +162,7 @@ class ServerProcess {
       on("SIGUSR2", () => this.#upgrade.start(!this.#isStopping)),
       on("SIGUSR1", () => this.#handOff()),
       notifier.keepAlive(this.#clock),
+      returnMemoryWhenQuiet(this.#clock),
       () => this.#fileWatch?.close(),
     ];
     this.#watch();

@@ -1,6 +1,7 @@
 import { edenGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
-import { reportGarbage } from "../../src/lib/garbage-collection.ts";
+import { reportGarbage, returnMemoryWhenQuiet } from "../../src/lib/garbage-collection.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** Objects of a kind that nothing else makes. */
@@ -37,4 +38,19 @@ test("what is old is collected as well", async () => {
   reportGarbage(1024 ** 3);
   await turn();
   expect(left()).toBeLessThan(50);
+});
+
+test("what a burst took goes back to the system in the first quiet second after it", () => {
+  const clock = new ManualClock(0);
+  const stop = returnMemoryWhenQuiet(clock);
+  const before = process.memoryUsage.rss();
+  const grown = () => (process.memoryUsage.rss() - before) / 1024 ** 2;
+  // Small ones: the engine takes large ones from the system itself, and gives them back by itself.
+  (() => Array.from({ length: 400_000 }, (_, at) => ({ at, text: `${at} of many`, list: [at] })))();
+  expect(grown()).toBeGreaterThan(40);
+  clock.advance(1000);
+  expect(grown()).toBeGreaterThan(40);
+  clock.advance(1000);
+  expect(grown()).toBeLessThan(20);
+  stop();
 });
