@@ -18,65 +18,58 @@ export type Rule = {
 /** Who a call counts for. */
 export type Payer = { readonly keyId: string; readonly tier: string; readonly tags: readonly string[] };
 
-const scopesOf = ({ keyId, tier, tags }: Payer): string[] => [
-  `key:${keyId}`,
-  ...tags.map((tag) => `tag:${tag}`),
-  `tier:${tier}`,
-  "all",
-];
+/** @param set the scope's rows, which go before what is configured */
+const rulesFor = (scope: string, configured: BudgetLimits, set: readonly BudgetRow[]): Rule[] =>
+  periods.flatMap((period): Rule[] => {
+    const row = set.find((one) => one.period === period);
+    if (row !== undefined) return [{ scope, period, limit: row.limit, isSet: true }];
+    const dollars = configured[period];
+    return dollars === undefined ? [] : [{ scope, period, limit: microsFrom(dollars), isSet: false }];
+  });
 
 export class BudgetRules {
-  readonly #settings: Settings;
-  /** By scope and period. */
-  readonly #set: ReadonlyMap<string, BudgetRow>;
-  readonly #isEmpty: boolean;
+  /** Of each scope that is named in the configuration, or was set: they are asked for by each call. */
+  readonly #named = new Map<string, readonly Rule[]>();
+  /** Default of the keys for which none was set. */
+  readonly #keys: BudgetLimits;
+  readonly #areKeysHeld: boolean;
 
   /** @param rows the budgets that were set while serving */
-  constructor(settings: Settings, rows: readonly BudgetRow[]) {
-    this.#settings = settings;
-    this.#set = new Map(rows.map((row) => [nameOf(row.scope, row.period), row]));
-    const { all, keys, tiers, tags } = settings;
-    const configured = [all, keys, ...Object.values(tiers), ...Object.values(tags)];
-    this.#isEmpty = rows.length === 0 && configured.every((limits) => Object.keys(limits).length === 0);
+  constructor({ all, keys, tiers, tags }: Settings, rows: readonly BudgetRow[]) {
+    this.#keys = keys;
+    this.#areKeysHeld = Object.keys(keys).length > 0;
+    const configured = new Map<string, BudgetLimits>([["all", all]]);
+    for (const [tier, limits] of Object.entries(tiers)) configured.set(`tier:${tier}`, limits);
+    for (const [tag, limits] of Object.entries(tags)) configured.set(`tag:${tag}`, limits);
+    const set = Map.groupBy(rows, ({ scope }) => scope);
+    for (const scope of set.keys())
+      if (!configured.has(scope)) configured.set(scope, scope.startsWith("key:") ? keys : nothing);
+    for (const [scope, limits] of configured) {
+      const rules = rulesFor(scope, limits, set.get(scope) ?? []);
+      if (rules.length > 0) this.#named.set(scope, rules);
+    }
   }
 
   /** The narrowest scope first. */
-  of(payer: Payer): readonly Rule[] {
-    return this.#isEmpty ? none : scopesOf(payer).flatMap((scope) => this.ofScope(scope));
+  of({ keyId, tier, tags }: Payer): readonly Rule[] {
+    if (this.#named.size === 0 && !this.#areKeysHeld) return none;
+    const found = [...this.ofScope(`key:${keyId}`)];
+    for (const tag of tags) found.push(...this.ofScope(`tag:${tag}`));
+    found.push(...this.ofScope(`tier:${tier}`), ...this.ofScope("all"));
+    return found;
   }
 
-  ofScope(scope: string): Rule[] {
-    const configured = configuredFor(this.#settings, scope);
-    return periods.flatMap((period): Rule[] => {
-      const row = this.#set.get(nameOf(scope, period));
-      const dollars = configured[period];
-      if (row !== undefined) return [{ scope, period, limit: row.limit, isSet: true }];
-      return dollars === undefined ? [] : [{ scope, period, limit: microsFrom(dollars), isSet: false }];
-    });
+  ofScope(scope: string): readonly Rule[] {
+    const named = this.#named.get(scope);
+    if (named !== undefined || !this.#areKeysHeld || !scope.startsWith("key:")) return named ?? none;
+    return rulesFor(scope, this.#keys, []);
   }
 
   /** All but the default of keys, which has no scope of its own. */
   all(): Rule[] {
-    const { tiers, tags } = this.#settings;
-    const scopes = new Set([
-      "all",
-      ...Object.keys(tiers).map((tier) => `tier:${tier}`),
-      ...Object.keys(tags).map((tag) => `tag:${tag}`),
-      ...[...this.#set.values()].map(({ scope }) => scope),
-    ]);
-    return [...scopes].flatMap((scope) => this.ofScope(scope));
+    return [...this.#named.values()].flat();
   }
 }
 
 const none: readonly Rule[] = [];
-const nameOf = (scope: string, period: string) => `${scope}/${period}`;
-
 const nothing: BudgetLimits = {};
-
-function configuredFor({ all, tiers, tags, keys }: Settings, scope: string): BudgetLimits {
-  const [kind, name = ""] = scope.split(":", 2);
-  if (kind === "all") return all;
-  if (kind === "key") return keys;
-  const named: Readonly<Record<string, BudgetLimits>> = kind === "tag" ? tags : tiers;
-  return Object.hasOwn(named, name) ? named[name]! : nothing;
-}

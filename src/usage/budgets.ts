@@ -196,7 +196,7 @@ export class Budgets {
       return { ...answer, amount: amount ?? 0 };
     };
     const reserved = await this.#queue.ask(ask, signal);
-    this.#refuse(reservation(), rules, reserved);
+    if (isRefused(reserved)) this.#refuse(reservation(), rules, reserved);
     return {
       isStored: true,
       headers: {

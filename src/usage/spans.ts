@@ -3,10 +3,20 @@ import type { BudgetPeriod } from "../store/usage.ts";
 
 export const periods = ["day", "month", "prepaid"] as const satisfies readonly BudgetPeriod[];
 
+const dayMs = 86_400_000;
+/** The day that was asked for last, in days since 1970, which is most often asked for again. */
+let lastDay: number | undefined;
+let lastText = "";
+
 /** The span that a time is in: `2026-11-22`, `2026-11` or `prepaid`. */
 export function spanOf(period: BudgetPeriod, at: number): string {
   if (period === "prepaid") return period;
-  return new Date(at).toISOString().slice(0, period === "day" ? 10 : 7);
+  const day = Math.floor(at / dayMs);
+  if (day !== lastDay) {
+    lastText = new Date(at).toISOString().slice(0, 10);
+    lastDay = day;
+  }
+  return period === "day" ? lastText : lastText.slice(0, 7);
 }
 
 /** When the span that a time is in began, in Unix milliseconds; undefined: it has no beginning. */

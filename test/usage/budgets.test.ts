@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { BudgetRules } from "../../src/usage/budget-rules.ts";
 import { endOf, formatDollars, microsFrom, spanOf } from "../../src/usage/spans.ts";
+import { Random } from "../helpers/random.ts";
 
 describe("spans", () => {
   test.each([
@@ -25,6 +26,16 @@ describe("spans", () => {
       "$1.500001",
     ]);
   });
+});
+
+test("a time's span is its own, whatever was asked for before", () => {
+  const random = Random.fromEnvironment("SPAN_SEED");
+  const dayMs = 86_400_000;
+  for (let round = 0; round < 500; round++) {
+    const at = random.pick([20_000, 20_001, 20_030]) * dayMs + random.pick([-1, 0, 1, random.below(dayMs)]);
+    const text = new Date(at).toISOString();
+    expect([spanOf("day", at), spanOf("month", at)]).toEqual([text.slice(0, 10), text.slice(0, 7)]);
+  }
 });
 
 describe("rules", () => {
@@ -58,6 +69,22 @@ describe("rules", () => {
     expect(names(rules.of({ keyId: "other", tier: "pro", tags: [] }))).toEqual([
       "key:other/day 5000000",
       "all/month 100000000",
+    ]);
+  });
+
+  test("a key keeps the default for what was not set of its own", () => {
+    const rules = new BudgetRules({ ...settings, tags: { a: { day: 2 } } }, [row("key:k", "month", 7)]);
+    expect(names(rules.of({ keyId: "k", tier: "pro", tags: ["b"] }))).toEqual([
+      "key:k/day 5000000",
+      "key:k/month 7",
+      "all/month 100000000",
+    ]);
+    expect(names(rules.all())).toEqual([
+      "all/month 100000000",
+      "tier:free/day 1000000",
+      "tag:a/day 2000000",
+      "key:k/day 5000000",
+      "key:k/month 7",
     ]);
   });
 

@@ -1,9 +1,11 @@
 /** Costs are exact sums, rounded once, whether they are added up as plain numbers or, where those end, as long integers. */
 import { expect, test } from "bun:test";
+import type { PriceConfig } from "../../src/config/config.ts";
 import { billed, type Usage } from "../../src/protocols/chat/schema.ts";
-import { countedOf } from "../../src/usage/counts.ts";
+import { countedOf, noTokens } from "../../src/usage/counts.ts";
 import { cardFromConfig } from "../../src/usage/prices/configured.ts";
 import { costOf } from "../../src/usage/prices/cost.ts";
+import { Prices } from "../../src/usage/prices/prices.ts";
 import { Random } from "../helpers/random.ts";
 
 const random = Random.fromEnvironment("COST_SEED");
@@ -11,6 +13,14 @@ const random = Random.fromEnvironment("COST_SEED");
 /** Dollars per million tokens, in billionths: such as people write, and such as nobody does. */
 const rate = () => random.pick([0, 59, 1_250, 333_333_333, 2_500_000_000, random.below(1e9), random.below(1e17)]);
 const count = () => random.pick([0, 1, 7, 999, random.below(1e4), random.below(1e9)]);
+const target = {
+  provider: "openai",
+  model: "m",
+  dialect: "openai",
+  baseUrl: "https://api.openai.com/v1",
+  isLocal: false,
+  isListed: false,
+};
 
 test("any counts by any rates", () => {
   let large = 0;
@@ -85,4 +95,49 @@ test("calls of text alone cost what they cost among all others", () => {
     const found = { seed: random.seed, round, usage, cost: costOf(counted, card, undefined) };
     expect(found).toEqual({ ...found, cost: costOf(counted, summed, undefined) });
   }
+});
+
+test("the most that a call may cost is that of its dearest kind of output", () => {
+  const seen = { text: 0, other: 0 };
+  for (let round = 0; round < 2_000; round++) {
+    const some = (name: string, value: unknown, share = 2) => (random.below(share) === 0 ? { [name]: value } : {});
+    const dollars = () => random.below(1e4) / 100;
+    const row = {
+      match: "*",
+      ...some("input", dollars()),
+      ...some("output", dollars(), 1 + random.below(2)),
+      ...some("audio_output", dollars(), 3),
+      ...some("image_output", dollars(), 3),
+      ...some("tiers", [{ above: 500, output: 7, audio_output: random.below(90) }]),
+      service_tiers: { some: random.pick([0.5, { output: 3, image_output: 900 }]) },
+    };
+    const prices = new Prices([row as unknown as PriceConfig]);
+    const [input, output, reasoning] = [
+      random.below(1_000),
+      random.below(1_000),
+      random.pick([0, 0, random.below(99)]),
+    ];
+    const usage: Usage = {
+      prompt_tokens: input,
+      completion_tokens: output + reasoning,
+      total_tokens: input + output + reasoning,
+      ...(reasoning > 0 && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+      [billed]: { images: random.pick([0, 0, 2]), surcharges: random.pick([[], [], ["some"]]) },
+    };
+    const tier = random.below(3) === 0 ? "some" : undefined;
+    const counted = countedOf(usage);
+    const { tokens } = counted;
+    const kinds = [counted, { ...counted, tokens: { ...tokens, audioOutput: tokens.output } }];
+    kinds.push({ ...counted, imageOutput: tokens.output });
+    if (counted.images > 0) kinds.push({ ...counted, tokens: noTokens });
+    const costs = kinds.flatMap((one) => prices.price(target, one, tier, 0).cost ?? []);
+    const most = costs.length === 0 ? undefined : Math.max(...costs);
+    expect({ seed: random.seed, round, most: prices.bound(target, counted, tier, 0) }).toEqual({
+      seed: random.seed,
+      round,
+      most,
+    });
+    if (most !== undefined) seen[most > (prices.price(target, counted, tier, 0).cost ?? 0) ? "other" : "text"] += 1;
+  }
+  expect(Math.min(seen.text, seen.other)).toBeGreaterThan(200);
 });

@@ -9,7 +9,7 @@ import { costOf } from "./cost.ts";
 import { compiledList, type PriceList } from "./list.ts";
 import type { ListedPrices } from "./listed.ts";
 import { publishedRates } from "./published.ts";
-import { cardFromList, type RateCard, ratesAbove } from "./rates.ts";
+import { cardFromList, type RateCard, type Rates, ratesAbove } from "./rates.ts";
 
 export type Priced = Pick<LedgerLine, "cost" | "costs" | "priceSource" | "priceDate" | "priceNote">;
 
@@ -92,10 +92,10 @@ export class Prices {
     const found = this.find(target);
     if (found === undefined || found.source === "free") return found && 0;
     const card = found.cardAt(now);
-    const { tools } = ratesAbove(card, counted.tokens.input);
-    if (Object.keys(counted.tools).some((tool) => !Object.hasOwn(tools, tool))) return undefined;
+    const rates = ratesAbove(card, counted.tokens.input);
+    for (const tool in counted.tools) if (!Object.hasOwn(rates.tools, tool)) return undefined;
     let most: number | undefined;
-    for (const form of formsOf(counted)) {
+    for (const form of formsOf(counted, serviceTier === undefined ? rates : undefined)) {
       const cost = costOf(form, card, serviceTier?.toLowerCase());
       if (typeof cost === "string") continue;
       most = Math.max(most ?? 0, cost.total);
@@ -124,14 +124,21 @@ export class Prices {
   }
 }
 
-/** The ways in which an answer may be counted. */
-function* formsOf(counted: Counted): Generator<Counted> {
-  const { tokens, images, audioSeconds } = counted;
-  yield counted;
-  yield { ...counted, tokens: { ...tokens, audioOutput: tokens.output } };
-  yield { ...counted, imageOutput: tokens.output };
+/**
+ * The ways in which an answer may be counted, but for those that cost the same: text, where sound and pictures have no rates of their own.
+ * @param rates of the call, where it is certain that no others apply
+ */
+function formsOf(counted: Counted, rates: Rates | undefined): Counted[] {
+  const { tokens, images, audioSeconds, surcharges } = counted;
+  const { output, reasoning, audioOutput } = tokens;
+  const own = surcharges.length === 0 && reasoning === 0 && audioOutput === 0 ? rates?.tokens : undefined;
+  const forms = [counted];
+  if (own === undefined || own.audioOutput !== undefined)
+    forms.push({ ...counted, tokens: { ...tokens, audioOutput: output } });
+  if (own === undefined || own.imageOutput !== undefined) forms.push({ ...counted, imageOutput: output });
   // Some models have no tokens: they are billed by images, or by the length of a recording.
-  if (images > 0 || audioSeconds > 0) yield { ...counted, tokens: noTokens };
+  if (images > 0 || audioSeconds > 0) forms.push({ ...counted, tokens: noTokens });
+  return forms;
 }
 
 function noteOf({ source }: ModelPrice, notes: readonly string[]): string | null {
