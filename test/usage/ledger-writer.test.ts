@@ -5,7 +5,7 @@ import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 /** Lines of a full batch. */
-const full = 400;
+const full = 100;
 
 let clock: ManualClock;
 let batches: number[];
