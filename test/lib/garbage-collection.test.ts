@@ -40,17 +40,30 @@ test("what is old is collected as well", async () => {
   expect(left()).toBeLessThan(50);
 });
 
-test("what a burst took goes back to the system in the first quiet second after it", () => {
+test("what a burst took goes back to the system in the first quiet second after it, where it is worth it", () => {
   const clock = new ManualClock(0);
-  const stop = returnMemoryWhenQuiet(clock);
-  const before = process.memoryUsage.rss();
-  const grown = () => (process.memoryUsage.rss() - before) / 1024 ** 2;
-  // Small ones: the engine takes large ones from the system itself, and gives them back by itself.
-  (() => Array.from({ length: 400_000 }, (_, at) => ({ at, text: `${at} of many`, list: [at] })))();
-  expect(grown()).toBeGreaterThan(40);
-  clock.advance(1000);
-  expect(grown()).toBeGreaterThan(40);
-  clock.advance(1000);
-  expect(grown()).toBeLessThan(20);
+  const mb = 1024 ** 2;
+  let cpuMs = 0;
+  let resident = 70 * mb;
+  let collections = 0;
+  const collect = () => {
+    collections += 1;
+    cpuMs += 50;
+    resident -= 20 * mb;
+  };
+  const stop = returnMemoryWhenQuiet(clock, { cpuMs: () => cpuMs, resident: () => resident, collect });
+  const second = (usedMs: number, grownMb: number) => {
+    cpuMs += usedMs;
+    resident += grownMb * mb;
+    clock.advance(1000);
+    return collections;
+  };
+  // A burst of two seconds, and then less than nothing: it collects once, and what that took is no work.
+  expect([second(900, 60), second(900, 0), second(3, 0), second(3, 0)]).toEqual([0, 0, 1, 1]);
+  // 110 MB are kept: a quarter more is worth it, less is not.
+  expect([second(900, 26), second(3, 0), second(900, 2), second(3, 0)]).toEqual([1, 1, 1, 2]);
+  // What the system takes by itself is not kept.
+  expect([second(3, -60), second(900, 20), second(3, 0)]).toEqual([2, 2, 3]);
   stop();
+  expect([second(900, 100), second(3, 0)]).toEqual([3, 3]);
 });
