@@ -30,14 +30,12 @@ const rulesFor = (scope: string, configured: BudgetLimits, set: readonly BudgetR
 export class BudgetRules {
   /** Of each scope that is named in the configuration, or was set: they are asked for by each call. */
   readonly #named = new Map<string, readonly Rule[]>();
-  /** Default of the keys for which none was set. */
-  readonly #keys: BudgetLimits;
-  readonly #areKeysHeld: boolean;
+  /** Default of the keys for which none was set; undefined: there is none. */
+  readonly #keys: BudgetLimits | undefined;
 
   /** @param rows the budgets that were set while serving */
   constructor({ all, keys, tiers, tags }: Settings, rows: readonly BudgetRow[]) {
-    this.#keys = keys;
-    this.#areKeysHeld = Object.keys(keys).length > 0;
+    this.#keys = Object.keys(keys).length > 0 ? keys : undefined;
     const configured = new Map<string, BudgetLimits>([["all", all]]);
     for (const [tier, limits] of Object.entries(tiers)) configured.set(`tier:${tier}`, limits);
     for (const [tag, limits] of Object.entries(tags)) configured.set(`tag:${tag}`, limits);
@@ -52,7 +50,7 @@ export class BudgetRules {
 
   /** The narrowest scope first. */
   of({ keyId, tier, tags }: Payer): readonly Rule[] {
-    if (this.#named.size === 0 && !this.#areKeysHeld) return none;
+    if (this.#named.size === 0 && this.#keys === undefined) return none;
     const found = [...this.ofScope(`key:${keyId}`)];
     for (const tag of tags) found.push(...this.ofScope(`tag:${tag}`));
     found.push(...this.ofScope(`tier:${tier}`), ...this.ofScope("all"));
@@ -61,7 +59,7 @@ export class BudgetRules {
 
   ofScope(scope: string): readonly Rule[] {
     const named = this.#named.get(scope);
-    if (named !== undefined || !this.#areKeysHeld || !scope.startsWith("key:")) return named ?? none;
+    if (named !== undefined || this.#keys === undefined || !scope.startsWith("key:")) return named ?? none;
     return rulesFor(scope, this.#keys, []);
   }
 

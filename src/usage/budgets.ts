@@ -196,7 +196,7 @@ export class Budgets {
       return { ...answer, amount: amount ?? 0 };
     };
     const reserved = await this.#queue.ask(ask, signal);
-    if (isRefused(reserved)) this.#refuse(reservation(), rules, reserved);
+    if (isRefused(reserved)) throw this.#refusal(reservation(), rules, reserved);
     return {
       isStored: true,
       headers: {
@@ -219,19 +219,17 @@ export class Budgets {
     throw ApiError.modelWithoutPrice(wordsFor(rules[0]!), bounds.billed === "unknown" ? [] : pricedTools(bounds));
   }
 
-  /** @throws ApiError */
-  #refuse(reservation: Reservation, rules: readonly Rule[], { refusedBy, tokens }: Reserved): void {
+  #refusal(reservation: Reservation, rules: readonly Rule[], { refusedBy, tokens }: Reserved): ApiError {
     const { onRefusal } = this.#tools;
     if (refusedBy !== undefined) {
       const rule = ruleOf(rules, refusedBy, reservation.line.at);
       const isHeld = heldBy({ refusedBy, amount: reservation.amount }) !== undefined;
       onRefusal?.(isHeld ? "held" : (rule.scope.split(":", 1)[0] as RefusalKind));
-      throw isHeld ? heldError(rule, reservation, refusedBy) : quotaError(rule, reservation, refusedBy);
+      return isHeld ? heldError(rule, reservation, refusedBy) : quotaError(rule, reservation, refusedBy);
     }
-    if (tokens === undefined || tokens.waitMs === 0) return;
     onRefusal?.("tokens");
     const { limit, tokens: asked } = reservation.tokens!;
-    throw ApiError.tokensExceeded({ limit, asked, ...tokens }, tokenHeaders(limit, tokens));
+    return ApiError.tokensExceeded({ limit, asked, ...tokens! }, tokenHeaders(limit, tokens!));
   }
 }
 

@@ -55,9 +55,4 @@ test("personas, aliases, models and versions are found by parts of their names, 
     { id: `acme/support@${version}`, kind: "version", title: "in service, stable", persona: "acme/support" },
   ]);
   expect((await find("acme/support@st")).data).toHaveLength(1);
-  // Somebody types: each letter asks among 6,000 names.
-  const began = performance.now();
-  for (let times = 0; times < 20; times += 1) await find("open-model-39");
-
-  expect((performance.now() - began) / 20).toBeLessThan(200);
 }, 120_000);

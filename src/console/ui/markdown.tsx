@@ -17,6 +17,8 @@ const maxParts = 4_000;
 /** An answer's parts are Markdown until its slow ones took this long together, in milliseconds. */
 const maxMs = 600;
 const slowMs = 16;
+/** What is drawn in one task of the page takes this long and one part more, in milliseconds. */
+const maxTaskMs = 100;
 const maxDefinitions = 4_000;
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
@@ -175,19 +177,54 @@ function definitionsOf(text: string): string {
   return joined.length > maxDefinitions ? "" : joined;
 }
 
-type Spent = { ms: number };
+/** Draws an answer's parts, as many at once as a task of the page may; the others stand as text until the tasks behind it. */
+class Drawing {
+  /** What this task took. */
+  #taskMs = 0;
+  /** What slow parts took beyond what others take. */
+  #slowMs = 0;
+  #next: ReturnType<typeof setTimeout> | undefined;
+  readonly #waiting = new Map<HTMLElement, () => void>();
 
-function Text({ text, links, spent }: { readonly text: string; readonly links: string; readonly spent: Spent }) {
+  /** @param make what is to be in an element; undefined: its text @returns forgets what waits */
+  show(element: HTMLElement, text: string, make: () => DocumentFragment | undefined): () => void {
+    const isPlain = text.length > maxPart;
+    const draw = () => {
+      const began = performance.now();
+      const fragment = !isPlain && this.#slowMs < maxMs ? make() : undefined;
+      element.classList.toggle("plain", fragment === undefined);
+      element.replaceChildren(fragment ?? text);
+      const ms = performance.now() - began;
+      this.#taskMs += ms;
+      this.#slowMs += Math.max(0, ms - slowMs);
+    };
+    if (this.#taskMs < maxTaskMs) draw();
+    else {
+      element.classList.add("plain");
+      element.replaceChildren(text);
+      this.#waiting.set(element, draw);
+    }
+    this.#next ??= setTimeout(this.#goOn);
+    return () => this.#waiting.delete(element);
+  }
+
+  readonly #goOn = () => {
+    this.#taskMs = 0;
+    for (const [element, draw] of this.#waiting) {
+      if (this.#taskMs >= maxTaskMs) break;
+      this.#waiting.delete(element);
+      draw();
+    }
+    this.#next = this.#waiting.size > 0 ? setTimeout(this.#goOn) : undefined;
+  };
+}
+
+function Text({ text, links, drawing }: { readonly text: string; readonly links: string; readonly drawing: Drawing }) {
   const place = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const element = place.current!;
-    const began = performance.now();
-    const isBounded = text.length <= maxPart && spent.ms < maxMs;
-    const fragment = isBounded ? render(links === "" ? text : `${text}\n\n${links}`) : undefined;
-    spent.ms += Math.max(0, performance.now() - began - slowMs);
-    element.classList.toggle("plain", fragment === undefined);
-    element.replaceChildren(fragment ?? text);
-  }, [text, links]);
+  useLayoutEffect(
+    () => drawing.show(place.current!, text, () => render(links === "" ? text : `${text}\n\n${links}`)),
+    [text, links],
+  );
   return <div ref={place} />;
 }
 
@@ -195,14 +232,14 @@ function Text({ text, links, spent }: { readonly text: string; readonly links: s
 export function Markdown({ text, growing = false }: { readonly text: string; readonly growing?: boolean }) {
   const parts = useMemo(() => partsOf(text), [text]);
   const links = useMemo(() => (growing ? "" : definitionsOf(text)), [text, growing]);
-  const spent = useRef<Spent>({ ms: 0 });
+  const drawing = useMemo(() => new Drawing(), []);
   return (
     <div class="markdown">
       {parts.map((part, at) =>
         part.kind === "code" ? (
           <Code key={at} text={part.text} language={part.language} />
         ) : (
-          <Text key={at} text={part.text} links={part.text.includes("]") ? links : ""} spent={spent.current} />
+          <Text key={at} text={part.text} links={part.text.includes("]") ? links : ""} drawing={drawing} />
         ),
       )}
     </div>

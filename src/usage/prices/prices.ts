@@ -129,9 +129,10 @@ export class Prices {
  * @param rates of the call, where it is certain that no others apply
  */
 function formsOf(counted: Counted, rates: Rates | undefined): Counted[] {
-  const { tokens, images, audioSeconds, surcharges } = counted;
+  const { tokens, images, imageOutput, audioSeconds, surcharges } = counted;
   const { output, reasoning, audioOutput } = tokens;
-  const own = surcharges.length === 0 && reasoning === 0 && audioOutput === 0 ? rates?.tokens : undefined;
+  const isText = reasoning === 0 && audioOutput === 0 && imageOutput === 0;
+  const own = isText && surcharges.length === 0 ? rates?.tokens : undefined;
   const forms = [counted];
   if (own === undefined || own.audioOutput !== undefined)
     forms.push({ ...counted, tokens: { ...tokens, audioOutput: output } });
