@@ -46,30 +46,31 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
   checkType(request.headers);
   const declared = Number(request.headers.get("content-length") ?? "0");
   if (declared > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
-  if (declared > 0 && declared < largeBody) {
-    context.checkRoom(declared);
-    const bytes = (await context.arrival(request.bytes())) as Bytes;
-    context.hold(bytes.length);
-    await turnEnd();
-    return bytes.length < byteBody ? parseBody(bytes, limits) : parseBytes(context, bytes, limits);
-  }
-  const { parts, scan } = await context.arrival(new BodyReader(context, limits, declared).read());
-  return parseScanned(context, scan, parts);
-}
-
-/** Bytes from which on strings are left out: shorter bodies are parsed as soon. */
-const minDivided = 16 * 1024;
-
-/** A body that stays the bytes that came. */
-function parseBytes(context: BodyContext, bytes: Bytes, limits: Limits): Source | Promise<Source> {
+  context.checkRoom(declared);
+  if (declared === 0 || declared > maxScanned) return readInParts(context, limits);
+  // Set aside before it comes, as nobody counts what has come of it.
+  context.hold(declared);
+  const bytes = (await context.arrival(request.bytes())) as Bytes;
+  await turnEnd();
+  if (bytes.length < byteBody) return parseBody(bytes, limits);
+  const isLarge = bytes.length >= largeBody;
   // A fingerprint is made of all of the text.
-  if (bytes.length < minDivided || context.request.headers.has("service-request-id")) {
+  if (bytes.length < minDivided || (!isLarge && request.headers.has("service-request-id"))) {
     context.body = { parts: [bytes], large: undefined };
     return parseBody(bytes, limits);
   }
   const scan = new JsonScan(limits, minLargeString);
   checkBounds(scan, bytes, limits);
-  return parseScanned(context, scan, [bytes]).catch((error) => locateFault(bytes, limits, error));
+  const source = parseScanned(context, scan, [bytes]);
+  return isLarge ? source : source.catch((error) => locateFault(bytes, limits, error));
+}
+
+/** Bytes from which on strings are left out: shorter bodies are parsed as soon. */
+const minDivided = 16 * 1024;
+
+async function readInParts(context: BodyContext, limits: Limits): Promise<Source> {
+  const { parts, scan } = await context.arrival(new BodyReader(context, limits).read());
+  return parseScanned(context, scan, parts);
 }
 
 /** Parses all of a body in which something is wrong, as that names the place. */
@@ -133,37 +134,27 @@ function checkType(headers: Headers): void {
 /** Bytes that are looked through in one turn: some 2 ms. */
 const maxScanned = 1024 * 1024;
 
-/**
- * Parts that are shorter are gathered in blocks of this size: each is written to the upstream by a call of its own. A body that says to be no
- * longer than can be looked through at once is one block.
- */
+/** Parts that are shorter are gathered in blocks of this size: each is written to the upstream by a call of its own. */
 const blockBytes = 128 * 1024;
 
-/** Reads a body that is large, or of unknown length. */
+/** Reads a body of more than can be looked through at once, or of unknown length. */
 class BodyReader {
   readonly #context: BodyContext;
   readonly #limits: Limits;
   readonly #scan: JsonScan;
   #parts: Bytes[] = [];
   #size = 0;
-  readonly #declared: number;
-  readonly #blockBytes: number;
   /** The filled bytes of the last part, where it is a block. */
-  #filled: number;
+  #filled = blockBytes;
 
-  /** @param declared bytes that it says to be long; 0: it does not say */
-  constructor(context: BodyContext, limits: Limits, declared: number) {
+  constructor(context: BodyContext, limits: Limits) {
     this.#context = context;
     this.#limits = limits;
     this.#scan = new JsonScan(limits, minLargeString);
-    this.#declared = declared;
-    this.#blockBytes = declared > 0 && declared <= maxScanned ? declared : blockBytes;
-    this.#filled = this.#blockBytes;
   }
 
   /** @returns the body's parts, and what noted where its large strings stand */
   async read(): Promise<{ parts: Bytes[]; scan: JsonScan }> {
-    this.#context.checkRoom(this.#declared);
     let refusal: unknown;
     for await (const part of this.#context.request.body ?? []) {
       this.#size += part.length;
@@ -191,7 +182,7 @@ class BodyReader {
       if (part.length > maxScanned) await nextSlice();
       checkBounds(this.#scan, part.subarray(at, at + maxScanned), this.#limits);
     }
-    if (part.length < blockBytes / 2 || this.#blockBytes === this.#declared) this.#gather(part);
+    if (part.length < blockBytes / 2) this.#gather(part);
     else {
       this.#endBlock();
       this.#parts.push(part);
@@ -199,9 +190,9 @@ class BodyReader {
   }
 
   #gather(part: Bytes): void {
-    if (this.#filled + part.length > this.#blockBytes) {
+    if (this.#filled + part.length > blockBytes) {
       this.#endBlock();
-      this.#parts.push(Buffer.allocUnsafeSlow(this.#blockBytes));
+      this.#parts.push(Buffer.allocUnsafeSlow(blockBytes));
       this.#filled = 0;
     }
     this.#parts.at(-1)!.set(part, this.#filled);
@@ -210,9 +201,9 @@ class BodyReader {
   }
 
   #endBlock(): void {
-    const block = this.#filled < this.#blockBytes ? this.#parts.pop() : undefined;
+    const block = this.#filled < blockBytes ? this.#parts.pop() : undefined;
     if (block !== undefined) this.#parts.push(block.subarray(0, this.#filled));
-    this.#filled = this.#blockBytes;
+    this.#filled = blockBytes;
   }
 }
 

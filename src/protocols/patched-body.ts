@@ -22,7 +22,7 @@ export function patchBody(source: Source, next: JsonObject, namesOf: (name: stri
 }
 
 function isPlain({ body, large }: Source): boolean {
-  if (body.length > maxPlainLength || large !== undefined) return false;
+  if (body.length > (large === undefined ? maxPlainLength : maxPlainRest)) return false;
   return keepsSpelling(typeof body === "string" ? body : viewOf(body).toString("latin1"));
 }
 
@@ -30,6 +30,8 @@ const viewOf = ({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>) => Buff
 
 /** Up to so many characters, or bytes, it is faster to look for odd numbers, and to write a body anew that has none. */
 const maxPlainLength = 16 * 1024;
+/** The same of a body whose large strings were left out: what remains are short ones, which are hardly worth a copy. */
+const maxPlainRest = 256 * 1024;
 
 /** Matches numbers that `JSON.stringify` would write otherwise: a last zero, an exponent, many digits… */
 const oddNumber = /\d\.\d*0(?!\d)|\d[eE][-+\d]|-0(?!\.)|0\.0{6}|[\d.]{16}/;

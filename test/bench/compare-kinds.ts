@@ -54,6 +54,12 @@ export const kinds: readonly Kind[] = [
   kind("stream", pacedAbout, paced, 200),
   kind("burst", burstAbout, burst, 32),
   kind("anthropic", "plain calls, chat → Messages, 64 callers", { family: "anthropic" }, 64),
+  kind(
+    "anthropic-400k",
+    "chat → Messages, 400 KB of an agent's turns, 4 callers",
+    { ...agent, promptChars: 400_000, family: "anthropic" },
+    4,
+  ),
   kind("anthropic-stream", `chat → Messages, ${pacedAbout}`, { ...paced, family: "anthropic" }, 200),
   kind("anthropic-burst", `chat → Messages, ${burstAbout}`, { ...burst, family: "anthropic" }, 32),
   kind("persona", "plain calls to a persona, 64 callers", { surface: "persona" }, 64),

@@ -224,7 +224,7 @@ async function expectSame(path: string, body: { readonly model: string }): Promi
   const { texts, ...rest } = leftOut;
   const { texts: whole, ...wholeRest } = read;
   expect(rest).toEqual(wholeRest);
-  expect(JSON.stringify(rest)).not.toMatch(/large-string-[0-9a-f]{8}-/);
+  expect(JSON.stringify(rest)).not.toMatch(/large-string-[a-p]{8}-/);
   // What is not translated is sent byte for byte.
   if (path === "/gateway/v1/chat/completions" && body.model === "openai/x") expect(texts).toEqual(whole);
 }

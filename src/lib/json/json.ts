@@ -73,6 +73,17 @@ export function keepSame<T extends object>(previous: T, next: T): T {
   return isSame ? previous : derive(previous, next);
 }
 
+/** @returns the list with each value replaced by what `read` makes of it, marked as made from it; itself where nothing changes */
+export function withEach(list: readonly unknown[], read: (value: unknown) => unknown): readonly unknown[] {
+  let next: unknown[] | undefined;
+  for (let at = 0; at < list.length; at += 1) {
+    const value = read(list[at]);
+    if (next === undefined && value !== list[at]) next = derive(list, [...list]);
+    if (next !== undefined) next[at] = value;
+  }
+  return next ?? list;
+}
+
 /** @returns undefined for a text that is no JSON */
 export function parseJson(text: string): unknown {
   try {

@@ -9,20 +9,23 @@ import { contentEnd } from "./closing-quote.ts";
 import type { Span } from "./spans.ts";
 
 /** Shorter strings are parsed with the rest: that costs less than a placeholder. */
-export const minLargeString = 1024;
+export const minLargeString = 512;
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 /** `isContent`: it was seen to hold what a string of JSON may. */
 export type LargeSpan = Span & { readonly isContent: boolean };
 type Pieces = readonly (string | Bytes)[];
 
-/** A placeholder stands behind a string's first bytes, which show its kind. No text holds it by chance, or by guessing. */
-const marker = `large-string-${crypto.randomUUID()}-`;
+/**
+ * A placeholder stands behind a string's first bytes, which show its kind. No text holds it by chance, or by guessing, and it holds nothing that
+ * looks like a number with a spelling of its own.
+ */
+const marker = `large-string-${crypto.randomUUID().replace(/\d/g, (digit) => "ghijklmnop"[Number(digit)]!)}_`;
 const placeholder = new RegExp(`${marker}(\\d+);`, "g");
 const semicolon = 0x3b;
 const maxVisibleBytes = 256;
 /** Of a string: what is shown is parsed. */
-const maxVisibleShare = 1 / 16;
+const maxVisibleShare = 1 / 32;
 
 /** Bytes that are checked or decoded in one turn: 1 to 5 ms. */
 const maxPerTurn = 512 * 1024;
@@ -35,8 +38,8 @@ export class LargeStrings {
   readonly size: number;
   /** The spans that the placeholders stand for. */
   readonly #spans: readonly LargeSpan[];
-  /** Indexes of strings that are not restored. */
-  readonly #kept: Set<number>;
+  /** By index: 1 for a string that is not restored. */
+  readonly #kept: Uint8Array;
   readonly #restored: string[] = [];
   /** Bytes of restored strings. */
   restoredBytes = 0;
@@ -54,7 +57,7 @@ export class LargeStrings {
     }
     this.size = size;
     this.#spans = strings.map((span) => this.#behindVisible(span));
-    this.#kept = new Set(strings.keys());
+    this.#kept = new Uint8Array(strings.length).fill(1);
   }
 
   /** Looks for what a parser would refuse in them, in turns. */
@@ -80,14 +83,25 @@ export class LargeStrings {
 
   /** The text with placeholders. */
   skeleton(): Bytes {
-    const pieces: Uint8Array[] = [];
+    let size = this.size;
+    for (const [index, { start, end }] of this.#spans.entries()) size += placeholderOf(index).length - (end - start);
+    const text = Buffer.allocUnsafeSlow(size);
+    let from = 0;
     let at = 0;
+    const copyUntil = (end: number) => {
+      for (const slice of this.#slices(from, end)) {
+        text.set(slice, at);
+        at += slice.length;
+      }
+    };
     for (const [index, { start, end }] of this.#spans.entries()) {
-      pieces.push(...this.#slices(at, start), Buffer.from(placeholderOf(index)));
-      at = end;
+      copyUntil(start);
+      at += text.write(placeholderOf(index), at, "latin1");
+      from = end;
     }
-    this.#skeleton = Buffer.concat([...pieces, ...this.#slices(at, this.size)]);
-    return this.#skeleton;
+    copyUntil(this.size);
+    this.#skeleton = text;
+    return text;
   }
 
   /** @returns a text with what its placeholders stand for; nothing is restored @param maxBytes of each of them: the rest is left out */
@@ -116,10 +130,11 @@ export class LargeStrings {
    * @param passed strings that end with placeholders which stay
    */
   async restore(roots: readonly object[], passed: readonly string[] = []): Promise<void> {
-    const stay = new Set(passed.map(indexAtEnd));
+    const stay = new Uint8Array(this.#kept.length);
+    for (const text of passed) stay[indexAtEnd(text)] = 1;
     let done = 0;
-    for (const index of this.#kept) {
-      if (stay.has(index)) continue;
+    for (let index = 0; index < stay.length; index += 1) {
+      if (stay[index] === 1 || this.#kept[index] === 0) continue;
       const span = this.#spans[index]!;
       const size = span.end - span.start;
       done += size;
@@ -129,7 +144,7 @@ export class LargeStrings {
       }
       this.#restored[index] = size <= maxPerTurn ? this.#decoded(span) : await this.#decodedInTurns(span);
       this.restoredBytes += size;
-      this.#kept.delete(index);
+      this.#kept[index] = 0;
     }
     if (this.#restored.length === 0) return;
     const seen = new Set<object>();
@@ -142,14 +157,14 @@ export class LargeStrings {
    * @returns undefined where a string that is not restored does not stand in it exactly once: somebody looked into it
    */
   fill(body: string | Bytes | Pieces | undefined): Pieces | undefined {
-    const missing = new Set(this.#kept);
+    const missing = this.#kept.slice();
     const filled: (string | Bytes)[] = [];
     for (const piece of typeof body === "string" || body instanceof Uint8Array ? [body] : (body ?? [])) {
       if (typeof piece === "string" && !piece.includes(marker)) filled.push(piece);
       else if (typeof piece !== "string" && this.#isOfSkeleton(piece)) filled.push(...this.#behindView(piece, missing));
       else if (!this.#fillPiece(piece, missing, filled)) return undefined;
     }
-    return missing.size === 0 ? filled : undefined;
+    return missing.includes(1) ? undefined : filled;
   }
 
   #isOfSkeleton({ buffer, byteOffset, length }: Bytes): boolean {
@@ -158,14 +173,15 @@ export class LargeStrings {
     return byteOffset >= whole.byteOffset && byteOffset + length <= whole.byteOffset + whole.length;
   }
 
-  #fillPiece(piece: string | Bytes, missing: Set<number>, filled: (string | Bytes)[]): boolean {
+  #fillPiece(piece: string | Bytes, missing: Uint8Array, filled: (string | Bytes)[]): boolean {
     const bytes =
       typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     let from = 0;
     for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, from)) {
       const end = bytes.indexOf(semicolon, at);
       const index = Number(bytes.toString("latin1", at + marker.length, end));
-      if (this.#kept.has(index) && !missing.delete(index)) return false;
+      if (this.#kept[index] === 1 && missing[index] === 0) return false;
+      missing[index] = 0;
       const { start, end: behind } = this.#spans[index]!;
       filled.push(bytes.subarray(from, at), ...this.#slices(start, behind));
       from = end + 1;
@@ -175,7 +191,7 @@ export class LargeStrings {
   }
 
   /** The bytes of the body that a part of the skeleton stands for. It is cut in no placeholder, as these are within strings. */
-  #behindView(view: Bytes, missing: Set<number>): Bytes[] {
+  #behindView(view: Bytes, missing: Uint8Array): Bytes[] {
     const from = view.byteOffset - this.#skeleton!.byteOffset;
     const to = from + view.length;
     let left = 0;
@@ -185,7 +201,7 @@ export class LargeStrings {
       if (at >= to) break;
       if (at >= from) {
         start ??= from + left;
-        missing.delete(index);
+        missing[index] = 0;
       }
       left += span.end - span.start - placeholderOf(index).length;
     }
@@ -207,13 +223,15 @@ export class LargeStrings {
   #restoreIn(value: object, seen: Set<object>): void {
     if (seen.has(value)) return;
     seen.add(value);
-    const members = value as Record<string, unknown>;
-    for (const key of Object.keys(members)) {
-      const member = members[key];
-      if (typeof member === "object" && member !== null) this.#restoreIn(member, seen);
-      else if (typeof member === "string" && member.includes(marker)) {
-        members[key] = member.replace(placeholder, (found, index) => this.#restored[Number(index)] ?? found);
-      }
+    if (Array.isArray(value)) for (let at = 0; at < value.length; at += 1) this.#restoreMember(value, at, seen);
+    else for (const key in value) this.#restoreMember(value, key as never, seen);
+  }
+
+  #restoreMember<K extends string | number>(members: Record<K, unknown>, key: K, seen: Set<object>): void {
+    const member = members[key];
+    if (typeof member === "object" && member !== null) this.#restoreIn(member, seen);
+    else if (typeof member === "string" && member.length > marker.length && member.includes(marker)) {
+      members[key] = member.replace(placeholder, (found, index) => this.#restored[Number(index)] ?? found);
     }
   }
 
@@ -271,9 +289,12 @@ const placeholderOf = (index: number) => `${marker}${index};`;
 
 /** @returns the part of a text before its placeholder; all of it where it has none */
 export function shownOf(text: string): string {
-  const at = text.lastIndexOf(marker);
+  const at = placeholderAt(text);
   return at < 0 ? text : text.slice(0, at);
 }
+
+/** @returns where the placeholder begins that a text ends with; -1: none. Most texts are not looked through for it. */
+const placeholderAt = (text: string) => (text.endsWith(";") ? text.lastIndexOf(marker) : -1);
 
 function indexesIn(text: string): number[] {
   return [...text.matchAll(placeholder)].map(([, index]) => Number(index));
@@ -281,7 +302,7 @@ function indexesIn(text: string): number[] {
 
 /** @returns the index of the placeholder that a string ends with; -1: none */
 function indexAtEnd(text: string): number {
-  const at = text.lastIndexOf(marker);
+  const at = placeholderAt(text);
   return at < 0 ? -1 : Number(text.slice(at + marker.length, -1));
 }
 

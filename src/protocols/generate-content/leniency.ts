@@ -4,7 +4,7 @@
  * Source: https://protobuf.dev/programming-guides/json/#representation
  */
 import type { TSchema } from "@sinclair/typebox";
-import { isObject, type JsonObject, keepSame } from "../../lib/json/json.ts";
+import { derive, isObject, type JsonObject, withEach } from "../../lib/json/json.ts";
 import { camelCase } from "./spelling.ts";
 
 /** @returns the value in the form that the schema describes, as far as it can be seen; itself where it is in that form already */
@@ -18,10 +18,7 @@ export function canonical(schema: TSchema, value: unknown): unknown {
         const isOne = isObject(value) === (unwrapped(item)["type"] === "object");
         return isOne ? [canonical(item, value)] : value;
       }
-      return keepSame(
-        value,
-        value.map((one) => canonical(item, one)),
-      );
+      return withEach(value, (one) => canonical(item, one));
     }
     case "object":
       return isObject(value) ? members((meant["properties"] ?? {}) as Record<string, TSchema>, value) : value;
@@ -35,19 +32,25 @@ export function canonical(schema: TSchema, value: unknown): unknown {
 
 /** An enum's words are read in any case: https://github.com/google-gemini/generative-ai-python/blob/main/samples/rest/function_calling.sh */
 function wordOf({ anyOf }: TSchema, value: string): string {
+  if (anyOf === undefined) return value;
   const word = value.toUpperCase();
-  return (anyOf as TSchema[] | undefined)?.some((one) => one["const"] === word) === true ? word : value;
+  return (anyOf as TSchema[]).some((one) => one["const"] === word) ? word : value;
 }
 
 const numberForm = /^-?\d{1,25}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?$/;
 
 function members(properties: Record<string, TSchema>, value: JsonObject): JsonObject {
-  const next: JsonObject = {};
-  for (const name of Object.keys(value)) {
+  let next = value;
+  for (const name in value) {
+    const one = value[name];
     const spelt = camelCase(name);
-    next[name] = Object.hasOwn(properties, spelt) ? canonical(properties[spelt]!, value[name]) : value[name];
+    if (!Object.hasOwn(properties, spelt)) continue;
+    const read = canonical(properties[spelt]!, one);
+    if (read === one) continue;
+    if (next === value) next = derive(value, { ...value });
+    next[name] = read;
   }
-  return keepSame(value, next);
+  return next;
 }
 
 /** Without the null that clients in typed languages may write. */

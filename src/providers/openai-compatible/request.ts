@@ -168,17 +168,17 @@ const idForms = { nine_alphanumerics: /^[A-Za-z0-9]{9}$/, at_most_40_characters:
 /** @returns the messages themselves where none has to change */
 function messagesFor(call: Call, quirks: Quirks): readonly JsonObject[] {
   const { messages } = call.request;
-  for (const message of messages) if (!isPlainlySaid(message, quirks)) return changedMessages(call, quirks);
+  const ids = quirks.tool_call_ids && idForms[quirks.tool_call_ids];
+  for (const message of messages) if (!staysAsSaid(message, quirks, ids)) return changedMessages(call, quirks, ids);
   return messages;
 }
 
-function changedMessages(call: Call, quirks: Quirks): readonly JsonObject[] {
+function changedMessages(call: Call, quirks: Quirks, ids: RegExp | undefined): readonly JsonObject[] {
   const { messages: said } = call.request;
-  const ids = quirks.tool_call_ids && idForms[quirks.tool_call_ids];
   const messages: JsonObject[] = [];
   let media: JsonObject[] = [];
   for (const message of said) {
-    if (media.length === 0 && isPlainlySaid(message, quirks)) {
+    if (media.length === 0 && staysAsSaid(message, quirks, ids)) {
       messages.push(message);
       continue;
     }
@@ -195,12 +195,32 @@ function changedMessages(call: Call, quirks: Quirks): readonly JsonObject[] {
   return keepSame<readonly JsonObject[]>(said, messages);
 }
 
-/** A text and who says it, and no more: understood everywhere, and sent as it is. */
-function isPlainlySaid(message: Message, { developer_role }: Quirks): boolean {
-  if (message.role === "developer" && developer_role === "system") return false;
-  for (const key in message) if (key !== "role" && key !== "content") return false;
-  return typeof message.content === "string";
+/** True for what is certain not to change: a text and who says it, calls of tools and their results, with no more than every upstream takes. */
+function staysAsSaid(message: Message, quirks: Quirks, ids: RegExp | undefined): boolean {
+  const { role, content } = message;
+  if (role === "developer" && quirks.developer_role === "system") return false;
+  for (const key in message) {
+    if (key === "role" || key === "content") continue;
+    if (quirks.message_keys?.includes(key) === false) return false;
+    if (role === "tool" && key === "tool_call_id") {
+      if (!isFitting(message.tool_call_id, ids)) return false;
+    } else if (role === "assistant" && key === "tool_calls" && quirks.reasoning_beside_calls !== true) {
+      if (!stayAsMade(message.tool_calls, ids)) return false;
+    } else return false;
+  }
+  return typeof content === "string" || (content === null && role === "assistant");
 }
+
+function stayAsMade(calls: unknown, ids: RegExp | undefined): boolean {
+  if (!Array.isArray(calls) || calls.length === 0) return false;
+  for (const call of calls as JsonObject[]) {
+    if (call["extra_content"] !== undefined || call["index"] !== undefined || !isFitting(call["id"], ids)) return false;
+    if ((call["function"] as JsonObject | undefined)?.["arguments"] === "") return false;
+  }
+  return true;
+}
+
+const isFitting = (id: unknown, ids: RegExp | undefined) => ids === undefined || typeof id !== "string" || ids.test(id);
 
 function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
   const sent: JsonObject = {};
@@ -212,8 +232,8 @@ function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
   }
   if (message.role === "developer" && quirks.developer_role === "system") sent["role"] = "system";
   if (message.role === "assistant") finishAssistant(sent, message, quirks);
-  if (call.media.size > 0) sent["content"] = inlined(message.content, call);
-  if (quirks.text_roles?.includes(message.role)) sent["content"] = joined(sent["content"]);
+  if (call.media.size > 0) replaceParts(sent, (parts) => inlined(parts, call));
+  if (quirks.text_roles?.includes(message.role)) replaceParts(sent, joined);
   if (quirks.message_keys !== undefined) {
     for (const key in sent) if (!quirks.message_keys.includes(key)) delete sent[key];
   }
@@ -306,7 +326,7 @@ function takeMedia(sent: JsonObject): JsonObject[] {
 }
 
 function replaceIds(sent: JsonObject, allowed: RegExp): void {
-  const fitting = (id: unknown) => (typeof id !== "string" || allowed.test(id) ? id : shortId(id));
+  const fitting = (id: unknown) => (isFitting(id, allowed) ? id : shortId(id as string));
   if (sent["tool_call_id"] !== undefined) sent["tool_call_id"] = fitting(sent["tool_call_id"]);
   if (Array.isArray(sent["tool_calls"])) {
     const calls = sent["tool_calls"] as JsonObject[];
@@ -330,17 +350,20 @@ export function shortId(id: string): string {
   return short;
 }
 
-function inlined(content: unknown, { media }: Call): unknown {
-  if (!Array.isArray(content)) return content;
-  return content.map((part) => {
-    const bytes = part.type === "image_url" ? media.get(part.image_url.url) : undefined;
+function replaceParts(sent: JsonObject, replace: (parts: readonly JsonObject[]) => unknown): void {
+  if (Array.isArray(sent["content"])) sent["content"] = replace(sent["content"]);
+}
+
+function inlined(parts: readonly JsonObject[], { media }: Call): unknown {
+  return parts.map((part) => {
+    const image = part["type"] === "image_url" ? (part["image_url"] as JsonObject) : undefined;
+    const bytes = image && media.get(image["url"] as string);
     if (bytes === undefined) return part;
     const url = `data:${bytes.mimeType};base64,${bytes.base64}`;
-    return derive(part, { ...part, image_url: { ...part.image_url, url } });
+    return derive(part, { ...part, image_url: { ...image, url } });
   });
 }
 
-function joined(content: unknown): unknown {
-  if (!Array.isArray(content) || content.some(({ type }) => type !== "text")) return content;
-  return content.map(({ text }) => text).join("\n");
+function joined(parts: readonly JsonObject[]): unknown {
+  return parts.some(({ type }) => type !== "text") ? parts : parts.map(({ text }) => text).join("\n");
 }

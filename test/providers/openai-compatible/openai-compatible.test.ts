@@ -58,6 +58,46 @@ function pieces(text: string, cuts: readonly number[]): string[] {
   return [0, ...at].map((start, number) => text.slice(start, at[number])).filter((piece) => piece !== "");
 }
 const cuts = fc.array(fc.nat(200), { maxLength: 5 });
+
+test("messages that are sent as they were said are what they would be if each were looked through", () => {
+  const id = fc.constantFrom("call_1", "abc123XYZ", "x".repeat(50), 7);
+  const member = <T>(arbitrary: fc.Arbitrary<T>, weight = 1) =>
+    fc.oneof({ arbitrary: fc.constant(undefined), weight: 4 }, { arbitrary, weight });
+  const made = fc.record({
+    id,
+    type: fc.constant("function"),
+    function: fc.record({ name: fc.constant("f"), arguments: fc.constantFrom("", "{}", '{"a": 1.0}') }),
+    index: member(fc.nat(3)),
+    extra_content: member(fc.constant({ google: {} })),
+  });
+  const message = fc
+    .record({
+      role: fc.constantFrom("developer", "system", "user", "assistant", "assistant", "tool", "tool"),
+      content: fc.oneof(
+        fc.constantFrom("", "text", "text", null, undefined),
+        fc.constant([{ type: "text", text: "part" }]),
+        fc.constant([{ type: "image_url", image_url: { url: "https://a.test/x.png" } }]),
+      ),
+      tool_calls: member(fc.array(made, { maxLength: 2 }), 6),
+      tool_call_id: member(id, 4),
+      name: member(fc.constant("n")),
+      reasoning_content: member(fc.constant("hm")),
+      refusal: member(fc.constant("no")),
+    })
+    .map((one) => JSON.parse(JSON.stringify(one)) as Record<string, unknown>);
+  fc.assert(
+    fc.property(
+      fc.constantFrom("openai", "mistral", "deepseek", ...families),
+      fc.array(message, { maxLength: 12 }),
+      (provider, said) => {
+        const as = (messages: unknown) => sent(provider, { messages: messages as ChatRequest["messages"] })["messages"];
+        // A member that says nothing is no change, and has to be looked at.
+        expect(as(said)).toEqual(as(said.map((one) => ({ ...one, said_nothing: null }))));
+      },
+    ),
+    { numRuns: runs(6_000) },
+  );
+}, 60_000);
 const text = fc.string({ unit: "grapheme", maxLength: 30 });
 
 describe("tool calls", () => {
