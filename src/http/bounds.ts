@@ -8,6 +8,7 @@ import type { AttemptBounds, HostedTool, TextMeter } from "../usage/attempt.ts";
 import { bodyMeter } from "../usage/text-meter.ts";
 import type { RequestContext } from "./context.ts";
 import { countIn, hostedToolsIn } from "./hosted-tools.ts";
+import { contentLength } from "./request-body.ts";
 import type { Services } from "./services.ts";
 
 /** Checks whether a budget, or a limit of tokens, applies to the caller's calls. */
@@ -135,9 +136,8 @@ const leastBytesPerSecond = 375;
 
 /** Bounds a form that streams through, by its size. */
 export function formBounds({ request }: RequestContext, operation: Operation): AttemptBounds {
-  const declared = request.headers.get("content-length");
-  if (declared === null) return { inputBytes: 0, billed: "unknown" };
-  const inputBytes = Number(declared);
+  const inputBytes = contentLength(request.headers);
+  if (inputBytes === undefined) return { inputBytes: 0, billed: "unknown" };
   return { inputBytes, choices: mostImages, ...mediaBounds(operation, inputBytes, mostImages) };
 }
 

@@ -216,11 +216,13 @@ export class RequestContext {
     bodyMemory.check(bytes, this.#heldBytes);
   }
 
-  /** Counts bytes of the body as in memory. */
+  /** Counts bytes of the body as in memory. @throws ApiError overloaded where there is no room for them */
   hold(bytes: number): void {
     if (this.#isClosed) throw new Error("a body arrived after its request ended");
+    const { bodyMemory } = this.#services;
+    bodyMemory.check(bytes, this.#heldBytes);
     this.#heldBytes += bytes;
-    this.#services.bodyMemory.add(bytes);
+    bodyMemory.add(bytes);
   }
 
   /** Frees the body's bytes, which nobody may read any more. */

@@ -8,6 +8,7 @@ import { formBounds } from "./bounds.ts";
 import { serviceRequestId } from "./call/identified.ts";
 import type { RequestContext } from "./context.ts";
 import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
+import { contentLength } from "./request-body.ts";
 import { RequestSource } from "./request-source.ts";
 import type { Services } from "./services.ts";
 
@@ -43,7 +44,6 @@ export async function passForm(
         throw ApiError.missingField("model");
       }
       size += value.length;
-      context.checkRoom(value.length);
       context.hold(value.length);
       held.push(...formPart(field, value));
       if (relay === undefined && size > bodyBytes) throw ApiError.requestTooLarge(bodyBytes);
@@ -56,13 +56,13 @@ export async function passForm(
     throw error;
   }
   const known = relay!;
-  const declared = request.headers.get("content-length");
+  const declared = contentLength(request.headers);
   const source = new FormSource(held, new RequestSource(reader), field);
   context.setIdleTimeout(uploadIdleSeconds(services));
   const sent = {
     url: endpointOf(known, operation),
     headers: { "content-type": request.headers.get("content-type")! },
-    body: { source, length: declared === null ? undefined : Number(declared) + field.growth },
+    body: { source, length: declared === undefined ? undefined : declared + field.growth },
   };
   const answer = await sendVia(known, sent, request.signal, () => {
     context.release();

@@ -8,6 +8,7 @@ import type { Source } from "../protocols/source.ts";
 import type { AttemptBounds } from "../usage/attempt.ts";
 import { operationBounds } from "./bounds.ts";
 import { checkNamedModels } from "./named.ts";
+import { contentLength } from "./request-body.ts";
 
 /** @returns the path once it is decoded; undefined where it may lead elsewhere than below its beginning, however often it is decoded */
 export function decodedPath(path: string): string | undefined {
@@ -87,7 +88,7 @@ export const isReading = ({ method }: Request) => method === "GET" || method ===
  * @param rest the path as it was sent @param path the same, decoded
  */
 export function rawBounds(request: Request, rest: string, path: string, read: ReadBody | undefined): AttemptBounds {
-  const declared = { inputBytes: Number(request.headers.get("content-length") ?? "0") };
+  const declared = { inputBytes: contentLength(request.headers) ?? 0 };
   // Free is only what is free however often the path is decoded.
   const isNothing = isAmong(billedNothing, rest) && isAmong(billedNothing, path);
   if (isReading(request) || isNothing) return { ...declared, billed: "nothing" };

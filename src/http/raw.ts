@@ -26,7 +26,7 @@ import { describeRaw } from "./openapi/operations.ts";
 import { limitedHeaders, limitedQuery, passedHeaders, passedQuery, returnedHeaders } from "./raw-fields.ts";
 import { checkLimited, decodedPath, isReading, modelInPath, type ReadBody, rawBounds, textOf } from "./raw-judge.ts";
 import { relayVia, sendVia } from "./relay.ts";
-import { readJson } from "./request-body.ts";
+import { contentLength, readJson } from "./request-body.ts";
 import { RequestSource } from "./request-source.ts";
 import { type Method, nothingAt, type Route } from "./routes.ts";
 import type { Services } from "./services.ts";
@@ -162,12 +162,12 @@ type OpenedBody = {
 /** The body as it streams; undefined where there is none. @throws ApiError request_timeout */
 async function openBody(context: RequestContext): Promise<OpenedBody | undefined> {
   const { request } = context;
-  const declared = request.headers.get("content-length");
-  if (request.body === null || declared === "0") return undefined;
+  const length = contentLength(request.headers);
+  if (request.body === null || length === 0) return undefined;
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const first = isJson(request) ? (await context.arrival(reader.read())).value : undefined;
   return {
-    body: { source: new RequestSource(reader, first), length: declared === null ? undefined : Number(declared) },
+    body: { source: new RequestSource(reader, first), length },
     beginning: first === undefined ? undefined : Buffer.from(first).toString("latin1", 0, maxBeginning),
   };
 }

@@ -44,10 +44,9 @@ export type BodyContext = {
 export async function readJson(context: BodyContext, limits: Limits): Promise<Source> {
   const { request } = context;
   checkType(request.headers);
-  const declared = Number(request.headers.get("content-length") ?? "0");
+  const declared = contentLength(request.headers) ?? 0;
   if (declared > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
-  context.checkRoom(declared);
-  if (declared === 0 || declared > maxScanned) return readInParts(context, limits);
+  if (declared === 0 || declared > maxScanned) return readInParts(context, limits, declared);
   // Set aside before it comes, as nobody counts what has come of it.
   context.hold(declared);
   const bytes = (await context.arrival(request.bytes())) as Bytes;
@@ -68,7 +67,8 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
 /** Bytes from which on strings are left out: shorter bodies are parsed as soon. */
 const minDivided = 16 * 1024;
 
-async function readInParts(context: BodyContext, limits: Limits): Promise<Source> {
+async function readInParts(context: BodyContext, limits: Limits, declared: number): Promise<Source> {
+  context.checkRoom(declared);
   const { parts, scan } = await context.arrival(new BodyReader(context, limits).read());
   return parseScanned(context, scan, parts);
 }
@@ -176,7 +176,6 @@ class BodyReader {
 
   /** @throws ApiError overloaded or invalid_json */
   async #take(part: Bytes): Promise<void> {
-    this.#context.checkRoom(part.length);
     this.#context.hold(part.length);
     for (let at = 0; at < part.length; at += maxScanned) {
       if (part.length > maxScanned) await nextSlice();
@@ -220,4 +219,14 @@ function join(parts: Bytes[]): Bytes {
     freeBuffer(part);
   }
   return whole;
+}
+
+/**
+ * The bytes that a message says its body has.
+ * Source: https://www.rfc-editor.org/rfc/rfc9110#section-8.6
+ * @returns undefined where it does not say, or says it twice, which some servers let pass where both are the same
+ */
+export function contentLength(headers: Headers): number | undefined {
+  const said = Number(headers.get("content-length") ?? Number.NaN);
+  return Number.isSafeInteger(said) && said >= 0 ? said : undefined;
 }

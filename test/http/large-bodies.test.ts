@@ -419,6 +419,17 @@ describe("the memory of all bodies", () => {
     expect(held()).toBe(0);
   });
 
+  test("is counted of a body whose length is said twice", async () => {
+    const body = said("x".repeat(1_000));
+    const socket = connect({ port: Number(new URL(small.url).port), host: "127.0.0.1" });
+    const answer = new Promise<string>((resolve) => socket.once("data", (part) => resolve(String(part))));
+    socket.write(head(body.length).replace(/(Content-Length: .*\r\n)/, "$1$1") + body);
+    expect(await answer).toStartWith("HTTP/1.1 200 ");
+    socket.destroy();
+    expect(held()).toBe(0);
+    expect((await ask(150_000)).status).toBe(200);
+  });
+
   test("is given back by a caller who leaves", async () => {
     const socket = connect({ port: Number(new URL(small.url).port), host: "127.0.0.1" });
     socket.write(head(200_000) + said("x".repeat(200_000)).slice(0, 150_000));
