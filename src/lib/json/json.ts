@@ -74,10 +74,10 @@ export function keepSame<T extends object>(previous: T, next: T): T {
 }
 
 /** @returns the list with each value replaced by what `read` makes of it, marked as made from it; itself where nothing changes */
-export function withEach(list: readonly unknown[], read: (value: unknown) => unknown): readonly unknown[] {
-  let next: unknown[] | undefined;
+export function withEach<T>(list: readonly T[], read: (value: T) => T): readonly T[] {
+  let next: T[] | undefined;
   for (let at = 0; at < list.length; at += 1) {
-    const value = read(list[at]);
+    const value = read(list[at]!);
     if (next === undefined && value !== list[at]) next = derive(list, [...list]);
     if (next !== undefined) next[at] = value;
   }

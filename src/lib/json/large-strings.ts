@@ -223,11 +223,12 @@ export class LargeStrings {
   #restoreIn(value: object, seen: Set<object>): void {
     if (seen.has(value)) return;
     seen.add(value);
-    if (Array.isArray(value)) for (let at = 0; at < value.length; at += 1) this.#restoreMember(value, at, seen);
-    else for (const key in value) this.#restoreMember(value, key as never, seen);
+    const members = value as Record<string | number, unknown>;
+    if (Array.isArray(value)) for (let at = 0; at < value.length; at += 1) this.#restoreMember(members, at, seen);
+    else for (const key in members) this.#restoreMember(members, key, seen);
   }
 
-  #restoreMember<K extends string | number>(members: Record<K, unknown>, key: K, seen: Set<object>): void {
+  #restoreMember(members: Record<string | number, unknown>, key: string | number, seen: Set<object>): void {
     const member = members[key];
     if (typeof member === "object" && member !== null) this.#restoreIn(member, seen);
     else if (typeof member === "string" && member.length > marker.length && member.includes(marker)) {

@@ -11,6 +11,7 @@ import {
   objectOf,
   parseJson,
   textOf,
+  withEach,
 } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { FunctionTool } from "../chat/schema.ts";
@@ -150,7 +151,7 @@ function withoutForeignSeals(turns: readonly unknown[]): readonly unknown[] {
 }
 
 function ownBlocks(content: readonly unknown[]): readonly unknown[] {
-  const own = keepSame(content, content.map(withoutForeignCitations));
+  const own = withEach(content, withoutForeignCitations);
   if (!own.some(isForeign)) return own;
   const opened = own.flatMap((block) => (isForeign(block) ? sealedBlocks(sealIn(block)) : []));
   return derive(content, [...opened, ...own.filter((block) => !isForeign(block))]);

@@ -2,7 +2,7 @@
  * Rewrites what an upstream's answer repeats of its request, where a persona changed that: the caller is shown the request as it was asked,
  * and no word of the persona's. Answers repeat the request in the whole response object, which plain answers are and some events hold.
  */
-import { isObject, type JsonObject, keepSame, objectOf, parseJson } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, keepSame, objectOf, parseJson, withEach } from "../../lib/json/json.ts";
 import type { Message, Metadata } from "../chat/schema.ts";
 import { textIn } from "../chat/texts.ts";
 import { type Pieces, patchBody } from "../patched-body.ts";
@@ -57,10 +57,7 @@ export function ownEcho(
 function without(value: unknown, hidden: readonly string[]): unknown {
   if (typeof value === "string") return hidden.reduce((text, one) => text.replaceAll(one, ""), value);
   if (Array.isArray(value)) {
-    return keepSame(
-      value,
-      value.map((one) => without(one, hidden)),
-    );
+    return withEach(value, (one) => without(one, hidden));
   }
   if (!isObject(value)) return value;
   const entries = Object.entries(value).map(([name, one]) => [name, without(one, hidden)]);

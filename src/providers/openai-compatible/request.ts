@@ -2,7 +2,7 @@
  * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
-import { derive, type JsonObject, keepSame } from "../../lib/json/json.ts";
+import { derive, type JsonObject, keepSame, withEach } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
@@ -249,7 +249,7 @@ function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Qu
   }
   if (Array.isArray(sent["tool_calls"])) {
     const calls = sent["tool_calls"] as JsonObject[];
-    sent["tool_calls"] = keepSame(calls, calls.map(plainCall));
+    sent["tool_calls"] = withEach(calls, plainCall);
     if ((sent["tool_calls"] as unknown[]).length === 0) delete sent["tool_calls"];
   }
   if (quirks.refusal_parts !== true) sayRefusal(sent);
@@ -271,9 +271,8 @@ function sayRefusal(sent: JsonObject): void {
   if (typeof refusal === "string" && (sent["content"] == null || sent["content"] === "")) sent["content"] = refusal;
   if (!Array.isArray(sent["content"])) return;
   const parts = sent["content"] as JsonObject[];
-  sent["content"] = keepSame(
-    parts,
-    parts.map((part) => (part["type"] === "refusal" ? { type: "text", text: part["refusal"] } : part)),
+  sent["content"] = withEach(parts, (part) =>
+    part["type"] === "refusal" ? { type: "text", text: part["refusal"] } : part,
   );
 }
 
@@ -330,10 +329,7 @@ function replaceIds(sent: JsonObject, allowed: RegExp): void {
   if (sent["tool_call_id"] !== undefined) sent["tool_call_id"] = fitting(sent["tool_call_id"]);
   if (Array.isArray(sent["tool_calls"])) {
     const calls = sent["tool_calls"] as JsonObject[];
-    sent["tool_calls"] = keepSame(
-      calls,
-      calls.map((call) => keepSame(call, { ...call, id: fitting(call["id"]) })),
-    );
+    sent["tool_calls"] = withEach(calls, (call) => keepSame(call, { ...call, id: fitting(call["id"]) }));
   }
 }
 
