@@ -246,6 +246,12 @@ export const ConfigFile = Closed(
       json_keys: whole(1000, 10_000_000, 100_000, "Maximum number of keys of all objects in its JSON."),
       json_string_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "Maximum length of a string in its JSON."),
       body_seconds: whole(1, 3600, 120, "Request body timeout: how long all of it may take to arrive."),
+      idle_connection_seconds: whole(
+        1,
+        255,
+        75,
+        "Keep-alive timeout: how long a client's connection may stay open without a request. Above that of the proxy or load balancer in front (often 60).",
+      ),
       concurrent_requests: whole(
         1,
         1_000_000,

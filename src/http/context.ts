@@ -99,6 +99,8 @@ export class RequestContext {
   /** The number of those that need the body even when the request is over. */
   #retained = 0;
   #isClosed = false;
+  /** True where its connection has another idle timeout than connections without a request. */
+  #hasOwnIdleTimeout = false;
 
   constructor(host: Host, request: Request, server: ServerHandle | null, route: ServedRoute) {
     const { services } = host;
@@ -134,6 +136,8 @@ export class RequestContext {
     // Whoever retains the body drops it later.
     this.#isClosed = true;
     if (this.#retained === 0) this.release();
+    // A connection keeps what was set for one request: without this it would never end, or with the next request.
+    if (this.#hasOwnIdleTimeout) this.#server?.timeout(this.request, live.config.limits.idleConnectionSeconds);
     const milliseconds = clock.monotonic() - this.startedAt;
     const { logFields, area, request } = this;
     logFields["status"] = status;
@@ -181,11 +185,12 @@ export class RequestContext {
   }
 
   /**
-   * Sets the connection's idle timeout. Bun's default protects against half-sent requests; once the request has arrived, a
-   * model may take longer than that.
+   * Sets the connection's idle timeout until the request ends. The usual one protects against half-sent requests; once the request
+   * has arrived, a model may take longer than that.
    * @param seconds 0: no timeout
    */
   setIdleTimeout(seconds: number): void {
+    this.#hasOwnIdleTimeout = true;
     this.#server?.timeout(this.request, seconds);
   }
 

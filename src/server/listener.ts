@@ -4,7 +4,7 @@
  */
 import { chmodSync, unlinkSync } from "node:fs";
 import { adminRoutes } from "../admin/routes.ts";
-import type { ListenerConfig } from "../config/config.ts";
+import type { Config, ListenerConfig } from "../config/config.ts";
 import { formatAddress, isLoopback } from "../config/listeners.ts";
 import { type App, buildApp } from "../http/app.ts";
 import type { ServerHandle } from "../http/context.ts";
@@ -12,12 +12,11 @@ import type { Services } from "../http/services.ts";
 import { webSocketHandlers } from "../http/websocket/upgrade.ts";
 import type { Certificate } from "../lib/certificate.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reuse-port.ts";
+import { probeSilentPeers } from "../lib/linux/tcp-keep-alive.ts";
 import type { Telemetry } from "../observability/otlp/telemetry.ts";
 
-/** Bun's idle timeout in seconds: while a request is being received, and between requests. */
-export const idleSeconds = 30;
 /** In seconds. Bun checks idle timeouts every few seconds: after this time every connection that was idle is closed. */
-export const connectionDrainSeconds = idleSeconds + 5;
+export const connectionDrainSeconds = ({ limits }: Pick<Config, "limits">): number => limits.idleConnectionSeconds + 5;
 /** Turns Bun's own limit off, which would answer with an empty body; `limits.body_bytes` is checked while the body arrives. */
 const noNativeBodyLimit = 2 ** 50;
 
@@ -93,7 +92,10 @@ export class Listener {
     closeAfterAnswers(old.host);
     if (canShare())
       this.#cancelTimers.push(
-        this.#services.clock.setTimer(connectionDrainSeconds * 1000, () => void this.#drain(old)),
+        this.#services.clock.setTimer(
+          connectionDrainSeconds(this.#services.live.config) * 1000,
+          () => void this.#drain(old),
+        ),
       );
   }
 
@@ -149,7 +151,8 @@ export class Listener {
           ? {}
           : { tls: { cert: this.#certificate.cert, key: this.#certificate.key } }),
         development: false,
-        idleTimeout: idleSeconds,
+        // While a request is being received, and between requests.
+        idleTimeout: this.#services.live.config.limits.idleConnectionSeconds,
         maxRequestBodySize: noNativeBodyLimit,
         websocket: webSocketHandlers(this.#services.live.config.limits.bodyBytes),
       } as never);
@@ -159,6 +162,7 @@ export class Listener {
       listen();
       return [];
     });
+    probeSilentPeers();
     host.server = app.server;
     if (address.kind === "unix") chmodSync(address.path, 0o660);
     const instance = { app, sockets, host };

@@ -128,7 +128,7 @@ export class RunningServer {
    */
   async handOff(drainSeconds: number): Promise<number> {
     for (const listener of this.#listeners) listener.handOff();
-    await pause(this.services.clock, connectionDrainSeconds * 1000);
+    await pause(this.services.clock, connectionDrainSeconds(this.services.live.config) * 1000);
     return this.stop(drainSeconds);
   }
 }

@@ -272,7 +272,7 @@ class Supervisor {
   #handOff(): void {
     if (!this.#upgrade.isUnderWay || this.#isStopping) return;
     this.#upgrade.handOff();
-    this.#drain("SIGUSR1", connectionDrainSeconds * 1000);
+    this.#drain("SIGUSR1", connectionDrainSeconds(this.#config) * 1000);
   }
 
   #broadcast(message: ToWorker): void {

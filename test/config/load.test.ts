@@ -33,6 +33,7 @@ describe("without anything", () => {
         jsonKeys: 100_000,
         jsonStringBytes: 20 * 1024 * 1024,
         bodySeconds: 120,
+        idleConnectionSeconds: 75,
         concurrentRequests: 10_000,
         backgroundResponses: 100,
         anonymousPerMinute: 600,

@@ -166,6 +166,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
       jsonKeys: 100_000,
       jsonStringBytes: 20 * 1024 * 1024,
       bodySeconds: 120,
+      idleConnectionSeconds: 75,
       concurrentRequests: 10_000,
       backgroundResponses: 100,
       anonymousPerMinute: 600,

@@ -18,6 +18,7 @@ beforeAll(async () => {
         jsonKeys: 10_000,
         jsonStringBytes: 1_000_000,
         bodySeconds: 60,
+        idleConnectionSeconds: 75,
         concurrentRequests: 100,
         backgroundResponses: 100,
         anonymousPerMinute: 3,

@@ -16,6 +16,7 @@ const limits: Config["limits"] = {
   jsonKeys: 10_000,
   jsonStringBytes: 1_000_000,
   bodySeconds: 10,
+  idleConnectionSeconds: 75,
   concurrentRequests: 2,
   backgroundResponses: 100,
   anonymousPerMinute: 600,

@@ -13,6 +13,7 @@ const limits: Config["limits"] = {
   jsonKeys: 10_000,
   jsonStringBytes: 1_000_000,
   bodySeconds: 60,
+  idleConnectionSeconds: 75,
   concurrentRequests: 100,
   backgroundResponses: 100,
   anonymousPerMinute: 500,

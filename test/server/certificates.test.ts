@@ -163,7 +163,7 @@ describe("a certificate that changes", () => {
     const stream = await streaming;
     files.swap();
     troupe.server.reload(troupe.server.services.live.config);
-    clock.advance(connectionDrainSeconds * 1000);
+    clock.advance(connectionDrainSeconds(troupe.server.services.live.config) * 1000);
     expect(troupe.server.pending).toBe(1);
     held.fragment("two");
     held.finish();
@@ -183,7 +183,7 @@ describe("a certificate that changes", () => {
       troupe.server.reload(troupe.server.services.live.config);
       clock.advance(1000);
     }
-    for (let passed = 0; passed < connectionDrainSeconds + 3; passed += 1) {
+    for (let passed = 0; passed < connectionDrainSeconds(troupe.server.services.live.config) + 3; passed += 1) {
       expect(await presented(troupe.url)).toBe(files.fingerprint);
       clock.advance(1000);
     }

@@ -49,7 +49,8 @@ export function steerTo(sockets: Sockets, place: number): void {
   if (libc !== undefined) for (const fd of sockets) steer(libc, fd, place, 1);
 }
 
-function listeningSockets(libc: Libc): number[] {
+/** This process' TCP sockets that listen. */
+export function listeningSockets(libc: Libc): number[] {
   const fds = readdirSync("/proc/self/fd").map(Number);
   return fds.filter((fd) => socketOption(libc, fd, acceptsConnections) === 1 && addressOf(libc, fd) !== undefined);
 }
