@@ -192,7 +192,7 @@ export interface Protocol<Options = unknown> {
   parse(source: Source, client: ClientRequest, earlier?: EarlierAnswers): ParsedCall<Options>;
   /** Absent: every call is translated. */
   readonly native?: NativeForm<Options>;
-  /** Lower-case names of request headers that go to upstreams which speak this format. */
+  /** Lower-case names of request headers that go to upstreams which speak this format; with `*` at the end, all that begin so. */
   readonly passedRequestHeaders?: readonly string[];
   /** Headers of every answer of this format, errors too. @param requestId as in `x-request-id` */
   responseHeaders?(requestId: string): Readonly<Record<string, string>>;

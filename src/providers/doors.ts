@@ -5,7 +5,7 @@
 import { type TObject, Type } from "@sinclair/typebox";
 import { globMatches } from "../lib/glob.ts";
 import { isObject, type JsonObject, listOf, saysNothing } from "../lib/json/json.ts";
-import { isReference } from "../protocols/responses/references.ts";
+import { isChange, isReference } from "../protocols/responses/references.ts";
 import { withoutSystemTurns } from "./anthropic/fit.ts";
 import { messagesRoute } from "./anthropic/native.ts";
 import type { AnthropicRules } from "./anthropic/rules.ts";
@@ -58,7 +58,10 @@ export type MessagesDoor = Door & {
 };
 
 /** Answers are kept by this gateway alone. */
-export type ResponsesDoor = Door;
+export type ResponsesDoor = Door & {
+  /** Its input may hold items that add tools, and change the configuration, as OpenAI's. Absent: a call with such is translated. */
+  readonly takesChanges?: true;
+};
 
 export type Doors = { readonly messages?: MessagesDoor; readonly responses?: ResponsesDoor };
 
@@ -100,7 +103,7 @@ function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
 }
 
 function responsesDoor(door: ResponsesDoor, own: string, provider: string): DoorRoute {
-  const { keyPlace } = door;
+  const { keyPlace, takesChanges } = door;
   const { takes } = taking(door);
   const addressOf: ResponsesAddress = (path, account) => `${baseIn(account, "responses_base_url", own, door)}/${path}`;
   const { encode, ...reading } = nativeResponses({ ...openaiResponses, provider }, addressOf);
@@ -109,7 +112,9 @@ function responsesDoor(door: ResponsesDoor, own: string, provider: string): Door
     route: {
       ...reading,
       encode: keyPlace === undefined ? encode : (body, call, headers) => ({ ...encode(body, call, headers), keyPlace }),
-      takes: (body) => !listOf(body["input"]).some(isReference) && (takes?.(body) ?? true),
+      takes: (body) =>
+        !listOf(body["input"]).some((item) => isReference(item) || (takesChanges !== true && isChange(item))) &&
+        (takes?.(body) ?? true),
       fit: (body) => without(body, door.leavesOut),
       keepsNothing: true,
       takesAnyThinking: true,

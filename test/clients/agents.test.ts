@@ -146,6 +146,22 @@ describeProgram("codex", () => {
     },
     clientSeconds * 1000,
   );
+
+  test.each([
+    ["gpt-6-sol", "gateway", "chat"],
+    ["gpt-6-luna", "gateway", "anthropic"],
+    ["gpt-5.6-sol", "gateway", "google"],
+    ["gpt-5.6-luna", "orchestrator", "anthropic"],
+  ] as const)(
+    "by the name %s, for which it sends its tools within the input, on the %s",
+    async (name, surface, family) => {
+      stage.troupe.setTargets(persona, [models.anthropic]);
+      expect(await converse(agents[0]!, surface, name)).toContain(final);
+      expectResults(family);
+      expect(stage.asked[0]!.request.tools.map((tool) => tool.name)).toContain("functions__exec");
+    },
+    clientSeconds * 1000,
+  );
 });
 
 describeProgram("codex", () => {

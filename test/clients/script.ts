@@ -11,7 +11,7 @@ export const final = `They say ${files["one.txt"]} and ${files["two.txt"]}.`;
 const commandNames = ["command", "cmd"];
 
 export function readingFiles({ tools, results }: AgentRequest): Turn {
-  const shell = tools.find((tool) => commandOf(tool) !== undefined);
+  const shell = tools.find((tool) => tool.name === codeTool || commandOf(tool) !== undefined);
   // Agents ask for titles and the like too, without tools.
   if (shell === undefined) return { text: "Two files" };
   const said = results.map(({ text }) => text).join(" ");
@@ -26,11 +26,15 @@ export function readingFiles({ tools, results }: AgentRequest): Turn {
   };
 }
 
+/** Newer models of Codex get one tool for JavaScript, in which the shell is a function. */
+const codeTool = "functions__exec";
+
 const propertiesOf = ({ parameters }: AgentTool) => (parameters["properties"] ?? {}) as Record<string, unknown>;
 const commandOf = (tool: AgentTool) => commandNames.find((name) => name in propertiesOf(tool));
 
 /** @returns the command, and a text for whatever else the tool demands */
 function argumentsFor(tool: AgentTool, command: string): Record<string, unknown> {
+  if (tool.name === codeTool) return { input: `text(await tools.exec_command({ cmd: ${JSON.stringify(command)} }));` };
   const required = (tool.parameters["required"] ?? []) as string[];
   const others = required.map((name) => [name, "Reads a file"]);
   return { ...Object.fromEntries(others), [commandOf(tool)!]: command };

@@ -29,6 +29,13 @@ export const models = {
 } as const satisfies Record<AgentFamilyName, string>;
 export const familyNames = Object.keys(models) as AgentFamilyName[];
 export const persona = "troupe/tutor";
+/** Names by which Codex sends its tools within the input, for models of other families. */
+export const codexNames = {
+  "gpt-6-sol": models.chat,
+  "gpt-6-luna": models.anthropic,
+  "gpt-5.6-sol": models.google,
+  "gpt-5.6-luna": persona,
+} as const;
 
 const openaiKey = "sk-test";
 const strict: Record<AgentFamilyName, (answer: () => Response) => UpstreamHandler> = {
@@ -65,7 +72,7 @@ export class Stage implements AsyncDisposable {
         openai: { baseUrl: `${url}/v1`, apiKey: openaiKey },
       },
       ...more,
-      config: { aliases: { "claude-*": "anthropic/claude-*" }, ...more.config },
+      config: { aliases: { "claude-*": "anthropic/claude-*", ...codexNames }, ...more.config },
     });
     return stage;
   }

@@ -121,8 +121,14 @@ export function writtenAs(source: Source, body: JsonObject): NativeBody {
 export function passedHeaders({ passedRequestHeaders = [] }: Protocol, headers: Headers): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name of passedRequestHeaders) {
-    const value = headers.get(name);
-    if (value !== null) passed[name] = value;
+    if (name.endsWith("*")) Object.assign(passed, headersBeginning(name.slice(0, -1), headers));
+    else {
+      const value = headers.get(name);
+      if (value !== null) passed[name] = value;
+    }
   }
   return passed;
 }
+
+const headersBeginning = (begin: string, headers: Headers): Record<string, string> =>
+  Object.fromEntries([...headers].filter(([name]) => name.startsWith(begin)));

@@ -9,6 +9,7 @@ import type { Protocol } from "../protocol.ts";
 import { usageFields } from "./ending.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { summaryItem } from "./summary.ts";
+import { addedType } from "./tools.ts";
 
 /** The name that upstreams of this format know their own route by. */
 export const compactionName = "responses/compact";
@@ -22,6 +23,9 @@ type CompactionOptions = ResponsesOptions & { readonly kept: readonly JsonObject
 const ofAnswers = ["stream", "stream_options", "background", "store", "text", "include", "max_output_tokens"];
 
 const ownTools: ReadonlySet<unknown> = new Set(["function", "custom", "namespace"]);
+
+const ownOf = (tools: unknown): unknown[] =>
+  listOf(tools).filter((tool) => isObject(tool) && ownTools.has(tool["type"]));
 
 const itemsIn = (input: unknown): readonly unknown[] =>
   typeof input === "string" ? [{ type: "message", role: "user", content: input }] : listOf(input);
@@ -43,11 +47,16 @@ function wholeMessage(item: JsonObject): JsonObject {
 function askedBody(body: JsonObject): JsonObject {
   const next: JsonObject = { ...body, store: false };
   for (const name of ofAnswers) if (name !== "store") delete next[name];
-  const tools = listOf(body["tools"]).filter((tool) => isObject(tool) && ownTools.has(tool["type"]));
+  const tools = ownOf(body["tools"]);
   delete next["tools"];
   delete next["tool_choice"];
-  if (tools.length > 0) Object.assign(next, { tools, tool_choice: "none" });
-  next["input"] = [...itemsIn(body["input"]), { type: "message", role: "user", content: compactionPrompt }];
+  if (tools.length > 0) next["tools"] = tools;
+  const items = itemsIn(body["input"]).map((item) =>
+    isObject(item) && item["type"] === addedType ? { ...item, tools: ownOf(item["tools"]) } : item,
+  );
+  if (tools.length > 0 || items.some((item) => isObject(item) && item["type"] === addedType))
+    next["tool_choice"] = "none";
+  next["input"] = [...items, { type: "message", role: "user", content: compactionPrompt }];
   return next;
 }
 

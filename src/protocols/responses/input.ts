@@ -2,7 +2,7 @@
  * The items of a request as messages of the inner form. What one answer of the model was made of (reasoning, texts, calls) is
  * one message there, and the results of its calls follow right behind it, in the order of the calls.
  */
-import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage, UserMessage } from "../chat/schema.ts";
@@ -173,7 +173,11 @@ class ConversationBuilder {
         const turn = this.#turnFor(id, formatPath(path));
         const url = `data:image/${output_format ?? "png"};base64,${result}`;
         if (result) turn.images.push({ type: "image_url", image_url: { url }, ...turn.state.image(id ?? "") });
+        return;
       }
+      case "additional_tools":
+      case "configuration_update":
+      // Read before: they are of the request, wherever they stand.
     }
   }
 
@@ -194,8 +198,13 @@ class ConversationBuilder {
     const output = item["output"];
     const place = formatPath([...path, "output"]);
     const parts = Array.isArray(output) ? checkedParts(output, partsOf.output, [...path, "output"]) : undefined;
-    const { call_id } = checked(itemSchemas[type], item, path);
+    const said = checked(itemSchemas[type], item, path);
     const content = parts === undefined ? (output as string) : this.#content(parts, [...path, "output"]);
+    const call_id = said.call_id ?? this.#calledByName(item, path);
+    if (call_id === undefined) {
+      this.#unmatched(content, `Result of the tool ${textOf(item["name"])}:`, place);
+      return;
+    }
     const message = { role: "tool", content, tool_call_id: call_id } as ToolMessage;
     const open = this.#open.get(call_id) ?? [];
     // Two calls of one turn that share an id are answered in their order; of two turns the later one is meant.
@@ -216,11 +225,21 @@ class ConversationBuilder {
       this.message(message, place);
       return;
     }
-    const opening = `Result of the tool call ${message.tool_call_id}:`;
-    const { content } = message;
+    this.#unmatched(message.content, `Result of the tool call ${message.tool_call_id}:`, place);
+  }
+
+  #unmatched(content: string | readonly object[], opening: string, place: string): void {
     const said =
       typeof content === "string" ? `${opening}\n${content}` : [{ type: "text" as const, text: opening }, ...content];
     this.message({ role: "user", content: said } as UserMessage, place);
+  }
+
+  /** @returns the id of the latest call of the tool that waits for its result; undefined where none does @throws ApiError */
+  #calledByName({ name, namespace }: JsonObject, path: readonly PathPart[]): string | undefined {
+    if (name == null) throw ApiError.missingField(formatPath([...path, "call_id"]));
+    const inner = this.#known.names.innerName(name as string, textOf(namespace));
+    const waiting = [...this.#open.values()].flat();
+    return waiting.findLast(({ call }) => call.function.name === inner)?.call.id;
   }
 
   /** One text is a text, as most upstreams are used to it. */

@@ -21,6 +21,7 @@ import { ownEcho } from "./own-echo.ts";
 import { isReference } from "./references.ts";
 import { itemSchemas, toolSchemas } from "./schema.ts";
 import { summaryIn } from "./summary.ts";
+import { addedType, ToolNames } from "./tools.ts";
 
 export const native: NativeForm<ResponsesOptions> = {
   patch: patchedBody,
@@ -89,7 +90,7 @@ export function patchedBody(
 ): JsonObject | undefined {
   const changes = changesOf(body, fields);
   if (changes === undefined || isKeptHereAlone(body, changes)) return undefined;
-  if (earlier !== undefined && listOf(body["tools"]).some(isRenamedTool)) return undefined;
+  if (earlier !== undefined && declaredIn(body).some(isRenamedTool)) return undefined;
   const patched: JsonObject = { ...body, ...changes, model };
   for (const name of Object.keys(changes)) if (changes[name] === undefined) delete patched[name];
   // What a translated turn sealed comes back to its maker by translation alone.
@@ -124,8 +125,15 @@ function isForeignTool(tool: unknown): boolean {
 function isForeignItem(item: unknown): boolean {
   if (!isObject(item) || isReference(item) || summaryIn(item) !== undefined) return false;
   const type = String(item["type"] ?? "message");
+  if (type === addedType) return listOf(item["tools"]).some(isForeignTool);
   return type !== "message" && !Object.hasOwn(itemSchemas, type);
 }
+
+/** The tools of a body, those that its input adds among them. */
+const declaredIn = (body: JsonObject): unknown[] => [...listOf(body["tools"]), ...addedIn(body)];
+
+const addedIn = (body: JsonObject): unknown[] =>
+  listOf(body["input"]).flatMap((item) => (isObject(item) && item["type"] === addedType ? listOf(item["tools"]) : []));
 
 /**
  * @param isUnstored whether the upstream keeps nothing that the caller thinks is kept: then reasoning that came without its
@@ -224,7 +232,9 @@ function changesOf(body: JsonObject, fields: NativeChange["fields"]): JsonObject
 /** The caller's own tools as they came; a persona's are put before them. */
 function toolsOf(body: JsonObject, tools: unknown): unknown[] {
   const own = listOf(body["tools"]);
-  const count = own.reduce<number>((sum, tool) => sum + countOf(tool), 0);
+  const added = addedIn(body);
+  const more = added.length === 0 ? 0 : new ToolNames(own, added).size - new ToolNames(own).size;
+  const count = own.reduce<number>((sum, tool) => sum + countOf(tool), more);
   const all = listOf(tools);
   return [...all.slice(0, Math.max(0, all.length - count)).map(flat), ...own];
 }

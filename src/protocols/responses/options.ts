@@ -39,6 +39,8 @@ const optional = ["prompt_cache_retention", "prompt"] as const;
 export type ResponsesOptions = { readonly [Name in keyof typeof defaults | (typeof optional)[number]]?: unknown } & {
   /** Places in the request of the messages and tools of the inner form: for errors. */
   readonly places?: Places;
+  /** The names of tools that its input added: answers call them too, and repeat them not. */
+  readonly added?: readonly JsonObject[];
 };
 
 /** @param body checked */
@@ -47,7 +49,7 @@ export function optionsOf(body: JsonObject): ResponsesOptions {
   return Object.fromEntries(names.map((name) => [name, body[name]]));
 }
 
-export function echoOf({ places: _, ...asked }: ResponsesOptions): JsonObject {
+export function echoOf({ places: _, added: _added, ...asked }: ResponsesOptions): JsonObject {
   const text = objectOf(asked.text) ?? {};
   return {
     ...defaults,

@@ -47,3 +47,8 @@ export function referredItem(id: string, earlier: EarlierAnswers): JsonObject | 
   const items = listOf(answer["output"]).map((item) => objectOf(item) ?? {});
   return items.find((item) => textOf(item["id"]) === id) ?? null;
 }
+
+const changes: ReadonlySet<unknown> = new Set(["additional_tools", "configuration_update"]);
+
+/** True for an item that says nothing itself, and changes what is said from there on: makers other than OpenAI know none of them. */
+export const isChange = (item: unknown): boolean => isObject(item) && changes.has(item["type"]);

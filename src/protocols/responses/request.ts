@@ -1,15 +1,17 @@
 /** A parsed body of this format as a call of the inner form, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
+import type { PathPart } from "../../lib/schema-errors.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";
 import { refuseKind } from "./check.ts";
+import { configuredBy } from "./configuration.ts";
 import { conversationOf } from "./input.ts";
 import { optionsOf, type ResponsesOptions } from "./options.ts";
 import { formatSchemas, RequestFields } from "./schema.ts";
-import { innerChoice, innerTools, ToolNames } from "./tools.ts";
+import { addedTools, innerChoice, innerTools, namesIn, ToolNames } from "./tools.ts";
 
 type ParsedRequest = {
   readonly request: ChatRequest;
@@ -18,6 +20,7 @@ type ParsedRequest = {
 };
 
 const noAnswers: EarlierAnswers = new Map();
+const nothing: readonly unknown[] = [];
 
 /** @param earlier answers that the input refers to @throws ApiError invalid_value or missing_field */
 export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswers = noAnswers): ParsedRequest {
@@ -34,23 +37,30 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   if (input.length === 0 && body.previous_response_id == null && prompt === undefined) {
     throw ApiError.invalidValue("input", "input must not be empty.");
   }
-  const names = new ToolNames(body.tools);
   const nativeOnly = new NativeOnly();
-  const { tools, places } = innerTools(body.tools, names, nativeOnly);
+  const said = typeof input === "string" ? nothing : input;
+  const added = addedTools(said);
+  const names = new ToolNames(
+    body.tools,
+    added.flatMap((one) => one.tools),
+  );
+  const { tools, places } = innerTools(body.tools, added, names, nativeOnly);
+  const configured = configuredBy(body, said, nativeOnly);
   const continues = body.previous_response_id != null;
   const conversation = conversationOf(body.instructions, input, { names, continues, earlier, nativeOnly });
   const request = {
     model,
     messages: conversation.messages,
-    ...samplingOf(body),
+    ...samplingOf(configured.body),
     ...toolsOf(body, tools, names),
-    ...outputOf(body),
+    ...outputOf(configured),
     ...labelsOf(body, parsed),
   } as ChatRequest;
   return {
     request,
     options: {
       ...optionsOf(parsed),
+      ...(added.length > 0 && { added: added.flatMap((one) => one.tools.map(namesIn)) }),
       places: {
         messages: conversation.places,
         tools: places,
@@ -102,10 +112,10 @@ function toolsOf(
 /** Log probabilities are asked for by `include` here; where that says nothing of them, a number of them does. */
 const logprobsIncluded = "message.output_text.logprobs";
 
-function outputOf({ text, include, top_logprobs }: RequestFields): JsonObject {
+function outputOf({ body: { text, include, top_logprobs }, formatPath }: ReturnType<typeof configuredBy>): JsonObject {
   const logprobs = include?.includes(logprobsIncluded) === true || (top_logprobs != null && top_logprobs > 0);
   return present({
-    response_format: formatOf(text?.format),
+    response_format: formatOf(text?.format, formatPath),
     verbosity: text?.verbosity,
     logprobs: logprobs ? true : undefined,
     top_logprobs: logprobs ? top_logprobs : undefined,
@@ -113,9 +123,8 @@ function outputOf({ text, include, top_logprobs }: RequestFields): JsonObject {
 }
 
 /** @throws ApiError */
-function formatOf(format: { type: string } | null | undefined): ResponseFormat | undefined {
+function formatOf(format: { type: string } | null | undefined, path: readonly PathPart[]): ResponseFormat | undefined {
   if (format == null) return undefined;
-  const path = ["text", "format"];
   switch (format.type) {
     case "text":
       return undefined;

@@ -14,7 +14,7 @@ export function responseOf(
   envelope: Envelope,
   options: ResponsesOptions,
 ): JsonObject {
-  const output = new Output(envelope.id, new ToolNames(options.tools), () => {});
+  const output = new Output(envelope.id, new ToolNames(options.tools, options.added), () => {});
   const choice = choices.find(({ index }) => index === 0);
   if (choice !== undefined) {
     output.push(deltaOf(choice.message), choice.logprobs);

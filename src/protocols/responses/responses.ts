@@ -51,7 +51,9 @@ export const responses: Protocol<ResponsesOptions> = {
     return { request, options, nativeOnly: refusal, nativeTools: toolRefusal, hosted, identity: ["responses", parsed] };
   },
   native,
-  passedRequestHeaders: ["openai-beta"],
+  // Codex's own, such as the one by which its models are told of tools in the input:
+  // https://github.com/openai/codex/blob/main/codex-rs/core/src/client.rs
+  passedRequestHeaders: ["openai-beta", "x-openai-internal-codex-*"],
   param: (inner, { places }) => (places === undefined ? inner : placeHere(inner, places)),
   completion: responseOf,
   encoder: (envelope, options) => new ResponsesEncoder(envelope, options),

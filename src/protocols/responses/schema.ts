@@ -77,7 +77,6 @@ const CustomToolCall = Tagged("custom_tool_call", {
   input: Type.String(),
   namespace: Nullable(Type.String()),
 });
-const outputOf = <T extends string>(type: T) => Tagged(type, { call_id: named, output: contentOf(partsOf.output) });
 const texts = Type.Array(Open({ text: Type.String() }));
 const Reasoning = Tagged("reasoning", {
   id: Nullable(Type.String()),
@@ -93,12 +92,31 @@ const ImageCall = Tagged("image_generation_call", {
   output_format: Nullable(Type.String({ pattern: "^[a-z]{1,16}$" })),
 });
 
+/** Tools from here on: https://platform.openai.com/docs/api-reference/responses/create (additional_tools) */
+const AddedTools = Tagged("additional_tools", { tools: Type.Array(Open({ type: named })) });
+
+/** What the answers from here on are made by: https://platform.openai.com/docs/api-reference/responses/create (configuration_update) */
+const ConfigurationUpdate = Tagged("configuration_update", {
+  reasoning: Nullable(Open({ effort: Nullable(Type.String({ minLength: 1, maxLength: 64 })) })),
+  text: Nullable(Open({ format: Nullable(Open({ type: named })) })),
+});
+
+/** A result without the id of its call names the tool that it is of. */
+const FunctionResult = Tagged("function_call_output", {
+  call_id: Nullable(named),
+  name: Nullable(named),
+  namespace: Nullable(Type.String()),
+  output: contentOf(partsOf.output),
+});
+
 /** Items by their type, beside messages, which may go without one. */
 export const itemSchemas = {
+  additional_tools: AddedTools,
+  configuration_update: ConfigurationUpdate,
   function_call: FunctionCall,
-  function_call_output: outputOf("function_call_output"),
+  function_call_output: FunctionResult,
   custom_tool_call: CustomToolCall,
-  custom_tool_call_output: outputOf("custom_tool_call_output"),
+  custom_tool_call_output: Tagged("custom_tool_call_output", { call_id: named, output: contentOf(partsOf.output) }),
   reasoning: Reasoning,
   image_generation_call: ImageCall,
 } as const;

@@ -35,7 +35,7 @@ export class ResponsesEncoder implements EventEncoder {
     this.#envelope = envelope;
     this.#options = options;
     const announce = (type: string, fields: JsonObject) => this.#event(type, fields);
-    this.#output = new Output(envelope.id, new ToolNames(options.tools), announce);
+    this.#output = new Output(envelope.id, new ToolNames(options.tools, options.added), announce);
   }
 
   push(chunk: ChunkBody, events: string[]): void {

@@ -7,12 +7,12 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
-import { customAsFunction } from "../chat/tools.ts";
+import { customAsFunction, toolName } from "../chat/tools.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { refuseKind } from "./check.ts";
-import { choiceSchemas, type FunctionTool, type RequestFields, toolSchemas } from "./schema.ts";
+import { choiceSchemas, type FunctionTool, itemSchemas, type RequestFields, toolSchemas } from "./schema.ts";
 
 /** A tool as its caller knows it. */
 export type CallersTool = { readonly kind: "function" | "custom"; readonly name: string; readonly namespace?: string };
@@ -22,13 +22,15 @@ export class ToolNames {
   readonly #byInner = new Map<string, CallersTool>();
   readonly #inner = new Map<string, string>();
 
-  /** @param tools of a request, as they were sent and checked */
-  constructor(tools: unknown) {
-    for (const tool of listOf(tools)) {
-      const { type, name, tools: within } = objectOf(tool) ?? {};
-      if (type !== "namespace") this.#add(tool);
-      else for (const one of listOf(within)) this.#add(one, textOf(name));
-    }
+  /** @param tools of a request, as they were sent and checked @param added those of its input: one that was named before takes that name's place */
+  constructor(tools: unknown, added: readonly unknown[] = []) {
+    this.#addAll(listOf(tools), false);
+    this.#addAll(added, true);
+  }
+
+  /** The number of names in the inner form. */
+  get size(): number {
+    return this.#byInner.size;
   }
 
   /** @param name as in an answer @returns the caller's tool of this name; a function where there is none */
@@ -40,13 +42,25 @@ export class ToolNames {
     return this.#inner.get(keyOf(name, namespace)) ?? flatName(name, namespace);
   }
 
-  #add(tool: unknown, namespace?: string): void {
+  #addAll(tools: readonly unknown[], isLater: boolean): void {
+    for (const tool of tools) {
+      const { type, name, tools: within } = objectOf(tool) ?? {};
+      if (type !== "namespace") this.#add(tool, isLater);
+      else for (const one of listOf(within)) this.#add(one, isLater, textOf(name));
+    }
+  }
+
+  #add(tool: unknown, isLater: boolean, namespace?: string): void {
     const { type, name } = objectOf(tool) ?? {};
     if (typeof name !== "string" || (type !== "function" && type !== "custom")) return;
-    let inner = flatName(name, namespace);
-    if (this.#byInner.has(inner)) inner = shortened(inner, keyOf(name, namespace));
+    const key = keyOf(name, namespace);
+    let inner = isLater ? this.#inner.get(key) : undefined;
+    if (inner === undefined) {
+      inner = flatName(name, namespace);
+      if (this.#byInner.has(inner)) inner = shortened(inner, key);
+    }
     this.#byInner.set(inner, { kind: type, name, ...(namespace !== undefined && { namespace }) });
-    this.#inner.set(keyOf(name, namespace), inner);
+    this.#inner.set(key, inner);
   }
 }
 
@@ -74,10 +88,61 @@ type InnerTools = {
   readonly places: string[];
 };
 
-/** @param nativeOnly takes those that a provider runs itself @throws ApiError */
-export function innerTools(tools: RequestFields["tools"], names: ToolNames, nativeOnly: NativeOnly): InnerTools {
-  const placed = (tools ?? []).flatMap((tool, at) => {
-    const path = ["tools", at];
+type DeclaredTool = NonNullable<RequestFields["tools"]>[number];
+
+/** Tools that an item of the input declares. */
+export type AddedTools = { readonly tools: readonly DeclaredTool[]; readonly path: readonly PathPart[] };
+
+export const addedType = "additional_tools";
+
+/** @returns what the items of an input add to the request's tools, in their order @throws ApiError */
+export function addedTools(input: readonly unknown[]): readonly AddedTools[] {
+  const added: AddedTools[] = [];
+  for (const [at, item] of input.entries()) {
+    if (!isObject(item) || item["type"] !== addedType) continue;
+    const path = ["input", at];
+    added.push({ tools: checked(itemSchemas[addedType], item, path).tools, path: [...path, "tools"] });
+  }
+  return added;
+}
+
+/** A tool with no more of it than its name is known by. */
+export function namesIn(tool: unknown): JsonObject {
+  const { type, name, tools } = objectOf(tool) ?? {};
+  return { type, name, ...(type === "namespace" && { tools: listOf(tools).map(namesIn) }) };
+}
+
+/**
+ * @param tools of the request, and those that its input adds: of two by one name the later one counts
+ * @param nativeOnly takes those that a provider runs itself @throws ApiError
+ */
+export function innerTools(
+  tools: RequestFields["tools"],
+  added: readonly AddedTools[],
+  names: ToolNames,
+  nativeOnly: NativeOnly,
+): InnerTools {
+  const placed = placedTools(tools ?? [], ["tools"], names, nativeOnly);
+  for (const one of added) {
+    for (const later of placedTools(one.tools, one.path, names, nativeOnly)) {
+      const at = placed.findIndex(({ tool }) => toolName(tool) === toolName(later.tool));
+      if (at < 0) placed.push(later);
+      else placed[at] = later;
+    }
+  }
+  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)) };
+}
+
+type PlacedTool = { readonly tool: Tool; readonly path: readonly PathPart[] };
+
+function placedTools(
+  tools: readonly DeclaredTool[],
+  place: readonly PathPart[],
+  names: ToolNames,
+  nativeOnly: NativeOnly,
+): PlacedTool[] {
+  return tools.flatMap((tool, at) => {
+    const path = [...place, at];
     if (!Object.hasOwn(toolSchemas, tool.type)) {
       const what = `'${truncate(tool.type)}' is a tool that only providers with this API of their own have.`;
       nativeOnly.tool(formatPath([...path, "type"]), what, {
@@ -90,12 +155,11 @@ export function innerTools(tools: RequestFields["tools"], names: ToolNames, nati
     if (tool.type !== "namespace") return [{ tool: innerTool(tool, path, names), path }];
     const { name: namespace, tools: within } = checked(toolSchemas.namespace, tool, path);
     return within.map((one, index) => {
-      const place = [...path, "tools", index];
-      if (one.type !== "function" && one.type !== "custom") refuseKind(one.type, place, ["function", "custom"]);
-      return { tool: innerTool(one, place, names, namespace), path: place };
+      const inside = [...path, "tools", index];
+      if (one.type !== "function" && one.type !== "custom") refuseKind(one.type, inside, ["function", "custom"]);
+      return { tool: innerTool(one, inside, names, namespace), path: inside };
     });
   });
-  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)) };
 }
 
 function innerTool(tool: { type: string }, path: readonly PathPart[], names: ToolNames, namespace?: string): Tool {

@@ -93,7 +93,9 @@ const claude: NativeRoute = {
 };
 
 /** Requests are always synchronous here: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html */
-const door = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: {} } })["responses"]!.route;
+const door = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: { takesChanges: true } } })[
+  "responses"
+]!.route;
 const openai: NativeRoute = {
   ...door,
   encode: (body, call, headers) => ({

@@ -29,6 +29,8 @@ export type ResponsesQuirks = {
   readonly allowedTools: boolean;
   /** Sent with a function that names no strictness, where the endpoint's own default is another than the public format's. */
   readonly strictByDefault?: false;
+  /** True if its clients' input may hold items that add tools and change the configuration; where not, such calls are translated. */
+  readonly takesChanges: boolean;
   /** True if a replayed call carries an item id beside its `call_id`. */
   readonly callItemIds: boolean;
   /** True if replayed items say that they are complete. */
@@ -67,6 +69,7 @@ export const xaiResponses: ResponsesQuirks = {
   cacheBreakpoints: false,
   customTools: false,
   allowedTools: false,
+  takesChanges: false,
   callItemIds: true,
   itemStatus: true,
   callIdLimit: Number.POSITIVE_INFINITY,
@@ -99,6 +102,7 @@ export const openaiResponses: ResponsesQuirks = {
   cacheBreakpoints: true,
   customTools: true,
   allowedTools: true,
+  takesChanges: true,
   // https://platform.openai.com/docs/guides/migrate-to-responses: functions are strict here unless they say otherwise
   strictByDefault: false,
   // An id must be one that OpenAI gave out ("Expected an ID that begins with 'fc'"), and then its reasoning item must come along.

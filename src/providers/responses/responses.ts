@@ -9,6 +9,7 @@ import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { compactionName } from "../../protocols/responses/compaction.ts";
+import { isChange } from "../../protocols/responses/references.ts";
 import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
@@ -62,6 +63,7 @@ export function nativeResponses(quirks: ResponsesQuirks, addressOf = usualAddres
     decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
     streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
     upstreamResponseId,
+    ...(!quirks.takesChanges && { takes: (body) => !listOf(body["input"]).some(isChange) }),
     earlier: (messages) => earlierItems(messages, quirks),
   };
 }
