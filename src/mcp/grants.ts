@@ -8,6 +8,7 @@ import { tiers } from "../protocols/tiers.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
 import { type CallResult, McpCallError, type McpTool } from "./tool.ts";
+import { withoutUnused } from "./tool-schema.ts";
 
 /** Tools of one server that a call may use. */
 export type Grant = {
@@ -122,11 +123,10 @@ export function isGranted({ allow, exactly, arguments: fixed }: Grant, { name, i
 }
 
 function withoutProperties(schema: JsonObject, fixed: readonly string[]): JsonObject {
-  const { $schema: _, ...rest } = schema;
-  if (fixed.length === 0) return { type: "object", ...rest };
+  if (fixed.length === 0) return schema;
   const properties = Object.entries(objectOf(schema["properties"]) ?? {}).filter(([name]) => !fixed.includes(name));
   const required = listOf(schema["required"]).filter((name) => !fixed.includes(String(name)));
-  return { type: "object", ...rest, properties: Object.fromEntries(properties), required };
+  return withoutUnused({ ...schema, properties: Object.fromEntries(properties), required });
 }
 
 /** Of which upstreams take so many characters. */

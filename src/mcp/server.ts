@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Session, SessionOptions } from "./session.ts";
-import { type CallResult, McpCallError, type McpTool, usableTools } from "./tool.ts";
+import { type CallResult, leftOutText, McpCallError, type McpTool, usableTools } from "./tool.ts";
 
 export type OpenSession = (options: SessionOptions) => Promise<Session>;
 
@@ -46,6 +46,8 @@ export class McpServer {
   #cancelRefresh: (() => void) | undefined;
   #refreshing: Promise<void> | undefined;
   #refreshedAt = Number.NEGATIVE_INFINITY;
+  /** What was said last of tools that were left out. */
+  #leftOut = "";
   #lines = { since: Number.NEGATIVE_INFINITY, logged: 0, dropped: 0 };
   /** Number of starts after the first one. */
   restarts = 0;
@@ -152,13 +154,17 @@ export class McpServer {
     }
   }
 
-  #take(listed: readonly McpTool[]): void {
-    const { tools, dropped } = usableTools(listed);
+  #take(listed: readonly unknown[]): void {
+    const { tools, leftOut } = usableTools(listed);
     this.#listed = tools;
-    if (dropped > 0) {
-      const reason = "too many, too large, too deep, or of a name that is taken";
-      this.#tools.log.warn("an mcp server's tools were left out", { server: this.name, dropped, reason });
-    }
+    const text = leftOutText(leftOut);
+    if (text !== "" && text !== this.#leftOut)
+      this.#tools.log.warn("an mcp server's tools were left out", {
+        server: this.name,
+        dropped: leftOut.length,
+        tools: text,
+      });
+    this.#leftOut = text;
   }
 
   /** @param session absent: it was lost before it was ready, which its start finds */

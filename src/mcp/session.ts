@@ -13,8 +13,8 @@ import {
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { McpServerConfig } from "../config/mcp.ts";
-import { isObject, type JsonObject } from "../lib/json/json.ts";
-import { type CallResult, McpCallError, type McpTool } from "./tool.ts";
+import { isObject, type JsonObject, listOf } from "../lib/json/json.ts";
+import { type CallResult, McpCallError, readTool } from "./tool.ts";
 
 /** A list of more pages is refused as endless. */
 const maxPages = 64;
@@ -45,8 +45,8 @@ export interface Session {
   readonly revision: string;
   /** True for a revision before 2026-07-28. */
   readonly isOld: boolean;
-  /** @throws Error with the reason */
-  tools(): Promise<readonly McpTool[]>;
+  /** @returns what it lists, unjudged @throws Error with the reason */
+  tools(): Promise<readonly unknown[]>;
   /** @throws McpCallError */
   call(tool: string, args: JsonObject, signal: AbortSignal): Promise<CallResult>;
   close(): Promise<void>;
@@ -77,6 +77,11 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     isOpen = false;
   };
   const transport = transportOf(config, options.onStderr);
+  let listed: unknown[] = [];
+  // The library calls what stands here before it reads a message itself.
+  transport.onmessage = (message) => {
+    if ("result" in message) mendResult(message.result, (tools) => listed.push(...tools));
+  };
   try {
     await client.connect(transport, {
       timeout: startMs,
@@ -94,8 +99,14 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     revision,
     isOld: revision < firstNew,
     async tools() {
+      listed = [];
       const { tools } = await client.listTools({}, { timeout: startMs, cacheMode: "refresh" });
-      return tools as readonly McpTool[];
+      // The library leaves out those whose arguments it can't write into headers as they ask for.
+      const callable = new Set(tools.map(({ name }) => name));
+      return listed.filter((one) => {
+        const tool = readTool(one);
+        return "reason" in tool || callable.has(tool.name);
+      });
     },
     async call(tool, args, signal) {
       const timeout = config.callSeconds * 1000;
@@ -112,6 +123,30 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     },
   };
 }
+
+/**
+ * Takes null for absent, and gives the library no more of each tool than it needs to call it: it refuses a whole list, or a result, for
+ * one member of another type.
+ */
+function mendResult(result: JsonObject, onListed: (tools: readonly unknown[]) => void): void {
+  const { tools, content, structuredContent } = result;
+  const isNull = structuredContent === null;
+  for (const name of nullable) if (result[name] === null) delete result[name];
+  if (Array.isArray(content)) {
+    for (const block of content.filter(isObject))
+      for (const name of Object.keys(block)) if (block[name] === null) delete block[name];
+  }
+  if (isNull && listOf(content).length === 0) result["content"] = [{ type: "text", text: "null" }];
+  if (!Array.isArray(tools)) return;
+  onListed(tools);
+  result["tools"] = tools.flatMap((one) => {
+    const tool = readTool(one);
+    return "reason" in tool ? [] : [{ name: tool.name, inputSchema: tool.inputSchema }];
+  });
+}
+
+/** Members of lists of tools and of results of calls. */
+const nullable = ["nextCursor", "content", "structuredContent", "isError"] as const;
 
 /** Takes every result as it is. */
 const trusting = {

@@ -1,10 +1,13 @@
 /** Tools of MCP servers and the results of their calls, as the protocol has them. */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
+import { truncate } from "../lib/truncate.ts";
+import { toolSchema } from "./tool-schema.ts";
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool */
 export type McpTool = {
   readonly name: string;
   readonly description?: string | undefined;
+  /** Of an object, as every provider takes it. */
   readonly inputSchema: JsonObject;
 };
 
@@ -36,27 +39,63 @@ const maxListBytes = 4 * 1024 ** 2;
 const maxDepth = 32;
 const maxDescription = 8 * 1024;
 
-/** Drops tools that no model should be given. @returns the others, and how many were dropped */
-export function usableTools(listed: readonly McpTool[]): {
+/** A tool that is not given to models. */
+export type LeftOut = { readonly name: string; readonly reason: string };
+
+/** Judges each tool of a list by itself. @param listed as the server sent it @returns those that models can be given, and the others */
+export function usableTools(listed: readonly unknown[]): {
   readonly tools: readonly McpTool[];
-  readonly dropped: number;
+  readonly leftOut: readonly LeftOut[];
 } {
-  const tools: McpTool[] = [];
+  const tools = new Map<string, McpTool>();
+  const leftOut: LeftOut[] = [];
   let bytes = 0;
-  for (const { name, description, inputSchema } of listed) {
-    if (name === "" || name.length > 256 || !isObject(inputSchema) || isDeep(inputSchema, maxDepth)) continue;
-    const tool: McpTool = {
-      name,
-      ...(typeof description === "string" && { description: description.slice(0, maxDescription) }),
-      inputSchema: inputSchema as JsonObject,
-    };
-    const size = JSON.stringify(tool).length;
-    if (size > maxToolBytes || bytes + size > maxListBytes || tools.length === maxTools) continue;
-    if (tools.some((one) => one.name === name)) continue;
-    bytes += size;
-    tools.push(tool);
+  for (const one of listed) {
+    const read = readTool(one);
+    const size = "reason" in read ? 0 : JSON.stringify(read).length;
+    const reason = "reason" in read ? read.reason : reasonAgainst(read, size, bytes + size, tools);
+    if (reason !== undefined) leftOut.push({ name: read.name, reason });
+    else {
+      bytes += size;
+      tools.set(read.name, read as McpTool);
+    }
   }
-  return { tools, dropped: listed.length - tools.length };
+  return { tools: [...tools.values()], leftOut };
+}
+
+function reasonAgainst({ name }: McpTool, size: number, total: number, before: ReadonlyMap<string, McpTool>) {
+  if (before.has(name)) return "another has the same name";
+  if (size > maxToolBytes) return `its description and schema take more than ${maxToolBytes / 1024} KiB`;
+  if (total > maxListBytes || before.size === maxTools) return `it is beyond ${maxTools} tools or 4 MiB of them`;
+  return undefined;
+}
+
+/** @param listed one member of a server's list; null stands for absent */
+export function readTool(listed: unknown): McpTool | LeftOut {
+  if (!isObject(listed)) return { name: "", reason: "it is no object" };
+  const { name, description, inputSchema, execution } = listed;
+  if (typeof name !== "string" || name === "") return { name: "", reason: "it has no name" };
+  if (name.length > 256) return { name: truncate(name), reason: "its name has more than 256 characters" };
+  // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#tool-level-negotiation
+  if (objectOf(execution)?.["taskSupport"] === "required") return { name, reason: "it can only be called as a task" };
+  if (isDeep(inputSchema, maxDepth)) return { name, reason: `its inputSchema nests deeper than ${maxDepth}` };
+  const schema = toolSchema(inputSchema);
+  if (typeof schema === "string") return { name, reason: schema };
+  return {
+    name,
+    ...(typeof description === "string" && { description: description.slice(0, maxDescription) }),
+    inputSchema: schema,
+  };
+}
+
+/** So many tools are named where they are told of. */
+const maxNamed = 20;
+
+/** @returns the tools and why they were left out, in one line */
+export function leftOutText(leftOut: readonly LeftOut[]): string {
+  const named = leftOut.slice(0, maxNamed).map(({ name, reason }) => `${name === "" ? "one" : name}: ${reason}`);
+  const others = leftOut.length - named.length;
+  return [...named, ...(others > 0 ? [`${others} more`] : [])].join("; ");
 }
 
 function isDeep(value: unknown, left: number): boolean {

@@ -286,6 +286,8 @@ export interface RemoteProvider extends Described {
   apiRoot?(account: Account): string;
   /** Default: a bearer. */
   readonly keyPlace?: KeyPlace;
+  /** The most tools that one request may name. Absent: no bound is known. */
+  readonly maxTools?: number;
   /** How accounts without a key authenticate. Default: they don't. */
   readonly auth?: KeylessAuth;
   /** The address of an operation in OpenAI's own format. Absent, or nothing: this upstream is known to have none. */

@@ -22,6 +22,8 @@ const files = {
   spared: `${head}mcp: [{ server: never, optional: true }]\n`,
   closed: `${head}mcp: [{ server: vault }]\n`,
   many: `${head}mcp: [{ server: many }]\n`,
+  crowd: `${head.replace("openai/gpt", "bounded/gpt-4.1")}mcp: [{ server: many }]\nmcp_limits: { find_above: 1000 }\n`,
+  mixed: `${head.replace("model: openai/gpt", "model: [openai/gpt, bounded/gpt-4.1]")}mcp: [{ server: many }]\nmcp_limits: { find_above: 1000 }\n`,
 };
 const folder = new TempFolder();
 const watched = new WatchedLog();
@@ -39,7 +41,10 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     personas: folder.path,
     log: watched.log,
-    providers: { openai: { dialect: "openrouter", baseUrl: upstream.url } },
+    providers: {
+      openai: { dialect: "openrouter", baseUrl: upstream.url },
+      bounded: { dialect: "openai", baseUrl: upstream.url },
+    },
     config: {
       mcpServers: {
         desk: testServer({ CALLS: calls }, { callSeconds: 2 }),
@@ -290,6 +295,40 @@ test("of many tools the model is given a search, and what it finds", async () =>
   expect(sent(1).tools!.length).toBeLessThanOrEqual(11);
   expect(sent(2).messages.at(-1)!.content).toBe("called tool_7");
   expect(JSON.parse(metadata!["mcp_calls"]!)).toHaveLength(1);
+});
+
+describe("where the provider takes 128 tools", () => {
+  const own = (count: number) => ({
+    tools: Array.from({ length: count }, (_, at) => ({
+      type: "function",
+      function: { name: `own_${at}`, parameters: {} },
+    })),
+  });
+  const named = (at: number) => sent(at).tools!.map((tool) => tool.function.name);
+
+  test.each([
+    [0, 100],
+    [28, 128],
+    [29, 30],
+    [127, 128],
+    [128, 128],
+  ])("a caller of %d tools has %d of them sent", async (count, expected) => {
+    turns = [says("Fine.")];
+    await answerOf(await ask("crowd", own(count)));
+    expect(named(0)).toHaveLength(expected);
+    expect(named(0).includes("find_tools")).toBe(expected !== count && expected < 100 + count);
+  });
+
+  test("any of the targets counts, and of the tools that were found the latest stay", async () => {
+    const search = (query: string) => asks(null, ["find_tools", { query }]);
+    turns = [search("thing 1"), search("thing 2"), search("thing 3"), says("Fine.")];
+    await answerOf(await ask("mixed", own(120)));
+    expect(turns).toHaveLength(1);
+    for (const at of [1, 2, 3]) {
+      expect(named(at).length).toBeLessThanOrEqual(128);
+      expect(named(at)).toContain(`many__tool_${at}`);
+    }
+  });
 });
 
 describe("a stream", () => {

@@ -37,7 +37,7 @@ describe("names of tools", () => {
   }, 60_000);
 });
 
-const schema = { type: "object", $schema: "x", properties: { repo: {}, q: {} }, required: ["repo", "q"] };
+const schema = { type: "object", properties: { repo: {}, q: {} }, required: ["repo", "q"] };
 const tool = { name: "search_issues", description: "Searches issues", inputSchema: schema };
 
 test("a grant allows by name, and only tools that take every fixed argument", () => {
@@ -106,12 +106,13 @@ test("lists of tools keep what can be given to a model", () => {
   const listed = [
     { name: "a", description: "x".repeat(20_000), inputSchema: object },
     { name: "a", inputSchema: object },
-    { name: "b", inputSchema: [] as never },
+    { name: "b", inputSchema: [] },
     { name: "", inputSchema: object },
     ...Array.from({ length: 1200 }, (_, at) => ({ name: `t${at}`, inputSchema: object })),
   ];
-  const { tools, dropped } = usableTools(listed);
+  const { tools, leftOut } = usableTools(listed);
   expect(tools).toHaveLength(1000);
-  expect(dropped).toBe(204);
+  expect(leftOut).toHaveLength(204);
+  expect(new Set(leftOut.map(({ reason }) => reason)).size).toBe(4);
   expect(tools[0]!.description).toHaveLength(8192);
 });

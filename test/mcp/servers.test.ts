@@ -4,6 +4,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { McpServers } from "../../src/mcp/servers.ts";
 import { resultText } from "../../src/mcp/tool.ts";
 import { mcpServer, testServer } from "../helpers/mcp.ts";
+import { oddTools } from "../helpers/mcp-server.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { WatchedLog } from "../helpers/watched-log.ts";
 
@@ -128,6 +129,30 @@ describe("a server by stdio", () => {
     expect(names.filter((name) => name === "add")).toHaveLength(1);
     expect(lines.some(({ fields }) => fields["dropped"] === 3)).toBe(true);
   });
+
+  test("whose list has odd tools loses those that can't be called, by name, and no others", async () => {
+    const { servers, logged, lines } = start({ it: testServer({ MODE: "odd" }) });
+    const it = servers.find("it")!;
+    const left = ["task", "text", undefined];
+    expect((await it.tools())!.map(({ name }) => name)).toEqual(
+      oddTools
+        .flatMap((one) => (one === null ? [] : ((one as { name?: string }).name ?? [])))
+        .filter((name) => !left.includes(name)),
+    );
+    expect(it.listed!.find(({ name }) => name === "array_without_items")!.inputSchema["properties"]).toEqual({
+      a: { type: ["array", "null"], items: {} },
+    });
+    const { fields } = await logged(({ message }) => message.includes("left out"));
+    expect(fields["tools"]).toBe(
+      "task: it can only be called as a task; text: its inputSchema is not that of an object; one: it has no name; one: it is no object",
+    );
+    expect(resultText(await it.call("good", {}, signal))).toBe("well");
+    expect(resultText(await it.call("no_schema", {}, signal))).toBe('{"a":1}');
+    const before = lines.length;
+    await it.call("die", {}, signal).catch(() => {});
+    await logged(({ message }) => message === "mcp server ready", before);
+    expect(lines.filter(({ message }) => message.includes("left out"))).toHaveLength(1);
+  }, 30_000);
 
   test("has its stderr in the log, bounded in lines and in their length", async () => {
     const { servers, lines } = start({ it: testServer({ MODE: "noisy" }) });

@@ -4,7 +4,7 @@ import type { Config } from "../../config/config.ts";
 import type { McpServerConfig } from "../../config/mcp.ts";
 import { globMatches } from "../../lib/glob.ts";
 import { isGranted } from "../../mcp/grants.ts";
-import { type McpTool, usableTools } from "../../mcp/tool.ts";
+import { leftOutText, type McpTool, usableTools } from "../../mcp/tool.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
@@ -56,10 +56,13 @@ async function tryServer(name: string, config: McpServerConfig, personas: readon
       onClosed: () => {},
     });
     try {
-      const { tools, dropped } = usableTools(await session.tools());
+      const { tools, leftOut } = usableTools(await session.tools());
       const found = `${place}, revision ${session.revision}, ${tools.length} tools`;
-      const advice = "They are too large, too deep or too many: see docs/mcp.md.";
-      const check = dropped === 0 ? ok(what, found) : warning(what, `${found}, ${dropped} left out`, advice);
+      const advice = "Personas are not given them: see docs/mcp.md.";
+      const check =
+        leftOut.length === 0
+          ? ok(what, found)
+          : warning(what, `${found}, ${leftOut.length} left out (${leftOutText(leftOut)})`, advice);
       return [check, ...lostGrants(name, tools, personas)];
     } finally {
       await session.close();

@@ -33,6 +33,8 @@ const chat = openAiCompatible({
   // A resource lists the models that could be deployed, not its deployments: those are named by Azure's management API alone.
   // https://learn.microsoft.com/azure/ai-foundry/openai/reference (models - list)
   modelList: null,
+  // https://learn.microsoft.com/azure/ai-foundry/openai/quotas-limits (maximum number of tools)
+  maxTools: 128,
   quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
   options: Type.Object({
     api_version: Type.Optional(

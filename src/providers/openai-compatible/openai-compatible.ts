@@ -51,6 +51,7 @@ type CompatibleSpec = {
   readonly lacks?: readonly Operation[];
   readonly operationFields?: RemoteProvider["operationFields"];
   readonly keyPlace?: KeyPlace;
+  readonly maxTools?: number;
   /** The differences of its Responses format, where it speaks it. */
   readonly responses?: ResponsesQuirks;
   /** Formats that it speaks beside chat completions. */
@@ -87,6 +88,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     ...(options === undefined ? {} : { options }),
     wantsThoughts: asksForThoughts,
     ...(keyPlace === undefined ? {} : { keyPlace }),
+    ...(spec.maxTools === undefined ? {} : { maxTools: spec.maxTools }),
     endpoint: (operation, model, account) => (lacks.includes(operation) ? undefined : url(operation, model, account)),
     ...(operationFields === undefined ? {} : { operationFields }),
     ...(modelList === null ? {} : { modelList }),

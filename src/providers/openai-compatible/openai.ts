@@ -27,6 +27,8 @@ export const openai = openAiCompatible({
     "gpt-5.4-mini",
   ],
   responses: openaiResponses,
+  // "Invalid 'tools': array too long. Expected an array with maximum length 128": https://github.com/zed-industries/zed/issues/32946
+  maxTools: 128,
   quirks: openAiQuirks,
   // "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
   // https://platform.openai.com/docs/guides/reasoning

@@ -20,6 +20,8 @@ export const xai = openAiCompatible({
   models: ["grok-4.6", "grok-4.5", "grok-4.3", "grok-4.20-reasoning", "grok-4.20-non-reasoning"],
   modelList: xaiModelList,
   responses: xaiResponses,
+  // https://docs.x.ai/docs/guides/function-calling (a maximum of 128 functions)
+  maxTools: 128,
   quirks: {
     dropped: droppedForReasoners,
     developer_role: "system",

@@ -111,7 +111,8 @@ class ToolLoop {
     const { model } = call.request;
     this.#options = options;
     this.#targets = options.targets;
-    this.run = new ToolRun({ services, context, caller, model, tools, bounds, signal, onFirstCall, onProgress });
+    const room = roomFor(options.targets);
+    this.run = new ToolRun({ services, context, caller, model, tools, bounds, room, signal, onFirstCall, onProgress });
   }
 
   /** The metadata of the calls so far. */
@@ -177,6 +178,15 @@ class ToolLoop {
     };
     return { ...target, legacyFunctions: false, call: { ...call, request: next } };
   }
+}
+
+/** The tools that may be added to those of the request, whichever of the targets answers. */
+function roomFor(targets: readonly Target[]): number {
+  const rooms = targets.map(({ provider, call }) => {
+    const most = provider.kind === "remote" ? provider.maxTools : undefined;
+    return (most ?? Number.POSITIVE_INFINITY) - (call.request.tools?.length ?? 0);
+  });
+  return Math.min(...rooms);
 }
 
 /** What had to be called has been called: asked for again, it would be called for ever. */

@@ -29,6 +29,8 @@ export type ToolRunOptions = {
   readonly model: string;
   readonly tools: readonly GrantedTool[];
   readonly bounds: McpBounds;
+  /** So many tools the model may be given here beside those of the caller. */
+  readonly room: number;
   /** Ends calls under way. */
   readonly signal: AbortSignal;
   /** Awaited before the first call: what a retry must not do again begins. */
@@ -58,18 +60,21 @@ export class ToolRun {
   #cost = 0;
 
   constructor(options: ToolRunOptions) {
-    const { tools, bounds, services } = options;
+    const { tools, bounds, room, services } = options;
     this.#options = options;
     this.#byName = new Map(tools.map((tool) => [tool.name, tool]));
     this.#deadline = services.clock.monotonic() + bounds.seconds * 1000;
-    if (tools.length > bounds.findAbove) this.#search = findToolsDefinition(searchName(this.#byName), tools.length);
+    if (tools.length > Math.min(bounds.findAbove, room))
+      this.#search = findToolsDefinition(searchName(this.#byName), tools.length);
   }
 
-  /** The tools that the model is given with its next turn. */
+  /** The tools that the model is given with its next turn; of those that were found the latest, where there is no room for all. */
   get offered(): readonly FunctionTool[] {
-    const given = this.#search === undefined ? this.#options.tools : [...this.#found];
-    const definitions = given.map(({ definition }) => definition);
-    return this.#search === undefined ? definitions : [this.#search, ...definitions];
+    const { tools, room } = this.#options;
+    if (this.#search === undefined) return tools.map(({ definition }) => definition);
+    if (room < 1) return [];
+    const found = [...this.#found].slice(Math.max(0, this.#found.size - (room - 1)));
+    return [this.#search, ...found.map(({ definition }) => definition)];
   }
 
   /** True for a tool that is called here. */
@@ -158,7 +163,11 @@ export class ToolRun {
 
   #searched({ query }: JsonObject): string {
     const found = findTools(this.#options.tools, typeof query === "string" ? query : "");
-    for (const tool of found) this.#found.add(tool);
+    // The best of them are the last to make room for others.
+    for (const tool of found.toReversed()) {
+      this.#found.delete(tool);
+      this.#found.add(tool);
+    }
     return foundText(found);
   }
 
