@@ -9,7 +9,11 @@ export type StorageErrorKind =
   | "newer"
   /** Its schema is from before the first release. */
   | "older"
+  /** Its schema has a number that this program knows, by another text. */
+  | "other"
   | "foreign"
+  /** What is to be its content is being moved here, or was in part. */
+  | "moving"
   | "unusable"
   /** There was a database; its file is now missing or empty. */
   | "lost"
@@ -84,6 +88,12 @@ export function asOpeningError(error: unknown, path: string): unknown {
   const meaning = asStorageError(error, path);
   if (meaning instanceof StorageError || (error as { code?: unknown } | null)?.code !== "SQLITE_ERROR") return meaning;
   return damaged(path, (error as Error).message, error);
+}
+
+/** @param place the target of a move that is under way, or was broken off */
+export function underWay(place: string): StorageError {
+  const message = `A move to ${place} is under way, or was broken off: let it end, or go on with the same 'troupe data move', before anything serves from there.`;
+  return new StorageError("moving", place, message);
 }
 
 /** @param found what shows it */

@@ -24,13 +24,14 @@ const settings = (url: string) => ({
 
 /** What lives for minutes, or is made anew: no part of a move. */
 const left = {
-  sqlite: ["generations", "reservations", "sessions", "token_uses", "trials"],
+  sqlite: ["generations", "reservations", "schema_texts", "sessions", "token_uses", "trials"],
   postgres: [
     "generations",
     "holders",
     "node_versions",
     "reservations",
     "schema",
+    "schema_texts",
     "sessions",
     "token_uses",
     "window_life",
@@ -71,6 +72,12 @@ function contentOf(folder: string): Record<string, unknown[]> {
     kept_events: all(`select * from kept_events where call in (${finished}) order by call, first_id`),
   };
 }
+
+test("a folder that a move fills is no empty one", async () => {
+  using folder = new TempFolder();
+  await openStore(folder.file("moving")).close();
+  expect(() => openStore(folder.path)).toThrow(/^A move to .* is under way, or was broken off: let it end, or go on/);
+});
 
 describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () => {
   let server: PostgresServer;
@@ -163,6 +170,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
     await server.ask(url, "drop event trigger stops");
     await server.ask(url, "drop function stop_moves, stop cascade");
     expect(await copied()).toBeLessThan(2_500);
+    await expect(openPostgresStore(settings(url), systemClock, true)).rejects.toThrow(/^A move to .* was broken off/);
     const shell = new Console(folder.path, { TROUPE_STORE: url }, true);
     const stats = await new Console(folder.path, { TROUPE_STORE: url }).run("data stats");
     expect(stats).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was ever stored") });

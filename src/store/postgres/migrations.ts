@@ -7,7 +7,14 @@
  * `servesFrom` which schema a program must know at least, and older programs then refuse to start.
  */
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import { firstVersion, stepsBehind, versionAfter } from "../schema-version.ts";
+import {
+  checkTexts,
+  firstVersion,
+  type SchemaText,
+  schemaTexts,
+  stepsBehind,
+  versionAfter,
+} from "../schema-version.ts";
 import { StorageError } from "../storage-error.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { firstSchema } from "./schema.ts";
@@ -25,6 +32,12 @@ export const ownVersion = (): number => versionAfter(steps.length);
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */
 const migrationLock = 0x74727065;
+
+/** Schema in which the target of a move is filled, until it takes the place of the one that servers know. */
+export const staging = "troupe_moving";
+
+export const hasSchema = async (pool: QueryPool, name: string): Promise<boolean> =>
+  (await pool.run("select 1 where to_regnamespace($1::text) is not null", [name])).length > 0;
 
 type Version = { readonly version: number; readonly servesFrom: number };
 
@@ -50,7 +63,7 @@ const pauseMs = 1_000;
 export async function migrate(pool: QueryPool, place: string, options: MigrationOptions = {}): Promise<void> {
   const { known = steps, clock = systemClock, report = () => {}, lockMs = 1_000, goOnMs = 300_000 } = options;
   const to = versionAfter(known.length);
-  if (await isCurrent(pool, place, to)) return;
+  if (await isCurrent(pool, place, known)) return;
   const beganAt = clock.monotonic();
   for (;;) {
     try {
@@ -66,8 +79,8 @@ export async function migrate(pool: QueryPool, place: string, options: Migration
 }
 
 /** True if the schema is this program's, or a newer one that it can serve from. @throws StorageError */
-export async function isCurrent(pool: QueryPool, place: string, known = ownVersion()): Promise<boolean> {
-  return ((await readVersion(pool, place, known))?.version ?? 0) >= known;
+export async function isCurrent(pool: QueryPool, place: string, known = steps): Promise<boolean> {
+  return ((await readVersion(pool, place, known))?.version ?? 0) >= versionAfter(known.length);
 }
 
 function heldUp(place: string, to: number, goOnMs: number): StorageError {
@@ -97,6 +110,7 @@ function runSteps(
     await ask("create table if not exists troupe.schema (version integer not null, serves_from integer not null)");
     const [found] = await ask<{ version: number }>("select version from troupe.schema");
     const from = stepsBehind(found?.version ?? 0, place);
+    await ask("create table if not exists troupe.schema_texts (version integer primary key, hash text not null)");
     for (const [at, { sql }] of known.entries()) {
       if (at < from) continue;
       report(`step ${at + 1} of ${known.length}`);
@@ -104,22 +118,33 @@ function runSteps(
     }
     if (from >= known.length) return;
     const servesFrom = Math.max(firstVersion, ...known.map((step) => step.servesFrom ?? firstVersion));
+    for (const { version, hash } of schemaTexts(known.map(({ sql }) => sql)).slice(from))
+      await ask("insert into troupe.schema_texts values ($1::int, $2)", [version, hash]);
     await ask("delete from troupe.schema");
     await ask("insert into troupe.schema values ($1::int, $2::int)", [versionAfter(known.length), servesFrom]);
   });
 }
 
 /** @returns undefined where there is no schema yet. @throws StorageError for one that a program which knows `known` can't serve from */
-export async function readVersion(pool: QueryPool, place: string, known = ownVersion()): Promise<Version | undefined> {
-  const [{ there } = { there: false }] = await pool.run<{ there: boolean }>(
-    "select to_regclass('troupe.schema') is not null as there",
+export async function readVersion(pool: QueryPool, place: string, known = steps): Promise<Version | undefined> {
+  const own = versionAfter(known.length);
+  const [{ there, keepsTexts } = { there: false, keepsTexts: false }] = await pool.run<Record<string, boolean>>(
+    `select to_regclass('troupe.schema') is not null as there, to_regclass('troupe.schema_texts') is not null as "keepsTexts"`,
   );
   if (!there) return undefined;
   const [found] = await pool.run<Version>('select version, serves_from as "servesFrom" from troupe.schema');
-  if (found !== undefined) stepsBehind(found.version, place);
-  if (found !== undefined && found.servesFrom > known) {
-    const message = `The database ${place} was brought to schema ${found.version} by a newer Troupe, and serves programs from schema ${found.servesFrom} on (this one knows ${known}); run that version.`;
+  if (found === undefined) return undefined;
+  stepsBehind(found.version, place);
+  if (found.servesFrom > own) {
+    const message = `The database ${place} was brought to schema ${found.version} by a newer Troupe, and serves programs from schema ${found.servesFrom} on (this one knows ${own}); run that version.`;
     throw new StorageError("newer", place, message);
   }
+  const texts = keepsTexts ? await pool.run<SchemaText>("select version, hash from troupe.schema_texts") : [];
+  checkTexts(
+    texts,
+    found.version,
+    known.map(({ sql }) => sql),
+    place,
+  );
   return found;
 }

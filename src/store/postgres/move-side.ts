@@ -8,13 +8,10 @@ import { noteProgress, placesOf, progressOf, readingOf } from "../move/side.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
 import { columnNames, type MovedTable, movedTables, type Row } from "../tables.ts";
 import { pairsOf } from "./conversation-repository.ts";
-import { ownVersion, readVersion } from "./migrations.ts";
+import { hasSchema, ownVersion, readVersion, staging } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { bringForward, openPool, openPostgresStore } from "./store.ts";
-
-/** Schema in which a target is filled, until it takes the place of the one that servers know. */
-const staging = "troupe_moving";
 
 /** The same statements on another schema. */
 const inSchema = (pool: QueryPool, schema: string): Sql => {
@@ -32,9 +29,6 @@ async function isServed(pool: QueryPool): Promise<boolean> {
   const text = "select 1 from troupe.holders where lapses_at > clock_timestamp() limit 1";
   return (await pool.run(text)).length > 0;
 }
-
-const hasSchema = async (pool: QueryPool, name: string): Promise<boolean> =>
-  (await pool.run("select 1 where to_regnamespace($1::text) is not null", [name])).length > 0;
 
 /** A copy is known by the schema's comment, which says of what, and how it was. */
 const copyMark = (identity: string, tables: Moved["tables"] | undefined) =>

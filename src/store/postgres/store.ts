@@ -15,7 +15,7 @@ import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
 import { testRunRepository } from "../shared/test-run-repository.ts";
 import { variantRepository } from "../shared/variant-repository.ts";
-import { StorageError } from "../storage-error.ts";
+import { StorageError, underWay } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
 import { goodForMs, type StoredWindows } from "../windows.ts";
 import { budgetRepository } from "./budget-repository.ts";
@@ -25,7 +25,7 @@ import { HeldCalls } from "./held-calls.ts";
 import { Holder } from "./holder.ts";
 import { type KeyVersion, postgresKeys } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
-import { isCurrent, migrate, ownVersion } from "./migrations.ts";
+import { hasSchema, isCurrent, migrate, ownVersion, staging } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
 import { type Pools, QueryPool } from "./query-pool.ts";
@@ -154,7 +154,7 @@ export async function openPostgresStore(
  * Brings the schema forward where it is an older one, on a connection of its own that may take long for it.
  * @param pool finds out, within its deadline
  * @param report is given how far it is, in words
- * @throws StorageError
+ * @throws StorageError, `moving` where a move fills it
  */
 export async function bringForward(
   pool: QueryPool,
@@ -164,6 +164,7 @@ export async function bringForward(
 ): Promise<void> {
   const place = placeOf(settings.url);
   if (await isCurrent(pool, place)) return;
+  if (await hasSchema(pool, staging)) throw underWay(place);
   const patient = await openPool(settings, clock, { deadlineMs: migrationMs, use: "long" });
   try {
     await migrate(patient, place, {

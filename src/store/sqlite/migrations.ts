@@ -1,6 +1,6 @@
 /** The schema, as the steps that made it. From the first tag on it is appended to, never edited: files of every released version exist. */
 import type { Database } from "bun:sqlite";
-import { stepsBehind, versionAfter } from "../schema-version.ts";
+import { checkTexts, type SchemaText, schemaTexts, stepsBehind, versionAfter } from "../schema-version.ts";
 import { damaged, StorageError } from "../storage-error.ts";
 import { firstSchema } from "./schema.ts";
 
@@ -20,11 +20,14 @@ const applicationId = 0x74727065;
 export function migrate(database: Database, path: string, steps: readonly string[] = migrations): void {
   // Read first, so that opening an up-to-date file takes no write lock.
   const to = versionAfter(steps.length);
-  if (versionOf(database, path, to) === to) return;
+  if (versionOf(database, path, steps) === to) return;
   database
     .transaction(() => {
-      const from = stepsBehind(versionOf(database, path, to), path);
+      const from = stepsBehind(versionOf(database, path, steps), path);
+      database.run("create table if not exists schema_texts (version integer primary key, hash text not null)");
       for (const step of steps.slice(from)) database.run(step);
+      for (const { version, hash } of schemaTexts(steps).slice(from))
+        database.run("insert into schema_texts values (?, ?)", [version, hash]);
       database.run(`pragma application_id = ${applicationId}`);
       database.run(`pragma user_version = ${to}`);
     })
@@ -33,9 +36,11 @@ export function migrate(database: Database, path: string, steps: readonly string
 
 /**
  * The file's version; 0 is an empty file.
- * @throws StorageError for a file of a newer version than `known`, of one before the first, or of another program
+ * @param steps that this program knows
+ * @throws StorageError for a file of a newer version, of one before the first, of another text by the same number, or of another program
  */
-export function versionOf(database: Database, path: string, known = ownVersion): number {
+export function versionOf(database: Database, path: string, steps: readonly string[] = migrations): number {
+  const known = versionAfter(steps.length);
   const read = (sql: string) => Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0] ?? 0;
   const version = read("pragma user_version");
   const owner = read("pragma application_id");
@@ -49,6 +54,10 @@ export function versionOf(database: Database, path: string, known = ownVersion):
     );
   }
   if (version < 0) throw damaged(path, `schema ${version}`);
-  stepsBehind(version, path);
+  if (stepsBehind(version, path) > 0) {
+    const keepsTexts = read("select count(*) from sqlite_schema where name = 'schema_texts'") > 0;
+    const texts = keepsTexts ? database.query<SchemaText, []>("select version, hash from schema_texts").all() : [];
+    checkTexts(texts, version, steps, path);
+  }
   return version;
 }

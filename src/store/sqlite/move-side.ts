@@ -11,7 +11,7 @@ import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, versionOf } from "./migrations.ts";
 import { sqliteSql } from "./sqlite-sql.ts";
-import { databaseName, makeDataFolder, openStore } from "./store.ts";
+import { databaseName, makeDataFolder, openStore, stagingName } from "./store.ts";
 
 /** The columns that are written: a run stands with its call here. */
 const writtenOf = (table: MovedTable) =>
@@ -70,7 +70,7 @@ export async function folderSource(folder: string, isCopy: boolean, settle: Sett
 /** Everything is written to a folder inside, whose database goes to its place in one step at the end. @throws DataError, StorageError */
 export function folderTarget(folder: string): MoveTarget {
   const path = join(folder, databaseName);
-  const staging = join(folder, "moving");
+  const staging = join(folder, stagingName);
   makeDataFolder(folder);
   const assertNone = () => {
     if (!new LossGuard(folder, path).isNew)
