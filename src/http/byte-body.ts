@@ -59,6 +59,12 @@ const brokenOff = ({ name }: UpstreamAnswer) =>
 export const notWhole = (name: string) =>
   ApiError.unavailable("upstream_invalid_response", `${name} sent JSON that is cut or empty, or none.`);
 
+/** Finds the counts of an answer, and its texts where these can stand for them. */
+export function finderFor({ headers }: UpstreamAnswer, observer: CallObserver): UsageFinder {
+  const onText = observer.wantsText ? (text: string) => observer.passedText(text) : undefined;
+  return new UsageFinder(headers.get("content-type"), onText);
+}
+
 /** The evidence that an answer is whole. */
 type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
 
@@ -116,8 +122,7 @@ class ByteBody implements Sink<Buffer> {
     this.#observer = observer;
     this.#source = answer;
     this.#status = answer.status;
-    const onText = observer.wantsText ? (text: string) => observer.passedText(text) : undefined;
-    this.#usage = new UsageFinder(answer.headers.get("content-type"), onText);
+    this.#usage = finderFor(answer, observer);
     this.#proven = proven;
   }
 

@@ -13,7 +13,7 @@ import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
 import { type ErrorNote, ownErrorNote, refusedBy } from "../usage/error-note.ts";
-import { OutputMeter } from "../usage/text-meter.ts";
+import { answerMeter, OutputMeter } from "../usage/text-meter.ts";
 import { encodedName, isAscii } from "./call/upstream-headers.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError, upstreamErrorNote } from "./error-fields.ts";
@@ -45,8 +45,8 @@ export class CallRecorder implements CallObserver {
   readonly #isJudged: boolean;
   #isRefusal = false;
   #entry: UsageEntry | undefined;
-  /** Absent while no text was seen: a plain answer's is counted. */
-  #output: OutputMeter | undefined;
+  /** The text of a stream, as far as it was seen. */
+  #fragments: OutputMeter | undefined;
   #serviceTier: string | undefined;
   #sentAt = 0;
   #answeredAt = 0;
@@ -129,8 +129,8 @@ export class CallRecorder implements CallObserver {
     this.#entry?.firstToken();
     this.#fold?.push([body]);
     this.#serviceTier ??= body.service_tier;
-    this.#output ??= new OutputMeter();
-    for (const { delta } of body.choices) this.#output.addDelta(delta);
+    this.#fragments ??= new OutputMeter();
+    for (const { delta } of body.choices) this.#fragments.addDelta(delta);
     if (this.#isJudged) this.#isRefusal ||= body.choices.some((choice) => isRefusal(choice, choice.delta));
   }
 
@@ -139,8 +139,8 @@ export class CallRecorder implements CallObserver {
   }
 
   passedText(text: string): void {
-    this.#output ??= new OutputMeter();
-    this.#output.add(text.length, () => text);
+    this.#fragments ??= new OutputMeter();
+    this.#fragments.add(text.length, () => text);
   }
 
   costOf(usage: Usage, serviceTier = this.#serviceTier): number | undefined {
@@ -161,7 +161,7 @@ export class CallRecorder implements CallObserver {
     const { usage, model } = result;
     const variantOutcome = this.#isJudged ? this.#answerOutcome(result.completion) : undefined;
     const serviceTier = result.completion?.service_tier;
-    this.#settle({ ended: "finished", status: 200, usage, model, serviceTier, variantOutcome });
+    this.#settle({ ended: "finished", status: 200, usage, model, serviceTier, variantOutcome }, result.completion);
     if (answer === undefined || this.#remember.length === 0) return undefined;
     return this.#rememberAll(answer, result);
   }
@@ -242,13 +242,14 @@ export class CallRecorder implements CallObserver {
     return this.#mayFallBack ? undefined : "failed";
   }
 
-  /** Settles a call that the upstream may have billed. */
-  #settle(outcome: Outcome): void {
+  /** Settles a call that the upstream may have billed. @param answer whole, whose text counts where the upstream did not */
+  #settle(outcome: Outcome, answer?: CompletionBody): void {
     if (this.#isFree) {
       this.#entry?.settle({ ...outcome, usage: undefined });
       return;
     }
-    const seen = { input: this.#input, output: this.#output ?? nothingSeen };
+    const isCounted = answer === undefined || (outcome.usage !== undefined && outcome.usage.completion_tokens > 0);
+    const seen = { input: this.#input, output: this.#fragments ?? (isCounted ? nothingSeen : answerMeter(answer)) };
     this.#entry?.settle({ ...outcome, serviceTier: outcome.serviceTier ?? this.#serviceTier, seen });
   }
 

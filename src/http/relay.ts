@@ -10,14 +10,13 @@ import { fillLarge, respell, type Source } from "../protocols/source.ts";
 import type { Operation, RemoteProvider } from "../providers/provider.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
-import { UsageFinder } from "../upstream/answer-usage.ts";
 import type { PassedRequest, UpstreamAnswer } from "../upstream/client.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
 import { readUpstreamError, visibleHeaders } from "../upstream/upstream-error.ts";
 import type { AttemptBounds, TextMeter } from "../usage/attempt.ts";
-import { type Ahead, notWhole, readAhead, respondBytes } from "./byte-body.ts";
+import { type Ahead, finderFor, notWhole, readAhead, respondBytes } from "./byte-body.ts";
 import { sessionKey } from "./call/conversation-key.ts";
 import { attemptAt, CallRecorder } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
@@ -217,7 +216,7 @@ async function wholeVia(
     }
     const body = ahead === undefined ? await answer.bytes() : Buffer.concat(ahead.parts);
     if (promisesJson(answer, operation) && !isWholeJson(body)) throw notWhole(account.name);
-    const finder = new UsageFinder(answer.headers.get("content-type"));
+    const finder = finderFor(answer, relay.observer);
     finder.push(Buffer.from(body.buffer, body.byteOffset, body.length));
     await relay.observer.completed({ usage: finder.found(), model: finder.model, upstreamResponseId: undefined });
     return { kind: "whole", status: answer.status, headers: headersOf(answer), body };

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson } from "../lib/j
 import { SseParser } from "../lib/sse.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import { usageOf as googleUsage, searchesIn } from "../protocols/generate-content/ending.ts";
-import { usageOf as messagesUsage } from "../protocols/messages/ending.ts";
+import { laterCounts, usageOf as messagesUsage } from "../protocols/messages/ending.ts";
 import { countsOf as responsesCounts } from "../protocols/responses/ending.ts";
 import { usageOf as chatUsage } from "../providers/openai-compatible/answer.ts";
 
@@ -87,7 +87,7 @@ export class UsageFinder {
     for (const [, text] of json.matchAll(words)) this.#onText(text!);
   }
 
-  /** Counts come in parts in some formats: later ones replace those before, name by name. */
+  /** Counts come in parts in some formats: later ones join those before. */
   #event(data: string): void {
     this.#model ??= modelIn(data.slice(0, maxHead));
     // Not those of an event that only repeats what came before.
@@ -99,8 +99,7 @@ export class UsageFinder {
       const counts = objectOf(found?.[name]);
       if (counts === undefined) continue;
       const known = objectOf(this.#counts?.[name]) ?? {};
-      const reported = Object.fromEntries(Object.entries(counts).filter(([, value]) => value != null));
-      this.#counts = { ...this.#counts, ...besides(found!), [name]: { ...known, ...reported } };
+      this.#counts = { ...this.#counts, ...besides(found!), [name]: laterCounts(known, counts) };
     }
   }
 }

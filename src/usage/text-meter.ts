@@ -1,6 +1,6 @@
 /** Measures text that is not kept: counts its characters, and keeps a few of its fragments. */
 import type { LargeStrings } from "../lib/json/large-strings.ts";
-import type { ChatRequest, Delta } from "../protocols/chat/schema.ts";
+import type { ChatRequest, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { parsedCharacters, type Source } from "../protocols/source.ts";
 import type { TextMeter } from "./attempt.ts";
 
@@ -31,12 +31,19 @@ export class OutputMeter implements TextMeter {
         if (name !== "role" && value !== "") this.add(value.length, () => value);
       } else if (name === "tool_calls" && Array.isArray(value)) {
         for (const call of value as NonNullable<Delta["tool_calls"]>) {
-          const text = call.function?.arguments ?? "";
+          const text = call.function?.arguments ?? call.custom?.input ?? "";
           if (text !== "") this.add(text.length, () => text);
         }
       }
     }
   }
+}
+
+/** The text of an answer that is there at once. */
+export function answerMeter({ choices }: CompletionBody): TextMeter {
+  const meter = new OutputMeter();
+  for (const { message } of choices) meter.addDelta(message as Delta);
+  return meter;
 }
 
 /**

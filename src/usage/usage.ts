@@ -113,9 +113,10 @@ class Entry implements UsageEntry {
 
   price(usage: Usage, serviceTier?: string): number | undefined {
     const { target } = this.#attempt;
-    if (target === undefined) return undefined;
+    const counted = countedOf(usage);
+    if (target === undefined || (saysNothing(usage) && !counted.cost)) return undefined;
     const tier = usage[billed]?.serviceTier ?? serviceTier;
-    return this.#tools.prices().price(target, countedOf(usage), tier, this.begun.at).cost ?? undefined;
+    return this.#tools.prices().price(target, counted, tier, this.begun.at).cost ?? undefined;
   }
 
   settle(outcome: Outcome): void {
@@ -123,11 +124,12 @@ class Entry implements UsageEntry {
     this.#isSettled = true;
     this.#totalMs = this.#elapsedMs;
     const { usage, seen } = outcome;
-    const isOutputCounted = usage !== undefined && (outcome.ended === "finished" || usage.completion_tokens > 0);
-    if (isOutputCounted || seen === undefined) this.#close(this.#line(outcome, "upstream"));
+    const isCounted = usage !== undefined && usage.prompt_tokens > 0 && usage.completion_tokens > 0;
+    if (isCounted || seen === undefined || (usage !== undefined && isTold(outcome, usage, seen)))
+      this.#close(this.#line(outcome, "upstream"));
     // Nothing is known of what was asked for, and the upstream may have done all of it.
-    else if (usage === undefined && isLeft(outcome) && seen.output.length === 0)
-      this.#close(this.#line(outcome, "unknown"));
+    else if (saysNothing(usage) && isLeft(outcome) && seen.output.length === 0)
+      this.#close(this.#line({ ...outcome, usage: undefined }, "unknown"));
     else this.#settleByEstimate(outcome, seen);
   }
 
@@ -140,12 +142,12 @@ class Entry implements UsageEntry {
     const deadlineMs = outcome.ended === "finished" ? finishedEstimateMs : estimateMs;
     const how: Estimating = { counter: this.#tools.tokenizer, deadlineMs };
     const estimate = async () => {
-      const counted = outcome.usage;
+      const { prompt_tokens = 0, completion_tokens = 0 } = outcome.usage ?? {};
       // Nothing is known where even the input is not.
-      if (counted === undefined && input === undefined) return this.#line(outcome, "unknown");
+      if (prompt_tokens === 0 && input === undefined) return this.#line({ ...outcome, usage: undefined }, "unknown");
       const [prompt, completion] = await Promise.all([
-        counted === undefined ? estimateMeter(input!, how) : exactly(counted.prompt_tokens),
-        estimateMeter(output, how),
+        prompt_tokens > 0 ? exactly(prompt_tokens) : estimateMeter(input!, how),
+        completion_tokens > 0 ? exactly(completion_tokens) : estimateMeter(output, how),
       ]);
       return this.#estimated(outcome, prompt, completion);
     };
@@ -255,6 +257,21 @@ function begunLine(attempt: Attempt, at: number): LedgerLine {
   };
 }
 
+/** True if nothing was counted. */
+const saysNothing = (usage: Usage | undefined): boolean =>
+  usage === undefined || (usage.prompt_tokens === 0 && usage.completion_tokens === 0);
+
+/**
+ * True if the counts say what was used. A zero says nothing beside a text: some upstreams fill in the member without counting. Images and
+ * recordings may be counted otherwise, and a cost that is told needs no counts.
+ */
+function isTold({ ended }: Outcome, usage: Usage, { input, output }: Seen): boolean {
+  const { images, audioSeconds, cost } = countedOf(usage);
+  if (images > 0 || audioSeconds > 0 || (cost ?? 0) > 0) return true;
+  const isInputTold = usage.prompt_tokens > 0 || input === undefined || input.length === 0;
+  return isInputTold && (usage.completion_tokens > 0 || (ended === "finished" && output.length === 0));
+}
+
 const interruptedNote = "the process ended while the call was under way";
 const noHeaders: Readonly<Record<string, string>> = {};
 
@@ -270,17 +287,15 @@ const lateMs = 200;
 
 const exactly = (tokens: number): Estimate => ({ tokens, isReckoned: false });
 
-/** Usage by estimated tokens; other counts that the upstream did return stay. */
-const usageOf = (
+/** Usage by estimated tokens; other counts that the upstream did return stay, but for a cost of nothing. */
+function usageOf(
   counted: Usage | undefined,
   { tokens: prompt_tokens }: Estimate,
   { tokens: completion_tokens }: Estimate,
-): Usage => ({
-  ...counted,
-  prompt_tokens,
-  completion_tokens,
-  total_tokens: prompt_tokens + completion_tokens,
-});
+): Usage {
+  const { cost: _cost, cost_in_usd_ticks: _ticks, ...rest }: Partial<Usage> = counted ?? {};
+  return { ...rest, prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+}
 
 const reckoned = "tokens reckoned by the length of the text";
 const withNote = (note: string | null) => (note === null ? reckoned : `${note}; ${reckoned}`);

@@ -1,6 +1,7 @@
 /** Folds the chunks of a stream into a plain answer. */
 import { isObject } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
+import { laterUsage } from "./later-usage.ts";
 import { wholeDetails } from "./reasoning-details.ts";
 import type {
   AnswerMessage,
@@ -32,7 +33,7 @@ export class StreamFold {
   push(bodies: readonly ChunkBody[]): void {
     for (const { choices, usage, metadata, ended_thought: _, ...rest } of bodies) {
       Object.assign(this.#body, rest);
-      if (usage != null) this.#body.usage = usage;
+      if (usage != null) this.#body.usage = laterUsage(this.#body.usage, usage);
       if (metadata !== undefined) this.#body.metadata = { ...this.#body.metadata, ...metadata };
       for (const choice of choices) this.#choice(choice);
     }

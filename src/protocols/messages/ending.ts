@@ -1,5 +1,6 @@
 /** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { raised } from "../../lib/json/raised.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
 import { billedAs, type ChunkBody, type FinishReason, type Usage } from "../chat/schema.ts";
 
@@ -82,6 +83,29 @@ export function usageFields(usage: Usage | null | undefined, { service_tier }: P
     ...(tier !== undefined && { service_tier: tier }),
   };
 }
+
+const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] as const;
+
+/**
+ * Joins what two events of a stream report: counts are cumulative, what is not restated stays, and what says less than before says nothing.
+ * The same prompt may be divided anew, by what of it was cached.
+ */
+export function laterCounts(known: JsonObject, reported: JsonObject): JsonObject {
+  const joined = raised(known, reported);
+  const [before, now] = [promptOf(known), promptOf(reported)];
+  const isSame = now.length > 0 && sum(now.map(([, count]) => count)) === sum(before.map(([, count]) => count));
+  if (!isSame) return joined;
+  const finer = (countOf(reported["input_tokens"]) ?? 0) < (countOf(known["input_tokens"]) ?? 0);
+  return { ...joined, ...Object.fromEntries(finer ? now : before) };
+}
+
+const promptOf = (usage: JsonObject): (readonly [string, number])[] =>
+  promptCounts.flatMap((name) => {
+    const count = countOf(usage[name]);
+    return count === undefined ? [] : [[name, count] as const];
+  });
+
+const sum = (counts: readonly number[]): number => counts.reduce((all, one) => all + one, 0);
 
 /** Counts in the inner form's meaning: cached tokens count as prompt tokens. Undefined where nothing was counted. */
 export function usageOf(usage: JsonObject): Usage | undefined {

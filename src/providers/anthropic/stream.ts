@@ -14,7 +14,7 @@ import type {
   Usage,
 } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
-import { finishReason, servedTier, usageOf } from "../../protocols/messages/ending.ts";
+import { finishReason, laterCounts, servedTier, usageOf } from "../../protocols/messages/ending.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
 import { eventIn, isSignOfLife, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
@@ -202,9 +202,8 @@ export class AnthropicStream implements StreamDecoder {
     return this.#answered ? usage : usage && { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens };
   }
 
-  /** Counts are cumulative, and what is not restated stays. */
   #count(usage: JsonObject): void {
-    for (const [name, value] of Object.entries(usage)) if (value != null) this.#usage[name] = value;
+    this.#usage = laterCounts(this.#usage, usage);
   }
 
   #start(index: unknown, block: JsonObject): ChunkBody[] {

@@ -5,6 +5,7 @@
  */
 
 import { isObject, type JsonObject, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { raised } from "../../lib/json/raised.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
@@ -122,10 +123,11 @@ class AnswerReader {
     return chunk;
   }
 
-  /** Running totals: the last ones count. */
+  /** Running totals. */
   #count(totals: JsonObject | undefined): void {
-    this.#usage = totals ?? this.#usage;
-    this.#counted = this.#usage ?? this.#counted;
+    if (totals === undefined) return;
+    this.#counted = this.#counted === undefined ? totals : raised(this.#counted, totals);
+    this.#usage = this.#counted;
   }
 
   get complete(): boolean {

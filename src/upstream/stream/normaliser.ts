@@ -4,6 +4,7 @@
  * the inner form, without an envelope and written by a protocol.
  */
 import { isEmptyMember } from "../../protocols/chat/empty-members.ts";
+import { laterUsage } from "../../protocols/chat/later-usage.ts";
 import { plainText } from "../../protocols/chat/plain-text.ts";
 import type {
   AnswerMessage,
@@ -116,7 +117,7 @@ export class Normaliser {
     this.#numbers = new ChoiceNumbers(form.choices);
   }
 
-  /** The usage that the upstream reported last. */
+  /** The usage that the upstream reported by now. */
   get usage(): Usage | undefined {
     return this.#usage;
   }
@@ -132,7 +133,7 @@ export class Normaliser {
   push(body: ChunkBody): readonly ChunkBody[] {
     if (this.#started.has(0) && !this.#numbers.differ && isNormal(body)) return [body];
     const { choices, usage, metadata, ...extras } = body;
-    if (usage != null) this.#usage = usage;
+    if (usage != null) this.#usage = laterUsage(this.#usage, usage);
     if (metadata !== undefined) this.#metadata = { ...this.#metadata, ...metadata };
     const chunks: ChunkBody[] = [];
     for (const choice of choices) this.#choice(choice, extras, chunks);
