@@ -1,11 +1,13 @@
 /**
  * Thinking state for clients that strip what they don't know: signatures and encrypted reasoning of answers with tool
- * calls are kept for a while under the tool call's id, which always comes back, and put back on the echoed message.
+ * calls are kept for a while under the tool call's id, which always comes back, and put back on the echoed message. State that
+ * came too late for the place that a format has for it is kept under the answer's id, where an envelope names it.
  */
 import type { Clock } from "../lib/clock.ts";
-import { derive } from "../lib/json/json.ts";
+import { derive, isObject, type JsonObject, objectOf } from "../lib/json/json.ts";
 import { ownMember } from "../lib/own-member.ts";
 import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../protocols/chat/schema.ts";
+import { answerOf } from "../protocols/returned-state.ts";
 
 /** Long enough for a tool to run and its result to come back. */
 const retentionMs = 60 * 60 * 1000;
@@ -37,12 +39,17 @@ export class ReplayMemory {
     this.#states = states;
   }
 
-  /** @param scope the API key and the upstream model: state is never shared across either */
-  remember(scope: string, messages: readonly AnswerMessage[]): void {
+  /**
+   * @param scope the API key and the upstream model: state is never shared across either
+   * @param answer the id by which what the client gets names the answer; undefined where it does not
+   */
+  remember(scope: string, messages: readonly AnswerMessage[], answer?: string): void {
     for (const message of messages) {
-      const state = stateOf(message);
+      const ids = (message.tool_calls ?? []).map(({ id }) => id);
+      if (answer !== undefined) ids.push(answer);
+      const state = ids.length === 0 ? undefined : stateOf(message);
       if (state === undefined) continue;
-      const keys = (message.tool_calls ?? []).map((call) => `${scope}\n${call.id}`);
+      const keys = ids.map((id) => `${scope}\n${id}`);
       this.#states.put(keys, state, this.#clock.now() + retentionMs);
     }
   }
@@ -55,8 +62,9 @@ export class ReplayMemory {
   #restored(scope: string, request: ChatRequest): ChatRequest {
     let changed = false;
     const messages = request.messages.map((message): Message => {
-      if (message.role !== "assistant" || !message.tool_calls?.length) return message;
-      const state = this.#states.get(`${scope}\n${message.tool_calls[0]!.id}`);
+      if (message.role !== "assistant") return message;
+      const id = message.tool_calls?.[0]?.id ?? answerOf(message);
+      const state = id === undefined ? undefined : this.#states.get(`${scope}\n${id}`);
       if (state === undefined) return message;
       changed = true;
       return withState(message, state);
@@ -109,24 +117,36 @@ class HeldStates implements States {
 }
 
 function stateOf(message: AnswerMessage): State | undefined {
-  if (!message.tool_calls?.length) return undefined;
   const fields: Record<string, unknown> = {};
   for (const name of stateFields) if (message[name] !== undefined) fields[name] = message[name];
   const calls: Record<string, Record<string, unknown>> = {};
-  for (const call of message.tool_calls) {
+  for (const call of message.tool_calls ?? []) {
     if (call.type === "function" && call.extra_content !== undefined) calls[call.id] = call.extra_content;
   }
   return Object.keys(fields).length + Object.keys(calls).length === 0 ? undefined : { fields, calls };
 }
 
-/** Fills in what the client dropped; what it sent stands. */
+/** Fills in what the client dropped, or never got; what it sent stands. */
 function withState(message: AssistantMessage, state: State): Message {
-  const tool_calls = message.tool_calls!.map((call) => {
+  const tool_calls = message.tool_calls?.map((call) => {
     const extra = ownMember(state.calls, call.id);
     return extra === undefined ? call : { extra_content: extra, ...call };
   });
-  const missing = Object.fromEntries(
-    Object.entries(state.fields).filter(([name]) => message[name as keyof AssistantMessage] == null),
-  );
-  return derive(message, { ...message, ...missing, tool_calls } as Message);
+  const missing: JsonObject = {};
+  for (const [name, value] of Object.entries(state.fields)) {
+    const sent = message[name as keyof AssistantMessage];
+    if (sent == null) missing[name] = value;
+    else if (name === "extra_content") missing[name] = joined(objectOf(value)!, sent as JsonObject);
+  }
+  return derive(message, { ...message, ...missing, ...(tool_calls && { tool_calls }) } as Message);
+}
+
+/** Each maker's state with what the message has of it already. */
+function joined(kept: JsonObject, sent: JsonObject): JsonObject {
+  const all: JsonObject = { ...sent };
+  for (const [maker, state] of Object.entries(kept)) {
+    const given = sent[maker];
+    all[maker] = isObject(state) && isObject(given) ? { ...state, ...given } : (given ?? state);
+  }
+  return all;
 }

@@ -171,6 +171,8 @@ export interface Protocol<Options = unknown> {
   readonly keepAlive: string;
   /** Its clients pass over an event that holds more than data: an id is an event of its own, right behind the one that it names. */
   readonly idsApart?: boolean;
+  /** Its envelopes name their answer: state that comes too late for its place in a stream is looked up by that id. */
+  readonly namesAnswer?: boolean;
   /**
    * Reads the caller's key; absent: it stands in any of the headers that `callerKey` reads.
    * @returns as it was given; undefined where there is none

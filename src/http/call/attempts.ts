@@ -107,7 +107,7 @@ class PlannedCall implements Attempts {
       refuseNativeOnly(tools === undefined ? asked : { ...asked, nativeTools: tools.nativeTools }, target);
     const memories: Remember[] = [];
     // Thinking state matters only where tools may be called.
-    if (call.request.tools !== undefined) memories.push(thinkingMemory(services, caller, target));
+    if (call.request.tools !== undefined) memories.push(thinkingMemory(services, caller, target, writer));
     if (plan.store && turn === undefined)
       memories.push(conversation.remember(target, form, writer.envelope, native && { isHeld: native.mayHold }));
     if (services.live.config.log.content) memories.push(contentMemory(context));
@@ -226,11 +226,17 @@ function restoreThinkingState(services: Services, caller: Caller, target: Target
 }
 
 /** Stores the thinking state of the whole answer. */
-function thinkingMemory({ replayMemory }: Services, caller: Caller, target: Target): Remember {
+function thinkingMemory(
+  { replayMemory }: Services,
+  caller: Caller,
+  target: Target,
+  { protocol, envelope }: CallScope["writer"],
+): Remember {
   const scope = scopeOf(caller, target);
+  const answer = protocol.namesAnswer === true ? envelope.id : undefined;
   return ({ choices }) => {
     const messages = choices.map(({ message }) => message);
-    replayMemory.remember(scope, messages);
+    replayMemory.remember(scope, messages, answer);
   };
 }
 

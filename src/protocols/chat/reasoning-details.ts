@@ -19,17 +19,50 @@ export function wholeDetails(value: unknown): JsonObject[] {
     if (piece === undefined) continue;
     const last = whole.at(-1);
     const field = ownMember(textFields, String(piece["type"]));
-    if (last === undefined || field === undefined || !isOneEntry(last, piece)) whole.push(piece);
+    const isNumbered = typeof piece["index"] === "number";
+    if (last === undefined || field === undefined || !isNumbered || !isOneEntry(last, piece)) whole.push(piece);
     else whole[whole.length - 1] = joined(last, piece, field);
   }
   return whole;
 }
 
+/**
+ * Numbers the entries of one message: pieces of one share a number, and no two entries do. Helpers of clients join a stream's lists by
+ * it: one throws where it is missing, others make one entry of two with the same.
+ * https://github.com/openai/openai-python/blob/main/src/openai/lib/streaming/_deltas.py
+ */
+export class DetailNumbers {
+  readonly #taken = new Set<unknown>();
+  /** As it came, and the number that it has here. */
+  #last: { readonly piece: JsonObject; readonly index: unknown } | undefined;
+
+  number(pieces: readonly JsonObject[]): JsonObject[] {
+    return pieces.map((piece) => {
+      const index = this.#indexOf(piece);
+      this.#last = { piece, index };
+      this.#taken.add(index);
+      return piece["index"] === index ? piece : { ...piece, index };
+    });
+  }
+
+  #indexOf(piece: JsonObject): unknown {
+    const last = this.#last;
+    if (last !== undefined && ownMember(textFields, String(piece["type"])) && isOneEntry(last.piece, piece))
+      return last.index;
+    const given = piece["index"];
+    if (typeof given === "number" && !this.#taken.has(given)) return given;
+    let free = this.#taken.size;
+    while (this.#taken.has(free)) free += 1;
+    return free;
+  }
+}
+
 /** Ignores what is missing or empty: an id, or a signature, which ends an entry. */
 function isOneEntry(first: JsonObject, second: JsonObject): boolean {
   const sameId = saysNothing(first["id"]) || saysNothing(second["id"]) || first["id"] === second["id"];
-  const numbered = typeof first["index"] === "number" && first["index"] === second["index"];
-  return numbered && first["type"] === second["type"] && sameId && saysNothing(first["signature"]);
+  return (
+    first["index"] === second["index"] && first["type"] === second["type"] && sameId && saysNothing(first["signature"])
+  );
 }
 
 function joined(first: JsonObject, second: JsonObject, field: string): JsonObject {

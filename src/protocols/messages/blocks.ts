@@ -3,12 +3,11 @@
  * another one while a call's arguments are still coming waits until that call is whole.
  */
 import { type JsonObject, listOf, parseJson } from "../../lib/json/json.ts";
-import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Delta, ThinkingBlock, ToolCallDelta } from "../chat/schema.ts";
 import { FunctionCalls } from "../function-calls.ts";
 import { citationOf } from "./citations.ts";
 import { cleanId } from "./facts.ts";
-import { sealOfBlocks, sealOfCall, sealOfMessage, type ThinkingShown } from "./thinking.ts";
+import { EndedState, type MessageState, sealOfCall, sealOfNothing, type ThinkingShown } from "./thinking.ts";
 
 /** Receives blocks as they begin, grow and end, one after another. */
 export interface BlockSink {
@@ -20,7 +19,7 @@ export interface BlockSink {
 /** A piece of an answer that can wait for its turn. */
 type Piece =
   | { readonly kind: "text" | "thinking"; text: string }
-  | { readonly kind: "seal"; readonly seal: string }
+  | { readonly kind: "state"; readonly block: ThinkingBlock }
   | { readonly kind: "citation"; readonly citation: JsonObject }
   | Call;
 type Call = {
@@ -33,7 +32,10 @@ type Call = {
 };
 
 /** `written` is what came of the arguments so far, from which it follows whether the call is whole. */
-type Open = { readonly kind: "text" } | { readonly kind: "thinking" } | Call;
+type Open = { readonly kind: "text" } | { readonly kind: "thinking"; text: string } | Call;
+
+/** Stands between the thoughts of several blocks where they are one text. */
+const thoughtSeparator = "\n\n";
 
 export class Blocks {
   readonly #sink: BlockSink;
@@ -41,15 +43,24 @@ export class Blocks {
   #next = 0;
   #open: Open | undefined;
   #waiting: Piece[] = [];
-  readonly #details: unknown[] = [];
+  readonly #state: EndedState;
+  /** State that stands before the next text or call: it belongs to no thought that is open, and no answer ends with it. */
+  #before: ThinkingBlock[] = [];
+  #hasThoughts = false;
+  /** True once the open thought has its signature. */
+  #isSigned = false;
   /** Positions of the calls that ended. */
   readonly #ended = new Set<number>();
   #calls = 0;
   readonly #functions = new FunctionCalls();
+  readonly #answerId: string;
 
-  constructor(sink: BlockSink, shown: ThinkingShown) {
+  /** @param answerId names the answer in its envelopes, so that what comes too late for them is found by it */
+  constructor(sink: BlockSink, shown: ThinkingShown, answerId: string) {
     this.#sink = sink;
     this.#shown = shown;
+    this.#answerId = answerId;
+    this.#state = new EndedState(answerId);
   }
 
   /** The number of calls of the caller's tools. */
@@ -59,13 +70,11 @@ export class Blocks {
 
   /** @throws InvalidAnswer */
   push(delta: Delta): void {
-    const { reasoning_content, content, refusal, tool_calls, thinking_blocks, extra_content } = delta;
-    const details = listOf(delta["reasoning_details"]);
-    if (this.#shown !== "none") this.#details.push(...details);
+    const { reasoning_content, content, refusal, tool_calls } = delta;
     if (reasoning_content) this.#take({ kind: "thinking", text: reasoning_content });
-    // A whole answer in one piece has its state beside its thoughts.
-    const state = this.#shown === "none" ? undefined : sealOfMessage({ extra_content: extra_content ?? null });
-    if (state !== undefined && reasoning_content) this.#take({ kind: "seal", seal: state });
+    // A whole answer in one piece has its state beside what it led to.
+    this.endThought(delta);
+    if (content || refusal || tool_calls?.length) this.#takeDetails();
     if (content) this.#take({ kind: "text", text: content });
     if (refusal) this.#take({ kind: "text", text: refusal });
     for (const annotation of listOf(delta.annotations)) {
@@ -73,31 +82,32 @@ export class Blocks {
       if (citation !== undefined) this.#take({ kind: "citation", citation });
     }
     for (const call of this.#functions.push(tool_calls)) this.#call(call);
-    if (state !== undefined && !reasoning_content) this.#take({ kind: "seal", seal: state });
-    if (thinking_blocks?.length) this.#take({ kind: "seal", seal: sealOfBlocks(thinking_blocks) });
+  }
+
+  /** The state of a thought that ended: of the one that is open, or of one without a text. */
+  endThought(state: MessageState): void {
+    if (this.#shown === "none") return;
+    for (const block of this.#state.take(state)) this.#take({ kind: "state", block });
   }
 
   /** Anthropic's own blocks, where they are known before what they led to. */
   native(blocks: readonly ThinkingBlock[]): void {
-    for (const block of blocks) {
-      this.#close();
-      this.#sink.start(this.#next, { ...block });
-      this.#sink.stop(this.#next);
-      this.#next += 1;
-    }
+    for (const block of blocks) this.#whole(block);
   }
 
-  /** No more deltas: whatever waits is written, and the last block ends. */
+  /** No more deltas: whatever waits is written, and the last block ends. State that nothing follows has no place any more. */
   finish(): void {
     for (const call of this.#functions.end()) this.#call(call);
-    if (this.#details.length > 0) {
-      const seal = sealOfMessage({ reasoning_details: wholeDetails(this.#details) });
-      if (seal !== undefined) this.#take({ kind: "seal", seal });
-      this.#details.length = 0;
-    }
+    this.#takeDetails();
     this.#close();
     for (const piece of this.#waiting.splice(0)) this.#write(piece);
     this.#close();
+    this.#before = [];
+  }
+
+  #takeDetails(): void {
+    const block = this.#state.takeDetails();
+    if (block !== undefined && this.#shown !== "none") this.#take({ kind: "state", block });
   }
 
   #call({ index, id, function: called, extra_content }: ToolCallDelta): void {
@@ -149,12 +159,10 @@ export class Blocks {
         this.#sink.delta(this.#next - 1, { type: "text_delta", text: piece.text });
         return;
       case "thinking":
-        if (this.#shown !== "text") return;
-        this.#begin({ kind: "thinking" }, { type: "thinking", thinking: "", signature: "" });
-        this.#sink.delta(this.#next - 1, { type: "thinking_delta", thinking: piece.text });
+        if (this.#shown === "text") this.#think(piece.text);
         return;
-      case "seal":
-        this.#seal(piece.seal);
+      case "state":
+        this.#endThought(piece.block);
         return;
       case "citation":
         // Many upstreams name their sources last of all. A block that has ended takes no more.
@@ -162,23 +170,50 @@ export class Blocks {
           this.#sink.delta(this.#next - 1, { type: "citations_delta", citation: piece.citation });
         return;
       case "call":
-        if (piece.seal !== undefined) this.#seal(piece.seal);
-        this.#close();
+        if (piece.seal !== undefined) this.#endThought({ type: "redacted_thinking", data: piece.seal });
         this.#calls += 1;
         this.#begin({ ...piece, written: "" }, { type: "tool_use", id: piece.id, name: piece.name, input: {} });
         this.#arguments(this.#open as Call, piece.written);
     }
   }
 
-  /** Puts a seal on the thought that it came with, else in a block of its own. */
-  #seal(seal: string): void {
-    if (this.#open?.kind === "thinking") {
-      this.#sink.delta(this.#next - 1, { type: "signature_delta", signature: seal });
-      this.#close();
+  /** Goes on with the open thought, or begins one: without what separates it from the one before, which its maker did not sign. */
+  #think(text: string): void {
+    const isNext = this.#open?.kind !== "thinking" && this.#hasThoughts && text.startsWith(thoughtSeparator);
+    const own = isNext ? text.slice(thoughtSeparator.length) : text;
+    if (own === "") return;
+    this.#hasThoughts = true;
+    this.#begin({ kind: "thinking", text: "" }, { type: "thinking", thinking: "", signature: "" });
+    const open = this.#open as Extract<Open, { kind: "thinking" }>;
+    open.text += own;
+    this.#sink.delta(this.#next - 1, { type: "thinking_delta", thinking: own });
+  }
+
+  /** Signs the open thought, where the state is of that one; else it stands before what comes next. */
+  #endThought(block: ThinkingBlock): void {
+    const open = this.#open;
+    if (open?.kind !== "thinking") {
+      this.#before.push(block);
       return;
     }
+    const signature = this.#state.signatureFor(block, open.text);
+    if (signature === undefined) {
+      this.#close();
+      this.#before.push(block);
+      return;
+    }
+    this.#sign(signature);
     this.#close();
-    this.#sink.start(this.#next, { type: "redacted_thinking", data: seal });
+  }
+
+  #sign(signature: string): void {
+    this.#sink.delta(this.#next - 1, { type: "signature_delta", signature });
+    this.#isSigned = true;
+  }
+
+  #whole(block: ThinkingBlock): void {
+    this.#close();
+    this.#sink.start(this.#next, { ...block });
     this.#sink.stop(this.#next);
     this.#next += 1;
   }
@@ -190,8 +225,9 @@ export class Blocks {
 
   /** Goes on in an open block of the kind, or begins one. */
   #begin(open: Open, block: JsonObject): void {
-    if (this.#open?.kind === open.kind && open.kind !== "call") return;
+    if (this.#open?.kind === open.kind && open.kind !== "call" && this.#before.length === 0) return;
     this.#close();
+    for (const block of this.#before.splice(0)) this.#whole(block);
     this.#open = open;
     this.#sink.start(this.#next, block);
     this.#next += 1;
@@ -200,6 +236,9 @@ export class Blocks {
   #close(): void {
     if (this.#open === undefined) return;
     if (this.#open.kind === "call") this.#ended.add(this.#open.position);
+    // Clients take a thought without a signature for words of the user, or refuse it.
+    if (this.#open.kind === "thinking" && !this.#isSigned) this.#sign(sealOfNothing(this.#answerId));
+    this.#isSigned = false;
     this.#open = undefined;
     this.#sink.stop(this.#next - 1);
   }

@@ -2,6 +2,7 @@
 import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
 import type { NativeOnly } from "../native-only.ts";
+import { nameAnswer } from "../returned-state.ts";
 import { orderOf } from "./facts.ts";
 import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";
 import type { ContentBlock, MessagesBody, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from "./schema.ts";
@@ -100,13 +101,14 @@ function assistantMessages(content: readonly ContentBlock[]): Message[] {
   const thinking = new ReturnedThinking();
   const layout: (string | number)[] = [];
   const texts: TextBlock[] = [];
-  const uses: ToolUseBlock[] = [];
+  const tool_calls: ToolCall[] = [];
   for (const block of content) {
     if (block.type === "text" && block.text !== "") {
       texts.push(block);
+      thinking.text();
       layout.push(block.text.length);
     } else if (block.type === "tool_use") {
-      uses.push(block);
+      tool_calls.push(thinking.sign(toolCall(block)));
       layout.push("tool_use");
     } else if (
       block.type === "thinking" ? thinking.thinking(block.thinking, block.signature) : isRedacted(block, thinking)
@@ -118,7 +120,6 @@ function assistantMessages(content: readonly ContentBlock[]): Message[] {
   const unusual = !/^t*x*u*$/.test(orderOf(layout));
   const said = unusual ? texts.map(({ text }) => text).join("") : spoken(texts);
   const fields = thinking.fields(unusual ? layout : undefined);
-  const tool_calls = uses.map((use) => thinking.sign(toolCall(use)));
   if (said === undefined && tool_calls.length === 0 && Object.keys(fields).length === 0) return [];
   const message = {
     role: "assistant",
@@ -126,7 +127,7 @@ function assistantMessages(content: readonly ContentBlock[]): Message[] {
     ...fields,
     ...(tool_calls.length > 0 && { tool_calls }),
   };
-  return [message as AssistantMessage];
+  return [nameAnswer(message as AssistantMessage, thinking.answer)];
 }
 
 function isRedacted(block: ContentBlock, thinking: ReturnedThinking): boolean {

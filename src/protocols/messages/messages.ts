@@ -27,6 +27,7 @@ export const messages: Protocol<AnswerOptions> = {
   name: "messages",
   answerIdPrefix: "msg_",
   keepAlive: ping,
+  namesAnswer: true,
   passedStrings({ messages: turns, system, tools }) {
     const passed = new PassedStrings();
     passed.said(system);

@@ -16,7 +16,7 @@ export type AnswerOptions = {
 
 export function messageBody(body: CompletionBody, { id, model }: Envelope, { thinking, stops }: AnswerOptions): object {
   const [choice] = body.choices;
-  const content = choice === undefined ? [] : contentOf(choice.message, thinking);
+  const content = choice === undefined ? [] : contentOf(choice.message, thinking, id);
   const calls = content.some(({ type }) => type === "tool_use");
   const stop =
     choice === undefined
@@ -29,9 +29,9 @@ export function messageBody(body: CompletionBody, { id, model }: Envelope, { thi
 }
 
 /** The blocks of a stream that gives the whole message at once. */
-function contentOf(message: AnswerMessage, shown: ThinkingShown): JsonObject[] {
+function contentOf(message: AnswerMessage, shown: ThinkingShown, id: string): JsonObject[] {
   const collected = new Collected();
-  const blocks = new Blocks(collected, shown);
+  const blocks = new Blocks(collected, shown, id);
   const { thinking_blocks } = message;
   const delta = deltaOf(message);
   delete delta.thinking_blocks;

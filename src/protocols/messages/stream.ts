@@ -47,6 +47,7 @@ export class MessagesEncoder implements EventEncoder {
         stop: (index) => add("content_block_stop", index),
       },
       options.thinking,
+      envelope.id,
     );
   }
 
@@ -57,6 +58,7 @@ export class MessagesEncoder implements EventEncoder {
     if (usage != null) this.#usage = usage;
     if (service_tier !== undefined) this.#tier = { service_tier };
     this.#begin();
+    if (chunk.ended_thought !== undefined) this.#blocks.endThought(chunk.ended_thought);
     if (choice?.index === 0) this.#take(choice);
   }
 

@@ -3,6 +3,7 @@
  * (`signature`, `redacted_thinking.data`), and opened again on the way in. Anthropic's own stands there as it is.
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { AssistantMessage, ThinkingBlock, ToolCall } from "../chat/schema.ts";
 import { ReturnedState } from "../returned-state.ts";
 import { isSeal, type SealFamily, seal } from "../seal.ts";
@@ -10,21 +11,75 @@ import { effortOf } from "../translated-fields.ts";
 import type { MessagesBody } from "./schema.ts";
 
 /** State that an answer may carry for the next turn, in the inner form's fields. */
-type Carrier = {
+export type MessageState = {
+  readonly thinking_blocks?: readonly ThinkingBlock[] | null;
   readonly extra_content?: Record<string, unknown> | null;
   readonly reasoning_details?: unknown;
 };
 
 const sealedFields: readonly SealFamily[] = ["google", "openai", "xai", "openrouter"];
 
-/** @returns the envelope of what its maker must get back; undefined where there is nothing */
-export function sealOfMessage({ extra_content, reasoning_details }: Carrier): string | undefined {
-  for (const family of sealedFields) {
-    const message = objectOf(extra_content?.[family]);
-    if (message !== undefined) return seal(family, { message });
+/** An envelope without state: the thought that it stands on is known for one of a model's. @param answer the id of ours */
+export const sealOfNothing = (answer: string): string => seal("troupe", { answer });
+
+/**
+ * The state of one answer as the blocks that carry it, each once: it may come with the thought that it belongs to, and again with
+ * the end, with all that is known by then.
+ */
+export class EndedState {
+  readonly #answer: string;
+  readonly #taken = new Set<string>();
+  #details: unknown[] = [];
+
+  /** @param answer the id that its envelopes name it by */
+  constructor(answer: string) {
+    this.#answer = answer;
   }
-  const details = listOf(reasoning_details);
-  return details.length === 0 ? undefined : seal("openrouter", { details });
+
+  /** @returns blocks of what is new; details of another gateway wait until they are asked for, as they come in pieces */
+  take({ thinking_blocks, extra_content, reasoning_details }: MessageState): ThinkingBlock[] {
+    if (reasoning_details !== undefined) this.#details.push(...listOf(reasoning_details));
+    const blocks = (thinking_blocks ?? []).filter((block) => this.#isNew(JSON.stringify(block)));
+    if (extra_content == null) return blocks;
+    for (const family of sealedFields) {
+      const state = this.#newState(objectOf(extra_content[family]));
+      if (state !== undefined) blocks.push(this.#sealed(family, { message: state }));
+    }
+    return blocks;
+  }
+
+  takeDetails(): ThinkingBlock | undefined {
+    const details = wholeDetails(this.#details);
+    this.#details = [];
+    return details.length === 0 ? undefined : this.#sealed("openrouter", { details });
+  }
+
+  /** @param text of the thought that is open @returns what it is signed with; undefined where the block is none of its */
+  signatureFor(block: ThinkingBlock, text: string): string | undefined {
+    if (block.type === "redacted_thinking") return isSeal(block.data) ? block.data : undefined;
+    // A signature holds for the very text that was signed.
+    return block.thinking === text ? block.signature : seal("anthropic", { blocks: [block], answer: this.#answer });
+  }
+
+  /** Without reasoning that was sealed already; undefined where nothing is left that matters by itself. */
+  #newState(state: JsonObject | undefined): JsonObject | undefined {
+    if (state === undefined) return undefined;
+    const { reasoning, ...rest } = state;
+    if (!Array.isArray(reasoning)) return this.#isNew(JSON.stringify(state)) ? state : undefined;
+    const isFirst = this.#taken.size === 0;
+    const added = reasoning.filter((entry) => this.#isNew(String(objectOf(entry)?.["encrypted_content"])));
+    return added.length === 0 ? undefined : { ...(isFirst && rest), reasoning: added };
+  }
+
+  #isNew(state: string): boolean {
+    const isNew = !this.#taken.has(state);
+    this.#taken.add(state);
+    return isNew;
+  }
+
+  #sealed(family: SealFamily, content: JsonObject): ThinkingBlock {
+    return { type: "redacted_thinking", data: seal(family, { ...content, answer: this.#answer }) };
+  }
 }
 
 /** The same of a call's own. @param id the call's, which clients give back */
@@ -34,11 +89,6 @@ export function sealOfCall(id: string, extra: Record<string, unknown> | undefine
     if (call !== undefined) return seal(family, { calls: { [id]: call } });
   }
   return undefined;
-}
-
-/** Seals blocks that came too late for their place in a stream. */
-export function sealOfBlocks(blocks: readonly ThinkingBlock[]): string {
-  return seal("anthropic", { blocks });
 }
 
 /** Anthropic's blocks in one of our envelopes; none in any other. */
@@ -55,17 +105,32 @@ export class ReturnedThinking {
 
   /** @returns whether it is a block of Anthropic's own */
   thinking(thinking: string, signature: string | null | undefined): boolean {
-    if (signature) return this.#take(signature, { type: "thinking", thinking, signature });
-    if (thinking !== "") this.#texts.push(thinking);
+    if (signature && !isSeal(signature)) return this.#take({ type: "thinking", thinking, signature });
+    const hasState = signature ? this.#open(signature) : false;
+    if (!hasState && thinking !== "") this.#texts.push(thinking);
     return false;
   }
 
   redacted(data: string): boolean {
-    return data !== "" && this.#take(data, { type: "redacted_thinking", data });
+    if (data === "") return false;
+    if (!isSeal(data)) return this.#take({ type: "redacted_thinking", data });
+    this.#open(data);
+    return false;
+  }
+
+  /** The answer of ours that the turn is. */
+  get answer(): string | undefined {
+    return this.#state.answer;
+  }
+
+  /** A text stands here. */
+  text(): void {
+    this.#state.spoke();
   }
 
   /** The call with what its maker needs of it. */
   sign(call: ToolCall): ToolCall {
+    this.#state.spoke(call.id);
     const extra_content = this.#state.calls.get(call.id);
     return extra_content === undefined ? call : { ...call, extra_content };
   }
@@ -79,11 +144,15 @@ export class ReturnedThinking {
     };
   }
 
-  /** Blocks in envelopes came behind their place, which means nothing. */
-  #take(state: string, block: ThinkingBlock): boolean {
-    if (isSeal(state)) this.#state.open(state);
-    else this.#state.blocks.push(block);
-    return !isSeal(state);
+  #take(block: ThinkingBlock): boolean {
+    this.#state.blocks.push(block);
+    return true;
+  }
+
+  /** @returns whether the envelope holds more than the name of an answer. Blocks in it have no place of their own */
+  #open(state: string): boolean {
+    const { family } = this.#state.open(state) ?? {};
+    return family !== undefined && family !== "troupe";
   }
 }
 

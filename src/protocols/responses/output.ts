@@ -155,14 +155,19 @@ export class Output {
 
   /** State goes into the reasoning that it belongs to, where that is still open, else into an item of its own. */
   #seal(state: MessageState): void {
-    const blocks = (state.thinking_blocks ?? []).filter((block) => !this.#sealed.has(JSON.stringify(block)));
-    for (const block of blocks) this.#sealed.add(JSON.stringify(block));
-    for (const one of sealedState({ ...state, thinking_blocks: blocks })) this.#addSeal(one);
+    const isNew = (part: string) => this.#isNew(part);
+    const blocks = (state.thinking_blocks ?? []).filter((block) => isNew(JSON.stringify(block)));
+    for (const one of sealedState({ ...state, thinking_blocks: blocks }, isNew)) this.#addSeal(one);
+  }
+
+  #isNew(part: string): boolean {
+    const isNew = !this.#sealed.has(part);
+    this.#sealed.add(part);
+    return isNew;
   }
 
   #addSeal(sealed: string): void {
-    if (this.#sealed.has(sealed)) return;
-    this.#sealed.add(sealed);
+    if (!this.#isNew(sealed)) return;
     const open = this.#open?.kind === "reasoning" ? this.#open : this.#openReasoning();
     this.#closeReasoning(open, "completed", sealed);
   }

@@ -1,8 +1,8 @@
 /** Reads reasoning of this format: its texts, and the state that continues it. */
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 
-/** State as a message carries it. `call_id` names the call that it led to; absent: it led to the text. */
-export type Reasoning = { id: string; encrypted_content: string; summary: string[]; call_id?: string | undefined };
+/** State as a message carries it. `id` is the upstream's, where it gives one; `call_id` names the call that it led to; absent: it led to the text. */
+export type Reasoning = { id?: string; encrypted_content: string; summary: string[]; call_id?: string | undefined };
 
 /** The texts of an item's parts. */
 export function textsOf(parts: unknown): string[] {
@@ -17,10 +17,11 @@ export function thoughtsOf({ summary, content }: JsonObject): string[] {
   return texts.length > 0 ? texts : textsOf(content);
 }
 
-/** @param entry whose summary may hold texts alone @returns nothing where it has no id, or no encrypted content */
+/** @param entry whose summary may hold texts alone @returns nothing where it has no encrypted content */
 export function reasoningOf(entry: unknown): Reasoning[] {
   const { id, encrypted_content, summary, call_id } = objectOf(entry) ?? {};
-  if (typeof id !== "string" || typeof encrypted_content !== "string" || encrypted_content === "") return [];
+  if (typeof encrypted_content !== "string" || encrypted_content === "") return [];
   const texts = listOf(summary).map((part) => textOf(part) ?? textOf(objectOf(part)?.["text"]) ?? "");
-  return [{ id, encrypted_content, summary: texts.filter((text) => text !== ""), call_id: textOf(call_id) }];
+  const named = textOf(id) ? { id: textOf(id)! } : {};
+  return [{ ...named, encrypted_content, summary: texts.filter((text) => text !== ""), call_id: textOf(call_id) }];
 }

@@ -34,7 +34,7 @@ export class TurnState {
     else {
       const id = textOf(item["id"]) ?? "";
       this.#addNative(xaiId.test(id) ? "xai" : "openai", {
-        id,
+        ...(id !== "" && { id }),
         encrypted_content: encrypted,
         summary: textsOf(item["summary"]),
       });
@@ -75,14 +75,8 @@ export class TurnState {
   #open(text: string): void {
     const { family, content } = this.#state.open(text) ?? {};
     const maker = natives.find((one) => one === family);
-    const { id, encrypted_content, summary, call_id } = content ?? {};
-    if (maker === undefined || typeof encrypted_content !== "string") return;
-    this.#addNative(maker, {
-      id: textOf(id) ?? "",
-      encrypted_content,
-      summary: listOf(summary).filter((one) => typeof one === "string"),
-      ...(typeof call_id === "string" && { call_id }),
-    });
+    const [reasoning] = reasoningOf(content);
+    if (maker !== undefined && reasoning !== undefined) this.#addNative(maker, reasoning);
   }
 
   /** Without the call that it led to, it leads to whatever comes next. */
@@ -95,8 +89,14 @@ export class TurnState {
 /** The state that stands on a message as a whole. */
 export type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };
 
-/** @returns what has to come back, one for each reasoning item that is to carry it */
-export function sealedState({ thinking_blocks, extra_content, reasoning_details }: MessageState): string[] {
+/**
+ * @param isNew false for encrypted reasoning that was sealed already
+ * @returns what has to come back, one for each reasoning item that is to carry it
+ */
+export function sealedState(
+  { thinking_blocks, extra_content, reasoning_details }: MessageState,
+  isNew: (part: string) => boolean,
+): string[] {
   const sealed: string[] = [];
   const layout = objectOf(extra_content?.["anthropic"])?.["layout"];
   const blocks = thinking_blocks ?? [];
@@ -111,7 +111,7 @@ export function sealedState({ thinking_blocks, extra_content, reasoning_details 
   // Native reasoning too, as the item's id is ours, by which a caller may refer to it, and the maker wants its own back.
   for (const name of natives) {
     const entries = listOf(objectOf(extra_content?.[name])?.["reasoning"]).flatMap(reasoningOf);
-    sealed.push(...entries.map((entry) => seal(name, entry)));
+    for (const entry of entries) if (isNew(entry.encrypted_content)) sealed.push(seal(name, entry));
   }
   return sealed;
 }

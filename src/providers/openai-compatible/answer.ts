@@ -13,6 +13,7 @@ import {
   saysNothing,
   textOf,
 } from "../../lib/json/json.ts";
+import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
 import {
   type AnswerMessage,
   type Choice,
@@ -87,6 +88,8 @@ function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks, 
   if (thoughts) message.reasoning_content = thoughts;
   if (calls.length > 0) message.tool_calls = calls;
   const extras = extrasOf(answered, knownInMessage);
+  const details = extras["reasoning_details"];
+  if (details !== undefined) extras["reasoning_details"] = new DetailNumbers().number(details as JsonObject[]);
   return {
     index,
     message: isEmpty(extras) ? message : { ...message, ...extras },
@@ -274,6 +277,16 @@ const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];
 const knownInMessage = new Set(["role", "content", "tool_calls", "channel", "index", "token_id", ...thoughts]);
 const usageDetails = new Set(["prompt_tokens_details", "completion_tokens_details"]);
 
+/**
+ * Padding against the guessing of tokens by their length: OpenAI's, Mistral's, and that of GitHub's Copilot. What we send has lengths
+ * of its own.
+ */
+const padding = new Set(["obfuscation", "p", "padding"]);
+
+export function isPadding(key: string): boolean {
+  return padding.has(key);
+}
+
 type Lens = (value: unknown) => unknown;
 
 /** Readers of members that other formats or typed clients look into: a value of another kind is absent. */
@@ -309,7 +322,7 @@ function functionCallOf(value: unknown): JsonObject | undefined {
 function extrasOf(from: JsonObject, known: ReadonlySet<string>): JsonObject {
   const extras: JsonObject = {};
   for (const key in from) {
-    if (known.has(key) || from[key] == null) continue;
+    if (known.has(key) || from[key] == null || isPadding(key)) continue;
     const lens = lenses.get(key);
     const value = lens === undefined ? from[key] : lens(from[key]);
     if (value !== undefined) extras[key] = value;

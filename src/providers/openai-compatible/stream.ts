@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
+import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
@@ -22,6 +23,7 @@ import {
   indexOf,
   isFailure,
   isFault,
+  isPadding,
   saysError,
   stringOf,
   textsOf,
@@ -51,6 +53,7 @@ type ChoiceState = {
   readonly makeId: (count: number) => string;
   /** They go out together: clients can't join lists without numbers. */
   readonly annotations: Annotation[];
+  details?: DetailNumbers;
   hasFragments: boolean;
   finished: boolean;
 };
@@ -58,8 +61,6 @@ type ChoiceState = {
 const nothing: ChunkBody[] = [];
 /** These may ride on every chunk: short, and they never change. */
 const perChunk = ["system_fingerprint", "service_tier"] as const;
-/** Padding against the guessing of tokens by their length; what we send has lengths of its own. */
-const padding = "obfuscation";
 /** Longer than `[DONE]` with some space around it. */
 const maxWord = 16;
 
@@ -231,10 +232,9 @@ function isCommon(key: string): boolean {
     case "usage":
     case "system_fingerprint":
     case "service_tier":
-    case padding:
       return true;
     default:
-      return false;
+      return isPadding(key);
   }
 }
 
@@ -251,6 +251,10 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const isLast = isTold(choice);
   const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
   const { annotations, ...delta }: Delta = deltaExtrasOf(fragment);
+  if (delta["reasoning_details"] !== undefined) {
+    state.details ??= new DetailNumbers();
+    delta["reasoning_details"] = state.details.number(delta["reasoning_details"] as JsonObject[]);
+  }
   if (annotations !== undefined) state.annotations.push(...annotations);
   if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
   if (thoughts) delta.reasoning_content = thoughts;

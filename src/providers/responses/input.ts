@@ -217,7 +217,7 @@ function detailedReasoning(message: AssistantMessage, { reasoningFormats }: Resp
 
 function reasoningItem({ id, summary, encrypted_content }: Reasoning, quirks: ResponsesQuirks): JsonObject {
   const parts = summary.map((text) => ({ type: "summary_text", text }));
-  return { type: "reasoning", id, summary: parts, encrypted_content, ...completed(quirks) };
+  return { type: "reasoning", ...(id && { id }), summary: parts, encrypted_content, ...completed(quirks) };
 }
 
 function completed({ itemStatus }: ResponsesQuirks): JsonObject {

@@ -19,7 +19,19 @@ import { citationsOf, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
-type ReasoningState = { id: string; encrypted_content: string; summary: unknown; call_id?: string };
+type ReasoningState = { id?: string; encrypted_content: string; summary: unknown; call_id?: string };
+
+/** @returns undefined for an item without encrypted content, which nobody can continue */
+function stateOf({ id, encrypted_content, summary }: JsonObject): ReasoningState | undefined {
+  if (typeof encrypted_content !== "string" || encrypted_content === "") return undefined;
+  return { ...(typeof id === "string" && { id }), encrypted_content, summary: listOf(summary) };
+}
+
+/** The same of one item, under the provider's name; undefined where it is no reasoning, or has no state. */
+export function reasoningState(item: JsonObject, { provider }: ResponsesQuirks): JsonObject | undefined {
+  const state = item["type"] === "reasoning" ? stateOf(item) : undefined;
+  return state && { [provider]: { reasoning: [state] } };
+}
 
 /** One of several messages that were read as one: how much of the text it is. */
 type PhaseState = { length: number; phase?: string };
@@ -98,9 +110,8 @@ export class Output {
 
   #reason(item: JsonObject): void {
     this.thoughts.push(...thoughtsOf(item));
-    const { id, encrypted_content, summary } = item;
-    if (typeof id !== "string" || typeof encrypted_content !== "string" || encrypted_content === "") return;
-    const state = { id, encrypted_content, summary: listOf(summary) };
+    const state = stateOf(item);
+    if (state === undefined) return;
     this.#reasoning.push(state);
     this.#pending.push(state);
   }

@@ -20,7 +20,7 @@ import {
   textIn,
 } from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
-import { callOf, eventFault, imageParts, notesOf, Output } from "./output.ts";
+import { callOf, eventFault, imageParts, notesOf, Output, reasoningState } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A call that has begun, and its input so far. */
@@ -281,7 +281,8 @@ export class ResponsesStream implements StreamDecoder {
     if (isReplayed(item)) this.#items.push(item);
     const bodies = this.#emit(item, place);
     this.#ended.add(place);
-    return bodies;
+    const state = reasoningState(item, this.#quirks);
+    return state === undefined ? bodies : [...bodies, { choices: [], ended_thought: { extra_content: state } }];
   }
 
   /** Compares a message or a reasoning item with what was emitted of it. @throws InvalidAnswer when parts are missing */

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { wholeDetails } from "../../../src/protocols/chat/reasoning-details.ts";
+import { DetailNumbers, wholeDetails } from "../../../src/protocols/chat/reasoning-details.ts";
 
 const text = (index: number | undefined, said: string, more: object = {}) => ({
   type: "reasoning.text",
@@ -89,4 +89,27 @@ test("entries without a number stay apart, and what is no list of objects holds 
     text(undefined, "b"),
   ]);
   for (const value of [undefined, null, "x", {}, 7]) expect(wholeDetails(value)).toEqual([]);
+});
+
+test("entries have numbers of their own, and pieces of one entry share theirs", () => {
+  const encrypted = (index: number | undefined, data: string) => ({
+    type: "reasoning.encrypted",
+    data,
+    ...(index !== undefined && { index }),
+  });
+  const numbers = new DetailNumbers();
+  const given = [
+    [text(0, "Let "), text(0, "me see")],
+    [encrypted(0, "x"), encrypted(undefined, "y")],
+    [text(2, "Next")],
+  ];
+  expect(given.flatMap((pieces) => numbers.number(pieces))).toEqual([
+    text(0, "Let "),
+    text(0, "me see"),
+    encrypted(1, "x"),
+    encrypted(2, "y"),
+    text(3, "Next"),
+  ]);
+  const unnumbered = new DetailNumbers().number([text(undefined, "Let "), text(undefined, "me see")]);
+  expect(wholeDetails(unnumbered)).toEqual([text(0, "Let me see")]);
 });

@@ -7,6 +7,7 @@ import type { ChunkBody, CompletionBody, Delta } from "../../../src/protocols/ch
 import { checkMessages, innerRequest } from "../../../src/protocols/messages/request.ts";
 import { messageBody } from "../../../src/protocols/messages/response.ts";
 import { MessagesEncoder } from "../../../src/protocols/messages/stream.ts";
+import { sealOfNothing } from "../../../src/protocols/messages/thinking.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const envelope = { id: "msg_1", created: 0, model: "m" };
@@ -67,7 +68,10 @@ function said({ content, stop_reason, usage }: Awaited<ReturnType<typeof accumul
   return {
     text: of("text", "text").join(""),
     thinking: of("thinking", "thinking").join(""),
-    seals: [...of("thinking", "signature").filter((one) => one !== ""), ...of("redacted_thinking", "data")].sort(),
+    // A thought that nobody signed has an envelope that holds nothing, one for each block.
+    seals: [...of("thinking", "signature"), ...of("redacted_thinking", "data")]
+      .filter((one) => one !== sealOfNothing(envelope.id))
+      .sort(),
     calls: content.filter((block) => block["type"] === "tool_use").map(({ id, name, input }) => ({ id, name, input })),
     stop_reason,
     usage,

@@ -56,6 +56,8 @@ export class TurnEncoder implements EventEncoder {
     if (metadata !== undefined) this.#metadata = addedMetadata(this.#metadata, metadata);
     const [choice] = choices;
     if (choice === undefined) {
+      // The reasoning of a turn whose calls are made here can't be sent back without them; the last turn's end has its own again.
+      if (rest.ended_thought?.extra_content !== undefined) return;
       if (usage == null) this.#give({ ...rest, choices }, events);
       return;
     }
