@@ -5,6 +5,7 @@
 import { type TObject, Type } from "@sinclair/typebox";
 import { globMatches } from "../lib/glob.ts";
 import { isObject, type JsonObject, listOf, saysNothing } from "../lib/json/json.ts";
+import { specialWishes } from "../protocols/messages/ending.ts";
 import { isChange, isReference } from "../protocols/responses/references.ts";
 import { withoutSystemTurns } from "./anthropic/fit.ts";
 import { messagesRoute } from "./anthropic/native.ts";
@@ -89,12 +90,16 @@ function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
   const { keyPlace, rules, countsTokens, checksThinking, systemTurns } = door;
   const placeIn = (account: Account) => ({ baseUrl: baseIn(account, "messages_base_url", own, door)!, keyPlace });
   const { counter, ...route } = messagesRoute(placeIn, rules);
+  const { takes } = taking(door);
   return {
     baseOf: (call) => baseFor(call, "messages_base_url", own, door),
     route: {
       ...route,
       ...(countsTokens === true && { counter }),
-      ...taking(door),
+      takes: (body) =>
+        specialWishes(body).length === 0 &&
+        (checksThinking === true || !holds(body["messages"], [isCompaction])) &&
+        (takes?.(body) ?? true),
       fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), door.leavesOut),
       keepsNothing: true,
       ...(checksThinking !== true && { takesAnyThinking: true }),
@@ -196,6 +201,9 @@ function member(form: string): Says {
     return found !== false && !saysNothing(found);
   };
 }
+
+/** Claude's own: to other models its summary is said in words. */
+const isCompaction: Says = ({ type }) => type === "compaction";
 
 /** @param form a type, and what else it says behind a space */
 function typed(form: string): Says {

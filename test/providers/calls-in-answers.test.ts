@@ -192,11 +192,11 @@ describe("calls of an upstream that speaks chat completions", () => {
 
 describe("Gemini", () => {
   const known =
-    /^(MAX_TOKENS|CONTINUATION|SAFETY|RECITATION|BLOCKLIST|PROHIBITED_CONTENT|SPII|LANGUAGE|IMAGE_.*|MODEL_ARMOR)$/;
+    /^(MAX_TOKENS|CONTINUATION|MALFORMED_RESPONSE|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE|SAFETY|RECITATION|BLOCKLIST|PROHIBITED_CONTENT|SPII|LANGUAGE|IMAGE_.*|MODEL_ARMOR)$/;
   const reason = fc
     .oneof(
       fc.string({ minLength: 1 }),
-      fc.constantFrom("STOP", "OTHER", "TOO_MANY_TOOL_CALLS", "NEW_REASON", "constructor"),
+      fc.constantFrom("STOP", "OTHER", "MALFORMED_FUNCTION_CALL", "NEW_REASON", "constructor"),
     )
     .filter((one) => !known.test(one) && one !== "FINISH_REASON_UNSPECIFIED");
 

@@ -20,6 +20,11 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   MAX_TOKENS: "length",
   // The answer is unfinished, and `continuation_token` continues it.
   CONTINUATION: "length",
+  // The answer broke off, and what it holds of a call may not be run; Bedrock's words for the same are read so too.
+  MALFORMED_RESPONSE: "length",
+  UNEXPECTED_TOOL_CALL: "length",
+  TOO_MANY_TOOL_CALLS: "length",
+  MISSING_THOUGHT_SIGNATURE: "length",
   SAFETY: "content_filter",
   RECITATION: "content_filter",
   BLOCKLIST: "content_filter",

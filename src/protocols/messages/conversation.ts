@@ -1,8 +1,10 @@
 /** System text and turns of this format as messages of the inner form. */
+import { type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { nameAnswer } from "../returned-state.ts";
+import { summaryText } from "../summary-text.ts";
 import { orderOf } from "./facts.ts";
 import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";
 import type { ContentBlock, MessagesBody, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from "./schema.ts";
@@ -10,7 +12,52 @@ import { ReturnedThinking } from "./thinking.ts";
 
 /** @param nativeOnly takes what no other provider can be sent */
 export function conversationOf({ system, messages }: MessagesBody, nativeOnly: NativeOnly): Message[] {
-  return [...systemMessage(system), ...messages.flatMap((turn, at) => messagesOf(turn, `messages[${at}]`, nativeOnly))];
+  const compaction = compactionIn(messages);
+  const opening = compaction === undefined ? [] : [openingOf(compaction, nativeOnly)];
+  const said = messages.flatMap((turn, at) => {
+    if (compaction !== undefined && at < compaction.turn) return [];
+    const rest = compaction?.turn === at ? { ...turn, content: compaction.rest } : turn;
+    return messagesOf(rest, `messages[${at}]`, nativeOnly);
+  });
+  return [...systemMessage(system), ...opening, ...said];
+}
+
+type Compaction = {
+  readonly summary: string;
+  readonly block: ContentBlock & JsonObject;
+  readonly path: string;
+  /** The number of its turn. */
+  readonly turn: number;
+  /** The blocks of its turn that count, in their places: those before are empty texts. */
+  readonly rest: ContentBlock[];
+};
+
+const nothing: TextBlock = { type: "text", text: "" };
+
+/**
+ * Finds what stands in place of all that was said before it. One without a summary has failed, and what it was made of still counts.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/compaction
+ */
+function compactionIn(messages: MessagesBody["messages"]): Compaction | undefined {
+  for (const [turn, { content }] of [...messages.entries()].reverse()) {
+    if (typeof content === "string") continue;
+    const at = content.findLastIndex((block) => isCompaction(block) && summaryOf(block) !== "");
+    if (at < 0) continue;
+    const block = content[at] as Compaction["block"];
+    const rest = content.map((one, index) => (index <= at ? nothing : one));
+    return { summary: summaryOf(block), block, path: `messages[${turn}].content[${at}]`, turn, rest };
+  }
+  return undefined;
+}
+
+const isCompaction = (block: ContentBlock): boolean => (block.type as string) === "compaction";
+const summaryOf = (block: JsonObject): string => textOf(block["content"])?.trim() ?? "";
+
+function openingOf({ summary, block, path }: Compaction, nativeOnly: NativeOnly): Message {
+  if (listOf(block["tool_changes"]).length > 0)
+    nativeOnly.part(`${path}.tool_changes`, "tools that change on the way are known to Anthropic alone.");
+  const parts = [textPart({ ...block, type: "text", text: summaryText(summary) })];
+  return { role: "user", content: contentOf(parts) };
 }
 
 function systemMessage(content: MessagesBody["system"]): Message[] {
@@ -71,6 +118,7 @@ function partsOf(block: ContentBlock, path: string, nativeOnly: NativeOnly): Use
     case "tool_result":
       return [];
     default:
+      if (isCompaction(block)) return [];
       refuseBlock(block, path, nativeOnly);
       return [];
   }

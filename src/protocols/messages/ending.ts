@@ -150,6 +150,13 @@ const usualNames: Readonly<Record<string, readonly string[]>> = {
   speed: ["standard"],
 };
 
+/** @returns the names of a request's fields that ask for another place or speed than the usual */
+export const specialWishes = (body: JsonObject): readonly string[] =>
+  Object.entries(usualNames).flatMap(([name, usual]) => {
+    const value = body[name];
+    return value == null || (typeof value === "string" && usual.includes(value.toLowerCase())) ? [] : [name];
+  });
+
 function surchargesOf(usage: JsonObject): string[] {
   return Object.entries(usualNames).flatMap(([name, usual]) => {
     const value = textOf(usage[name])?.toLowerCase().slice(0, 64);

@@ -6,6 +6,7 @@ import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import { answerFormat, variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
+import { specialWishes } from "./ending.ts";
 import { innerTier } from "./facts.ts";
 import { marker } from "./parts.ts";
 import { CountBody, MessagesBody } from "./schema.ts";
@@ -29,6 +30,9 @@ export function innerRequest(body: MessagesBody): Translated {
   // The official client's tool runner asks for one, and sends all turns itself where it is refused for just this.
   if (body.thread != null)
     nativeOnly.part("thread", "conversations that the provider keeps are known to Anthropic alone.");
+  // Promises about the place and the speed: whoever can't keep one must not answer in silence.
+  for (const name of specialWishes(body))
+    nativeOnly.part(name, "it can be had of Anthropic's own API alone, and by its own format.");
   const messages = conversationOf(body, nativeOnly);
   if (messages.length === 0) nativeOnly.refuse(ApiError.invalidValue("messages", "messages must hold some content."));
   const request = {

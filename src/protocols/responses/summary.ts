@@ -2,8 +2,7 @@
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { textIn } from "../chat/texts.ts";
 import { isSeal, seal, unseal } from "../seal.ts";
-
-const heading = "Summary of the conversation so far:";
+import { summaryText } from "../summary-text.ts";
 
 export const summaryItem = (id: string, summary: string): JsonObject => ({
   id,
@@ -20,5 +19,5 @@ export function summaryIn(item: unknown): string | undefined {
   if (!isSeal(content)) return undefined;
   const opened = unseal(content);
   const summary = opened?.family === "troupe" ? textIn(objectOf(opened.content)?.["summary"]) : "";
-  return summary === "" ? undefined : `${heading}\n\n${summary}`;
+  return summary === "" ? undefined : summaryText(summary);
 }

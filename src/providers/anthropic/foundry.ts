@@ -7,12 +7,14 @@ import { Type } from "@sinclair/typebox";
 import { entraOptions } from "../entra.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { anthropic } from "./anthropic.ts";
+import { cloudTakes, native } from "./native.ts";
 
 /** There is no list of models. */
 const { modelList: _, ...messages } = anthropic;
 
 export const foundry: RemoteProvider = {
   ...messages,
+  native: (format) => (format === "messages" ? { ...native, takes: cloudTakes } : undefined),
   name: "foundry",
   // Every resource has its own: https://<resource>.services.ai.azure.com/anthropic
   baseUrl: "",

@@ -1,5 +1,6 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { specialWishes } from "../../protocols/messages/ending.ts";
 import type { Account, Call, NativeBody, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
 import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
@@ -22,6 +23,12 @@ export const native: NativeRoute = {
   counter: (body, { account }, headers) =>
     counterOf(upstreamRequest(account, "/count_tokens", body, callersVersion(headers))),
 };
+
+/**
+ * On clouds the address says where a model runs, and there is one speed: https://platform.claude.com/docs/en/build-with-claude/data-residency,
+ * https://platform.claude.com/docs/en/build-with-claude/fast-mode
+ */
+export const cloudTakes: NonNullable<NativeRoute["takes"]> = (body) => specialWishes(body).length === 0;
 
 /** Where another provider's upstream takes calls of this format. */
 type Place = Pick<Account, "baseUrl"> & Pick<UpstreamRequest, "keyPlace">;

@@ -10,7 +10,7 @@ import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { fitted } from "../anthropic/fit.ts";
-import { messagesRoute, native as ownMessages } from "../anthropic/native.ts";
+import { cloudTakes, messagesRoute, native as ownMessages } from "../anthropic/native.ts";
 import { encodeBody, upstreamRequest } from "../anthropic/request.ts";
 import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
 import { doorRoutes } from "../doors.ts";
@@ -88,6 +88,7 @@ const { counter: _, ...messages } = messagesRoute(messagesBase);
 const claude: NativeRoute = {
   ...messages,
   keepsNothing: true,
+  takes: cloudTakes,
   fit: (body, call) => fitted(body, withRules(call)),
   members: (fields, call) => ownMessages.members?.(fields, withRules(call)),
 };

@@ -12,7 +12,8 @@ import type { Call } from "../provider.ts";
 export const GoogleRules = Closed({
   thinks: Type.Boolean({ description: "The model takes a thinkingConfig." }),
   efforts: KeyedRecord(keyOfLength(64), Type.Union([Type.Integer(), Type.String()]), {
-    description: "What each reasoning_effort becomes: a thinkingBudget (number) or a thinkingLevel (text).",
+    description:
+      "What each reasoning_effort becomes: a thinkingBudget (number) or a thinkingLevel (text); a name in capitals is a thinking_level's alone.",
   }),
   schemas: Words(["json", "openapi"], {
     description: "Schemas go as JSON Schema, or rewritten into the OpenAPI subset of older models.",
@@ -82,6 +83,8 @@ const first = { ...second, thinks: false, schemas: "openapi", penalties: true } 
  * media in results https://ai.google.dev/gemini-api/docs/function-calling#multimodal.
  */
 const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
+  // @google/genai 3.3 has the level; models before are documented up to HIGH. It is sent where it is asked for in Google's own words.
+  { match: "gemini-4*", efforts: { ...fromLow, XHIGH: "XHIGH" } },
   // https://ai.google.dev/gemini-api/docs/image-generation#thought-signatures: "Image part is missing a thought_signature"
   { match: "gemini-3-pro-image*", efforts: {}, signatures: "parts" },
   { match: "gemini-3*-image*", efforts: minimalOrHigh, signatures: "parts" },

@@ -4,12 +4,14 @@
  */
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
+import { ownMember } from "../../lib/own-member.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import type { Call } from "../provider.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import type { GoogleRules } from "./rules.ts";
 
-const Level = Words(["minimal", "low", "medium", "high", "MINIMAL", "LOW", "MEDIUM", "HIGH"]);
+const levels = ["minimal", "low", "medium", "high", "xhigh"] as const;
+const Level = Words([...levels, ...levels.map((level) => level.toUpperCase())]);
 
 export const thinkingExtras = {
   ...thinkingOptions,
@@ -46,8 +48,7 @@ export function thoughtsWanted(call: Call): boolean | undefined {
 export function thinkingConfigOf(call: Call, rules: GoogleRules): ThinkingConfig | undefined {
   if (!rules.thinks) return undefined;
   const includeThoughts = thoughtsWanted(call);
-  const effort = effortOf(call) ?? "";
-  const amount = budgetOf(call.extras) ?? (Object.hasOwn(rules.efforts, effort) ? rules.efforts[effort] : undefined);
+  const amount = budgetOf(call.extras) ?? amountOf(call, rules.efforts);
   const config: ThinkingConfig = {
     ...(includeThoughts !== undefined && { includeThoughts }),
     ...(typeof amount === "number" && { thinkingBudget: amount }),
@@ -61,8 +62,9 @@ function budgetOf({ thinking_budget, thinking_config, thinking }: ThinkingExtras
   return thinking_budget ?? thinking_config?.thinking_budget ?? enabled;
 }
 
-function effortOf({ extras, request }: Call): string | undefined {
+function amountOf({ extras, request }: Call, efforts: GoogleRules["efforts"]): number | string | undefined {
   const { thinking_level, thinking_config, thinking } = extras as ThinkingExtras;
   const level = thinking_level ?? thinking_config?.thinking_level;
-  return level?.toLowerCase() ?? (thinking?.type === "disabled" ? "none" : request.reasoning_effort);
+  if (level !== undefined) return ownMember(efforts, level.toUpperCase()) ?? ownMember(efforts, level.toLowerCase());
+  return ownMember(efforts, thinking?.type === "disabled" ? "none" : (request.reasoning_effort ?? ""));
 }

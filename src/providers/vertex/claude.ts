@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { native as anthropicNative, countPrompt } from "../anthropic/native.ts";
+import { native as anthropicNative, cloudTakes, countPrompt } from "../anthropic/native.ts";
 import { encodeRequest } from "../anthropic/request.ts";
 import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
 import type { Call, NativeBody, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
@@ -35,6 +35,7 @@ const counterAt = ({ request, ...counter }: TokenCounter, { account }: Call): To
 
 const native: NativeRoute = {
   ...anthropicNative,
+  takes: cloudTakes,
   encode: (body, call, headers) => ({
     url: answerUrl(call),
     ...headersOf(anthropicNative.encode(body, call, headers)),

@@ -61,15 +61,14 @@ describe("why an answer ended", () => {
     ...["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"],
     ...["IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR"],
   ];
-  const unexplained = [
-    ...["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "OTHER"],
-    ...["NO_IMAGE", "IMAGE_OTHER", "MISSING_THOUGHT_SIGNATURE", "SOMETHING_NEW"],
-  ];
+  const broken = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"];
+  const unexplained = ["MALFORMED_FUNCTION_CALL", "OTHER", "NO_IMAGE", "IMAGE_OTHER", "SOMETHING_NEW"];
   const reasons: readonly (readonly [string, string, Json | undefined])[] = [
     ["STOP", "stop", undefined],
     ["MAX_TOKENS", "length", undefined],
     ["CONTINUATION", "length", { finish_reason: "CONTINUATION", finish_message: "why" }],
     ...filtered.map((reason) => [reason, "content_filter", { finish_reason: reason, finish_message: "why" }] as const),
+    ...broken.map((reason) => [reason, "length", { finish_reason: reason, finish_message: "why" }] as const),
     ...unexplained.map((reason) => [reason, "stop", { finish_reason: reason, finish_message: "why" }] as const),
   ];
   for (const [reason, expected, metadata] of reasons) {
@@ -98,6 +97,7 @@ describe("why an answer ended", () => {
     const end = (finishReason: string) => ({ candidates: [candidate([{ text: "" }], { finishReason })] });
     expect(folded(decodeStream([call, end("STOP")])).choices[0]!.finish_reason).toBe("tool_calls");
     expect(folded(decodeStream([call, end("MAX_TOKENS")])).choices[0]!.finish_reason).toBe("length");
+    expect(folded(decodeStream([call, end("TOO_MANY_TOOL_CALLS")])).choices[0]!.finish_reason).toBe("length");
     const whole = { candidates: [candidate([{ functionCall: { name: "f" } }], { finishReason: "STOP" })] };
     expect(decode(whole).choices[0]!.finish_reason).toBe("tool_calls");
   });
@@ -160,6 +160,12 @@ describe("how much a model thinks", () => {
       { reasoning_effort: "low" },
       { thinkingLevel: "HIGH" },
     ],
+    [
+      "a level that the model is not documented to take is the highest that it is",
+      { thinking_level: "XHIGH" },
+      {},
+      { thinkingLevel: "HIGH" },
+    ],
     ["a budget goes before a level", { thinking_budget: 9, thinking_level: "low" }, {}, { thinkingBudget: 9 }],
     ["thoughts alone", { include_thoughts: true }, {}, { includeThoughts: true }],
     ["no thoughts", { include_thoughts: false }, {}, { includeThoughts: false }],
@@ -180,6 +186,13 @@ describe("how much a model thinks", () => {
       expect(config?.["thinkingConfig"] as Json | undefined).toEqual(expected);
     });
   }
+
+  test("XHIGH is said to the models that came with it", () => {
+    for (const extras of [{ thinking_level: "XHIGH" }, { thinking_config: { thinking_level: "xhigh" } }]) {
+      const config = sent(callOf({}, { extras, model: "gemini-4-pro" }))["generationConfig"] as Json;
+      expect(config["thinkingConfig"]).toEqual({ thinkingLevel: "XHIGH" });
+    }
+  });
 
   test("an operator's rules go before ours, key by key", () => {
     const rule = (rules: Json): ModelRule => ({ match: "gemini-3.8*", ...rules });
