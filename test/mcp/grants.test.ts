@@ -86,7 +86,7 @@ test("arguments are a JSON object, or none", () => {
   ]);
 });
 
-test("find_tools finds by names before descriptions, and by parts of names", () => {
+test("find_tools finds by names before descriptions, and by words of names", () => {
   const of = (name: string, description = "") =>
     new GrantedTool(`s__${name}`, serverOf(), { server: "s" }, { name, description, inputSchema: {} });
   const tools = [
@@ -96,7 +96,8 @@ test("find_tools finds by names before descriptions, and by parts of names", () 
   ];
   const found = (query: string) => findTools(tools, query).map(({ tool: { name } }) => name);
   expect(found("issue")).toEqual(["createIssue", "list_pulls"]);
-  expect(found("FIND code")).toEqual(["search"]);
+  expect(found("FIND code")[0]).toBe("search");
+  expect(found("CODE")).toEqual(["search"]);
   expect(found("")).toEqual([]);
   expect(found("zzz")).toEqual([]);
 });
