@@ -2,7 +2,15 @@
 import { globMatches } from "../lib/glob.ts";
 
 /** One row of model-dependent behaviour; `match` is a glob over the model's name (`*` matches anything). */
-export type ModelRule = { readonly match: string; readonly [key: string]: unknown };
+export type ModelRule = {
+  readonly match: string;
+  /**
+   * The first version that the row is of, `5.6`: the version of a model stands in its name in place of the first `*`. Later ones, those
+   * that nobody knows yet among them, are of the row too. Absent: all are.
+   */
+  readonly since?: string;
+  readonly [key: string]: unknown;
+};
 
 /** Merged rules, by the provider's rows, the overrides and the model's name. */
 const cache = new WeakMap<object, WeakMap<object, Map<string, object>>>();
@@ -16,7 +24,7 @@ const maxCachedModels = 500;
 export function rulesFor<R extends object>(
   model: string,
   overrides: readonly ModelRule[],
-  own: readonly (R & { match: string })[],
+  own: readonly (R & ModelRule)[],
 ): Readonly<Partial<R>> {
   const byOverrides = cache.get(own) ?? new WeakMap<object, Map<string, object>>();
   const byModel = byOverrides.get(overrides) ?? new Map<string, object>();
@@ -35,10 +43,27 @@ function mergeRules<R extends object>(
 ): Partial<R> {
   const merged: Record<string, unknown> = {};
   for (const rule of [...overrides, ...own]) {
-    if (!globMatches(rule.match, model)) continue;
+    if (!globMatches(rule.match, model) || !isSince(rule, model)) continue;
     for (const [key, value] of Object.entries(rule)) {
-      if (key !== "match" && !Object.hasOwn(merged, key)) merged[key] = value;
+      if (key !== "match" && key !== "since" && !Object.hasOwn(merged, key)) merged[key] = value;
     }
   }
   return merged as Partial<R>;
+}
+
+function isSince({ match, since }: ModelRule, model: string): boolean {
+  if (since === undefined) return true;
+  const [major, minor] = versionOf(model.slice(match.indexOf("*")));
+  const [firstMajor = 0, firstMinor = 0] = versionOf(since);
+  return major !== undefined && (major > firstMajor || (major === firstMajor && minor! >= firstMinor));
+}
+
+/** @returns nothing where the text does not begin with a version */
+function versionOf(text: string): readonly number[] {
+  const [, written, minor] = /^(\d{1,2})(?:\.(\d{1,3}))?(?!\d)/.exec(text) ?? [];
+  if (written === undefined) return [];
+  const major = Number(written);
+  // Azure names models without the dot: `gpt-35-turbo`.
+  if (minor === undefined && major >= 20) return [Math.floor(major / 10), major % 10];
+  return [major, Number(minor ?? 0)];
 }

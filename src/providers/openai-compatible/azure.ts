@@ -3,15 +3,14 @@
  * Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
 import { Type } from "@sinclair/typebox";
-import { compactionName } from "../../protocols/responses/compaction.ts";
 import { entraOptions } from "../entra.ts";
 import type { Account, RemoteProvider } from "../provider.ts";
-import { nativeCompaction } from "../responses/compaction.ts";
-import { openaiResponses } from "../responses/quirks.ts";
-import { forgetResponse, nativeResponses, type ResponsesAddress } from "../responses/responses.ts";
+import { azureResponses } from "../responses/quirks.ts";
+import type { ResponsesAddress } from "../responses/responses.ts";
 
 import { openAiQuirks } from "./openai.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
+import { openAiModels } from "./openai-models.ts";
 
 /** Versions of the v1 API: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle */
 const undated = new Set<unknown>(["latest", "preview"]);
@@ -49,20 +48,16 @@ const chat = openAiCompatible({
   url: (operation, model, account) =>
     addressOf(account, operation, `deployments/${encodeURIComponent(model)}/${operation}`),
   keyPlace: { header: "api-key" },
-  native: nativeResponses(openaiResponses, responsesAddress),
+  responses: azureResponses,
+  responsesAddress,
+  // By the model's name, which is a deployment's unless another was chosen for it.
+  modelRules: openAiModels,
 });
 
 /** Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/managed-identity */
 const auth = { kind: "entra", scope: "https://cognitiveservices.azure.com/.default", isChosen: true } as const;
 
-const compaction = nativeCompaction(responsesAddress);
-
-export const azure: RemoteProvider = {
-  ...chat,
-  auth,
-  native: (format, call) => (format === compactionName ? compaction : chat.native?.(format, call)),
-  forget: forgetResponse(responsesAddress),
-};
+export const azure: RemoteProvider = { ...chat, auth };
 
 /** @param path below the v1 API @param datedPath where the account names a dated version */
 function addressOf({ baseUrl, options }: Account, path: string, datedPath: string): string {

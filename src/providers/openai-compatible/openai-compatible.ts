@@ -12,7 +12,6 @@ import type {
   Call,
   KeyPlace,
   ModelListFormat,
-  NativeRoute,
   Operation,
   ProviderEnvironment,
   RemoteMedia,
@@ -21,7 +20,7 @@ import type {
 } from "../provider.ts";
 
 import type { ResponsesQuirks } from "../responses/quirks.ts";
-import { type Rules, withResponses } from "../responses/responses.ts";
+import { type ResponsesAddress, type Rules, withResponses } from "../responses/responses.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
@@ -38,7 +37,7 @@ type CompatibleSpec = {
   readonly models?: readonly string[];
   readonly quirks?: Quirks;
   /** Quirks of single models; the first row to name a key wins, and all of them over `quirks`. */
-  readonly modelRules?: readonly (Quirks & ModelRule)[];
+  readonly modelRules?: readonly (Rules & ModelRule)[];
   /** Default: OpenAI's, at `/models` below the base URL. null: it is not documented to have one. */
   readonly modelList?: ModelListFormat | null;
   /** Extra options beside those that every such provider takes. */
@@ -54,10 +53,10 @@ type CompatibleSpec = {
   readonly maxTools?: number;
   /** The differences of its Responses format, where it speaks it. */
   readonly responses?: ResponsesQuirks;
+  /** Default: below the account's base URL. */
+  readonly responsesAddress?: ResponsesAddress;
   /** Formats that it speaks beside chat completions. */
   readonly doors?: Doors;
-  /** The route of calls of that format's own clients, if it is not that of `responses`. */
-  readonly native?: NativeRoute;
 };
 
 const thinking = Type.Optional(
@@ -113,11 +112,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
       return new ChatStream(quirks, idsFor(call), echo);
     },
   };
-  const { native } = spec;
-  if (native !== undefined) {
-    return { ...chat, native: (format, call) => (format === "responses" ? native : chat.native?.(format, call)) };
-  }
-  return responses === undefined ? chat : withResponses(chat, responses, quirksOf);
+  return responses === undefined ? chat : withResponses(chat, responses, quirksOf, spec.responsesAddress);
 }
 
 function optionsOf({ options, doors }: CompatibleSpec): TObject | undefined {

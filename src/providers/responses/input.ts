@@ -1,5 +1,5 @@
 /** Messages of the public format as items of the Responses format's `input`. */
-import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { derive, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
 import { spokenText } from "../../protocols/chat/texts.ts";
@@ -16,8 +16,13 @@ type Part = Extract<UserMessage["content"] | ToolMessage["content"], unknown[]>[
 export function inputItems(messages: readonly Message[], quirks: ResponsesQuirks): JsonObject[] {
   const ids = uniqueCallIds(messages, (id) => fittingId(id, quirks));
   const customCalls = customCallIds(messages, ids);
-  return messages.flatMap((message, at) => itemsOf(message, `messages[${at}]`, ids[at]!, customCalls, quirks));
+  const items = messages.flatMap((message, at) => itemsOf(message, `messages[${at}]`, ids[at]!, customCalls, quirks));
+  return quirks.messageTypes === true ? items.map(withType) : items;
 }
+
+/** A message says by its role alone what it is. */
+export const withType = (item: JsonObject): JsonObject =>
+  item["type"] === undefined && item["role"] !== undefined ? derive(item, { type: "message", ...item }) : item;
 
 /** @returns undefined where a call would get another id than the caller knows, or a message has no place here */
 export function earlierItems(messages: readonly Message[], quirks: ResponsesQuirks): JsonObject[] | undefined {

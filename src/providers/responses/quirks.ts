@@ -5,6 +5,8 @@ import type { ModelRule } from "../model-rules.ts";
 export type ResponsesRules = {
   /** The model is to be had in this format only. */
   responses_only: boolean;
+  /** Where functions may be declared: by chat completions, by them unless an effort is named beside, or by this format alone unless it is `none`. */
+  tools_road: "chat" | "responses_beside_effort" | "responses";
   /** The model makes reasoning items: their encrypted content and their summaries can be asked for. */
   reasoning_items: boolean;
 };
@@ -35,8 +37,12 @@ export type ResponsesQuirks = {
   readonly callItemIds: boolean;
   /** True if replayed items say that they are complete. */
   readonly itemStatus: boolean;
+  /** True if each message says that it is one. */
+  readonly messageTypes?: true;
   /** The longest `call_id` that is taken. */
   readonly callIdLimit: number;
+  /** The least `max_output_tokens` that is taken. */
+  readonly minOutputTokens?: number;
   /** True if thoughts come only when a summary is asked for. */
   readonly summaryOnRequest: boolean;
   /** The way to ask for log probabilities. */
@@ -54,7 +60,7 @@ export type ResponsesQuirks = {
   readonly holdsConversation: boolean;
   /** Request fields without a counterpart, beside those that have none in either. */
   readonly dropped: readonly string[];
-  readonly modelRules: readonly (Partial<ResponsesRules> & ModelRule)[];
+  readonly modelRules?: readonly (Partial<ResponsesRules> & ModelRule)[];
 };
 
 /** Source: https://docs.x.ai/docs/api-reference#create-new-response, https://docs.x.ai/docs/guides/chat */
@@ -110,6 +116,8 @@ export const openaiResponses: ResponsesQuirks = {
   itemStatus: false,
   // "Expected a string with maximum length 64": https://github.com/AnswerDotAI/fastllm/issues/45
   callIdLimit: 64,
+  // "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16": https://github.com/vectorize-io/hindsight/issues/58
+  minOutputTokens: 16,
   summaryOnRequest: true,
   logprobs: "include",
   topLogprobsLimit: 20,
@@ -120,16 +128,14 @@ export const openaiResponses: ResponsesQuirks = {
   metadata: "caller",
   holdsConversation: false,
   dropped: ["seed"],
-  modelRules: [
-    // "This model is only supported in v1/responses and not in v1/chat/completions.": https://github.com/alvinunreal/tmuxai/issues/82
-    ...["gpt-5*-codex*", "gpt-5*-pro*", "o1-pro*", "o3-pro*", "codex-*", "*-deep-research*", "computer-use-*"].map(
-      (match) => ({ match, responses_only: true }),
-    ),
-    // Elsewhere: 400 "Encrypted content is not supported with this model.": https://github.com/pydantic/pydantic-ai/issues/2865
-    { match: "gpt-5*-chat*", reasoning_items: false },
-    ...["gpt-5*", "gpt-6*", "o1*", "o3*", "o4*", "codex-*", "computer-use-*"].map((match) => ({
-      match,
-      reasoning_items: true,
-    })),
-  ],
+};
+
+/** Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses */
+export const azureResponses: ResponsesQuirks = {
+  ...openaiResponses,
+  // It is not documented there.
+  countsInput: false,
+  // Projects of Foundry refuse messages without it: "Invalid value: ''. Supported values are: 'additional_tools', …":
+  // https://github.com/vercel/ai/issues/20180
+  messageTypes: true,
 };

@@ -3,7 +3,7 @@
  * Sources: https://docs.x.ai/docs/guides/chat, https://platform.openai.com/docs/api-reference/responses
  */
 import { Type } from "@sinclair/typebox";
-import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf, withEach } from "../../lib/json/json.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
@@ -17,7 +17,7 @@ import { effortHere } from "../openai-compatible/request.ts";
 import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { nativeCompaction } from "./compaction.ts";
-import { earlierItems, inputItems } from "./input.ts";
+import { earlierItems, inputItems, withType } from "./input.ts";
 import { completionOf } from "./output.ts";
 import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
 import { ResponsesStream } from "./stream.ts";
@@ -46,6 +46,12 @@ const responsesModelRules = Type.Object({
   responses_only: Type.Optional(
     Type.Boolean({ description: "The model is called in the responses mode unless use_responses_api is false." }),
   ),
+  tools_road: Type.Optional(
+    Words(["chat", "responses_beside_effort", "responses"], {
+      description:
+        "How calls with tools are asked unless use_responses_api says so: by chat completions; in the responses mode where they name an effort; in the responses mode but for the effort none.",
+    }),
+  ),
   reasoning_items: Type.Optional(
     Type.Boolean({ description: "The model gives encrypted reasoning and summaries of its thoughts." }),
   ),
@@ -65,7 +71,18 @@ export function nativeResponses(quirks: ResponsesQuirks, addressOf = usualAddres
     upstreamResponseId,
     ...(!quirks.takesChanges && { takes: (body) => !listOf(body["input"]).some(isChange) }),
     earlier: (messages) => earlierItems(messages, quirks),
+    ...(quirks.messageTypes === true && { fit: withTypes }),
   };
+}
+
+/** Addresses of a project in Foundry; other resources of Azure take bodies as they come. */
+const foundryProject = /^https:\/\/[^/]+\.services\.ai\.azure\.|\/api\/projects\//;
+
+function withTypes(body: JsonObject, { account }: Call): JsonObject {
+  const { input } = body;
+  if (!Array.isArray(input) || !foundryProject.test(account.baseUrl)) return body;
+  const typed = withEach(input, (item) => (isObject(item) ? withType(item) : item));
+  return typed === input ? body : { ...body, input: typed };
 }
 
 /**
@@ -100,10 +117,17 @@ export function withResponses(
   chat: RemoteProvider,
   quirks: ResponsesQuirks,
   rulesOf: (call: Call) => Rules,
+  addressOf = usualAddress,
 ): RemoteProvider {
-  const native = nativeResponses(quirks);
-  const compaction = quirks.compacts === true ? nativeCompaction(usualAddress) : undefined;
-  const speaks = (call: Call) => (call.extras["use_responses_api"] ?? rulesOf(call).responses_only ?? false) === true;
+  const native = nativeResponses(quirks, addressOf);
+  const compaction = quirks.compacts === true ? nativeCompaction(addressOf) : undefined;
+  const speaks = (call: Call) => {
+    const asked = call.extras["use_responses_api"];
+    if (asked !== undefined) return asked === true;
+    const rules = rulesOf(call);
+    return rules.responses_only === true || (call.request.tools !== undefined && needsResponses(call.request, rules));
+  };
+  const bodyOf = (call: Call) => requestBody(call, quirks, rulesOf(call));
   return {
     ...chat,
     formatOf: (call) => (speaks(call) ? "responses" : chat.format),
@@ -111,14 +135,11 @@ export function withResponses(
     extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
     remoteMedia: (call) => (speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
-    holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call),
-    counter: (call) => (quirks.countsInput ? counterOf(requestBody(call, quirks, rulesOf(call)), call) : undefined),
+    holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call, rulesOf(call)),
+    counter: (call) => (quirks.countsInput ? counterOf(bodyOf(call), call) : undefined),
     encode: (call) =>
       speaks(call)
-        ? {
-            url: usualAddress("responses", call.account),
-            body: JSON.stringify(requestBody(call, quirks, rulesOf(call))),
-          }
+        ? { url: addressOf("responses", call.account), body: JSON.stringify(bodyOf(call)) }
         : chat.encode(call),
     decode: (body, text, call) => (speaks(call) ? native : chat).decode(body, text, call),
     streamDecoder: (call) => (speaks(call) ? native : chat).streamDecoder(call),
@@ -127,8 +148,17 @@ export function withResponses(
       if (format === compactionName) return compaction;
       return format === "responses" ? native : chat.native?.(format, call);
     },
-    forget: forgetResponse(),
+    forget: forgetResponse(addressOf),
   };
+}
+
+/** True for tools that chat completions refuse of this model. */
+function needsResponses({ tools = [], reasoning_effort }: ChatRequest, rules: Rules): boolean {
+  if (tools.length === 0 || rules.tools_road === undefined || !tools.every(isOurs)) return false;
+  const effort = effortHere(reasoning_effort, rules.efforts);
+  return rules.tools_road === "responses_beside_effort"
+    ? effort !== undefined
+    : rules.tools_road === "responses" && effort !== "none";
 }
 
 function counterOf(body: JsonObject, { account }: Call): TokenCounter {
@@ -139,8 +169,14 @@ function counterOf(body: JsonObject, { account }: Call): TokenCounter {
   };
 }
 
-function isStored({ extras, request }: Call): boolean {
-  return (extras["store"] ?? request.store) === true;
+/** Tools of a type that is not known here go as they came, which chat completions alone can do. */
+const isOurs = ({ type }: Tool): boolean => type === "function" || type === "custom";
+
+/** Who did not ask for this road does not expect that the upstream keeps the answer: elsewhere it is kept here alone. */
+function isStored({ extras, request, account }: Call, { responses_only }: Rules): boolean {
+  const isAsked =
+    extras["use_responses_api"] !== undefined || responses_only === true || account.upstreamStore === true;
+  return isAsked && (extras["store"] ?? request.store) === true;
 }
 
 /** Request fields that are said in another way here, or must not come from a caller: `conversation` names what others stored. */
@@ -164,7 +200,7 @@ function requestBody(call: Call, quirks: ResponsesQuirks, rules: Rules): JsonObj
       model,
       input: inputItems(request.messages, quirks),
       previous_response_id: call.upstreamResponseId,
-      max_output_tokens: request.max_completion_tokens ?? request.max_tokens,
+      max_output_tokens: limitOf(request, quirks),
       reasoning: present({
         ...objectOf(unknownField(request, "reasoning")),
         effort: effortHere(request.reasoning_effort, rules.efforts),
@@ -180,7 +216,7 @@ function requestBody(call: Call, quirks: ResponsesQuirks, rules: Rules): JsonObj
       ...logprobsOf(request, quirks),
       include: includeOf(call, quirks, rules),
       // The upstream's default is true, which no caller of chat completions expects.
-      store: isStored(call),
+      store: isStored(call, rules),
       stream: request.stream,
       stream_options: quirks.streamOptions ? obfuscationOf(request) : undefined,
     }),
@@ -188,10 +224,15 @@ function requestBody(call: Call, quirks: ResponsesQuirks, rules: Rules): JsonObj
 }
 
 function refuseImpossible(request: ChatRequest): void {
-  if ((request.n ?? 1) > 1) throw ApiError.unsupported("n", "n: only one choice can be had in the responses mode.");
+  if ((request.n ?? 1) > 1) throw ApiError.unsupported("n", "n: only one choice can be had by the Responses API.");
   if (request.modalities?.includes("audio")) {
-    throw ApiError.unsupported("modalities", "modalities: audio can't be had in the responses mode.");
+    throw ApiError.unsupported("modalities", "modalities: audio can't be had by the Responses API.");
   }
+}
+
+function limitOf({ max_completion_tokens, max_tokens }: ChatRequest, { minOutputTokens = 1 }: ResponsesQuirks) {
+  const limit = max_completion_tokens ?? max_tokens;
+  return limit === undefined ? undefined : Math.max(limit, minOutputTokens);
 }
 
 function passedOn(request: ChatRequest, quirks: ResponsesQuirks): JsonObject {
@@ -239,7 +280,7 @@ function logprobsOf({ logprobs, top_logprobs }: ChatRequest, quirks: ResponsesQu
 /** Reasoning that is not stored upstream comes back encrypted, so that the next turn can send it along. */
 function includeOf(call: Call, quirks: ResponsesQuirks, rules: Rules): string[] | undefined {
   const include = new Set(listOf(call.extras["include"]) as string[]);
-  if (!isStored(call) && rules.reasoning_items === true) include.add("reasoning.encrypted_content");
+  if (!isStored(call, rules) && rules.reasoning_items === true) include.add("reasoning.encrypted_content");
   if (call.request.logprobs === true && quirks.logprobs === "include") include.add("message.output_text.logprobs");
   return include.size > 0 ? [...include] : undefined;
 }

@@ -160,7 +160,7 @@ function checkXai(body: Body): void {
 }
 
 function checkOpenAi(body: Body): void {
-  const reasons = /^(gpt-[5-9](?!.*chat)|o\d|codex)/.test(String(body["model"]));
+  const reasons = /^(ft:)?(gpt-([5-9]|1\d)(?!\d|.*chat)|o\d|codex)/.test(String(body["model"]));
   const include = (body["include"] ?? []) as string[];
   if (include.includes("reasoning.encrypted_content") && !reasons) {
     throw new Rejection(400, { message: "Encrypted content is not supported with this model.", param: "include" });

@@ -1,0 +1,52 @@
+/**
+ * OpenAI's models, at OpenAI and at Azure, as data: what each takes and refuses, and by which road it is asked. The first row that fits
+ * and names a key wins. As of 2026-11-28; a model that came after it has the rules of the newest version of its line.
+ */
+import type { ModelRule } from "../model-rules.ts";
+import type { ResponsesRules } from "../responses/quirks.ts";
+import type { Quirks } from "./quirks.ts";
+
+/** Fine-tuned models are named behind what they were made of: `ft:gpt-5.6-luna:acme::id`. */
+const everyGpt = ["gpt-*", "ft:gpt-*"];
+
+export const openAiModels: readonly (Quirks & Partial<ResponsesRules> & ModelRule)[] = [
+  // "This model is only supported in v1/responses and not in v1/chat/completions.": https://github.com/alvinunreal/tmuxai/issues/82
+  ...["gpt-5*-codex*", "gpt-5*-pro*", "o1-pro*", "o3-pro*", "codex-*", "*-deep-research*", "computer-use-*"].map(
+    (match) => ({ match, responses_only: true }),
+  ),
+  // Models that do not think: they take no effort, and refuse no tools for it. "Encrypted content is not supported with this
+  // model.": https://github.com/pydantic/pydantic-ai/issues/2865
+  { match: "gpt-*-chat*", reasoning_items: false, tools_road: "chat" },
+  // "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use
+  // /v1/responses or set reasoning_effort to 'none'.", also where none is named: https://github.com/BerriAI/litellm/pull/34569,
+  // https://github.com/danny-avila/LibreChat/issues/14355; at Azure: https://github.com/can1357/oh-my-pi/issues/11052
+  ...everyGpt.map((match) => ({ match, since: "5.6", tools_road: "responses" as const })),
+  // "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead."
+  // https://github.com/openai/openai-openapi/issues/541, https://github.com/charmbracelet/crush/issues/2913
+  ...everyGpt.map((match) => ({ match, since: "5.4", tools_road: "responses_beside_effort" as const })),
+  ...[
+    ...everyGpt.map((match) => ({ match, since: "5" })),
+    ...["o*", "ft:o*"].map((match) => ({ match, since: "1" })),
+  ].map((row) => ({
+    ...row,
+    reasoning_items: true,
+    // "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    // https://platform.openai.com/docs/guides/reasoning
+    max_tokens_field: "max_completion_tokens" as const,
+  })),
+  ...["codex-*", "computer-use-*"].map((match) => ({ match, reasoning_items: true })),
+  // "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.": https://github.com/livekit/agents/pull/7169
+  ...everyGpt.map((match) => ({ match, since: "5.6", efforts: { minimal: "low" } })),
+  // "none", which other formats' callers send to switch thinking off, is taken from gpt-5.1 on. Models that do not think refuse
+  // the field, and older ones can't be without it: https://platform.openai.com/docs/api-reference/chat/create
+  ...["gpt-5", "gpt-5-20*", "gpt-5-mini*", "gpt-5-nano*"].map((match) => ({ match, efforts: { none: "minimal" } })),
+  ...["gpt-3*", "gpt-4*", "chatgpt-*", "gpt-5-*", "o1*", "o3*", "o4*"].map((match) => ({
+    match,
+    efforts: { none: null },
+  })),
+  // "This is a chat model and not supported in the v1/completions endpoint", say all others.
+  ...["gpt-3.5-turbo-instruct*", "davinci-002", "babbage-002", "ft:davinci-002*", "ft:babbage-002*"].map((match) => ({
+    match,
+    completions: true,
+  })),
+];
