@@ -1,6 +1,8 @@
 /** The orchestrator surface: personas called as models. Errors never name the provider behind a persona. */
 
 import type { Caller } from "../auth/keys.ts";
+import { systemClock } from "../lib/clock.ts";
+import { retryAfterMs } from "../lib/http/retry-after.ts";
 import { type ComposedRequest, changedFields, compose } from "../personas/compose.ts";
 import type { Additions } from "../personas/knowledge/additions.ts";
 import type { Persona } from "../personas/persona.ts";
@@ -152,8 +154,8 @@ function hideProvider(error: ApiError): ApiError {
 
 function unavailable(timedOut: boolean, retryAfter?: string): ApiError {
   if (timedOut) return ApiError.upstreamTimeout("The model took too long to answer.");
-  const seconds = Number(retryAfter);
+  const seconds = Math.ceil((retryAfterMs(retryAfter, systemClock.now()) ?? 0) / 1000);
   return ApiError.unavailable("upstream_unavailable", "The model is not available at the moment. Try again later.", {
-    ...(Number.isInteger(seconds) && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
+    ...(seconds > 0 && { retryAfterSeconds: seconds }),
   });
 }

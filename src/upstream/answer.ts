@@ -21,6 +21,8 @@ export type UpstreamError = WholeAnswer & {
   readonly provider: string;
   readonly format: string;
   readonly body: Uint8Array;
+  /** Headers of limits, which no caller sees: they are of all who use the key. */
+  readonly limits?: Readonly<Record<string, string>>;
 };
 
 /**

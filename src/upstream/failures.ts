@@ -1,5 +1,6 @@
 /** Classifies the errors that upstreams answer. */
 import type { UpstreamError } from "./answer.ts";
+import { isSpent } from "./pool/rests.ts";
 
 /** Classes of upstream errors, for callers that do not know the upstream. */
 export type FailureClass =
@@ -20,6 +21,8 @@ export function classifyFailure(error: Pick<UpstreamError, "status" | "body">): 
   // Bedrock's model failed: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html#API_runtime_Converse_Errors
   if (status === 424 || status === 429 || status >= 500) return { kind: "transient", timedOut: false };
   const words = new TextDecoder().decode(error.body.subarray(0, 16_384));
+  // Another account, or the same when it is paid for, takes the same request.
+  if (status === 400 && isSpent({ status, text: words })) return { kind: "transient", timedOut: false };
   // Some upstreams answer a wrong key with 400: https://ai.google.dev/gemini-api/docs/troubleshooting
   const isInput = (status === 400 || status === 413 || status === 422) && !/api.?key/i.test(words);
   if (!isInput && !(status === 403 && againstPolicy.test(words))) return { kind: "configuration" };

@@ -6,6 +6,7 @@ import type { RemoteProvider } from "../providers/provider.ts";
 import type { UpstreamError } from "./answer.ts";
 import type { UpstreamAnswer } from "./client.ts";
 import type { CallObserver } from "./observer.ts";
+import { isLimitHeader } from "./pool/rests.ts";
 
 /** The media type of an error within an answer that was none. */
 export function typeOf(payload: string): string {
@@ -32,10 +33,18 @@ export async function readUpstreamError(
     throw error;
   }
   const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
-  const failure: UpstreamError = { kind: "whole", provider: name, format, status, headers, body };
+  const limits = status === 429 ? { limits: limitHeaders(answer.headers) } : undefined;
+  const failure: UpstreamError = { kind: "whole", provider: name, format, status, headers, body, ...limits };
   observer.upstreamFailed(name, status, failure);
   return failure;
 }
+
+const limitHeaders = (headers: HeaderFields): Record<string, string> =>
+  Object.fromEntries(
+    [...headers.entries()]
+      .map(([name, value]) => [name.toLowerCase(), value] as const)
+      .filter(([name]) => isLimitHeader(name)),
+  );
 
 /** Headers of an upstream's error that are passed on. Its request id becomes `x-upstream-request-id`, beside ours. */
 const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"].concat(

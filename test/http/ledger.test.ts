@@ -117,6 +117,17 @@ test("a persona whose first model fails has a line for each attempt", async () =
   ]);
 });
 
+test("a persona leaves an account that is spent, also where that is said with the status of a wrong request", async () => {
+  const answers = [() => Response.json({ error: { code: "insufficient_quota" } }, { status: 400 }), whole];
+  answer = () => answers.shift()!();
+  const response = await ask({ model: "troupe/tutor" }, {}, "/v1/chat/completions");
+  await response.text();
+  expect(await linesOf(response)).toMatchObject([
+    { attempt: 1, status: 400, failure: "quota", provider: "openai", cost: 0 },
+    { attempt: 2, ended: "finished", provider: "second", cost: 65 },
+  ]);
+});
+
 test.each([
   ["an upstream's refusal", { model: "openai/gpt-4o" }, { ended: "refused", status: 400, provider: "openai" }],
   ["an upstream that can't be reached", { model: "nowhere/m" }, { ended: "broken", status: 503, provider: "nowhere" }],
@@ -143,6 +154,7 @@ test.each([
   ["unauthorized", refusal(403, "no"), false],
   ["quota", refusal(402, "pay"), false],
   ["quota", refusal(429, "insufficient_quota"), false],
+  ["quota", () => Response.json({ error: { code: "insufficient_quota" } }, { status: 400 }), false],
   ["not_found", refusal(404, "no such model"), false],
   ["rate_limit", refusal(429, "slow down"), false],
   ["server_error", refusal(500, "oh"), false],

@@ -150,6 +150,35 @@ describe("a key rests", () => {
     ["a 400 of a spent quota", () => failing(400, { message: quota }), 32 * 24 * hour, "quota"],
     ["429", () => failing(429, { message: "slow" }, { "retry-after": "7" }), 7 * second, "rate_limit"],
     ["429 without an end", () => failing(429, { message: "slow" }), 10 * second, "rate_limit"],
+    ["a 400 with the code of a spent quota", () => failing(400, { code: "insufficient_quota" }), hour, "quota"],
+    [
+      "429 of a contract's limit",
+      () => failing(429, { details: { error_code: "contract_spend_limit_reached" } }),
+      hour,
+      "quota",
+    ],
+    [
+      "429 that says when its limit is reset",
+      () =>
+        failing(
+          429,
+          {},
+          {
+            "anthropic-ratelimit-requests-remaining": "0",
+            "anthropic-ratelimit-requests-reset": new Date(begin + 25 * second).toISOString(),
+            "anthropic-ratelimit-tokens-remaining": "1000",
+            "anthropic-ratelimit-tokens-reset": new Date(begin + 3 * second).toISOString(),
+          },
+        ),
+      25 * second,
+      "rate_limit",
+    ],
+    [
+      "429 with the limit's reset in milliseconds",
+      () => failing(429, {}, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(begin + 40 * second) }),
+      40 * second,
+      "rate_limit",
+    ],
   ])("after %s, while others answer, and comes back", async (_, failure, ms, reason) => {
     await fresh();
     await ask("x");

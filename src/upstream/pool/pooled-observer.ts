@@ -102,8 +102,12 @@ export class PooledObserver implements CallObserver {
     this.#inner.failed(error, counted);
   }
 
-  #answeredError({ status, headers, body }: UpstreamError): void {
-    this.#judge({ status, headers, text: new TextDecoder().decode(body.subarray(0, maxText)) });
+  #answeredError({ status, headers, limits, body }: UpstreamError): void {
+    this.#judge({
+      status,
+      headers: { ...limits, ...headers },
+      text: new TextDecoder().decode(body.subarray(0, maxText)),
+    });
   }
 
   #judge(failure: Failure): void {

@@ -4,6 +4,7 @@
  * A key is given a rest for what is wrong with the key, an endpoint for what is wrong with the server. What is wrong with the request
  * gives nothing a rest, and is asked of nobody else: the caller gets that answer.
  */
+import { resetMs, retryAfterMs } from "../../lib/http/retry-after.ts";
 import { ApiError } from "../../protocols/errors.ts";
 
 /** `model`: the key, for one model. */
@@ -56,7 +57,7 @@ const day = 24 * hour;
 const keyRest = hour;
 /** A refused secret that the server fetches itself: the next one may be good, and is fetched after a minute at the soonest. */
 const secretRest = minute;
-/** A rate limit without `Retry-After`: doubled with each in a row. */
+/** A rate limit that names no end: doubled with each in a row. */
 const rateLimitRest = { first: 10 * second, longest: 5 * minute };
 /** An endpoint rests from this failure in a row on; each one more doubles the rest. */
 export const failuresToRest = 3;
@@ -75,17 +76,18 @@ const spentStatuses: ReadonlySet<number> = new Set([402, 403, 429]);
  * DeepSeek, 402 "Insufficient Balance": https://api-docs.deepseek.com/quick_start/error_codes
  * Moonshot, 403 for an insufficient balance: https://www.kimi.com/help/kimi-api/api-troubleshooting
  * xAI, 403 and 429 "used all available credits or reached its monthly spending limit": https://github.com/continuedev/continue/issues/10373
+ * Anthropic, `contract_spend_limit_reached` and its like: `ErrorDetails` of https://github.com/anthropics/anthropic-sdk-typescript
  */
 const spent =
-  /insufficient_quota|exceeded_current_quota|billing_hard_limit_reached|billing_not_active|insufficient (?:account )?(?:balance|credits?|funds)|used all available credits|monthly spending limit/i;
+  /insufficient_quota|spend_limit_reached|linked_organization_billing_unavailable|exceeded_current_quota|billing_hard_limit_reached|billing_not_active|insufficient (?:account )?(?:balance|credits?|funds)|used all available credits|monthly spending limit/i;
 
 /**
- * The same where the status is that of a wrong request, which may quote what its caller wrote: at the beginning of the message alone.
+ * The same where the status is that of a wrong request, which may quote what its caller wrote: at the beginning of the message, or as a code.
  * Sources: https://platform.claude.com/docs/en/api/errors, https://github.com/anthropics/claude-code/issues/38038 (the date),
  * https://github.com/anthropics/claude-code/issues/867 (the balance)
  */
 const spentByRequest =
-  /"message"\s*:\s*"(?:You have reached your specified (?:workspace )?API usage limits|Your credit balance is too low)|"code"\s*:\s*"billing_(?:hard_limit_reached|not_active)"/i;
+  /"message"\s*:\s*"(?:You have reached your specified (?:workspace )?API usage limits|Your credit balance is too low)|"(?:error_)?(?:code|type)"\s*:\s*"(?:insufficient_quota|\w*spend_limit_reached|billing_(?:hard_limit_reached|not_active))"/i;
 
 /** OpenRouter has some credit left, but not for so long an answer. Source: https://github.com/can1357/oh-my-pi/issues/9569 */
 const tooLongToPay = /requires more credits, or fewer max_tokens/i;
@@ -103,20 +105,26 @@ const ofModel =
 export function restAfterAnswer(failure: Failure, known: Known): Verdict {
   const { status, text } = failure;
   if (status === 402 && tooLongToPay.test(text)) return { ...nothing, mayRepeat: true };
-  // It quotes the name of the model, which its caller may have made up.
-  const isOfModel = status === 403 && ofModel.test(text);
-  const isSpent =
-    status === 400 ? spentByRequest.test(text) : !isOfModel && spentStatuses.has(status) && spent.test(text);
-  if (status === 402 || isSpent) return quota(failure, known.now);
+  if (isSpent(failure)) return quota(failure, known.now);
   if (status === 401 || (status === 400 && wrongKey.test(text))) return unauthorized(known);
   if (status === 403 && ofRequest.test(text)) return nothing;
-  if (isOfModel) return { ...nothing, mayRepeat: true };
+  if (isOfModel(failure)) return { ...nothing, mayRepeat: true };
   if (status === 403) return unauthorized(known);
   if (status === 429) return rateLimit(failure, known);
   // A proxy's time-out, 524 is Cloudflare's: what is behind it may have answered, and billed.
   if (status === 408 || status === 504 || status === 524) return endpoint("timeout", known, false);
   if (status >= 500) return endpoint("server_error", known, true, statedMs(failure, known.now));
   return nothing;
+}
+
+/** It quotes the name of the model, which its caller may have made up. */
+const isOfModel = ({ status, text }: Pick<Failure, "status" | "text">): boolean => status === 403 && ofModel.test(text);
+
+/** True for an account whose money or quota is spent, whatever the status says. */
+export function isSpent({ status, text }: Pick<Failure, "status" | "text">): boolean {
+  if (status === 402) return true;
+  if (status === 400) return spentByRequest.test(text);
+  return spentStatuses.has(status) && !isOfModel({ status, text }) && spent.test(text);
 }
 
 /** True for an error that is the upstream's, or of the way to it. */
@@ -146,7 +154,7 @@ function quota(failure: Failure, now: number): Verdict {
 
 /** Providers limit each model for itself. Sources: https://platform.openai.com/docs/guides/rate-limits, https://platform.claude.com/docs/en/api/rate-limits */
 function rateLimit(failure: Failure, { now, failures }: Known): Verdict {
-  const stated = statedMs(failure, now);
+  const stated = statedMs(failure, now) ?? resetIn(failure, now);
   const ms = stated === undefined ? doubled(rateLimitRest, failures.model) : Math.min(stated, longest.rateLimit);
   return { rests: "model", reason: "rate_limit", ms, isStated: stated !== undefined, mayRepeat: true };
 }
@@ -162,22 +170,37 @@ const doubled = (rest: { readonly first: number; readonly longest: number }, tim
   Math.min(rest.longest, rest.first * 2 ** Math.min(30, Math.max(0, times - 1)));
 
 /**
- * Reads `retry-after-ms` and `Retry-After`, in seconds or as a date.
- * Sources: https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3, https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota
+ * Reads `retry-after-ms` and `Retry-After`.
+ * Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota
  */
 function statedMs({ headers }: Failure, now: number): number | undefined {
-  const ms = positive(headers["retry-after-ms"]);
-  if (ms !== undefined) return ms;
-  const text = headers["retry-after"];
-  const seconds = positive(text);
-  if (seconds !== undefined) return seconds * second;
-  const date = text === undefined || /^[\d.]+$/.test(text) ? Number.NaN : Date.parse(text);
-  return date > now ? date - now : undefined;
+  const ms = Number(headers["retry-after-ms"]?.trim() || Number.NaN);
+  return ms > 0 && Number.isFinite(ms) ? ms : retryAfterMs(headers["retry-after"], now);
 }
 
-function positive(text: string | undefined): number | undefined {
-  const number = text === undefined || text.trim() === "" ? Number.NaN : Number(text);
-  return number > 0 && Number.isFinite(number) ? number : undefined;
+/**
+ * Headers that say when a limit is reset, each beside one that says what remains of it. Sources:
+ * https://platform.claude.com/docs/en/api/rate-limits#response-headers, https://platform.openai.com/docs/guides/rate-limits (headers),
+ * https://openrouter.ai/docs/api-reference/limits, https://console.groq.com/docs/rate-limits,
+ * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers
+ */
+const resetHeader = /^(?:anthropic-|x-)?ratelimit-(?:[a-z0-9-]+-)?reset(?:-[a-z0-9-]+)?$/;
+
+/** True for a header that says how much of a limit is left, or when it is reset. */
+export const isLimitHeader = (name: string): boolean => resetHeader.test(name.replace("remaining", "reset"));
+
+/** @returns the time until the last of the limits that are used up is reset; until the first of all where none says that it is */
+function resetIn({ headers }: Failure, now: number): number | undefined {
+  const all: number[] = [];
+  const spent: number[] = [];
+  for (const [name, text] of Object.entries(headers)) {
+    const ms = resetHeader.test(name) ? resetMs(text, now) : undefined;
+    if (ms === undefined) continue;
+    all.push(ms);
+    if (Number(headers[name.replace("reset", "remaining")]?.trim() || 1) <= 0) spent.push(ms);
+  }
+  if (spent.length > 0) return Math.max(...spent);
+  return all.length > 0 ? Math.min(...all) : undefined;
 }
 
 /** "You will regain access on 2026-04-01 at 00:00 UTC." */
