@@ -20,6 +20,7 @@ import { putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
+import { yieldingMark } from "./cache-marks.ts";
 import { withoutForeignCitations } from "./citations.ts";
 import { errorEvent } from "./stream.ts";
 import { sealedBlocks } from "./thinking.ts";
@@ -119,8 +120,8 @@ function putSystem(next: JsonObject, texts: readonly string[], cache_control: un
   const own = typeof said === "string" ? (said.trim() === "" ? [] : [{ type: "text", text: said }]) : listOf(said);
   const blocks = texts.map((text): JsonObject => ({ type: "text", text }));
   const last = blocks.at(-1);
-  if (last !== undefined && cache_control != null && markersIn(next) < maxMarkers)
-    last["cache_control"] = cache_control;
+  if (last !== undefined && isObject(cache_control) && markersIn(next) < maxMarkers)
+    last["cache_control"] = yieldingMark(cache_control, listOf(next["tools"]), own, next);
   if (blocks.length > 0) next["system"] = derive(own, [...blocks, ...own]);
 }
 

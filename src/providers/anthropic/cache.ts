@@ -3,6 +3,7 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 import type { CacheControlEphemeral, TextBlockParam, Tool } from "@anthropic-ai/sdk/resources/messages";
+import { yieldingMark } from "../../protocols/messages/cache-marks.ts";
 import type { Turn } from "./messages.ts";
 
 type Marked = { cache_control?: CacheControlEphemeral | null };
@@ -20,9 +21,14 @@ const maxMarkers = 4;
  * last tool, else whatever the upstream finds last cacheable.
  */
 export function markSystem(body: CacheableBody, marker: CacheControlEphemeral): CacheableBody {
-  if (body.system !== undefined) return { ...body, system: markLast(body.system, marker) };
-  if (body.tools !== undefined) return { ...body, tools: markLast(body.tools, marker) };
-  return { ...body, cache_control: marker };
+  const { system, tools = [] } = body;
+  if (system !== undefined) {
+    return { ...body, system: markLast(system, yieldingMark(marker, [...tools, ...system.slice(0, -1)], [], body)) };
+  }
+  if (body.tools !== undefined) {
+    return { ...body, tools: markLast(tools, yieldingMark(marker, tools.slice(0, -1), [], body)) };
+  }
+  return { ...body, cache_control: body.cache_control ?? yieldingMark(marker, body.messages, [], {}) };
 }
 
 function markLast<T extends Marked>(blocks: readonly T[], marker: CacheControlEphemeral): T[] {

@@ -392,4 +392,12 @@ function checkSchema(schema: unknown, path: string): void {
 function checkMarkers(body: MessagesBody): void {
   const found = JSON.stringify(body).split('"cache_control":').length - 1;
   demand(found <= 4, `A maximum of 4 blocks with cache_control may be provided. Found ${found}.`);
+  const { tools, system, messages } = body as { tools?: Json[]; system?: Json[]; messages: { content: Json[] }[] };
+  const blocks = [...(tools ?? []), ...(system ?? []), ...messages.flatMap(({ content }) => content), body as Json];
+  const lifetimes = blocks.flatMap(({ cache_control: mark }) => (mark == null ? [] : [(mark as Json)["ttl"] ?? "5m"]));
+  const first = lifetimes.indexOf("5m");
+  demand(
+    first < 0 || !lifetimes.includes("1h", first),
+    "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block.",
+  );
 }
