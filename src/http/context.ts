@@ -2,6 +2,7 @@
 import type { ServedSurface } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, minReported, reportGarbage } from "../lib/garbage-collection.ts";
+import { endSending } from "../lib/linux/half-close.ts";
 import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
@@ -14,7 +15,8 @@ import type { Services } from "./services.ts";
 
 /** The part of Bun's server that is used. */
 export type ServerHandle = {
-  requestIP(request: Request): { address: string } | null;
+  requestIP(request: Request): { address: string; port?: number } | null;
+  readonly port?: number | undefined;
   timeout(request: Request, seconds: number): void;
 };
 
@@ -53,6 +55,9 @@ export type ServedRoute = {
   /** Its metrics, from its first request on. */
   series?: RouteSeries;
 };
+
+/** The time in which a client has to close a connection that ended on this side. */
+const brokenOffSeconds = 60;
 
 const noTags: readonly string[] = [];
 
@@ -192,6 +197,17 @@ export class RequestContext {
   setIdleTimeout(seconds: number): void {
     this.#hasOwnIdleTimeout = true;
     this.#server?.timeout(this.request, seconds);
+  }
+
+  /**
+   * Ends the connection behind what was sent of the answer, without the end of the answer's framing: clients, and proxies between, know by
+   * that alone that something is lacking. @returns false where that can't be done
+   */
+  async endConnection(): Promise<boolean> {
+    const peer = this.#server?.requestIP(this.request);
+    if (peer?.port === undefined) return false;
+    this.setIdleTimeout(brokenOffSeconds);
+    return endSending({ address: peer.address, port: peer.port, localPort: this.#server?.port });
   }
 
   /** Waits for the request's body. @throws ApiError request_timeout when it takes longer than it may */

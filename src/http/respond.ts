@@ -73,8 +73,8 @@ export type StreamRules = {
   readonly keepAlive: string;
   /** The media type of what is no event stream, and has no ids. */
   readonly type?: string | undefined;
-  /** Ids are events of their own. */
-  readonly idsApart?: boolean | undefined;
+  /** There are ids only where the caller asks for them, as events of their own. */
+  readonly readsLines?: boolean | undefined;
   /** The events of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
@@ -104,9 +104,18 @@ export async function respondStream(
 }
 
 const utf8 = new TextEncoder();
+/**
+ * Between an error's event and the end of its connection: what a client's runtime has not given to its program by then is lost with the
+ * connection (`fetch` of Node.js and Bun alike). One that has read the event leaves by itself.
+ */
+const brokenOffMs = 250;
+const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /** @param event of a kept stream, with its id in the first line */
 const withoutId = (event: string) => event.slice(event.indexOf("\n") + 1);
+
+/** Asks for ids in a format whose clients can't bear them by themselves. */
+const eventIdsHeader = "x-troupe-event-ids";
 
 /** The id in an event of its own, behind the one that it names: who has read it has read that. */
 function withIdBehind(event: string): string {
@@ -131,6 +140,9 @@ class StreamBody implements Sink<Events, LastEvents> {
   #isClosed = false;
   /** Settles the client's latest wish for more: until then it has no other. */
   #wish: (() => void) | undefined;
+  /** Called by the next wish behind the last event. */
+  #onWish: (() => void) | undefined;
+  #hasLeft = false;
 
   constructor(services: Services, context: RequestContext, rules: StreamRules) {
     this.#services = services;
@@ -166,7 +178,11 @@ class StreamBody implements Sink<Events, LastEvents> {
     );
   }
 
-  pull(): Promise<void> {
+  pull(): Promise<void> | undefined {
+    if (this.#isClosed) {
+      this.#onWish?.();
+      return undefined;
+    }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wish = resolve;
     this.#source?.resume();
@@ -175,6 +191,8 @@ class StreamBody implements Sink<Events, LastEvents> {
   }
 
   cancel(): void {
+    this.#hasLeft = true;
+    this.#onWish?.();
     if (this.#isClosed) return;
     this.#close("cancelled");
     this.#source?.cancel();
@@ -193,6 +211,10 @@ class StreamBody implements Sink<Events, LastEvents> {
 
   end({ how, events }: LastEvents): void {
     if (this.#isClosed) return;
+    if (how === "faulted") {
+      void this.#breakOff(events.join(""));
+      return;
+    }
     if (events.length > 0) this.push(events);
     this.#close(how);
     this.#controller.close();
@@ -205,6 +227,39 @@ class StreamBody implements Sink<Events, LastEvents> {
 
   #fail(failure: WholeAnswer | ApiError): void {
     this.end({ how: "faulted", events: this.#rules.lateFault(failure) });
+  }
+
+  /**
+   * Ends a broken stream by its connection, not by the last chunk of a whole body: some clients take an answer that ends so for a whole one,
+   * whatever it says (sashirestela/simple-openai in chat, Rust's `llm` in Responses). Waits until the client has taken all that was said.
+   * @param last ends in an empty line, or is empty
+   */
+  async #breakOff(last: string): Promise<void> {
+    const end = last === "" ? "\n\n" : last.slice(-1);
+    if (last !== "") this.#controller.enqueue(utf8.encode(last.slice(0, -1)));
+    this.#close("faulted");
+    // What is given goes out at the end of the turn; then a piece that stays here tells that the client does not read.
+    await nextTurn();
+    try {
+      this.#controller.enqueue(utf8.encode(end));
+      if (!this.#wantsMore) await this.#wished();
+    } catch {
+      // The client has left.
+      return;
+    }
+    this.#services.clock.setTimer(brokenOffMs, () => void this.#endConnection());
+  }
+
+  async #endConnection(): Promise<void> {
+    if (!this.#hasLeft && !(await this.#context.endConnection())) this.#controller.error();
+  }
+
+  /** Waits until the client wants more. */
+  #wished(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wish?.();
+    this.#onWish = resolve;
+    return promise;
   }
 
   get #wantsMore(): boolean {
@@ -226,11 +281,16 @@ class StreamBody implements Sink<Events, LastEvents> {
     this.#isAsking = false;
   }
 
+  get #wantsIds(): boolean {
+    const { headers } = this.#context.request;
+    return headers.has("last-event-id") || headers.get(eventIdsHeader) === "true";
+  }
+
   /** Kept events with their ids where this format's clients take them. */
   #placed(events: readonly string[]): readonly string[] {
-    const { type, idsApart } = this.#rules;
-    if (type === undefined && idsApart !== true) return events;
-    return events.map(type === undefined ? withIdBehind : withoutId);
+    const { type, readsLines } = this.#rules;
+    if (type === undefined && readsLines !== true) return events;
+    return events.map(type === undefined && this.#wantsIds ? withIdBehind : withoutId);
   }
 
   #close(end: StreamEnd): void {

@@ -50,7 +50,7 @@ function listOf(subnets: readonly Subnet[]): BlockList {
 }
 
 /** `::ffff:192.0.2.1` is 192.0.2.1: sockets that take both families write IPv4 addresses so. */
-function withoutMapping(address: string): string {
+export function withoutMapping(address: string): string {
   return address.startsWith("::ffff:") && address.includes(".") ? address.slice("::ffff:".length) : address;
 }
 

@@ -91,6 +91,8 @@ export interface NativeEncoder {
   knowsFault?(event: SseEvent): boolean;
   /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */
   passedFault?(event: SseEvent): string | undefined;
+  /** Clients of this format read lines, and know `data` alone: comments, names and ids of the upstream's do not reach them. */
+  readonly readsLines?: boolean;
   /** The other framing in which the client gets the events' data (`Protocol.streamType`), which `fault` writes too. */
   readonly framing?: NativeFraming;
 }
@@ -169,10 +171,13 @@ export interface Protocol<Options = unknown> {
   readonly answerIdPrefix: string;
   /** Sent into a stream that is silent, also before its first event: a comment, or an event that clients pass over. */
   readonly keepAlive: string;
-  /** Its clients pass over an event that holds more than data: an id is an event of its own, right behind the one that it names. */
-  readonly idsApart?: boolean;
   /** Its envelopes name their answer: state that comes too late for its place in a stream is looked up by that id. */
   readonly namesAnswer?: boolean;
+  /**
+   * Some of its clients read lines and know `data` alone: events have no ids, unless the caller asks for them. Then an id is an event of
+   * its own, right behind the one that it names, as others pass over an event that holds more than data.
+   */
+  readonly readsLines?: boolean;
   /**
    * Reads the caller's key; absent: it stands in any of the headers that `callerKey` reads.
    * @returns as it was given; undefined where there is none

@@ -93,6 +93,7 @@ const clients: readonly Client[] = [
 /** Whose streams are broken, and the family whose upstream takes their requests as they come. */
 const streaming: readonly (readonly [PythonPackage, AgentFamilyName | undefined])[] = [
   ["openai", "responses"],
+  ["together", undefined],
   ["anthropic", "anthropic"],
   ["google.genai", "google"],
   ["agents", "responses"],

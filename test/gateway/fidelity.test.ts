@@ -98,6 +98,7 @@ async function expectBreak(body: object, words: string, before: string): Promise
   expect([response.status, data.pop()]).toEqual([200, "[DONE]"]);
   const chunks = data.map((one) => JSON.parse(one));
   const last = chunks.pop();
+  expect(chunks.pop()).toEqual(last);
   expect(chunks.map(({ choices }) => choices[0].delta.content ?? "").join("")).toBe(before);
   expect(Object.keys(last)).toEqual(["error", "id", "object", "created", "model"]);
   expect(last.error.message).toContain(words);

@@ -1,4 +1,5 @@
 /** A real Troupe on a real socket, in this process, with its own data folder. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import type { TelemetrySettings } from "../../src/observability/otlp/settings.ts";
 import { RunningServer } from "../../src/server/server.ts";
+import { asFarAsItCame } from "./broken-stream.ts";
 import { silentLogger } from "./silent-logger.ts";
 
 export type TroupeOptions = {
@@ -87,12 +89,12 @@ export class Troupe implements AsyncDisposable {
     personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets } : one)));
   }
 
-  /** @param path below the server's root */
-  fetch(path: string, init: RequestInit & { key?: string | null } = {}): Promise<Response> {
+  /** @param path below the server's root @returns the answer as far as it came: a broken stream has an end here */
+  async fetch(path: string, init: RequestInit & { key?: string | null } = {}): Promise<Response> {
     const { key = this.key, ...rest } = init;
     const headers = new Headers(rest.headers);
     if (key !== null && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
-    return fetch(this.url + path, { ...rest, headers });
+    return asFarAsItCame(await fetch(this.url + path, { ...rest, headers }));
   }
 
   /** @param body sent as JSON, or as it is when it is a string */

@@ -217,14 +217,15 @@ describe.each(surfaces)("%s", (surface, model) => {
   );
   const dataOf = (text: string) => text.split("\n").filter((line) => line.startsWith("data: "));
 
-  test("live: `error` is the first key, the envelope follows, and nothing else", async () => {
+  test("live: `error` is the first key, the envelope follows, and nothing else; then the same with a name", async () => {
     held.fragment("one");
     const response = await ask();
     held.close();
     const text = await response.text();
     const lines = dataOf(text);
-    expect(lines).toEqual([expect.stringContaining('"choices"'), expect.stringMatching(faultLine), "data: [DONE]"]);
-    expect(text).toEndWith(`${lines[1]}\nevent: error\n\ndata: [DONE]\n\n`);
+    const fault = expect.stringMatching(faultLine);
+    expect(lines).toEqual([expect.stringContaining('"choices"'), fault, fault, "data: [DONE]"]);
+    expect(text).toEndWith(`${lines[1]}\n\n${lines[1]}\nevent: error\n\ndata: [DONE]\n\n`);
     expect(JSON.parse(lines[1]!.slice(6)).id).toBe(JSON.parse(lines[0]!.slice(6)).id);
   });
 
@@ -234,7 +235,8 @@ describe.each(surfaces)("%s", (surface, model) => {
     const [first, second] = [await ask(id), await ask(id)];
     held.close();
     const text = await first.text();
-    expect(dataOf(text).slice(1)).toEqual([expect.stringMatching(faultLine), "data: [DONE]"]);
+    const fault = expect.stringMatching(faultLine);
+    expect(dataOf(text).slice(1)).toEqual([fault, fault, "data: [DONE]"]);
     expect(dataOf(await second.text())).toEqual(dataOf(text));
     held = new HeldStream();
     held.fragment("whole");

@@ -119,6 +119,20 @@ describe.each(["gateway", "orchestrator"] as const)("%s", (surface) => {
     expect(text).toBe("Hello wör\n\nld");
   });
 
+  test("comments, names and ids of a proxy between do not reach clients that read lines, however they are cut", async () => {
+    const named = pieces.map((piece, at) => `: OPENROUTER\n\nid: ${at}\nevent: message\n${piece}\n\n`).join("");
+    for (const noted of [named, pieces.map((piece) => `:\n\n${piece}\n\n`).join("")])
+      for (const size of [1, 7, 64, named.length]) {
+        const all = new TextEncoder().encode(noted);
+        const cuts = Array.from({ length: Math.ceil(all.length / size) }, (_, at) =>
+          all.slice(at * size, (at + 1) * size),
+        );
+        answer = () => sseResponse(cuts);
+        const got = await troupe.post(`${pathOf(surface, "streamGenerateContent")}?alt=sse`, hi);
+        expect(await got.text()).toBe(pieces.map((piece) => `${piece}\n\n`).join(""));
+      }
+  });
+
   test("a JSON list holds what came as events, however they were cut, also where it is kept", async () => {
     const stream = pieces.map((piece) => `${piece}\r\n\r\n`).join("");
     const expected = pieces.map((piece) => JSON.parse(piece.slice("data: ".length)));

@@ -228,8 +228,10 @@ describe.each([["gateway", "openai/x"] as const, ["orchestrator", persona] as co
     const body = { contents: [{ parts: [{ text: "hi" }], role: "user" }] };
     const post = (more = {}) =>
       troupe.post(path, body, { headers: { "service-request-id": `raw-gemini-${surface}`, ...more } });
-    const first = await (await post()).text();
-    const again = await post();
+    expect(await (await post()).text()).not.toMatch(/^(?!data: |$)/m);
+    const asking = { "x-troupe-event-ids": "true" };
+    const first = await (await post(asking)).text();
+    const again = await post(asking);
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     const whole = await again.text();
     expect(whole).toBe(first);

@@ -119,6 +119,8 @@ type Format = {
   readonly change: object;
   readonly conflict: object;
   readonly hasIds?: false;
+  /** Headers that ask for ids, in a format that has none by itself. */
+  readonly asking?: Record<string, string>;
 };
 
 const gemini = (method: string, rest: Partial<Format> = {}): Format => ({
@@ -171,7 +173,7 @@ const formats = {
     conflict: chatError,
   },
   gemini: gemini("generateContent"),
-  "gemini events": gemini("streamGenerateContent?alt=sse"),
+  "gemini events": gemini("streamGenerateContent?alt=sse", { asking: { "x-troupe-event-ids": "true" } }),
   "gemini list": gemini("streamGenerateContent", { hasIds: false }),
 } satisfies Record<string, Format>;
 
@@ -258,7 +260,7 @@ describe.each(["gateway", "orchestrator"] as const)("%s", (surface: SurfaceName)
       const ask = (changes: object = {}, headers: Record<string, string> = {}, signal?: AbortSignal) =>
         troupe.fetch(path, {
           method: "POST",
-          headers: { "content-type": "application/json", "service-request-id": key, ...headers },
+          headers: { "content-type": "application/json", "service-request-id": key, ...format.asking, ...headers },
           body: JSON.stringify({ ...format.body(model, isStream), ...changes }),
           ...(signal && { signal }),
         });

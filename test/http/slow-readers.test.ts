@@ -78,6 +78,8 @@ class Reader {
   readonly #begun = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
   #text = "";
+  /** The connection ended within the body. */
+  isCut = false;
   /** All but the fragments. */
   readonly others: string[] = [];
 
@@ -96,6 +98,10 @@ class Reader {
       end: () => this.#ended.resolve(),
     });
     this.#socket.on("data", (bytes: Buffer) => parser.push(bytes));
+    this.#socket.on("end", () => {
+      this.isCut = true;
+      this.#ended.resolve();
+    });
     this.#socket.on("error", this.#ended.reject);
   }
 
@@ -164,7 +170,8 @@ describe.each([
       expect(said(large).startsWith(text)).toBe(true);
       // What was on its way when a connection is reset may be lost; what came before a proper end is not.
       if (how !== "breaks") expect(text.length).toBe(large * pieceSize);
-      expect(reader.others).toEqual([code, "[DONE]"]);
+      expect(reader.others).toEqual([code, code, "[DONE]"]);
+      expect(reader.isCut).toBe(true);
     },
     60_000,
   );

@@ -189,6 +189,18 @@ describe("keep-alive", () => {
     expect(chunks.map((chunk) => chunk.choices[0]!.delta.content)).toEqual(["a", undefined]);
   });
 
+  test("in Gemini's format they are two empty lines, as its clients for Python and Go know no comments", async () => {
+    const body = { contents: [{ role: "user", parts: [{ text: "hi" }] }] };
+    const path = "/gateway/v1beta/models/openai/x:streamGenerateContent?alt=sse";
+    const reading = new Reading(await troupe.post(path, body, { headers: { "service-request-id": "gemini-life" } }));
+    await reading.untilText("\n\n\n\n");
+    held.fragment("a");
+    await reading.until(1);
+    held.finish();
+    await reading.rest();
+    expect(reading.text).toMatch(/^(\n\n){2,}data: [^\n]+\n\n(\n\n)*data: [^\n]+\n\n$/);
+  });
+
   test("0 turns them off, and an error always has its status", async () => {
     const clock = new ManualClock();
     const timeouts = { connectSeconds: 86_400, firstByteSeconds: 86_400, idleSeconds: 0 };
@@ -217,7 +229,8 @@ describe("keep-alive", () => {
     await reading.untilText(": keep-alive");
     late.resolve(jsonResponse({ error: { message: "late no", type: "t", param: null, code: "c" } }, 429));
     const chunks = await reading.rest();
-    expect(chunks).toHaveLength(1);
+    expect(chunks).toHaveLength(2);
+    expect(chunks[1]).toEqual(chunks[0]!);
     expect(Object.keys(chunks[0]!)).toEqual(["error", "id", "object", "created", "model"]);
     expect(chunks[0]!.error as unknown).toEqual({ message: "late no", type: "t", param: null, code: "c" });
     expect(reading.data.at(-1)).toBe("[DONE]");
@@ -261,9 +274,10 @@ describe("faults after the first chunk", () => {
     ],
     ["a reset connection", () => held.break(), "openai/x", { code: "upstream_unreachable" }],
     ["silence", () => {}, "hasty/x", { code: "upstream_timeout" }],
-  ])("%s is one chunk with the error, then [DONE]", async (_name, act, model, error) => {
+  ])("%s is a chunk with the error, the same with its name, then [DONE]", async (_name, act, model, error) => {
     const { chunks, data } = await broken(act, model);
-    expect(chunks).toHaveLength(2);
+    expect(chunks).toHaveLength(3);
+    expect(chunks[2]).toEqual(chunks[1]!);
     expect(chunks[1]).toMatchObject({
       id: chunks[0]!.id,
       model,
@@ -279,7 +293,7 @@ describe("faults after the first chunk", () => {
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
     answer = () => sseResponse([`${word("a")}${word("b")}data: {"error":{"message":"boom"}}\n\n`]);
     const chunks = await new Reading(await ask()).rest();
-    expect(chunks.map(({ choices }) => choices?.[0]?.delta.content)).toEqual(["a", "b", undefined]);
+    expect(chunks.map(({ choices }) => choices?.[0]?.delta.content)).toEqual(["a", "b", undefined, undefined]);
     expect(chunks.at(-1)!.error!.message).toBe("boom");
   });
 

@@ -167,6 +167,15 @@ describe("where the upstream has them", () => {
     const broken = await (await asked()).text();
     expect(broken).toStartWith(events.slice(0, 2).join(""));
     expect(broken).toMatch(/data: \{"error":\{.*"object":"text_completion".*\nevent: error\n\ndata: \[DONE\]\n\n$/);
+    // `[DONE]` without a reason is the upstream's word that it ended, unless more comes.
+    const unreasoned = [...events.slice(0, 2), events[3]!];
+    answer = () => sseResponse(unreasoned);
+    expect(await (await asked()).text()).toBe(unreasoned.join(""));
+    answer = () => sseResponse([...unreasoned, events[0]!]);
+    const more = await (await asked()).text();
+    expect(more).toStartWith(events.slice(0, 2).join(""));
+    expect(more).toMatch(/^data: \{"error":\{.*\n\ndata: \{"error":.*\nevent: error\n\ndata: \[DONE\]\n\n$/m);
+    expect(more.split("[DONE]")).toHaveLength(2);
   });
 
   test("OpenAI has them for its old models alone", async () => {

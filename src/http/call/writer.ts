@@ -66,7 +66,7 @@ export function streamRules(
     keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
     keepAlive: writer.protocol.keepAlive,
     type: writer.streamType,
-    idsApart: writer.protocol.idsApart,
+    readsLines: writer.protocol.readsLines,
     lateFault(failure) {
       const error =
         failure instanceof ApiError ? surface.fault(failure) : (failure.error ?? errorObjectIn(failure.body));

@@ -9,6 +9,8 @@ export const doneData = "[DONE]";
 const doneEvent = formatSseEvent(doneData);
 
 /**
+ * The report of an error, without a name and then the same with it, as clients of Together's skip every event that has one:
+ * https://github.com/togethercomputer/together-py/blob/main/src/together/_streaming.py.
  * One data object: `error` first, and no `choices`. Some clients read whatever has choices as a chunk and look no further:
  * https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts (chunk or error, in this order).
  * Others see an error by the event's name alone:
@@ -17,12 +19,15 @@ const doneEvent = formatSseEvent(doneData);
  * stands before them: https://github.com/sashabaranov/go-openai/blob/master/stream_reader.go (`data: {"error":`).
  * @param envelope the fields that every chunk has, as one JSON object
  */
-export function faultEvent(error: ErrorFields, envelope: string): string {
-  return namedFault(`{"error":${JSON.stringify(error)},${envelope.slice(1)}`);
+export function faultEvents(error: ErrorFields, envelope: string): readonly string[] {
+  return faultTwice(`{"error":${JSON.stringify(error)},${envelope.slice(1)}`);
 }
 
-/** @param data of an event that reports an error @returns the event with its name */
-export const namedFault = (data: string): string => `data: ${data}\nevent: error\n\n`;
+/** @param data of an event that reports an error @returns the event without a name, and then with it */
+export const faultTwice = (data: string): readonly string[] => [
+  formatSseEvent(data),
+  `data: ${data}\nevent: error\n\n`,
+];
 
 export class ChatEncoder implements EventEncoder {
   /** The fields that every chunk has, as one JSON object. */
@@ -66,7 +71,7 @@ export class ChatEncoder implements EventEncoder {
   }
 
   fault(error: ErrorFields, events: string[]): void {
-    events.push(faultEvent(error, this.#envelope), doneEvent);
+    events.push(...faultEvents(error, this.#envelope), doneEvent);
   }
 
   /** Top-level fields beyond the known ones, as `,"key":value…`; remembered, as they rarely change within a stream. */

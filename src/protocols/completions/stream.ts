@@ -1,7 +1,7 @@
 /** A normalised stream as chunks of a legacy completion: the envelope, the prompt where it is echoed, and the last event of chat. */
 import { formatSseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, ChunkChoice, Envelope } from "../chat/schema.ts";
-import { doneData, faultEvent, namedFault } from "../chat/stream.ts";
+import { doneData, faultEvents, faultTwice } from "../chat/stream.ts";
 import type { ErrorFields, EventEncoder, NativeEncoder } from "../protocol.ts";
 import { type CompletionsOptions, finishOf, logprobsOf } from "./answer.ts";
 
@@ -36,7 +36,7 @@ export class CompletionsEncoder implements EventEncoder {
   }
 
   fault(error: ErrorFields, events: string[]): void {
-    events.push(faultEvent(error, this.#envelope), doneEvent);
+    events.push(...faultEvents(error, this.#envelope), doneEvent);
   }
 
   /** @returns nothing where there is nothing that this format has a place for */
@@ -56,7 +56,7 @@ export class CompletionsEncoder implements EventEncoder {
 export function nativeEncoder({ id, created, model }: Envelope): NativeEncoder {
   const envelope = JSON.stringify({ id, object: "text_completion", created, model });
   return {
-    fault: (error, _last, events) => void events.push(faultEvent(error, envelope), doneEvent),
-    passedFault: ({ data }) => (data.includes("\n") ? undefined : namedFault(data)),
+    fault: (error, _last, events) => void events.push(...faultEvents(error, envelope), doneEvent),
+    passedFault: ({ data }) => (data.includes("\n") ? undefined : faultTwice(data).join("")),
   };
 }

@@ -62,8 +62,11 @@ function wrappedResult(part: unknown): unknown {
 export const generateContent: Protocol<GenerateContentOptions> = {
   name: "generate-content",
   answerIdPrefix: "gen_",
-  keepAlive: ": keep-alive\n\n",
-  idsApart: true,
+  // Google's own clients for Python and Go read lines, and take a comment, or any other field than `data`, for a damaged answer:
+  // https://github.com/googleapis/python-genai/blob/main/google/genai/_api_client.py (_iter_response_stream). Two empty lines are
+  // borne by all, one is not.
+  keepAlive: "\n\n",
+  readsLines: true,
   credentials: ({ request, query }) => callerKey(request.headers) ?? (query.get("key") || undefined),
   passedStrings(body) {
     const passed = new PassedStrings();

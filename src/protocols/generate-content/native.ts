@@ -207,6 +207,7 @@ export function nativeEncoder(framing: Framing, list: boolean): NativeEncoder {
       const code = numberOf(objectOf(objectOf(parseJson(data))?.["error"])?.["code"]) ?? 0;
       return code >= 400 && code < 600;
     },
+    readsLines: true,
     ...(list && { framing: { event: (data: string) => framing.answer(data), end: close } }),
   };
 }

@@ -27,6 +27,7 @@ const maxOpeningEvents = 2;
 const none: Buffer = Buffer.alloc(0);
 const blankLine = "\n\n";
 const carriageReturn = 13;
+const colon = 58;
 
 export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   readonly #answer: UpstreamAnswer;
@@ -48,6 +49,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   /** Events in another framing that are held back. */
   readonly #framed: string[] = [];
   #last: SseEvent | undefined;
+  /** The upstream's word that it ended, which waits until its answer is known to be whole. */
+  #closing = "";
   /** The upstream's own error event, which ends the stream. */
   #faultEvent: SseEvent | undefined;
 
@@ -77,7 +80,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
       this.#fault(error);
       return;
     }
-    if (this.#isComplete) this.#close("");
+    const isClosed = this.#decoder.closing === true && this.#normaliser.complete;
+    if (isClosed || this.#isComplete) this.#close(this.#closing);
     else this.#fault(this.#cutOff());
   }
 
@@ -131,6 +135,11 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         return;
       }
       if (this.#decoder.isRepetition === true) shown = [];
+      if (this.#decoder.closing === true) {
+        // Clients end there, and would miss the error that may follow.
+        this.#closing = this.#textOf(event);
+        shown = [];
+      }
       if (shown.length !== 1 || shown[0] !== event) {
         this.#rewrite();
         events = events.toSpliced(at, 1, ...shown);
@@ -176,6 +185,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
    */
   #wholeEvents(bytes: Buffer, events: readonly SseEvent[]): Buffer | undefined {
     if (this.#isRewriting || bytes.includes(carriageReturn) || events.some(hasId)) return this.#rewrite();
+    if (this.#options.encoder.readsLines === true && (hasComment(bytes) || events.some(hasName)))
+      return this.#rewrite();
     this.#begun.push(bytes);
     const isWhole = this.#parser.isBetweenEvents;
     if (!isWhole && events.length === 0) return none;
@@ -220,7 +231,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   #textOf(event: SseEvent): string {
     const { encoder, ownEcho } = this.#options;
     const said = ownEcho === undefined ? event : { ...event, data: ownEcho(event.data) };
-    return encoder.framing?.event(said.data) ?? textOf(said);
+    return encoder.framing?.event(said.data) ?? textOf(encoder.readsLines === true ? { ...said, event: "" } : said);
   }
 
   /** Gives what is held back in another framing, once the answer has begun. */
@@ -273,6 +284,9 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
 /** Clients can't read one without data, which is no event: https://html.spec.whatwg.org/multipage/server-sent-events.html */
 const nonEmpty = (event: SseEvent): readonly SseEvent[] => (event.data === "" ? [] : [event]);
 
+/** @param bytes that may begin within a line: then one may be found where there is none */
+const hasComment = (bytes: Buffer): boolean => bytes[0] === colon || bytes.includes("\n:");
+const hasName = ({ event }: SseEvent): boolean => event !== "";
 const hasId = ({ id }: SseEvent): boolean => id !== "";
 
 /** Finds the beginning of the last one of whole events. @returns -1 where that is not certain */

@@ -39,6 +39,19 @@ def openai_ways():
     return openai.APIError, [chat, completions, responses, helper]
 
 
+def together_ways():
+    import together
+
+    def chat():
+        # Adds /v1 itself.
+        client = together.Together(base_url=root, api_key=key, max_retries=0)
+        messages = [{"role": "user", "content": prompt}]
+        chunks = client.chat.completions.create(model=model, messages=messages, stream=True)
+        return joined(chunk.choices[0].delta.content for chunk in chunks if chunk.choices)
+
+    return together.APIError, [chat]
+
+
 def anthropic_ways():
     import anthropic
 
@@ -184,6 +197,7 @@ def litellm_ways():
 
 ways_of = {
     "openai": openai_ways,
+    "together": together_ways,
     "anthropic": anthropic_ways,
     "google.genai": genai_ways,
     "agents": agents_ways,
