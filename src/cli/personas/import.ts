@@ -9,6 +9,7 @@ import { CommandError, type Context, type ExitCode, UsageError, withConfig } fro
 import { printJson } from "../print-json.ts";
 import { checkName, fileName, filesOf, usualModels } from "./draft-files.ts";
 import { omissionsText } from "./export.ts";
+import { filesBeside } from "./files-beside.ts";
 import { type NewFile, placeFiles, schemaFiles } from "./place-files.ts";
 
 type Options = {
@@ -31,7 +32,8 @@ export function importPersona(context: Context, file: string, options: Options):
     const { cwd } = context.io;
     checkName("--namespace", options.namespace);
     if (options.name !== undefined) checkName("--name", options.name);
-    const source = new SourceFile(basename(file), await readBytes(resolve(cwd, file), file));
+    const path = resolve(cwd, file);
+    const source = new SourceFile(basename(file), await readBytes(path, file), filesBeside(path));
     const { format, personas } = read(source, file, options.format);
     if (options.name !== undefined && personas.length > 1) {
       throw new UsageError(`--name names one persona, and ${file} has ${personas.length}.`);

@@ -18,7 +18,7 @@ export const importers: readonly Importer[] = [
 ];
 
 /**
- * @param format one of the importers'; absent: the content decides
+ * @param format one of the importers'; absent: the name's ending decides, else the content
  * @throws ImportError
  */
 export function importFile(
@@ -26,7 +26,10 @@ export function importFile(
   format?: string,
 ): { readonly format: string; readonly personas: Imported[] } {
   if (source.bytes.length === 0) throw new ImportError("", "is empty");
-  const importer = importers.find((one) => (format === undefined ? one.detects(source) : one.format === format));
+  const importer =
+    format === undefined
+      ? (importers.find((one) => one.claims?.(source)) ?? importers.find((one) => one.detects(source)))
+      : importers.find((one) => one.format === format);
   if (importer === undefined) {
     if (source.looksLikeJson) void source.json; // What is no JSON is reported as that.
     const names = importers.map((one) => one.format).join(", ");

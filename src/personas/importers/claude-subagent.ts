@@ -4,7 +4,7 @@ import { type Draft, descriptionOf, literal, Omissions, withoutEmpty } from "./d
 import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
 import { modelReference } from "./models.ts";
-import { ImportError } from "./source.ts";
+import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
 
 /** The words for models of which the newest is meant. */
 const families: Readonly<Record<string, string>> = {
@@ -15,15 +15,32 @@ const families: Readonly<Record<string, string>> = {
 
 const known = ["name", "description", "model"];
 
+function isSubagent(source: SourceFile): boolean {
+  const found = frontmatterKeys(source);
+  return found?.keys.includes("name") === true && found.keys.includes("description");
+}
+
+/** Claude Code takes the rest of a line as a field's text where YAML does not read it, as with `: ` in a description. */
+function parseFields(yaml: string, firstLine: number): unknown {
+  try {
+    return parseYamlText(yaml, firstLine);
+  } catch (error) {
+    const quoted = yaml.replace(
+      /^([A-Za-z_][\w-]*:)[ \t]+(?!["'[{|>&*!#%@`])(.*\S)[ \t]*$/gm,
+      (_, key: string, text: string) => `${key} ${JSON.stringify(text)}`,
+    );
+    if (quoted === yaml) throw error;
+    return parseYamlText(quoted, firstLine);
+  }
+}
+
 export const claudeSubagent: Importer = {
   format: "claude-subagent",
   title: "Claude Code subagent (Markdown)",
-  detects(source) {
-    const found = frontmatterKeys(source);
-    return found?.keys.includes("name") === true && found.keys.includes("description");
-  },
+  claims: (source) => /\.(?:md|markdown|mdc)$/i.test(source.name) && isSubagent(source),
+  detects: isSubagent,
   read(source) {
-    const file = frontmatterOf(source);
+    const file = frontmatterOf(source, { parse: parseFields });
     if (file === undefined) throw new ImportError("line 1", "must begin with fields between two lines '---'");
     const { fields, body } = file;
     if (body.trim() === "") throw new ImportError(`line ${file.bodyLine}`, "has no text: a persona is its system text");

@@ -38,8 +38,8 @@ type Variables = NonNullable<PersonaContent["variables"]>;
 export const literal = (text: string): string => text.replaceAll("{{", "\\{{");
 
 /**
- * Joins pieces of text and variables to a template. A brace right before a variable would be read with it, so a space goes
- * between.
+ * Joins pieces of text and variables to a template. A brace or a backslash right before a variable would be read with it: they stand in
+ * quotes there.
  */
 export function joinTemplate(pieces: readonly (string | { readonly variable: string })[]): string {
   let template = "";
@@ -47,12 +47,18 @@ export function joinTemplate(pieces: readonly (string | { readonly variable: str
   for (const piece of [...pieces, ""]) {
     if (typeof piece === "string") text += piece;
     else {
-      template += `${literal(text)}${/(?<!\{)(?:\{\{)*\{$/.test(text) ? " " : ""}{{${piece.variable}}}`;
+      template += `${beforeVariable(text)}{{${piece.variable}}}`;
       text = "";
     }
   }
   template += literal(text);
   return template;
+}
+
+function beforeVariable(text: string): string {
+  const [run = ""] = /[\\{]*$/.exec(text) ?? [];
+  const isRead = run.endsWith("\\") || (/\{*$/.exec(run)![0].length & 1) === 1;
+  return isRead ? `${literal(text.slice(0, text.length - run.length))}{{${JSON.stringify(run)}}}` : literal(text);
 }
 
 /** Collects what is left out. */

@@ -10,15 +10,31 @@ export type Frontmatter = {
 };
 
 const form = /^\s*---[ \t]*\n(?:([\s\S]*?)\n)?---[ \t]*(?:\n|$)/;
+/** Lines of `#`, such as a licence's, above the fields. */
+const comments = /^(?:[ \t]*(?:#[^\n]*)?\n)*/;
+
+type Options = {
+  /** Whether lines of `#` may stand above. */
+  readonly hasComments?: boolean;
+  /** Reads the fields. @throws ImportError */
+  readonly parse?: (yaml: string, firstLine: number) => unknown;
+};
 
 /** @returns undefined where the file does not begin so @throws ImportError where the YAML can't be read */
-export function frontmatterOf(source: SourceFile): Frontmatter | undefined {
+export function frontmatterOf(
+  source: SourceFile,
+  { hasComments = false, parse = parseYamlText }: Options = {},
+): Frontmatter | undefined {
   const text = source.text.replaceAll("\r\n", "\n");
-  const match = form.exec(text);
+  const above = hasComments ? comments.exec(text)![0] : "";
+  const match = form.exec(text.slice(above.length));
   if (match === null) return undefined;
-  const [head, yaml = ""] = match;
-  const fields = parseYamlText(yaml, head.slice(0, head.indexOf("---")).split("\n").length + 1) ?? {};
-  if (!isObject(fields)) throw new ImportError("line 2", "the fields between the lines '---' must be a mapping");
+  const [marked, yaml = ""] = match;
+  const head = above + marked;
+  const firstLine = (above + marked.slice(0, marked.indexOf("---"))).split("\n").length + 1;
+  const fields = parse(yaml, firstLine) ?? {};
+  if (!isObject(fields))
+    throw new ImportError(`line ${firstLine}`, "the fields between the lines '---' must be a mapping");
   return { fields, body: text.slice(head.length), bodyLine: head.split("\n").length };
 }
 

@@ -7,6 +7,8 @@ export type Importer = {
   readonly format: string;
   /** For people. */
   readonly title: string;
+  /** True where the file's name says that it is of this format, before any content is looked at. */
+  claims?(source: SourceFile): boolean;
   /** True if the file's content is of this format. It never throws for what is readable as text. */
   detects(source: SourceFile): boolean;
   /** @throws ImportError naming the place that keeps the file from being a persona */

@@ -7,7 +7,7 @@ import {
   descriptionOf,
   type Examples,
   type Imported,
-  literal,
+  joinTemplate,
   Omissions,
   type SamplingName,
   samplingOf,
@@ -17,7 +17,9 @@ import {
 import type { Importer } from "./importer.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { pictureOf } from "./picture.ts";
+import { variablesOf } from "./pieces.ts";
 import { ImportError, recordsIn } from "./source.ts";
+import { plainPieces } from "./templates/plain.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
   ...{ temperature: "temperature", top_p: "top_p", topP: "top_p", frequency_penalty: "frequency_penalty" },
@@ -29,6 +31,8 @@ const samplingNames: Readonly<Record<string, SamplingName>> = {
   },
   ...{ reasoning_effort: "reasoning_effort", verbosity: "verbosity" },
 };
+/** What it fills in itself. Source: https://www.librechat.ai/docs/features/agents */
+const specialVariables = /^(?:current_date|current_datetime|iso_datetime|current_user)$/i;
 const prompts = ["promptPrefix", "system", "instructions"];
 const known = [
   ...[
@@ -100,6 +104,10 @@ function readPreset(preset: JsonObject, path: readonly PathPart[]): Imported {
     omissions.add([...path, "model"], `'${wanted.slice(0, 80)}' at '${endpoint.slice(0, 80)}' ${unknownMaker}`);
   }
   const { address, avatar } = pictureOf(textOf(preset["iconURL"]), formatPath([...path, "iconURL"]), omissions);
+  const system = plainPieces(textOf(preset[field])!.trim(), (one) => specialVariables.test(one));
+  const names = variablesOf(system);
+  for (const one of names)
+    omissions.add([...path, field], `{{${one}}} is filled in by LibreChat there, and by callers here`);
   const name = textOf(preset["title"]) || textOf(preset["modelLabel"]) || textOf(preset["chatGptLabel"]) || "";
   const greeting = textOf(preset["greeting"]);
   const draft: Draft = withoutEmpty({
@@ -107,7 +115,8 @@ function readPreset(preset: JsonObject, path: readonly PathPart[]): Imported {
     model: model === undefined ? undefined : [model],
     avatar: address,
     greeting: greeting === "" ? undefined : greeting,
-    system: literal(textOf(preset[field])!.trim()),
+    system: joinTemplate(system),
+    variables: Object.fromEntries(names.map((one) => [one, {}])),
     examples: examplesOf(preset["examples"], [...path, "examples"], omissions),
     defaults: samplingOf(preset, samplingNames, path, omissions),
     stop: stopsOf(preset["stop"], [...path, "stop"], omissions),

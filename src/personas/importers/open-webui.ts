@@ -15,8 +15,9 @@ import {
 import type { Importer } from "./importer.ts";
 import { modelReference, unknownMaker } from "./models.ts";
 import { pictureOf } from "./picture.ts";
-import { type Piece, templatePieces, variablesOf } from "./prompt-template.ts";
+import { variablesOf } from "./pieces.ts";
 import { ImportError, recordsIn } from "./source.ts";
+import { plainPieces } from "./templates/plain.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
   ...{ temperature: "temperature", top_p: "top_p", max_tokens: "max_tokens", num_predict: "max_tokens", seed: "seed" },
@@ -73,7 +74,7 @@ function readRow(row: JsonObject, path: readonly PathPart[]): Imported {
     "is no default of personas",
   );
   omissions.addRest(meta, ofTheMeta, [...path, "meta"]);
-  const { text, names } = promptOf(system, formatPath([...path, "params", "system"]));
+  const { text, names } = promptOf(system);
   for (const name of names)
     omissions.add([...path, "params", "system"], `{{${name}}} is filled in by Open WebUI there, and by callers here`);
   const base = textOf(row["base_model_id"])!;
@@ -103,17 +104,8 @@ function readRow(row: JsonObject, path: readonly PathPart[]): Imported {
   };
 }
 
-/** The prompt's own variables, such as `{{CURRENT_DATE}}`, become variables; other braces stay text. */
-function promptOf(system: string, place: string): { readonly text: string; readonly names: string[] } {
-  const isTemplate = /\{\{\s*[A-Za-z_][A-Za-z0-9_]*\s*\}\}/.test(system);
-  if (!isTemplate) return { text: joinTemplate([system.trim()]), names: [] };
-  const pieces = templatePieces<string>(system.trim(), {
-    firstLine: 1,
-    place,
-    special: (inside) => (/^[A-Za-z_]\w{0,63}$/.test(inside) ? undefined : inside),
-  });
-  const plain = pieces.map(
-    (piece): Piece => (typeof piece === "object" && "special" in piece ? `{{${piece.special}}}` : piece),
-  );
-  return { text: joinTemplate(plain), names: variablesOf(plain) };
+/** What it fills in itself, such as `{{CURRENT_DATE}}`, becomes a variable; other braces stay text, as they do there. */
+function promptOf(system: string): { readonly text: string; readonly names: string[] } {
+  const pieces = plainPieces(system.trim(), (name) => /^[A-Z][A-Z0-9_]*$/.test(name));
+  return { text: joinTemplate(pieces), names: variablesOf(pieces) };
 }

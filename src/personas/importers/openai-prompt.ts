@@ -15,9 +15,9 @@ import {
 import type { Importer } from "./importer.ts";
 import { contentText, roleOf } from "./message-content.ts";
 import { modelReference } from "./models.ts";
-import { type Piece, templatePieces } from "./prompt-template.ts";
-import { functionTool, variablesOfSchema } from "./schema-fields.ts";
+import { functionTool, responseFormatIn, variablesOfSchema } from "./schema-fields.ts";
 import { ImportError, recordsIn } from "./source.ts";
+import { plainPieces, unnamedMarks } from "./templates/plain.ts";
 import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
@@ -126,7 +126,7 @@ function readVersion({ id, fields, place }: Version): Imported {
   const omissions = new Omissions();
   const at = (name: string) => (place === "" ? name : `${place}.${name}`);
   omissions.addRest(fields, known, place === "" ? [] : [place]);
-  const { system, examples, used } = fromTurns(turnsOf(fields, at), omissions);
+  const { system, examples, used } = fromTurns(turnsOf(fields, at, omissions), omissions);
   const wanted = textOf(fields["model"]) ?? "";
   const reasoning = objectOf(fields["reasoning"]) ?? {};
   const text = objectOf(fields["text"]) ?? {};
@@ -147,13 +147,18 @@ function readVersion({ id, fields, place }: Version): Imported {
     examples,
     defaults: samplingOf(given, names, place === "" ? [] : [place], omissions),
     tools: toolsOf(fields["tools"], at("tools"), omissions),
-    response_format: formatOf(text["format"] ?? fields["response_format"], at("text.format"), omissions),
+    response_format: responseFormatIn(text["format"] ?? fields["response_format"], at("text.format"), omissions),
   });
   return { name, draft, omitted: omissions.list };
 }
 
-function turnsOf(fields: JsonObject, at: (name: string) => string): TemplateTurn[] {
-  const pieces = (text: string, place: string) => templatePieces(text, { firstLine: 1, place }) as Piece[];
+function turnsOf(fields: JsonObject, at: (name: string) => string, omissions: Omissions): TemplateTurn[] {
+  const pieces = (text: string, place: string) => {
+    const read = plainPieces(text);
+    for (const mark of new Set(unnamedMarks(read)))
+      omissions.add(place, `${mark} stays text: a variable's name is of letters, digits and '_'`);
+    return read;
+  };
   const turns: TemplateTurn[] = [];
   const instructions = fields["instructions"];
   if (typeof instructions === "string")
@@ -205,24 +210,4 @@ function toolsOf(value: unknown, place: string, omissions: Omissions): Draft["to
     return made ?? [];
   });
   return tools.length === 0 ? undefined : tools;
-}
-
-function formatOf(value: unknown, place: string, omissions: Omissions): Draft["response_format"] | undefined {
-  if (!isObject(value) || value["type"] === "text") return undefined;
-  if (value["type"] === "json_object") return { type: "json_object" };
-  const { type: _, json_schema: inner, ...flat } = value;
-  const { name, schema, strict, description } = objectOf(inner) ?? flat;
-  if (typeof name !== "string" || !isObject(schema)) {
-    omissions.add(place, "is no JSON schema with a name");
-    return undefined;
-  }
-  return {
-    type: "json_schema",
-    json_schema: {
-      name,
-      ...(typeof description === "string" && { description }),
-      ...(typeof strict === "boolean" && { strict }),
-      schema,
-    },
-  };
 }

@@ -1,5 +1,6 @@
 /** Picoschema, Dotprompt's short form of JSON Schema. Source: https://google.github.io/dotprompt/reference/picoschema */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import type { Omissions } from "./draft.ts";
 import { ImportError } from "./source.ts";
 
 const scalars = ["string", "number", "integer", "boolean", "null", "any"];
@@ -9,14 +10,28 @@ const isJsonSchema = (schema: JsonObject) =>
   isObject(schema["properties"]) ||
   (typeof schema["type"] === "string" && [...scalars, "object", "array"].includes(schema["type"]));
 
-/** @param place of the schema in its file @throws ImportError */
-export function jsonSchemaOf(schema: unknown, place: string): JsonObject {
+/**
+ * @param place of the schema in its file
+ * @param omissions gets schemas that are only named: they stand in a program, and anything fits them here
+ * @returns undefined where the whole schema is only named
+ * @throws ImportError
+ */
+export function jsonSchemaOf(schema: unknown, place: string, omissions: Omissions): JsonObject | undefined {
   if (isObject(schema) && isJsonSchema(schema)) return { type: "object", ...schema };
-  return typeOf(schema, place);
+  if (typeof schema !== "string") return typeOf(schema, place, omissions);
+  const { named, ...own } = scalarOf(schema, place);
+  if (named === undefined) return own;
+  omissions.add(place, `'${named}' is a schema that this file does not hold`);
+  return undefined;
 }
 
-function typeOf(schema: unknown, place: string): JsonObject {
-  if (typeof schema === "string") return scalarOf(schema, place);
+function typeOf(schema: unknown, place: string, omissions: Omissions): JsonObject {
+  if (typeof schema === "string") {
+    const { named, ...own } = scalarOf(schema, place);
+    if (named !== undefined)
+      omissions.add(place, `'${named}' is a schema that this file does not hold: anything fits it here`);
+    return own;
+  }
   if (!isObject(schema)) throw new ImportError(place, "must be a type or a mapping of fields");
   const properties: JsonObject = {};
   const required: string[] = [];
@@ -24,10 +39,10 @@ function typeOf(schema: unknown, place: string): JsonObject {
   for (const [key, value] of Object.entries(schema)) {
     const field = fieldOf(key);
     const inside = `${place}.${field.name}`;
-    if (field.name === "(*)") additional = typeOf(value, inside);
+    if (field.name === "(*)") additional = typeOf(value, inside, omissions);
     else {
       const made = {
-        ...fieldType(field.kind, value, inside),
+        ...fieldType(field.kind, value, inside, omissions),
         ...(field.description && { description: field.description }),
       };
       properties[field.name] = field.isOptional ? nullable(made) : made;
@@ -52,17 +67,19 @@ function fieldOf(key: string): Field {
   return { name: name.replace(/\?$/, ""), isOptional: name.endsWith("?"), kind, description };
 }
 
-function fieldType(kind: string, value: unknown, place: string): JsonObject {
-  if (kind === "array") return { type: "array", items: typeOf(value, place) };
-  if (kind === "" || kind === "object") return typeOf(value, place);
+function fieldType(kind: string, value: unknown, place: string, omissions: Omissions): JsonObject {
+  if (kind === "array") return { type: "array", items: typeOf(value, place, omissions) };
+  if (kind === "" || kind === "object") return typeOf(value, place, omissions);
   if (kind === "enum" && Array.isArray(value)) return { enum: value };
   throw new ImportError(place, `'${kind}' is no kind of field that Picoschema has`);
 }
 
-function scalarOf(text: string, place: string): JsonObject {
+function scalarOf(text: string, place: string): JsonObject & { readonly named?: string } {
   const [, type = "", description = ""] = /^([^,]*?)\s*(?:,\s*([\s\S]*))?$/.exec(text.trim()) ?? [];
-  if (!scalars.includes(type)) throw new ImportError(place, `'${type}' is a schema that this file does not hold`);
-  return { ...(type !== "any" && { type }), ...(description !== "" && { description }) };
+  if (type === "" || type.length > 100) throw new ImportError(place, "must be a type");
+  const described = { ...(description !== "" && { description }) };
+  if (!scalars.includes(type)) return { named: type, ...described };
+  return { ...(type !== "any" && { type }), ...described };
 }
 
 function nullable(schema: JsonObject): JsonObject {

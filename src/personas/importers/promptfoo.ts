@@ -17,10 +17,11 @@ import {
 import type { Importer } from "./importer.ts";
 import { contentText, roleOf } from "./message-content.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
-import { type Piece, templatePieces, variablesOf } from "./prompt-template.ts";
+import { variablesOf } from "./pieces.ts";
 import { testsOf } from "./promptfoo-tests.ts";
 import { functionTool } from "./schema-fields.ts";
 import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
+import { jinjaPieces } from "./templates/jinja.ts";
 import { fromTurns, type TemplateTurn } from "./turns.ts";
 
 const samplingNames: Readonly<Record<string, SamplingName>> = {
@@ -128,7 +129,7 @@ function turnsOf({ text, place }: Prompt): TemplateTurn[] {
   return [{ role: "user", pieces: piecesOf(text, place), place }];
 }
 
-const piecesOf = (text: string, place: string) => templatePieces(text, { firstLine: 1, place }) as Piece[];
+const piecesOf = (text: string, place: string) => jinjaPieces({ text, place });
 
 function modelOf(value: unknown, omissions: Omissions) {
   const providers = [value ?? []].flat().map((one) => {

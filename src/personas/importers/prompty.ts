@@ -1,5 +1,6 @@
 /** Microsoft's Prompty, first and second version. Sources: https://www.prompty.ai/docs, https://github.com/microsoft/prompty */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import type { PathPart } from "../../lib/schema-errors.ts";
 import {
   type Draft,
   descriptionOf,
@@ -10,15 +11,19 @@ import {
   stopsOf,
   withoutEmpty,
 } from "./draft.ts";
-import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
+import { type Frontmatter, frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
-import { type Piece, templatePieces, variablesOf } from "./prompt-template.ts";
-import { functionTool, responseFormatOf, variablesOfSchema } from "./schema-fields.ts";
-import { ImportError } from "./source.ts";
+import { type Piece, placeAt, type TemplateText, variablesOf } from "./pieces.ts";
+import { functionTool, responseFormatIn, responseFormatOf, variablesOfSchema } from "./schema-fields.ts";
+import { ImportError, parseJsonText, parseYamlText, type SourceFile } from "./source.ts";
+import { jinjaPieces } from "./templates/jinja.ts";
+import { mustachePieces } from "./templates/mustache.ts";
 import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
 
-const roleLine = /^[ \t]*(system|developer|user|assistant|tool|function)[ \t]*(?:\[[^\]\n]*\])?[ \t]*:[ \t]*$/i;
+/** A line that begins a message; a heading of Markdown is one too. In its second version `tool:` and `function:` are text. */
+const roleLine = /^\s*#?\s*(system|developer|user|assistant|tool|function)[ \t]*(\[[^\]\n]*\])?\s*:\s*$/i;
+const rolesOfFirst = ["tool", "function"];
 const known = [
   "name",
   "displayName",
@@ -44,24 +49,24 @@ const stopNames = ["stop", "stopSequences"];
 export const prompty: Importer = {
   format: "prompty",
   title: "Prompty (.prompty)",
+  claims: (source) => /\.prompty$/i.test(source.name),
   detects(source) {
     const found = frontmatterKeys(source);
     if (found === undefined) return false;
     const own = ["inputs", "outputs", "sample", "template", "inputSchema", "outputSchema", "authors"];
     const hasRoles = found.body.split("\n").some((line) => roleLine.test(line));
-    return /\.prompty$/i.test(source.name) || hasRoles || found.keys.some((key) => own.includes(key));
+    return hasRoles || found.keys.some((key) => own.includes(key));
   },
   read(source) {
-    const file = frontmatterOf(source);
-    if (file === undefined) throw new ImportError("line 1", "must begin with fields between two lines '---'");
     const omissions = new Omissions();
-    const { fields, body, bodyLine } = file;
+    const file = frontmatterOf(source) ?? bodyAlone(source);
+    const fields = withReferences(file.fields, [], source, omissions) as JsonObject;
     omissions.addRest(fields, known, []);
     const { schema, threads } = inputsOf(fields);
-    const turns = turnsOf(body, bodyLine, threads, omissions);
+    const turns = turnsOf({ ...file, fields }, threads, omissions);
     const { system, examples, used } = fromTurns(turns, omissions);
     const declared = variablesOfSchema(schema, {}, "inputs", omissions);
-    const { model, defaults, stop } = modelOf(fields["model"], omissions);
+    const { model, defaults, stop, format } = modelOf(fields["model"], omissions);
     const name = textOf(fields["name"]) ?? source.name.replace(/\.prompty$/i, "");
     const draft: Draft = withoutEmpty({
       description: descriptionOf(textOf(fields["description"]) ?? textOf(fields["displayName"])),
@@ -72,35 +77,106 @@ export const prompty: Importer = {
       defaults,
       stop,
       tools: toolsOf(fields["tools"], omissions),
-      response_format: outputOf(fields["outputs"] ?? fields["outputSchema"], name),
+      response_format: outputOf(fields["outputs"] ?? fields["outputSchema"], name) ?? format,
     });
     return [{ name, draft, omitted: omissions.list } satisfies Imported];
   },
 };
 
+/** Text alone is the prompt; a front matter that has no end is none. @throws ImportError */
+function bodyAlone(source: SourceFile): Frontmatter {
+  const body = source.text.replaceAll("\r\n", "\n");
+  if (/^\s*---/.test(body)) throw new ImportError("line 1", "begins fields that no line '---' ends");
+  if (body.trim() === "") throw new ImportError("", "is empty");
+  return { fields: {}, body, bodyLine: 1 };
+}
+
 /** Without a line that names a role, all of it is the system's. */
-function turnsOf(body: string, bodyLine: number, threads: readonly string[], omissions: Omissions): TemplateTurn[] {
+function turnsOf(file: Frontmatter, threads: readonly string[], omissions: Omissions): TemplateTurn[] {
+  const { fields, body, bodyLine } = file;
+  const isFirst = isFirstVersion(fields);
   const parts: { role: string; lines: string[]; line: number }[] = [{ role: "system", lines: [], line: bodyLine }];
   for (const [at, line] of body.split("\n").entries()) {
-    const role = roleLine.exec(line)?.[1];
-    if (role === undefined) parts.at(-1)!.lines.push(line);
-    else parts.push({ role: role.toLowerCase(), lines: [], line: bodyLine + at + 1 });
+    const [, name, attributes] = roleLine.exec(line) ?? [];
+    const role = name?.toLowerCase();
+    if (role === undefined || (rolesOfFirst.includes(role) && !isFirst)) parts.at(-1)!.lines.push(line);
+    else {
+      if (attributes !== undefined) omissions.add(`line ${bodyLine + at}`, `${attributes.slice(0, 60)} is left out`);
+      parts.push({ role, lines: [], line: bodyLine + at + 1 });
+    }
   }
+  const pieces = templateOf(fields, omissions);
   return parts.flatMap(({ role, lines, line }): TemplateTurn[] => {
     const text = lines.join("\n");
     if (text.trim() === "") return [];
-    if (role === "tool" || role === "function")
+    if (rolesOfFirst.includes(role))
       throw new ImportError(`line ${line}`, "is a tool's result, which examples here can't take over");
-    const pieces = templatePieces(text, { firstLine: line }) as Piece[];
+    const found = pieces({ text, firstLine: line });
     const images = /!\[[^\]]*\]\([^)]+\)/.exec(text);
     if (images !== null) omissions.add(`line ${line}`, "names an image, which stays text here");
-    for (const name of variablesOf(pieces).filter((one) => threads.includes(one))) {
+    for (const name of variablesOf(found).filter((one) => threads.includes(one))) {
       omissions.add(`inputs.${name}`, "is the conversation, which stands behind the system text and the examples");
     }
     const place = `line ${line}`;
-    const own = pieces.filter((piece) => typeof piece === "string" || !threads.includes(piece.variable));
+    const own = found.filter((piece) => typeof piece === "string" || !threads.includes(piece.variable));
     return [{ role: role === "developer" ? "system" : (role as TemplateTurn["role"]), pieces: own, place }];
   });
+}
+
+const isFirstVersion = (fields: JsonObject): boolean => {
+  const model = objectOf(fields["model"]) ?? {};
+  return (
+    ["configuration", "parameters", "api"].some((key) => model[key] !== undefined) || fields["sample"] !== undefined
+  );
+};
+
+/** Jinja, if the file does not say otherwise. */
+function templateOf({ template }: JsonObject, omissions: Omissions): (source: TemplateText) => Piece[] {
+  const { format, type } = objectOf(template) ?? {};
+  const kind = textOf(template) ?? textOf(objectOf(format)?.["kind"]) ?? textOf(format) ?? textOf(type) ?? "jinja2";
+  if (["jinja", "jinja2", "nunjucks"].includes(kind)) return jinjaPieces;
+  if (kind !== "mustache") throw new ImportError("template", `is of ${kind.slice(0, 40)}, which is not read here`);
+  return (source) => {
+    const { pieces, escaped } = mustachePieces(source);
+    if (escaped.length > 0) {
+      const names = escaped.map((name) => `{{${name}}}`).join(", ");
+      omissions.add(placeAt(source, 0), `${names}: values are escaped for HTML there, and stand as they are here`);
+    }
+    return pieces;
+  };
+}
+
+/**
+ * Values `${file:path}` and `${env:NAME:default}` in a file's fields. Where nothing tells a value, it is left out; what says where
+ * and by which key a model is reached is never looked at.
+ */
+function withReferences(value: unknown, path: readonly PathPart[], source: SourceFile, omissions: Omissions): unknown {
+  if (Array.isArray(value)) return value.map((one, at) => withReferences(one, [...path, at], source, omissions));
+  if (isObject(value)) {
+    const isAccess = (key: string) => path[0] === "model" && (key === "connection" || key === "configuration");
+    const entries = Object.entries(value).map(([key, one]) => [
+      key,
+      isAccess(key) ? one : withReferences(one, [...path, key], source, omissions),
+    ]);
+    return Object.fromEntries(entries.filter(([, one]) => one !== undefined));
+  }
+  const [, kind, rest = ""] = typeof value === "string" ? (/^\$\{(env|file):([^}]*)\}$/i.exec(value) ?? []) : [];
+  if (kind === undefined) return value;
+  const isFile = kind.toLowerCase() === "file";
+  const found = isFile ? fileValue(rest, source) : /^[^:]*:(.+)$/.exec(rest)?.[1];
+  if (found === undefined)
+    omissions.add(
+      path,
+      isFile ? `names ${rest.slice(0, 80)}, which is not beside it` : "is a variable of the environment",
+    );
+  return found;
+}
+
+function fileValue(path: string, source: SourceFile): unknown {
+  const text = source.textBeside(path);
+  if (text === undefined) return undefined;
+  if (/\.json$/i.test(path)) return parseJsonText(text, path);
+  return /\.ya?ml$/i.test(path) ? parseYamlText(text) : text;
 }
 
 /** Inputs are a list, a mapping, or a mapping of values; the first version's `sample` are for trying the prompt, and no defaults. */
@@ -128,7 +204,11 @@ function inputsOf(fields: JsonObject): { readonly schema: JsonObject; readonly t
 }
 
 function modelOf(given: unknown, omissions: Omissions) {
-  if (typeof given === "string") return { model: modelReference(given), defaults: {}, stop: [] };
+  if (typeof given === "string") {
+    const model = modelReference(given);
+    if (model === undefined) omissions.add("model", unknownMaker);
+    return { model, defaults: {}, stop: [], format: undefined };
+  }
   const model = objectOf(given) ?? {};
   const configuration = objectOf(model["configuration"]) ?? {};
   const options = objectOf(model["options"]) ?? objectOf(model["parameters"]) ?? {};
@@ -148,7 +228,13 @@ function modelOf(given: unknown, omissions: Omissions) {
   const kind = textOf(model["apiType"]) ?? textOf(model["api"]) ?? "chat";
   if (!["chat", "completion", "responses", "agent"].includes(kind))
     throw new ImportError("model.apiType", `is ${kind}: a persona answers in text`);
-  omissions.addRest(options, [...Object.keys(samplingNames), ...stopNames], ["model", at], "is no default of personas");
+  const notSampling = [...stopNames, "response_format"];
+  omissions.addRest(
+    options,
+    [...Object.keys(samplingNames), ...notSampling],
+    ["model", at],
+    "is no default of personas",
+  );
   const name = textOf(model["id"]) ?? textOf(configuration["azure_deployment"]) ?? textOf(configuration["name"]) ?? "";
   const provider = textOf(model["provider"]) ?? textOf(configuration["type"]);
   const reference = modelReference(name.startsWith("${") ? "" : name, provider);
@@ -159,6 +245,7 @@ function modelOf(given: unknown, omissions: Omissions) {
     model: reference,
     defaults: samplingOf(options, samplingNames, ["model", at], omissions),
     stop: stopsOf(options["stop"] ?? options["stopSequences"], ["model", at, "stop"], omissions),
+    format: responseFormatIn(options["response_format"], `model.${at}.response_format`, omissions),
   };
 }
 

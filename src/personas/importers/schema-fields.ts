@@ -59,6 +59,31 @@ export function responseFormatOf(
   };
 }
 
+/** A `response_format` of chat completions, or the `text.format` of Responses. */
+export function responseFormatIn(
+  value: unknown,
+  place: string,
+  omissions: Omissions,
+): Draft["response_format"] | undefined {
+  if (!isObject(value) || value["type"] === "text") return undefined;
+  if (value["type"] === "json_object") return { type: "json_object" };
+  const { type: _, json_schema: inner, ...flat } = value;
+  const { name, schema, strict, description } = objectOf(inner) ?? flat;
+  if (typeof name !== "string" || !isObject(schema)) {
+    omissions.add(place, "is no JSON schema with a name");
+    return undefined;
+  }
+  return {
+    type: "json_schema",
+    json_schema: {
+      name,
+      ...(typeof description === "string" && { description }),
+      ...(typeof strict === "boolean" && { strict }),
+      schema,
+    },
+  };
+}
+
 type Tool = NonNullable<Draft["tools"]>[number];
 
 /** @returns undefined for what can't be a tool here */

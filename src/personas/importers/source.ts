@@ -18,16 +18,29 @@ export class ImportError extends Error {
 /** The most bytes of text that are taken from a file: what a person wrote is far smaller. */
 export const maxTextBytes = 16 * 1024 * 1024;
 
+/** Reads a file by its path relative to another's folder. @returns undefined where there is none inside that folder */
+export type FilesBeside = (path: string) => Uint8Array | undefined;
+
 export class SourceFile {
   /** Without its folder. */
   readonly name: string;
+  /** A text is UTF-8 here, whatever it was. */
   readonly bytes: Uint8Array;
+  readonly #beside: FilesBeside;
   #text: string | undefined;
   #json: { readonly value: unknown } | undefined;
 
-  constructor(name: string, bytes: Uint8Array) {
+  /** @param beside the files of its folder. Default: none */
+  constructor(name: string, bytes: Uint8Array, beside: FilesBeside = () => undefined) {
     this.name = name;
-    this.bytes = bytes;
+    this.bytes = asUtf8(bytes);
+    this.#beside = beside;
+  }
+
+  /** The text of a file in this one's folder, or below it. @returns undefined where there is none @throws ImportError */
+  textBeside(path: string): string | undefined {
+    const bytes = this.#beside(path);
+    return bytes && decodeText(asUtf8(bytes), path);
   }
 
   /** @throws ImportError where it is not UTF-8, or too large */
@@ -50,6 +63,18 @@ export class SourceFile {
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A text of UTF-16, which Windows' editors write with a byte order mark, as UTF-8; all else as it is. */
+function asUtf8(bytes: Uint8Array): Uint8Array {
+  const [first, second] = bytes;
+  const isLittle = first === 0xff && second === 0xfe;
+  if ((!isLittle && !(first === 0xfe && second === 0xff)) || bytes.length > maxTextBytes) return bytes;
+  try {
+    return Buffer.from(new TextDecoder(isLittle ? "utf-16le" : "utf-16be", { fatal: true }).decode(bytes));
+  } catch {
+    return bytes;
+  }
+}
 
 /** @param place of the text, where it is only a part of the file @throws ImportError */
 export function decodeText(bytes: Uint8Array, place = ""): string {

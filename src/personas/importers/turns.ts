@@ -1,6 +1,6 @@
 /** A prompt of several messages as a persona: system texts, turns that show how to answer, and the caller's own turn. */
 import { type Examples, joinTemplate, type Omissions, pairedTurns, type Turn, type Variables } from "./draft.ts";
-import { type Piece, trimPieces, variablesOf } from "./prompt-template.ts";
+import { type Piece, trimPieces, variablesOf } from "./pieces.ts";
 import { ImportError } from "./source.ts";
 
 export type TemplateTurn = {

@@ -184,7 +184,7 @@ describe("macros", () => {
     ["{{reverse:olleH}}", "Hello"],
     ["{{random:red\\, dark,blue}} {{pick::one,two}}", "red, dark one"],
     ["{{roll:d6}} {{> secret}} {{time}}", "\\{{roll:d6}} \\{{> secret}} \\{{time}}"],
-    ["{{{user}}}", "{ {{user}}}"],
+    ["{{{user}}}", '{{"{"}}{{user}}}'],
     ["{{", "\\{{"],
   ])("%s", (text, system) => {
     expect(told(text)).toBe(system);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { importers, importFile } from "../../../src/personas/importers/all.ts";
+import type { Imported } from "../../../src/personas/importers/draft.ts";
 import { ImportError, SourceFile } from "../../../src/personas/importers/source.ts";
 import { parsePersona } from "../../../src/personas/persona.ts";
 import { personaYaml } from "../../../src/personas/persona-yaml.ts";
@@ -92,6 +93,14 @@ LICENSE MIT
     expect(refusal(file, "Modelfile")).toBe(message);
   });
 
+  test("may be UTF-16, as Windows' editors write it", () => {
+    for (const isLittle of [true, false]) {
+      const bytes = Buffer.from("\ufeffFROM llama3.2\r\nSYSTEM Grüß dich\r\n", "utf16le");
+      const { personas, format } = importFile(new SourceFile("Modelfile", isLittle ? bytes : bytes.swap16()));
+      expect([format, personas[0]!.draft.system]).toEqual(["modelfile", "Grüß dich"]);
+    }
+  });
+
   test("of weights in files names no model, and says so", () => {
     const { draft, omitted } = one("FROM ./weights.gguf\nADAPTER ./lora.bin\nSYSTEM hi there", "Modelfile");
     expect(draft).toEqual({ system: "hi there" });
@@ -147,7 +156,7 @@ Soup.
       draft: {
         description: "Suggests a dish.",
         model: ["google/gemini-2.5-flash"],
-        system: "You write menus for a {{theme}} place. Mood: {{mood}}. Literal \\{{braces}}.",
+        system: "You write menus for a {{theme}} place. Mood:{{mood}}. Literal \\{{braces}}.",
         variables: {
           theme: { description: "the restaurant's theme", default: "harbour" },
           mood: { description: "how it feels", enum: ["calm", "loud"], required: true },
@@ -214,7 +223,7 @@ Soup.
   test.each([
     ["Hi\n{{#if x}}a{{/if}}", "line 2: {{#if x}}"],
     ["{{#each xs}}{{this}}{{/each}}", "line 1: {{#each xs}}"],
-    ["---\nname: x\n---\na\n{{> header}}", "line 5: {{> header}}"],
+    ["---\nname: x\n---\na\n{{> header x=1}}", "line 5: {{> header x=1}}"],
     ["{{media url=photo}}", "line 1: {{media url=photo}}"],
     ["{{person.name}}", "line 1: {{person.name}}"],
     ["{{json data}}", "line 1: {{json data}}"],
@@ -222,11 +231,73 @@ Soup.
     ["{{role 'system'}}a{{role 'user'}}b {{c}}{{role 'model'}}d", "line 1: an example can't hold the variable {{c}}"],
     ["{{role 'tool'}}a", "line 1: has the role 'tool'"],
     ["{{role 'system'}}a\n{{role 'model'}}b", "line 2: begins the answer"],
-    ["---\noutput: {schema: Recipe}\n---\na b", "output.schema: 'Recipe' is a schema that this file does not hold"],
+    ["a {% if x %}b{% endif %}", "line 1: '{%' is a statement of Jinja: this is no Dotprompt"],
+    ["temperature: 0.5\n---\n<system>Be brief.</system>", "line 2: '---' ends settings that no '---' begins"],
+    ["{{json}}", "line 1: {{json}} can't be said"],
     ["---\nmodel: [\n---\na", "line 2"],
     ["{{x}}", "line 1: has no text beside the caller's"],
   ])("%s is refused with its line", (file, message) => {
     expect(refusal(file, "x.prompt")).toStartWith(message);
+  });
+});
+
+describe("Dotprompt's files", () => {
+  const licence = "# Copyright 2026\n#\n\n# SPDX: MIT\n\n";
+
+  test("may have lines of # and empty ones above their fields", () => {
+    const { draft, omitted } = one(`${licence}---\nmodel: googleai/gemini-3.5-flash\n---\nHello {{name}}`, "a.prompt");
+    expect(draft).toEqual({ model: ["google/gemini-3.5-flash"], system: "Hello {{name}}", variables: { name: {} } });
+    expect(omitted).toEqual(["line 9: is the system text here: callers may send a message of their own"]);
+    expect(refusal(`${licence}---\nmodel: [\n---\na`, "a.prompt")).toStartWith("line 7");
+  });
+
+  test("name schemas that stand in a program: these are listed", () => {
+    const { draft, omitted } = one(
+      "---\ninput: {schema: Order}\noutput:\n  schema:\n    items(array): Dish\n---\n{{role 'system'}}Serve {{guest}}.",
+      "a.prompt",
+    );
+    expect(draft).toMatchObject({
+      variables: { guest: {} },
+      response_format: { json_schema: { schema: { properties: { items: { type: "array", items: {} } } } } },
+    });
+    expect(omitted).toEqual([
+      "input.schema: 'Order' is a schema that this file does not hold",
+      "output.schema.items: 'Dish' is a schema that this file does not hold: anything fits it here",
+    ]);
+    const named = one("---\noutput: {schema: Recipe}\n---\na b", "a.prompt");
+    expect(named.draft["response_format"]).toBeUndefined();
+    expect(named.omitted).toContain("output.schema: 'Recipe' is a schema that this file does not hold");
+  });
+
+  test("take partials from beside them, and say which are not there", () => {
+    const beside = (path: string) => (path === "parts/_style.prompt" ? Buffer.from("Be {{tone}}.\r\n") : undefined);
+    const text = Buffer.from("{{role 'system'}}\nYou cook.\n{{> parts/style}}\n{{>end}}\nBye.");
+    const [{ draft, omitted }] = importFile(new SourceFile("a.prompt", text, beside)).personas as [Imported];
+    expect(draft).toMatchObject({ system: "You cook.\nBe {{tone}}.\nBye.", variables: { tone: {} } });
+    expect(omitted).toEqual([
+      { place: "line 4", message: "{{>end}} is left out: there is no _end.prompt beside this file" },
+    ]);
+  });
+});
+
+describe("the ending decides before the text", () => {
+  const subagent = (fields: string, body: string) => `---\nname: a\ndescription: b\n${fields}---\n${body}`;
+  test.each([
+    ["a.prompty", "---\nname: x\ninputs: {history: {kind: thread}}\n---\nsystem:\nBe kind.\n{{history}}\n", "prompty"],
+    ["a.md", subagent("", "Write YAML:\n```\nuser:\n  name: x\n```\n"), "claude-subagent"],
+    ["a.md", subagent("output: text\ninput: {}\n", "{{role 'user'}} {{#if x}}"), "claude-subagent"],
+    ["a.markdown", subagent("template: x\n", "system:\nx"), "claude-subagent"],
+    ["a.prompt", subagent("", "Hello."), "dotprompt"],
+    ["a.prompty", subagent("input: {}\n", "Hello {{name}}."), "prompty"],
+    ["a", subagent("", "Hello."), "claude-subagent"],
+    ["a.txt", "---\nname: a\n---\nuser:\nHello.", "prompty"],
+  ])("%s: %j is %s", (name, text, format) => {
+    expect(one(text, name).format).toBe(format);
+  });
+
+  test("a subagent's text stays as it is", () => {
+    const { draft } = one(subagent("", "Write:\nuser:\n{{name}} {% if %} {{> x}}"), "a.md");
+    expect(draft["system"]).toBe("Write:\nuser:\n\\{{name}} {% if %} \\{{> x}}");
   });
 });
 
@@ -352,14 +423,90 @@ Greet {{name}}. {# nobody sees this #}
       "---\nname: a\nmodel: {apiType: embedding}\n---\nsystem:\nx",
       "model.apiType: is embedding: a persona answers in text",
     ],
-    ["---\nname: a\n---\nsystem:\nx\ntool:\ny", "line 7: is a tool's result"],
-    ["no fields", "line 1: must begin with fields between two lines '---'"],
+    ["---\nname: a\nmodel: {api: chat}\n---\nsystem:\nx\ntool:\ny", "line 8: is a tool's result"],
+    ["---\nname: a", "line 1: begins fields that no line '---' ends"],
+    ["---\nname: a\ntemplate: {format: handlebars}\n---\nx", "template: is of handlebars, which is not read here"],
   ])("%s is refused", (file, message) => {
     expect(refusal(file, "x.prompty", "prompty")).toStartWith(message);
   });
 });
 
+describe("Prompty's files", () => {
+  const of = (fields: string, body: string) => one(`---\nname: a\n${fields}---\n${body}`, "a.prompty");
+
+  test("have headings as roles; tool: is text in the second version", () => {
+    const { draft } = of("", "# system:\nBe brief.\ntool:\nfunction:\n  # user :\nHi\nassistant:\nHo\n");
+    expect(draft).toMatchObject({
+      system: "Be brief.\ntool:\nfunction:",
+      examples: [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: "Ho" },
+      ],
+    });
+    expect(of("", 'system[name="x"]:\nBe brief.').omitted).toEqual(['line 4: [name="x"] is left out']);
+  });
+
+  test("keep their braces", () => {
+    const { draft } = of("", 'system:\nAnswer as {"answer": {{answer}}} only.');
+    expect(draft["system"]).toBe('Answer as {"answer": {{answer}}} only.');
+  });
+
+  test("of Mustache say that values are escaped there", () => {
+    const { draft, omitted } = of(
+      "template: {format: {kind: mustache}}\n",
+      "system:\n{{! no }}\nHi {{a}} {{{b}}} \\{{c}}.",
+    );
+    expect(draft["system"]).toBe('Hi {{a}} {{b}} {{"\\\\"}}{{c}}.');
+    expect(omitted).toEqual(["line 6: {{a}}, {{c}}: values are escaped for HTML there, and stand as they are here"]);
+  });
+
+  test("may be text alone", () => {
+    expect(one("You are {{name}}.\nBe brief.", "a.prompty").draft["system"]).toBe("You are {{name}}.\nBe brief.");
+  });
+
+  test("list what they name and do not hold", () => {
+    const beside = (path: string) => (path === "shop.txt" ? Buffer.from("Acme") : undefined);
+    const text = `---
+name: a
+model: my-deployment
+inputs:
+  shop: {kind: string, default: "\${file:shop.txt}"}
+  city: {kind: string, default: "\${file:city.txt}"}
+  tone: {kind: string, default: "\${env:TONE:calm}"}
+  user: {kind: string, default: "\${env:USER_NAME}"}
+---
+system:
+{{shop}} {{city}} {{tone}} {{user}} sells kettles.`;
+    const [{ draft, omitted }] = importFile(new SourceFile("a.prompty", Buffer.from(text), beside)).personas as [
+      Imported,
+    ];
+    expect(draft.variables).toEqual({ shop: { default: "Acme" }, city: {}, tone: { default: "calm" }, user: {} });
+    expect(draft.model).toBeUndefined();
+    expect(omitted).toEqual([
+      { place: "inputs.city.default", message: "names city.txt, which is not beside it" },
+      { place: "inputs.user.default", message: "is a variable of the environment" },
+      { place: "model", message: "is of no provider that is known here: --model names one" },
+    ]);
+  });
+
+  test("carry response_format of their parameters", () => {
+    const { draft, omitted } = of(
+      "model: {api: chat, parameters: {response_format: {type: json_object}}}\n",
+      "system:\nx as JSON",
+    );
+    expect(draft["response_format"]).toEqual({ type: "json_object" });
+    expect(omitted).toEqual([]);
+  });
+});
+
 describe("Claude Code's subagents", () => {
+  test("may have a colon in a description", () => {
+    const text =
+      '---\nname: a\ndescription: Use it so: after changes. Say "done": always.\ntools: Read\n---\nBe brief.';
+    expect(one(text, "a.md").draft["description"]).toBe('Use it so: after changes. Say "done": always.');
+    expect(refusal("---\nname: a\ndescription: [\n---\nx", "a.md")).toStartWith("line 3");
+  });
+
   test("carry their name, description, model and text", () => {
     const text =
       "---\nname: reviewer\ndescription: Reviews code. Use it after changes.\ntools: Read, Grep\nmodel: sonnet\ncolor: blue\n---\n\nYou review {{code}}.\n";
@@ -447,6 +594,18 @@ describe("Open WebUI's models", () => {
 });
 
 describe("LibreChat's presets", () => {
+  test("have variables where LibreChat fills something in, and nowhere else", () => {
+    const { draft, omitted } = one(
+      { presetId: "1", endpoint: "openAI", model: "gpt-5.4", promptPrefix: "Today is {{current_date}}, {{name}}." },
+      "p.json",
+    );
+    expect(draft).toMatchObject({
+      system: "Today is {{current_date}}, \\{{name}}.",
+      variables: { current_date: {} },
+    });
+    expect(omitted).toEqual(["promptPrefix: {{current_date}} is filled in by LibreChat there, and by callers here"]);
+  });
+
   test("carry their prompt, settings and examples", () => {
     const preset = {
       presetId: "1",
@@ -540,6 +699,14 @@ describe("OpenAI's prompt objects", () => {
     ]);
   });
 
+  test("have variables, and nothing else that means anything", () => {
+    const instructions = 'As {"a": {{answer}}} {# kept #} C:\\{{dir}} {{#if a}} {{{b}}}';
+    const { draft, omitted } = one({ id: "pmpt_1", instructions, model: "gpt-5.4" }, "p.json");
+    expect(draft["system"]).toBe('As {"a": {{answer}}} {# kept #} C:{{"\\\\"}}{{dir}} \\{{#if a}} {{"{"}}{{b}}}');
+    expect(draft["variables"]).toEqual({ answer: {}, dir: {}, b: {} });
+    expect(omitted).toEqual(["instructions: {{#if a}} stays text: a variable's name is of letters, digits and '_'"]);
+  });
+
   test("with versions: the newest answers, older ones stand beside it", () => {
     const { personas } = read(
       {
@@ -571,7 +738,6 @@ describe("OpenAI's prompt objects", () => {
       "messages[0].content[0]: is no text",
     ],
     [{ ...prompt, messages: [{ role: "tool", content: "x" }] }, 'messages[0]: has the role "tool"'],
-    [{ ...prompt, instructions: "{{#if a}}" }, "instructions: {{#if a}}"],
     [{ id: "pmpt_1" }, ": has no text"],
   ])("%j is refused", (value, message) => {
     expect(refusal(value, "p.json")).toStartWith(message);
