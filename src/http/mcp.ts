@@ -118,7 +118,8 @@ async function ask(
     const { message, variables, ...others } = args;
     const [other] = Object.keys(others);
     if (other !== undefined) throw ApiError.invalidValue(other, `${other} is no argument of this tool.`);
-    if (typeof message !== "string" || message === "") throw ApiError.missingField("message");
+    if (message === undefined || message === null || message === "") throw ApiError.missingField("message");
+    if (typeof message !== "string") throw ApiError.invalidValue("message", "message must be a string.");
     const parsed = {
       model: id,
       messages: [{ role: "user", content: message }],

@@ -35,6 +35,10 @@ export class McpServer {
   /** The first start, which calls wait for; undefined once it has ended, however. */
   #starting: Promise<void> | undefined;
   #isConnecting = false;
+  /** The calls under way of each session. */
+  readonly #underWay = new Map<Session, number>();
+  /** A new session that is under way, which calls wait for. */
+  #renewing: Promise<void> | undefined;
   readonly #closing = new AbortController();
   /** A program that spoke an old revision: it need not be started twice to find that out. */
   #isOld = false;
@@ -63,7 +67,7 @@ export class McpServer {
   get state(): ServerState {
     if (this.#isClosed) return "closed";
     if (this.#session !== undefined) return "ready";
-    return this.#starting === undefined ? "down" : "starting";
+    return (this.#starting ?? this.#renewing) === undefined ? "down" : "starting";
   }
 
   /** The reason why it is down. */
@@ -98,16 +102,68 @@ export class McpServer {
 
   /** @throws McpCallError */
   async call(tool: string, args: JsonObject, signal: AbortSignal): Promise<CallResult> {
-    const session = this.#session;
     try {
-      if (session === undefined) throw new McpCallError("down", `the server '${this.name}' is not available`);
-      const result = await session.call(tool, args, signal);
+      const result = await this.#callOrRenew(tool, args, signal);
       this.calls[result.isError === true ? "errors" : "answered"] += 1;
       return result;
     } catch (error) {
       this.calls.failed += 1;
+      throw error;
+    }
+  }
+
+  /** Calls it; where the server no longer knows the session, and so did nothing, once more in a new one. */
+  async #callOrRenew(tool: string, args: JsonObject, signal: AbortSignal): Promise<CallResult> {
+    await this.#renewing;
+    const session = this.#session;
+    try {
+      return await this.#callIn(session, tool, args, signal);
+    } catch (error) {
+      if (!(error instanceof McpCallError) || error.kind !== "expired") throw error;
+      if (this.#session === session) this.#renew();
+      await this.#renewing;
+      if (signal.aborted) throw new McpCallError("cancelled", "the call was cancelled");
+      return this.#callIn(this.#session, tool, args, signal);
+    }
+  }
+
+  async #callIn(
+    session: Session | undefined,
+    tool: string,
+    args: JsonObject,
+    signal: AbortSignal,
+  ): Promise<CallResult> {
+    if (session === undefined) throw new McpCallError("down", `the server '${this.name}' is not available`);
+    this.#underWay.set(session, (this.#underWay.get(session) ?? 0) + 1);
+    try {
+      return await session.call(tool, args, signal);
+    } catch (error) {
       if (error instanceof McpCallError && error.kind === "lost") this.#lost(session, error.message);
       throw error;
+    } finally {
+      this.#underWay.set(session, this.#underWay.get(session)! - 1);
+      this.#closeIdle();
+    }
+  }
+
+  /** Begins a new session in place of one that the server no longer knows, at which other calls may still be answered. */
+  #renew(): void {
+    this.#session = undefined;
+    this.#cancelRefresh?.();
+    this.#cancelRefresh = undefined;
+    this.restarts += 1;
+    this.#closeIdle();
+    this.#renewing = this.#connect().finally(() => {
+      this.#renewing = undefined;
+    });
+  }
+
+  /** Closes sessions that no call uses any more, and none will. */
+  #closeIdle(): void {
+    for (const [session, calls] of this.#underWay) {
+      if (calls > 0 || session === this.#session) continue;
+      this.#underWay.delete(session);
+      void session.close().catch(() => {});
     }
   }
 
@@ -116,10 +172,10 @@ export class McpServer {
     this.#closing.abort();
     this.#cancelRestart?.();
     this.#cancelRefresh?.();
-    const session = this.#session;
+    const sessions = new Set([...this.#underWay.keys(), ...(this.#session === undefined ? [] : [this.#session])]);
     this.#session = undefined;
-    await session?.close().catch(() => {});
-    await this.#starting;
+    await Promise.all([...sessions].map((session) => session.close().catch(() => {})));
+    await Promise.all([this.#starting, this.#renewing]);
   }
 
   async #connect(): Promise<void> {

@@ -8,6 +8,7 @@ import {
   ProtocolError,
   SdkError,
   SdkErrorCode,
+  SdkHttpError,
   StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
@@ -52,9 +53,24 @@ export interface Session {
   close(): Promise<void>;
 }
 
+/** Answers to the question for the newest revision of servers that do not know it, beside those that the library takes for such. */
+const oldServers: readonly number[] = [403, 500, 501];
+
 /** Starts or reaches the server. @throws Error with the reason */
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { name, version, config } = options;
+  const { name, config, isOld } = options;
+  try {
+    return await connect(options).catch((error: unknown) => {
+      if (isOld || !(error instanceof SdkHttpError) || !oldServers.includes(error.status)) throw error;
+      return connect({ ...options, isOld: true });
+    });
+  } catch (error) {
+    throw new Error(`'${name}' could not be ${config.command === undefined ? "reached" : "started"}: ${textOf(error)}`);
+  }
+}
+
+async function connect(options: SessionOptions): Promise<Session> {
+  const { version, config } = options;
   const startMs = config.startSeconds * 1000;
   const client = new Client(
     { name: "troupe", version },
@@ -76,7 +92,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     if (isOpen && !isClosing) options.onClosed(lastError || "it closed the connection");
     isOpen = false;
   };
-  const transport = transportOf(config, options.onStderr);
+  const { transport, lastLines } = transportOf(config, options.onStderr);
+  const close = async () => {
+    isClosing = true;
+    await client.close();
+    await lastLines();
+  };
   let listed: unknown[] = [];
   // The library calls what stands here before it reads a message itself.
   transport.onmessage = (message) => {
@@ -89,9 +110,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       ...(options.isOld && { prior: { kind: "legacy" as const } }),
     });
   } catch (error) {
-    isClosing = true;
-    await client.close().catch(() => {});
-    throw new Error(`'${name}' could not be ${config.command === undefined ? "reached" : "started"}: ${textOf(error)}`);
+    await close().catch(() => {});
+    throw error;
   }
   isOpen = true;
   const revision = client.getNegotiatedProtocolVersion() ?? "";
@@ -110,17 +130,15 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     },
     async call(tool, args, signal) {
       const timeout = config.callSeconds * 1000;
+      const isOfSession = transport.sessionId !== undefined;
       try {
         const options = { signal, timeout, maxTotalTimeout: timeout };
         return (await client.callTool({ name: tool, arguments: args }, options)) as CallResult;
       } catch (error) {
-        throw callError(error, config, signal);
+        throw callError(error, config, signal, isOfSession);
       }
     },
-    async close() {
-      isClosing = true;
-      await client.close();
-    },
+    close,
   };
 }
 
@@ -158,7 +176,8 @@ const trusting = {
 function transportOf({ command, args, env, cwd, url, headers }: McpServerConfig, onStderr: SessionOptions["onStderr"]) {
   if (command === undefined) {
     const init = headers === undefined ? {} : { requestInit: { headers: { ...headers } } };
-    return new StreamableHTTPClientTransport(new URL(url!), { ...init, fetch: boundedFetch }) as Transport;
+    const transport = new StreamableHTTPClientTransport(new URL(url!), { ...init, fetch: boundedFetch }) as Transport;
+    return { transport, lastLines: async () => {} };
   }
   const transport = new StdioClientTransport({
     command,
@@ -168,9 +187,13 @@ function transportOf({ command, args, env, cwd, url, headers }: McpServerConfig,
     ...(env !== undefined && { env: { ...env } }),
     ...(cwd !== undefined && { cwd }),
   });
-  void readLines(transport.stderr as unknown as AsyncIterable<Uint8Array>, onStderr);
-  return transport as Transport;
+  const stderr = transport.stderr as unknown as AsyncIterable<Uint8Array>;
+  const reading = readLines(stderr, onStderr);
+  return { transport: transport as Transport, lastLines: () => Promise.race([reading, Bun.sleep(lastLinesMs)]) };
 }
+
+/** So long its last lines are waited for once it has ended: a program that it started may hold its stderr for ever. */
+const lastLinesMs = 100;
 
 /** So much of a line is read; what follows is dropped until it ends. */
 const maxLine = 500;
@@ -187,6 +210,7 @@ async function readLines(stderr: AsyncIterable<Uint8Array>, onLine: (line: strin
   } catch {
     // The process is gone.
   }
+  if (begun.trim() !== "") onLine(begun.trimEnd());
 }
 
 /** A response is cut off where it passes the bound, which the library reads as a broken connection. */
@@ -207,16 +231,30 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   return new Response(bounded, { status, statusText, headers });
 }
 
-function callError(error: unknown, { callSeconds, command }: McpServerConfig, signal: AbortSignal): McpCallError {
+function callError(
+  error: unknown,
+  { callSeconds, command }: McpServerConfig,
+  signal: AbortSignal,
+  isOfSession: boolean,
+): McpCallError {
   if (signal.aborted) return new McpCallError("cancelled", "the call was cancelled");
   if (error instanceof ProtocolError) return new McpCallError("refused", textOf(error));
   if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)
     return new McpCallError("timeout", `no result within ${callSeconds} s`);
   if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult)
     return new McpCallError("refused", "a result that is none by the protocol");
+  if (isOfSession && error instanceof SdkHttpError && isUnknownSession(error))
+    return new McpCallError("expired", "the server no longer knows the session");
   // The connection of a program is lost when it ends; of an address, when a request fails.
   return new McpCallError(command === undefined ? "lost" : "broken", textOf(error));
 }
+
+/**
+ * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management; the official examples for TypeScript and
+ * earlier ones for Python answer 400 with words about the session.
+ */
+const isUnknownSession = ({ status, message }: SdkHttpError) =>
+  status === 404 || (status === 400 && /\bsession\b/i.test(message));
 
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error).slice(0, maxLine);

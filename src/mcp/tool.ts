@@ -20,11 +20,12 @@ export type CallResult = {
 
 /**
  * A call without a result. `refused`: the server answered an error. `lost`: the connection is of no more use. `broken`: it broke
- * during the call, and is known to be. `down`: the server does not run, and was not called.
+ * during the call, and is known to be. `expired`: the server does not know the session, and did nothing. `down`: the server does not run,
+ * and was not called.
  */
 export class McpCallError extends Error {
   override readonly name = "McpCallError";
-  readonly kind: "refused" | "timeout" | "cancelled" | "lost" | "broken" | "down";
+  readonly kind: "refused" | "timeout" | "cancelled" | "lost" | "broken" | "expired" | "down";
 
   constructor(kind: McpCallError["kind"], message: string) {
     super(message);

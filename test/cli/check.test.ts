@@ -140,6 +140,24 @@ no errors
   });
 });
 
+test("doctor --call says what an MCP server that ended wrote to stderr, and which tools are left out", async () => {
+  using folder = new TempFolder();
+  const script =
+    "console.error('starting'); process.stderr.write('Error: DESK_TOKEN is not set\\n    at main (desk.js:1)'); process.exit(1)";
+  const desk = { command: process.execPath, args: ["-e", script] };
+  const odd = {
+    command: process.execPath,
+    args: [join(import.meta.dir, "../helpers/mcp-server.ts")],
+    env: { MODE: "odd" },
+  };
+  writeFileSync(folder.file("troupe.yaml"), JSON.stringify({ mcp_servers: { desk, odd } }));
+  const { out } = await new Console(folder.path).run("--port 0 doctor --call");
+  expect(out).toMatch(
+    /ERROR mcp server desk: 'desk' could not be started: .*; on stderr it said: starting \| Error: DESK_TOKEN is not set/,
+  );
+  expect(out).toContain("4 left out (task: it can only be called as a task; text: ");
+}, 60_000);
+
 test("check and doctor name MCP servers that personas lack; config print shows none of their secrets", async () => {
   using folder = new TempFolder();
   mkdirSync(folder.file("personas/team"), { recursive: true });

@@ -88,6 +88,13 @@ describe.each([
     );
     expect((await call("ask_house_cook", { message: "x" })).content[0]!.text).toContain("guest");
     expect((await call("ask_house_cook", {})).content[0]!.text).toContain("(missing_field)");
+    for (const message of [7, ["x"], { text: "x" }, true])
+      expect((await call("ask_house_cook", { message })).content[0]!.text).toBe(
+        "message must be a string. (invalid_value)",
+      );
+    expect((await call("ask_house_cook", { message: "x", variables: "y" })).content[0]!.text).toMatch(
+      /^variables must be an object/,
+    );
     await expect(call("ask_nobody", { message: "x" })).rejects.toThrow(/no tool 'ask_nobody'/);
     await client.close();
   });

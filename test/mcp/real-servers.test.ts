@@ -167,6 +167,83 @@ describe("a server by streamable HTTP, of the official library", () => {
   });
 });
 
+describe("a server by streamable HTTP, with sessions", () => {
+  type Message = { id?: number; method: string; params?: { name?: string } };
+  /** Written by hand, to forget its sessions at will. @param probed the status of what came before `initialize` @param unknown of a lost session */
+  function serve({ probed = 400, unknown = 404 }: { probed?: number; unknown?: number } = {}) {
+    const sessions = new Set<string>();
+    const seen: string[] = [];
+    const json = (id: number | undefined, result: object, headers = {}) =>
+      Response.json({ jsonrpc: "2.0", id, result }, { headers });
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      async fetch(request) {
+        if (request.method !== "POST") return new Response(null, { status: 405 });
+        const { id, method } = (await request.json()) as Message;
+        seen.push(method);
+        if (method === "initialize") {
+          const session = crypto.randomUUID();
+          sessions.add(session);
+          const result = {
+            protocolVersion: "2025-11-25",
+            capabilities: { tools: {} },
+            serverInfo: { name: "it", version: "1" },
+          };
+          return json(id, result, { "mcp-session-id": session });
+        }
+        const session = request.headers.get("mcp-session-id");
+        if (session === null) return new Response("no such method", { status: probed });
+        if (!sessions.has(session))
+          return new Response("Bad Request: No valid session ID provided", { status: unknown });
+        if (id === undefined) return new Response(null, { status: 202 });
+        if (method === "tools/list") return json(id, { tools: [{ name: "add", inputSchema: { type: "object" } }] });
+        return json(id, { content: [{ type: "text", text: "done" }] });
+      },
+    });
+    const count = (method: string) => seen.filter((one) => one === method).length;
+    return { server, sessions, count, config: mcpServer({ url: `${server.url}mcp` }) };
+  }
+
+  test.each([404, 400])("that answers %d for a session it forgot gets a new one at once", async (unknown) => {
+    const { server, sessions, count, config } = serve({ unknown });
+    const { it, watched } = await start(config);
+    await it.call("add", {}, signal);
+    sessions.clear();
+    const results = await Promise.all([1, 2, 3].map(() => it.call("add", {}, signal)));
+    expect(results.map(resultText)).toEqual(["done", "done", "done"]);
+    expect(count("initialize")).toBe(2);
+    expect(watched.lines.some(({ message }) => message === "mcp server down")).toBe(false);
+    await server.stop(true);
+  });
+
+  test("that knows no session is asked twice, and no more", async () => {
+    const { server, sessions, count, config } = serve();
+    const { it } = await start(config);
+    sessions.add = () => sessions;
+    sessions.clear();
+    await expect(it.call("add", {}, signal)).rejects.toMatchObject({ name: "McpCallError" });
+    expect(count("initialize")).toBe(2);
+    await server.stop(true);
+  });
+
+  test.each([400, 403, 404, 405, 500, 501])(
+    "that answers %d to what it does not know is spoken to as before",
+    async (probed) => {
+      const { server, config } = serve({ probed });
+      const { it, names } = await start(config);
+      expect([it.revision, names]).toEqual(["2025-11-25", ["add"]]);
+      await server.stop(true);
+    },
+  );
+
+  test.each([401, 503])("that answers %d is down", async (status) => {
+    const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(null, { status }) });
+    await expect(start(mcpServer({ url: `${server.url}mcp` }))).rejects.toThrow(/could not be reached/);
+    await server.stop(true);
+  });
+});
+
 test("a text is cut at whole characters", () => {
   expect(boundedText("é".repeat(10), 20)).toBe("é".repeat(10));
   expect(boundedText("é".repeat(11), 21)).toBe(`${"é".repeat(10)}\n[cut off: 22 bytes, of which 21 are shown]`);

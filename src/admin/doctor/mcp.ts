@@ -44,6 +44,7 @@ async function tryServer(name: string, config: McpServerConfig, personas: readon
   const what = `mcp server ${name}`;
   const place = placeOf(config);
   const { openSession } = await import("../../mcp/session.ts");
+  const said = new LastLines();
   try {
     const session = await openSession({
       name,
@@ -51,7 +52,7 @@ async function tryServer(name: string, config: McpServerConfig, personas: readon
       config,
       isOld: false,
       signal: new AbortController().signal,
-      onStderr: () => {},
+      onStderr: (line) => said.add(line),
       onToolsChanged: () => {},
       onClosed: () => {},
     });
@@ -69,6 +70,22 @@ async function tryServer(name: string, config: McpServerConfig, personas: readon
     }
   } catch (error) {
     const advice = "Run it by hand, or look at its address and headers. See docs/mcp.md.";
-    return [failure(what, (error as Error).message, advice)];
+    return [failure(what, `${(error as Error).message}${said.text}`, advice)];
+  }
+}
+
+const maxLines = 5;
+
+/** What a program said last on stderr, without the places in its code. */
+class LastLines {
+  #lines: string[] = [];
+
+  add(line: string): void {
+    if (/^\s+at |^Node\.js v/.test(line)) return;
+    this.#lines = [...this.#lines, line.trim()].slice(-maxLines);
+  }
+
+  get text(): string {
+    return this.#lines.length === 0 ? "" : `; on stderr it said: ${this.#lines.join(" | ")}`;
   }
 }
