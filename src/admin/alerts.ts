@@ -64,6 +64,7 @@ const Alerts = Type.Composite([
 const kinds: Readonly<Record<string, string>> = {
   storage: "storage.down",
   ledger: "ledger.behind",
+  clock: "clock.wrong",
   provider: "provider.down",
   key: "provider.key_refused",
   budget: "budget.reached",
@@ -80,7 +81,16 @@ function causeJson([cause, since]: readonly [string, number]) {
 
 type Sent = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
 
-function subjectOf({ scope, provider, model, persona, persona_version, variant }: Sent["data"]): string | null {
+function subjectOf({
+  scope,
+  provider,
+  model,
+  persona,
+  persona_version,
+  variant,
+  machine,
+}: Sent["data"]): string | null {
+  if (typeof machine === "string") return machine;
   if (typeof scope === "string") return scope;
   if (typeof persona === "string") return `${persona}@${persona_version} ${variant}`;
   if (typeof provider === "string") return typeof model === "string" ? `${provider}/${model}` : provider;

@@ -32,6 +32,10 @@ export async function healthOf(services: Services, isForAdmin: boolean) {
   const { goesOn, ...storage } = await checkStorage(services);
   const checks = {
     storage,
+    ledger: {
+      ...working(!services.ledger.isFailing, "No line of the ledger can be written: they wait in memory."),
+      waiting: services.ledger.waiting,
+    },
     personas: {
       status: services.personaFaults().length > 0 ? "failing" : "ok",
       loaded: services.personas.list().length,

@@ -101,3 +101,13 @@ export async function withTimeout<T>(clock: Clock, promise: Promise<T>, ms: numb
     cancelTimer();
   }
 }
+
+/**
+ * By how many milliseconds another machine's clock is ahead of this one's; negative: behind. The way there and back is not in it.
+ * @param theirs its time, read somewhere between these two of ours
+ */
+export const aheadBy = (theirs: number, askedAt: number, answeredAt: number): number =>
+  theirs > answeredAt ? theirs - answeredAt : Math.min(0, theirs - askedAt);
+
+/** Beyond it clocks disagree: keys and answers expire by the nodes' clocks, leases by the database's. */
+export const maxApartMs = 2_000;

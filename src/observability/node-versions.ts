@@ -1,9 +1,9 @@
 /**
- * Compares what all nodes serve. Personas and configuration are files on each of them, and one that was forgotten answers otherwise
+ * Compares what all nodes serve, and this node's clock with the store's. Personas and configuration are files on each of them, and one that was forgotten answers otherwise
  * than the rest: a warning in the log, in `/health` and in the metrics, and nothing more, as it is usual while nodes are replaced.
  */
 import { hostname } from "node:os";
-import { type Clock, repeat } from "../lib/clock.ts";
+import { aheadBy, type Clock, maxApartMs, repeat } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { SampledTable } from "../lib/metrics.ts";
 import type { NodeRepository, NodeVersions } from "../store/store.ts";
@@ -34,6 +34,7 @@ export class NodeComparison {
   /** Number of other nodes that come before this one, in an order of their names. */
   #rank = 0;
   #differences = 0;
+  #aheadMs: number | undefined;
   #stop: (() => Promise<void>) | undefined;
 
   constructor(options: NodeComparisonOptions) {
@@ -44,6 +45,16 @@ export class NodeComparison {
   /** The latest difference, at most some seconds old. */
   get difference(): NodeDifference {
     return this.#found;
+  }
+
+  /** This machine, and by how much the store's clock is ahead of its own; undefined: it is not known yet. */
+  get clockState(): { readonly machine: string; readonly aheadMs: number } | undefined {
+    return this.#aheadMs === undefined ? undefined : { machine: machineOf(this.#node), aheadMs: this.#aheadMs };
+  }
+
+  /** The machines of all nodes. */
+  get machines(): readonly string[] {
+    return this.all.map(({ node }) => machineOf(node));
   }
 
   /** Each node and what it serves, this one first; the others are as of the latest comparison. */
@@ -70,10 +81,12 @@ export class NodeComparison {
   }
 
   async #compare(): Promise<void> {
-    const { nodes, versions } = this.#options;
+    const { nodes, versions, clock } = this.#options;
     try {
       const own = versions();
-      const others = await nodes.report(this.#node, own);
+      const askedAt = clock.now();
+      const { others, now } = await nodes.report(this.#node, own);
+      this.#keepClock(aheadBy(now, askedAt, clock.now()));
       this.#rank = others.filter(({ node }) => node < this.#node).length;
       this.#others = others;
       const differing = (part: keyof NodeVersions) => others.filter((other) => other[part] !== own[part]).length;
@@ -86,6 +99,17 @@ export class NodeComparison {
     } catch {
       // The store logs that it is away; what was known last stays.
     }
+  }
+
+  #keepClock(aheadMs: number): void {
+    const { log } = this.#options;
+    const wasApart = Math.abs(this.#aheadMs ?? 0) >= maxApartMs;
+    const isApart = Math.abs(aheadMs) >= maxApartMs;
+    this.#aheadMs = aheadMs;
+    if (isApart === wasApart) return;
+    const seconds = Math.round(aheadMs / 100) / 10;
+    if (isApart) log.warn("this machine's clock is wrong, or the database's is", { database_ahead_seconds: seconds });
+    else log.info("this machine's clock agrees with the database's again", { database_ahead_seconds: seconds });
   }
 
   #keep(found: NodeDifference): void {
@@ -101,6 +125,8 @@ export class NodeComparison {
   }
 }
 
+const machineOf = (node: string): string => node.slice(0, node.lastIndexOf("/"));
+
 const otherNodes = (part: keyof NodeVersions, words: string) =>
   ({
     help: `Nodes whose ${words} another than of this one.`,
@@ -112,4 +138,9 @@ export const comparisonMetrics: SampledTable<NodeComparison> = {
   troupe_nodes_other_program: otherNodes("program", "program is"),
   troupe_nodes_other_configuration: otherNodes("configuration", "configuration is"),
   troupe_nodes_other_personas: otherNodes("personas", "personas are"),
+  troupe_clock_offset_seconds: {
+    help: "By how much this machine's clock and the database's are apart.",
+    aggregate: "max",
+    read: ({ clockState }: NodeComparison) => Math.abs(clockState?.aheadMs ?? 0) / 1000,
+  },
 };

@@ -6,6 +6,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Registry } from "../lib/metrics.ts";
 import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
 import { AlertWatch, type BudgetState, type Watched } from "../observability/alerts/watch.ts";
+import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Store } from "../store/store.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
@@ -22,6 +23,7 @@ export type AlertParts = {
   readonly variantStops: VariantStops;
   readonly servedVersion: Watched["servedVersion"];
   readonly retiring: RetiringModels;
+  readonly comparison: () => NodeComparison | undefined;
   readonly metrics: Registry;
 };
 
@@ -39,9 +41,14 @@ export function openAlerts(
     return variantStops.all.map((one) => ({ ...one, fields: stopFields(one) }));
   };
   const ledgerLagSeconds = () => ledger.lagSeconds;
+  const clockState = () => {
+    const comparison = parts.comparison();
+    const state = comparison?.clockState;
+    return state && { ...state, machines: comparison!.machines };
+  };
   const retiring = () => models.all();
   const endOf = (provider: string, model: string) => models.endOf(provider, model);
-  const watched = { budgets, variants, servedVersion, ledgerLagSeconds, checkStorage, retiring, endOf };
+  const watched = { budgets, variants, servedVersion, ledgerLagSeconds, clockState, checkStorage, retiring, endOf };
   return new AlertWatch(alerts, watched, clock);
 }
 

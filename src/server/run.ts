@@ -56,7 +56,9 @@ export type RunOptions = {
 export async function runServer(config: Config, options: RunOptions): Promise<number> {
   const { io, build, clock = systemClock, workerChannel } = options;
   const log = logFor(config, io, clock, workerChannel?.settings.index);
-  return untilLogged(log, async () => {
+  // Before the server listens: whoever saw it answer may stop it.
+  const early = new EarlyStop(io, clock);
+  const start = async () => {
     const server = await RunningServer.start(config, {
       build,
       clock,
@@ -71,11 +73,54 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
     });
     // Ready means all of it; the gateway answers before.
     await server.services.loading;
+    return server;
+  };
+  return untilLogged(log, async () => {
+    const server = await Promise.race([start(), early.forced]);
+    if (typeof server === "number") return server;
     // The executable begins with code that is compiled later: `build.ts`. What runs from here on runs again and again.
     Bun.unsafe.setJITPolicy(1);
     logStartup(server, log, io);
-    return new ServerProcess(server, log, clock, options).run();
+    return new ServerProcess(server, log, clock, options).run(early);
   });
+}
+
+type StopSignal = readonly [signal: "SIGTERM" | "SIGINT", number: number];
+
+const stopSignals: readonly StopSignal[] = [
+  ["SIGTERM", 15],
+  ["SIGINT", 2],
+];
+
+/** How long a server that is stopped may go on starting until it can drain. */
+const startMs = 5_000;
+
+/** Signals that come while a server starts: the first one waits until it can drain, a second one, or a start that takes long, ends it at once. */
+class EarlyStop {
+  readonly #came: StopSignal[] = [];
+  readonly #forced = Promise.withResolvers<number>();
+  readonly #cancels: (() => void)[];
+
+  constructor({ onSignal }: Pick<ServerIo, "onSignal">, clock: Clock) {
+    this.#cancels = stopSignals.map((stop) =>
+      onSignal(stop[0], () => {
+        const force = () => this.#forced.resolve(128 + stop[1]);
+        if (this.#came.push(stop) > 1) force();
+        else this.#cancels.push(clock.setTimer(startMs, force));
+      }),
+    );
+  }
+
+  /** Settles with the exit code. */
+  get forced(): Promise<number> {
+    return this.#forced.promise;
+  }
+
+  /** Ends this. @returns the signals that came */
+  take(): readonly StopSignal[] {
+    for (const cancel of this.#cancels) cancel();
+    return this.#came;
+  }
 }
 
 /** Runs a server, and logs why it could not start. @returns the exit code, once the log is written */
@@ -152,12 +197,11 @@ class ServerProcess {
   }
 
   /** @returns the exit code */
-  async run(): Promise<number> {
+  async run(early: EarlyStop): Promise<number> {
     const { io, notifier } = this.#options;
     const on = (signal: Signal, run: () => void) => io.onSignal(signal, run);
     const cancels = [
-      on("SIGTERM", () => this.#stop("SIGTERM", 15)),
-      on("SIGINT", () => this.#stop("SIGINT", 2)),
+      ...stopSignals.map(([signal, number]) => on(signal, () => this.#stop(signal, number))),
       on("SIGHUP", () => this.#reload()),
       on("SIGUSR2", () => this.#upgrade.start(!this.#isStopping)),
       on("SIGUSR1", () => this.#handOff()),
@@ -165,6 +209,8 @@ class ServerProcess {
       returnMemoryWhenQuiet(this.#clock),
       () => this.#fileWatch?.close(),
     ];
+    const [came] = early.take();
+    if (came !== undefined && !this.#isStopping) this.#stop(...came);
     this.#watch();
     const { services } = this.#server;
     const { metrics, ledger, clock } = services;

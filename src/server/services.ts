@@ -184,7 +184,18 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   metrics.sample(retiringMetrics, retiring);
   const alerts = own(
     openAlerts(
-      { store, config: current, budgets, keys, ledger, metrics, variantStops, servedVersion, retiring },
+      {
+        store,
+        config: current,
+        budgets,
+        keys,
+        ledger,
+        metrics,
+        variantStops,
+        servedVersion,
+        retiring,
+        comparison: () => services.comparison,
+      },
       options,
     ),
   );

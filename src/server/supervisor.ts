@@ -120,6 +120,8 @@ class Supervisor {
   /** All have listened once. */
   #isUp = false;
   #isStopping = false;
+  /** What its workers are stopped by. */
+  #stopSignal: Signal = "SIGTERM";
   /** The exit code, which a second signal or a worker changes. */
   #code = 0;
   readonly #upgrade: Upgrade;
@@ -186,6 +188,7 @@ class Supervisor {
     switch (message.kind) {
       case "listening":
         slot.listensSince = this.#clock.monotonic();
+        if (this.#isStopping) slot.worker?.send({ kind: "signal", name: this.#stopSignal, again: true });
         this.#onListening(slot);
         break;
       case "read":
@@ -259,9 +262,10 @@ class Supervisor {
   /** @param delayMs for how long workers go on before they stop listening */
   #drain(signal: Signal, delayMs: number): void {
     this.#isStopping = true;
+    this.#stopSignal = signal;
     for (const { worker, listensSince } of this.#slots) {
-      // A worker that is still starting handles no messages.
-      if (listensSince === undefined) worker?.kill();
+      // A worker that is still starting may answer already, and drains; it can't hand anything off.
+      if (listensSince === undefined && signal === "SIGUSR1") worker?.kill();
       else worker?.send({ kind: "signal", name: signal } satisfies ToWorker);
     }
     const maxMs = delayMs + this.#config.shutdown.drainSeconds * 1000 + closeTimeoutMs;

@@ -57,7 +57,8 @@ export type ToSupervisor =
   | { readonly kind: "question"; readonly id: number; readonly about: "calls"; readonly asked: OpenCallsQuestion };
 
 export type ToWorker =
-  | { readonly kind: "signal"; readonly name: Signal }
+  /** @property again for a worker that may have missed the first one, as it was starting */
+  | { readonly kind: "signal"; readonly name: Signal; readonly again?: true }
   | {
       readonly kind: "read";
       readonly id: number;
@@ -136,7 +137,7 @@ export class WorkerChannel implements Workers {
   #onMessage(message: ToWorker): void {
     switch (message.kind) {
       case "signal":
-        this.#signal(message.name);
+        if (message.again !== true || !this.#isStopping) this.#signal(message.name);
         break;
       case "answer":
         this.#pending.get(message.id)?.(message.answer);

@@ -40,10 +40,12 @@ export interface Store {
 /** Versions that a node serves: of its program, of its configuration, and of its personas. */
 export type NodeVersions = { readonly program: string; readonly configuration: string; readonly personas: string };
 
+/** What the other nodes reported in the last minute, and the time by the store's own clock, in milliseconds since 1970. */
+export type NodeReport = { readonly others: (NodeVersions & { readonly node: string })[]; readonly now: number };
+
 /** The nodes that serve from this store, each with the versions that it reported. */
 export interface NodeRepository {
-  /** @returns what the other nodes reported in the last minute */
-  report(node: string, versions: NodeVersions): Promise<(NodeVersions & { readonly node: string })[]>;
+  report(node: string, versions: NodeVersions): Promise<NodeReport>;
   /** Forgets the node. */
   leave(node: string): Promise<void>;
 }

@@ -73,6 +73,11 @@ export class LedgerWriter {
     return this.#waiting.length;
   }
 
+  /** True while the store refuses lines: since the last write, which is tried again and again. */
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
   /** Lines of the calls under way in this process, in the order in which they began. */
   get begun(): readonly LedgerLine[] {
     return [...this.#begun];

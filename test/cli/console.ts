@@ -45,6 +45,15 @@ export class Console {
     for (const listener of this.#signals.get(name) ?? []) listener();
   }
 
+  /** Resolves once somebody listens for the signal. */
+  async listens(name: Signal): Promise<void> {
+    while ((this.#signals.get(name)?.size ?? 0) === 0) {
+      await new Promise<void>((wake) => {
+        this.#wake = wake;
+      });
+    }
+  }
+
   /** Resolves with the match once it has been written to stderr. */
   async seen(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
@@ -98,6 +107,7 @@ export class Console {
       onSignal: (signal, listener) => {
         const listeners = this.#signals.get(signal) ?? new Set();
         this.#signals.set(signal, listeners.add(listener));
+        this.#wake();
         return () => void listeners.delete(listener);
       },
       processes: {

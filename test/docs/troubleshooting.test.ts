@@ -62,6 +62,16 @@ const starts: Readonly<Record<string, (at: Folder) => Promise<string>>> = {
     edit(at.database, "pragma user_version = 99");
     return serve(at.folder);
   },
+  "… has schema … of another build of Troupe": async (at) => {
+    await made(at);
+    edit(at.database, "update schema_texts set hash = 'another'");
+    return serve(at.folder);
+  },
+  "A move to … is under way, or was broken off": async (at) => {
+    mkdirSync(join(at.data, "moving"), { recursive: true });
+    writeFileSync(join(at.data, "moving", "troupe.db"), "");
+    return serve(at.folder);
+  },
   "… is a database of another program": async (at) => {
     mkdirSync(at.data);
     edit(at.database, "create table theirs (a)");

@@ -22,11 +22,42 @@ describe("the open endpoints", () => {
       uptime_seconds: expect.any(Number),
       checks: {
         storage: { status: "ok" },
+        ledger: { status: "ok", waiting: 0 },
         personas: { status: "ok", loaded: 8, version: expect.stringMatching(/^[0-9a-f]{12}$/) },
         configuration: { status: "ok", version: expect.stringMatching(/^[0-9a-f]{12}$/) },
         providers: { status: "ok", set_up: 0 },
       },
     });
+  });
+
+  test("/health is degraded while no line of the ledger can be written", async () => {
+    const { ledger: lines } = troupe.server.services.store;
+    const { ledger } = troupe.server.services;
+    const { append } = lines;
+    lines.append = async () => {
+      throw new Error("no such column: tier");
+    };
+    const body = { model: "builtin/echo", messages: [{ role: "user", content: "Hi" }] };
+    try {
+      await (await troupe.post("/gateway/v1/chat/completions", body)).text();
+      await ledger.flush();
+      const response = await get("/health");
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({
+        status: "degraded",
+        checks: {
+          ledger: {
+            status: "failing",
+            waiting: 1,
+            message: "No line of the ledger can be written: they wait in memory.",
+          },
+        },
+      });
+    } finally {
+      lines.append = append;
+    }
+    await ledger.flush();
+    expect(await (await get("/health")).json()).toMatchObject({ status: "ok", checks: { ledger: { waiting: 0 } } });
   });
 
   test("/health is 503 when storage is lost", async () => {

@@ -15,15 +15,16 @@ describe("a node among others", () => {
     const said: [string, LogFields | undefined][] = [];
     const note = (words: string, fields?: LogFields) => void said.push([words, fields]);
     const log: Logger = { ...silentLogger, info: note, warn: note };
+    const clock = new ManualClock();
+    let aheadMs = 0;
     let others: (NodeVersions & { readonly node: string })[] | undefined = [];
     const nodes: NodeRepository = {
       report: async () => {
         if (others === undefined) throw new Error("away");
-        return others;
+        return { others, now: clock.now() + aheadMs };
       },
       leave: async () => {},
     };
-    const clock = new ManualClock();
     const comparison = new NodeComparison({ nodes, clock, log, versions: () => same });
     await comparison.start();
     expect(comparison.difference).toEqual({ nodes: 1, program: 0, configuration: 0, personas: 0 });
@@ -45,6 +46,16 @@ describe("a node among others", () => {
     expect(said[1]).toEqual([
       "all nodes serve the same again",
       { nodes: 2, program: 0, configuration: 0, personas: 0 },
+    ]);
+    said.length = 0;
+    for (const ms of [1_900, -2_500, -2_600, 0]) {
+      aheadMs = ms;
+      await clock.advanceSlowly(10_000);
+      expect(comparison.clockState?.aheadMs).toBe(ms);
+    }
+    expect(said).toEqual([
+      ["this machine's clock is wrong, or the database's is", { database_ahead_seconds: -2.5 }],
+      ["this machine's clock agrees with the database's again", { database_ahead_seconds: 0 }],
     ]);
     await comparison.close();
     await clock.advanceSlowly(60_000);

@@ -206,13 +206,14 @@ describe("workers", () => {
     stage.clock.advance(100);
     expect(stage.last.settings.index).toBe(2);
     stage.signal("SIGTERM");
+    stage.last.end(0);
     quick.end(0);
     expect(await stage.code).toBe(0);
   });
 });
 
 describe("the end", () => {
-  test("is told to those that serve; one that only starts is killed, and one that lingers after its time", async () => {
+  test("is told to all, again to one that only starts when it serves, and one that lingers after its time is killed", async () => {
     using folder = new TempFolder();
     const stage = await Stage.up(folder.path, 3);
     stage.workers[2]!.end(1);
@@ -220,8 +221,13 @@ describe("the end", () => {
     stage.clock.advance(100);
     stage.signal("SIGTERM");
     const [polite, lingering] = stage.workers as [FakeWorker, FakeWorker];
-    for (const worker of [polite, lingering]) expect(worker.told.at(-1)).toEqual({ kind: "signal", name: "SIGTERM" });
-    expect(stage.last.killed).toBe(true);
+    const { last: late } = stage;
+    for (const worker of [polite, lingering, late])
+      expect(worker.told.at(-1)).toEqual({ kind: "signal", name: "SIGTERM" });
+    late.says({ kind: "listening" });
+    expect(late.told.at(-1)).toEqual({ kind: "signal", name: "SIGTERM", again: true });
+    expect(late.killed).toBe(false);
+    late.end(0);
     polite.end(0);
     stage.clock.advance(39_999);
     expect(lingering.killed).toBe(false);

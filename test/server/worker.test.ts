@@ -60,6 +60,7 @@ describe("a worker", () => {
     stopping.listen();
     stopping.parent.tell({ kind: "signal", name: "SIGHUP" });
     stopping.parent.tell({ kind: "signal", name: "SIGTERM" });
+    stopping.parent.tell({ kind: "signal", name: "SIGTERM", again: true });
     stopping.parent.end();
     expect(stopping.signals).toEqual(["SIGHUP", "SIGTERM"]);
   });

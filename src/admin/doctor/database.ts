@@ -1,9 +1,7 @@
 /** Checks a database server: what is there, whether its clock agrees, and whether it keeps what it confirms. */
+import { maxApartMs } from "../../lib/clock.ts";
 import type { PostgresState } from "../../store/postgres/inspect.ts";
 import { type Check, ok, warning } from "./check.ts";
-
-/** Keys and answers expire by the nodes' clocks, leases by the server's. */
-const maxApartMs = 2_000;
 
 export function examineDatabase({ place, version, known, server }: Omit<PostgresState, "keys">): Check[] {
   return [

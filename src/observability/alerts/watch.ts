@@ -1,5 +1,5 @@
 /** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
-import { type Clock, repeat, withTimeout } from "../../lib/clock.ts";
+import { type Clock, maxApartMs, repeat, withTimeout } from "../../lib/clock.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { Alerts, AlertView, Notice } from "./alerts.ts";
 
@@ -37,6 +37,10 @@ export type Watched = {
   readonly variants: () => Promise<readonly StoppedVariant[]>;
   /** The version of a persona that this process serves; undefined: none. Null: it has not read its personas yet. */
   readonly servedVersion: (persona: string) => string | undefined | null;
+  /** This machine, by how much the store's clock is ahead of its own, and the machines of all nodes; undefined: that is not known. */
+  readonly clockState: () =>
+    | { readonly machine: string; readonly aheadMs: number; readonly machines: readonly string[] }
+    | undefined;
   /** Writes something. @throws StorageError */
   readonly checkStorage: () => Promise<void>;
 };
@@ -140,6 +144,7 @@ export class AlertWatch {
           ended: { type: "storage.up", data: {} },
         });
         await this.#ledger(causes);
+        await this.#clocks(causes);
         await this.#providersIn(causes);
         await this.#budgets(causes);
         await this.#variants(causes);
@@ -169,6 +174,23 @@ export class AlertWatch {
       began: { type: "ledger.behind", data: { seconds } },
       ended: { type: "ledger.caught_up", data: {} },
     });
+  }
+
+  /** A machine that serves no more has no clock that is wrong. */
+  async #clocks(causes: ReadonlyMap<string, number>): Promise<void> {
+    const state = this.#watched.clockState();
+    if (state === undefined) return;
+    const seconds = Math.round(state.aheadMs / 100) / 10;
+    const isApart = Math.abs(state.aheadMs) >= maxApartMs;
+    const ended = (machine: string): Notice => ({ type: "clock.right", data: { machine } });
+    await this.#set(causes, `clock:${state.machine}`, isApart, !isApart, {
+      began: { type: "clock.wrong", data: { machine: state.machine, database_ahead_seconds: seconds } },
+      ended: ended(state.machine),
+    });
+    for (const cause of causes.keys()) {
+      const machine = /^clock:(.*)$/s.exec(cause)?.[1];
+      if (machine !== undefined && !state.machines.includes(machine)) await this.#alerts.end(cause, ended(machine));
+    }
   }
 
   async #providersIn(causes: ReadonlyMap<string, number>): Promise<void> {

@@ -1,6 +1,6 @@
 /** Looks at a PostgreSQL database without changing it, as a start would find it; and brings its schema forward. */
 import type { StoreConfig } from "../../config/config.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { aheadBy, type Clock } from "../../lib/clock.ts";
 import type { KeyRepository } from "../store.ts";
 import { postgresKeys } from "./key-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";
@@ -62,8 +62,7 @@ async function serverState(pool: QueryPool, clock: Clock): Promise<ServerState> 
       where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off') as unsafe`,
   );
   const { version, now, unsafe } = row!;
-  // Zero anywhere between question and answer.
-  const aheadMs = now > clock.now() ? now - clock.now() : Math.min(0, now - askedAt);
+  const aheadMs = aheadBy(now, askedAt, clock.now());
   return { version, aheadMs, unsafe: unsafe.split(" ").filter((name) => name !== "") };
 }
 

@@ -16,10 +16,13 @@ export function nodeRepository(pool: QueryPool): NodeRepository {
           on conflict (node) do update set program = excluded.program, configuration = excluded.configuration,
             personas = excluded.personas, reported_at = excluded.reported_at),
         gone as (delete from troupe.node_versions where reported_at < clock_timestamp() - interval '1 day')
-        select node, program, configuration, personas from troupe.node_versions
-        where node <> $1::text and reported_at > clock_timestamp() - interval '1 minute'`;
+        select extract(epoch from clock_timestamp())::float8 * 1000 as now, v.node, v.program, v.configuration, v.personas
+        from (select 1) one left join troupe.node_versions v
+        on v.node <> $1::text and v.reported_at > clock_timestamp() - interval '1 minute'`;
       const values = [node, program, configuration, personas];
-      return [...(await pool.run<NodeVersions & { readonly node: string }>(text, values))];
+      const rows = await pool.run<NodeVersions & { readonly node: string | null; readonly now: number }>(text, values);
+      const others = rows.flatMap(({ now: _, node, ...versions }) => (node === null ? [] : [{ node, ...versions }]));
+      return { others, now: rows[0]!.now };
     },
     async leave(node) {
       await pool.run("delete from troupe.node_versions where node = $1::text", [node]);

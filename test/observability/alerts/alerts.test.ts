@@ -7,6 +7,7 @@ import {
   type BudgetState,
   type RetiringModel,
   type StoppedVariant,
+  type Watched,
 } from "../../../src/observability/alerts/watch.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
@@ -68,6 +69,7 @@ class Scene implements Disposable {
   retiring: RetiringModel[] = [];
   ends: string | undefined;
   lag = 0;
+  clockState: ReturnType<Watched["clockState"]>;
   storageError: Error | undefined;
 
   /** One node. @param store another store than the scene's */
@@ -85,6 +87,7 @@ class Scene implements Disposable {
         variants: async () => this.variants,
         servedVersion: () => this.served,
         ledgerLagSeconds: () => this.lag,
+        clockState: () => this.clockState,
         retiring: () => this.retiring,
         endOf: () => this.ends,
         checkStorage: async () => {
@@ -290,6 +293,22 @@ test("a ledger that is behind, and has caught up", async () => {
   expect(await typesAt(31)).toEqual(["ledger.behind"]);
   expect(await typesAt(9)).toEqual([]);
   expect(await typesAt(0)).toEqual(["ledger.caught_up"]);
+});
+
+test("a machine whose clock is wrong, until it is right or serves no more", async () => {
+  using scene = new Scene();
+  const node = scene.node();
+  const at = async (machine: string, aheadMs: number, machines = ["a", "b"]) => {
+    scene.clockState = { machine, aheadMs, machines };
+    await node.look(5_000);
+    return scene.receiver.received.splice(0).map(({ type, data }) => [type, data]);
+  };
+  expect(await at("a", 1_999)).toEqual([]);
+  expect(await at("a", -61_234)).toEqual([["clock.wrong", { machine: "a", database_ahead_seconds: -61.2 }]]);
+  expect(await at("b", 0)).toEqual([]);
+  expect(await at("a", 100)).toEqual([["clock.right", { machine: "a" }]]);
+  expect(await at("b", 2_000)).toEqual([["clock.wrong", { machine: "b", database_ahead_seconds: 2 }]]);
+  expect(await at("a", 0, ["a"])).toEqual([["clock.right", { machine: "b" }]]);
 });
 
 test("a storage that is away is told of without it, by all nodes under one id, and when it is back", async () => {

@@ -155,6 +155,7 @@ type Doctor = {
 
 const alertWords: Readonly<Record<string, string>> = {
   "ledger.behind": "the ledger is behind",
+  "clock.wrong": "a machine's clock is wrong",
   "model.retiring": "a model that is called ends soon",
   "provider.down": "nothing of a provider answers",
   "provider.key_refused": "a provider refuses a key",
