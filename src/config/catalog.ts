@@ -13,6 +13,11 @@ export type RemoteEntry = {
     readonly presence?: readonly string[];
     readonly tokens?: readonly string[];
     readonly options?: Readonly<Record<string, string>>;
+    readonly credentialsFile?: {
+      readonly option: string;
+      readonly variable: string;
+      readonly members: Readonly<Record<string, string>>;
+    };
   };
   readonly keyOptional: boolean;
   /** A way to authenticate without a key, by the name that an account's option `auth` may hold. */

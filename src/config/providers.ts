@@ -85,7 +85,7 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
     ...poolOf(members, entry.strategy),
     headers: lowerCased(headers),
     models,
-    options: optionsOf(dialect, { ...optionsFound(found, entry, at, context), ...options }),
+    options: optionsOf(dialect, { ...optionsFound(found, entry, dialect, at, context), ...options }),
     modelRules,
     timeouts: { ...context.timeouts, ...entry.timeouts },
     ...(entry.unsupportedTools === "drop" && { unsupportedTools: "drop" as const }),
@@ -112,7 +112,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   if (needsKey(dialect, baseUrl) && apiKey === undefined && !isKeyless(dialect.auth, {}, apiKey)) {
     return lacks(`it needs a key, from ${dialect.environment.keys.join(" or ")}`);
   }
-  const options = optionsOf(dialect, optionsFound(found, {}, at, context));
+  const options = optionsOf(dialect, optionsFound(found, {}, dialect, at, context));
   const missing = closed(dialect.options).required?.filter((key) => !Object.hasOwn(options, key)) ?? [];
   if (missing.length > 0) return lacks(`it needs ${missing.map((key) => `options.${key}`).join(", ")} in the file`);
   const rest = { headers: {}, models: [], options, modelRules: [], timeouts: context.timeouts };
@@ -192,15 +192,22 @@ function lookUp(environment: RemoteEntry["environment"], variables: Variables): 
   };
 }
 
-/** An account's options in the environment. */
+/** An account's options in the environment, and in its file of credentials. */
 function optionsFound(
-  { apiKeys, isToken, options }: LookedUp,
+  found: LookedUp,
   entry: Entry,
+  dialect: RemoteEntry,
   at: readonly PathPart[],
-  { setOrigin }: ProviderContext,
+  context: ProviderContext,
 ): Record<string, unknown> {
+  const { setOrigin } = context;
+  const { apiKeys, isToken, options } = found;
   const given: Record<string, unknown> = {};
   const own = (entry.options ?? {}) as Record<string, unknown>;
+  for (const [option, { value, from }] of optionsInFile(found, entry, dialect, context)) {
+    given[option] = value;
+    setOrigin([...at, "options", option], from);
+  }
   for (const [option, { value, from }] of Object.entries(options)) {
     given[option] = value;
     if (own[option] === undefined) setOrigin([...at, "options", option], from);
@@ -210,6 +217,26 @@ function optionsFound(
     if (own["bearer"] === undefined) setOrigin([...at, "options", "bearer"], apiKeys[0]!.from);
   }
   return given;
+}
+
+/** Those that nothing else gives to an account without a key. */
+function optionsInFile(
+  { apiKeys, options }: LookedUp,
+  entry: Entry,
+  { environment, auth }: RemoteEntry,
+  { variables }: ProviderContext,
+): readonly (readonly [option: string, found: Found])[] {
+  const { credentialsFile } = environment;
+  const own = (entry.options ?? {}) as Record<string, unknown>;
+  const hasKey = !!entry.apiKey || entry.apiKeys !== undefined || apiKeys.length > 0;
+  if (credentialsFile === undefined || !isKeyless(auth, own, hasKey ? "***" : undefined)) return [];
+  const named = own[credentialsFile.option] ?? variables.first([credentialsFile.variable])?.value;
+  if (typeof named !== "string") return [];
+  return Object.entries(credentialsFile.members).flatMap(([option, member]) => {
+    if (own[option] !== undefined || options[option] !== undefined) return [];
+    const found = variables.inFile(named, member);
+    return found === undefined ? [] : [[option, found] as const];
+  });
 }
 
 /** Only the public address is known to need a key; a custom one may not. */

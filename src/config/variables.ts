@@ -1,5 +1,6 @@
 /** Variables and secrets: from the environment, from the file that `NAME_FILE` names, or from systemd's credentials. */
 import { join } from "node:path";
+import { objectOf, parseJson } from "../lib/json/json.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -39,6 +40,16 @@ export class Variables {
   /** True if it was looked up. */
   knows(name: string): boolean {
     return this.#found.has(name);
+  }
+
+  /** A text in the JSON object of a file. Whoever uses the file says what is wrong with it. */
+  inFile(path: string, member: string): Found | undefined {
+    try {
+      const value = objectOf(parseJson(this.#readFile(path) ?? ""))?.[member];
+      return typeof value === "string" && value !== "" ? { value, from: path } : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   report(name: string, message: string): undefined {

@@ -209,6 +209,13 @@ export type ProviderEnvironment = {
   readonly tokens?: readonly string[];
   /** Variables that give options of the account: the option's name by the variable's. */
   readonly options?: Readonly<Record<string, string>>;
+  /** The file of credentials of accounts without a key, which an option or a variable names: JSON whose members give options too, where nothing else does. */
+  readonly credentialsFile?: {
+    readonly option: string;
+    readonly variable: string;
+    /** The member's name by the option's. */
+    readonly members: Readonly<Record<string, string>>;
+  };
 };
 
 type Described = {

@@ -3,6 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "../../src/config/load.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
+import { openai } from "../../src/providers/openai-compatible/openai.ts";
 import { Quirks } from "../../src/providers/openai-compatible/quirks.ts";
 import { providers } from "../../src/providers/registry.ts";
 
@@ -24,7 +25,9 @@ test("docs/providers.md names each provider with its variables and its address",
 });
 
 test("docs/providers.md explains each key of a model rule", () => {
-  const keys = Object.entries(Quirks.properties).map(([key, { description }]) => `- \`${key}\`: ${description}`);
+  // Those of all providers of the chat format, and of those that speak Responses too.
+  const explained = { ...Quirks.properties, ...openai.modelRules!.properties };
+  const keys = Object.entries(explained).map(([key, { description }]) => `- \`${key}\`: ${description}`);
   expect(page.filter((line) => line.startsWith("- `"))).toEqual(keys);
 });
 
@@ -128,5 +131,40 @@ describe("variables that other tools read too", () => {
 
   test("an account that is named nowhere is an error by its place", () => {
     expect(() => load("providers: { cloudflare: { api_key: k } }", {})).toThrow("account_id");
+  });
+});
+
+describe("the project of a service account's file", () => {
+  const file = JSON.stringify({ type: "service_account", project_id: "of-the-file", private_key: "x" });
+  const files = { "/sa.json": file, "/user.json": '{"type":"authorized_user"}', "/broken.json": "{" };
+  const projectOf = (yaml: string, env: Record<string, string> = {}) => {
+    const all: Readonly<Record<string, string>> = { ...files, "troupe.yaml": yaml };
+    const loaded = loadConfig(
+      { flags: { config: "troupe.yaml" }, env, cwd: "/srv", readFile: (path) => all[path] },
+      providers,
+    );
+    if ("errors" in loaded) throw new Error(loaded.errors.map(({ message }) => message).join("\n"));
+    return loaded.config.providers[0]?.options["project"];
+  };
+
+  test("is that of its calls, unless another is named", () => {
+    const named = "providers: {vertex: {options: {credentials_file: /sa.json}}}";
+    expect(projectOf(named)).toBe("of-the-file");
+    const found = { GOOGLE_APPLICATION_CREDENTIALS: "/sa.json" };
+    expect(projectOf("providers: {vertex: {}}", found)).toBe("of-the-file");
+    expect(projectOf("providers: {vertex: {options: {project: own}}}", found)).toBe("own");
+    expect(projectOf("providers: {vertex: {}}", { ...found, GOOGLE_CLOUD_PROJECT: "of-the-variable" })).toBe(
+      "of-the-variable",
+    );
+    expect(projectOf("", { ...found, GOOGLE_VERTEX_BASE_URL: "https://x.test/v1" })).toBe("of-the-file");
+  });
+
+  test("is not looked for where a key or a token is used, and a file that can't be read says nothing", () => {
+    const found = { GOOGLE_APPLICATION_CREDENTIALS: "/sa.json" };
+    expect(projectOf("providers: {vertex: {api_key: express}}", found)).toBeUndefined();
+    expect(projectOf("providers: {vertex: {api_keys: [one, two]}}", found)).toBeUndefined();
+    expect(projectOf("providers: {vertex: {}}", { ...found, GOOGLE_VERTEX_API_KEY: "express" })).toBeUndefined();
+    for (const path of ["/user.json", "/broken.json", "/none.json"])
+      expect(projectOf(`providers: {vertex: {options: {credentials_file: ${path}}}}`)).toBeUndefined();
   });
 });

@@ -82,7 +82,7 @@ const first = { ...second, thinks: false, schemas: "openapi", penalties: true } 
  * ids https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.6 (from 3.5 on a result must echo its call's id),
  * media in results https://ai.google.dev/gemini-api/docs/function-calling#multimodal.
  */
-const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
+export const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
   // @google/genai 3.3 has the level; models before are documented up to HIGH. It is sent where it is asked for in Google's own words.
   { match: "gemini-4*", efforts: { ...fromLow, XHIGH: "XHIGH" } },
   // https://ai.google.dev/gemini-api/docs/image-generation#thought-signatures: "Image part is missing a thought_signature"
@@ -136,6 +136,7 @@ export function modelName({ model }: Call): string {
   return modelIn(model);
 }
 
-export function googleRules(call: Call): GoogleRules {
-  return rulesFor<Partial<GoogleRules>>(modelName(call), call.account.modelRules, modelRules) as GoogleRules;
+/** @param rows of the upstream's models */
+export function googleRules(call: Call, rows = modelRules): GoogleRules {
+  return rulesFor<Partial<GoogleRules>>(modelName(call), call.account.modelRules, rows) as GoogleRules;
 }

@@ -1,5 +1,6 @@
 /**
- * Gemini on Vertex AI: the same requests and answers as the Gemini API's, at other addresses. Labels of a call are known here alone.
+ * Gemini on Vertex AI: the requests and answers of the Gemini API but for what `facts.ts` says, at other addresses. Labels of a call are
+ * known here alone.
  * Source: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
 import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
@@ -9,11 +10,13 @@ import { optionOf } from "../google/embeddings.ts";
 import { remoteMedia } from "../google/media.ts";
 import { native as googleNative } from "../google/native.ts";
 import { requestBody } from "../google/request.ts";
-import { googleRules } from "../google/rules.ts";
+import { googleRules, modelRules } from "../google/rules.ts";
 import { wantsThoughts } from "../google/thinking.ts";
 import type { Call, EmbeddingsCall, EmbeddingsFormat, NativeBody, NativeRoute, TokenCounter } from "../provider.ts";
 import { methodUrl } from "./address.ts";
+import { countedMembers, vertexRules } from "./facts.ts";
 import type { Family } from "./families.ts";
+import { fitted } from "./fit.ts";
 
 const urlOf = ({ account, model }: Call, method: string) => methodUrl(account, "google", model, method);
 
@@ -26,12 +29,13 @@ const counterOf = (body: NativeBody, call: Call): TokenCounter => ({
   tokensIn: (answer) => numberOf(objectOf(answer)?.["totalTokens"]),
 });
 
-/** Members that a count of tokens takes. */
-const counted = ["contents", "systemInstruction", "tools", "generationConfig"];
+const rows = [...vertexRules, ...modelRules];
+const rulesOf = (call: Call) => googleRules(call, rows);
 
 const native: NativeRoute = {
   ...googleNative,
   encode: (body, call) => ({ url: answerUrl(call), body }),
+  fit: fitted,
   counter: counterOf,
 };
 
@@ -41,14 +45,14 @@ export const gemini: Family = {
   remoteMedia,
   encode(call) {
     const { labels } = call.extras;
-    const body = requestBody(call, googleRules(call));
+    const body = requestBody(call, rulesOf(call));
     return { url: answerUrl(call), body: JSON.stringify(labels === undefined ? body : { ...body, labels }) };
   },
   decode: decodeAnswer,
   streamDecoder: (call) => new GoogleStreamDecoder(call),
   counter(call) {
     if (remoteMedia(call).length > 0) return undefined;
-    const fields = Object.entries(requestBody(call, googleRules(call))).filter(([name]) => counted.includes(name));
+    const fields = Object.entries(requestBody(call, rulesOf(call))).filter(([name]) => countedMembers.includes(name));
     return counterOf(JSON.stringify(Object.fromEntries(fields)), call);
   },
   native: (format) => (format === "generate-content" ? native : undefined),

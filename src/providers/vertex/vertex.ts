@@ -18,7 +18,8 @@ const options = Type.Object({
   project: Type.Optional(
     Type.String({
       minLength: 1,
-      description: "The Google Cloud project. Without one only Gemini answers, by a key of express mode.",
+      description:
+        "The Google Cloud project. Default: that of a service account's file. Without one only Gemini answers, by a key of express mode.",
     }),
   ),
   location: Type.Optional(
@@ -48,6 +49,12 @@ const environment: RemoteProvider["environment"] = {
     ANTHROPIC_VERTEX_PROJECT_ID: "project",
     GOOGLE_CLOUD_PROJECT: "project",
     GOOGLE_VERTEX_PROJECT: "project",
+  },
+  // The key file of a service account names its project: https://cloud.google.com/docs/authentication/application-default-credentials
+  credentialsFile: {
+    option: "credentials_file",
+    variable: "GOOGLE_APPLICATION_CREDENTIALS",
+    members: { project: "project_id" },
   },
 };
 

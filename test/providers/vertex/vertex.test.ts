@@ -3,11 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import AnthropicVertex from "@anthropic-ai/vertex-sdk";
 import { GoogleGenAI } from "@google/genai";
+import fc from "fast-check";
 import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { vertex } from "../../../src/providers/vertex/vertex.ts";
 import { compiledList } from "../../../src/usage/prices/list.ts";
+import { asked, bodyFor, formatNames, pathOf } from "../../helpers/client-formats.ts";
+import { runs } from "../../helpers/long-form.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
@@ -66,6 +69,45 @@ const openAnswer = {
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 };
 
+/** https://docs.cloud.google.com/gemini-enterprise-agent-platform/reference/rest/v1/projects.locations.endpoints/generateContent */
+const answeredFields = [
+  ...["contents", "cachedContent", "tools", "toolConfig", "labels", "safetySettings", "modelArmorConfig"],
+  ...["generationConfig", "systemInstruction", "serviceTier", "continuationToken"],
+];
+/** https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/count-tokens */
+const countedFields = ["instances", "contents", "systemInstruction", "tools", "generationConfig"];
+const partFields = [
+  ...["text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"],
+  ...["thought", "thoughtSignature", "videoMetadata", "mediaResolution"],
+];
+
+/** What such a request is refused for, as protobuf's JSON is read. */
+function unknownIn(body: Json, fields: readonly string[]): string | undefined {
+  if ("embedContentConfig" in body || "content" in body) return undefined;
+  const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const stray = (value: unknown, known: readonly string[], at: string) =>
+    Object.keys((value ?? {}) as Json)
+      .filter((name) => !known.includes(camel(name)))
+      .map((name) => `Unknown name "${name}" at '${at}': Cannot find field.`);
+  const listed = (value: unknown) => (value === undefined ? [] : Array.isArray(value) ? value : [value]) as Json[];
+  const parts = listed(body["contents"]).flatMap(({ parts }) => listed(parts));
+  const either = (part: Json, name: string, other: string) => part[name] ?? part[other];
+  const found = [
+    ...stray(body, fields, "body"),
+    ...parts.flatMap((part) => [
+      ...stray(part, partFields, "part"),
+      ...stray(either(part, "functionCall", "function_call"), ["name", "args"], "function_call"),
+      ...stray(
+        either(part, "functionResponse", "function_response"),
+        ["name", "response", "parts", "scheduling"],
+        "function_response",
+      ),
+    ]),
+    ...stray(body["toolConfig"], ["functionCallingConfig", "retrievalConfig"], "tool_config"),
+  ];
+  return found.length === 0 ? undefined : `Invalid JSON payload received. ${found.join("\n")}`;
+}
+
 /** A strict stand-in: it knows the documented paths, and what each must carry. */
 function answerOf(path: string, body: Json): Response {
   const found =
@@ -77,7 +119,8 @@ function answerOf(path: string, body: Json): Response {
   const [, , publisher, model, method, query] = found;
   if (publisher === undefined) return "model" in body ? jsonResponse(openAnswer) : refuse("no model");
   if (publisher === "google") {
-    if ("model" in body) return refuse("Unknown name model");
+    const unknown = unknownIn(body, method === "countTokens" ? countedFields : answeredFields);
+    if (unknown !== undefined && (method === "countTokens" || method!.endsWith("Content"))) return refuse(unknown);
     if (method === "countTokens") return jsonResponse({ totalTokens: 7 });
     if (method === "generateContent") return jsonResponse(geminiAnswer);
     if (method === "streamGenerateContent" && query !== undefined)
@@ -327,12 +370,92 @@ describe("through the gateway", () => {
   test("an error is the upstream's own", async () => {
     const response = await troupe.post("/gateway/v1beta/models/express/gemini-3.5-flash:generateContent", {
       contents: [{ role: "user", parts: [{ text: "Hi" }] }],
-      model: "x",
+      nonsense: "x",
     });
+    const message = `Invalid JSON payload received. Unknown name "nonsense" at 'body': Cannot find field.`;
     expect([response.status, await response.json()]).toEqual([
       400,
-      { error: { code: 400, message: "Unknown name model", status: "INVALID_ARGUMENT" } },
+      { error: { code: 400, message, status: "INVALID_ARGUMENT" } },
     ]);
+  });
+
+  const given = asked.filter(({ tools }) => tools.length > 0);
+  test("no body of any client's format holds what Vertex does not know", async () => {
+    await fc.assert(
+      fc.asyncProperty(given, fc.constantFrom(...formatNames), async (one, format) => {
+        const model = "vertex/gemini-3.5-flash";
+        const response = await troupe.post(pathOf("gateway", format, model), bodyFor(format, one, model));
+        expect([response.status, await response.text()]).toEqual([200, expect.stringContaining("Hello.")]);
+        // Without ids the order of results says which call each of them answers.
+        const parts = (upstream.last.json as { contents: { parts: Json[] }[] }).contents.flatMap(({ parts }) => parts);
+        const named = (kind: string) => parts.flatMap((part) => (part[kind] as Json | undefined)?.["name"] ?? []);
+        expect(named("functionResponse")).toEqual(named("functionCall"));
+      }),
+      { numRuns: runs(40) },
+    );
+  }, 60_000);
+
+  const declared = [{ functionDeclarations: [{ name: "f" }] }];
+  const call = (id: string, more: Json = {}) => ({ functionCall: { id, name: "f", args: { q: id } }, ...more });
+  const result = (id: string, more: Json = {}) => ({
+    functionResponse: { id, name: "f", response: { of: id }, ...more },
+  });
+
+  test("a Gemini client's body goes without what Vertex does not know, results in the order of their calls", async () => {
+    const answered = await troupe.post("/gateway/v1beta/models/vertex/gemini-3.5-flash:generateContent", {
+      model: "models/vertex/gemini-3.5-flash",
+      contents: [
+        { role: "user", parts: { text: "Hi" } },
+        { role: "model", parts: [call("b", { thoughtSignature: "c2ln" }), call("a", { partMetadata: { x: 1 } })] },
+        { role: "user", parts: [{ text: "So:" }, result("a", { willContinue: false }), result("b")] },
+        { role: "model", parts: [{ toolCall: { id: "t", toolType: "GOOGLE_SEARCH" } }, { text: "Done." }] },
+        { role: "user", parts: [{ function_response: { id: "a", name: "f", response: { id: 7 } } }] },
+      ],
+      tools: declared,
+      toolConfig: { includeServerSideToolInvocations: true },
+      generationConfig: { temperature: 1.0, enableEnhancedCivicAnswers: true },
+      store: false,
+    });
+    expect(answered.status).toBe(200);
+    const said = (id: string) => ({ functionResponse: { name: "f", response: { of: id } } });
+    expect(upstream.last.json).toEqual({
+      contents: [
+        { role: "user", parts: { text: "Hi" } },
+        {
+          role: "model",
+          parts: [
+            { functionCall: { name: "f", args: { q: "b" } }, thoughtSignature: "c2ln" },
+            { functionCall: { name: "f", args: { q: "a" } } },
+          ],
+        },
+        { role: "user", parts: [{ text: "So:" }, said("b"), said("a")] },
+        { role: "model", parts: [{ text: "Done." }] },
+        { role: "user", parts: [{ function_response: { name: "f", response: { id: 7 } } }] },
+      ],
+      tools: declared,
+      toolConfig: {},
+      generationConfig: { temperature: 1 },
+    });
+  });
+
+  test("a Gemini client's prompt is counted in Vertex's own words", async () => {
+    const contents = [
+      { role: "model", parts: [call("a")] },
+      { role: "user", parts: [result("a")] },
+    ];
+    const counted = await troupe.post("/gateway/v1beta/models/vertex/gemini-3.5-flash:countTokens", {
+      generateContentRequest: {
+        model: "models/vertex/gemini-3.5-flash",
+        contents,
+        tools: declared,
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        safetySettings: [],
+        toolConfig: { functionCallingConfig: { mode: "AUTO" } },
+      },
+    });
+    expect([counted.status, await counted.json()]).toMatchObject([200, { totalTokens: 7 }]);
+    expect(Object.keys(upstream.last.json as Json).sort()).toEqual(["contents", "systemInstruction", "tools"]);
+    expect(JSON.stringify(upstream.last.json)).not.toContain('"id"');
   });
 
   test("a key of express mode stands in its header", async () => {

@@ -1,0 +1,34 @@
+/**
+ * In what Gemini's requests on Vertex AI differ from those of the Gemini API, as data. As of 2026-11-28.
+ * Sources: https://docs.cloud.google.com/gemini-enterprise-agent-platform/reference/rest/v1/projects.locations.endpoints/generateContent,
+ * what Google's own library refuses to send there (https://github.com/googleapis/js-genai, 3.1: "parameter is only supported in Gemini
+ * Developer API mode"), and where named.
+ */
+import type { GoogleRules } from "../google/rules.ts";
+import type { ModelRule } from "../model-rules.ts";
+
+/** They stand before Google's own. */
+export const vertexRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
+  // "Unknown name \"id\" at 'contents[1].parts[0].function_call': Cannot find field.": https://github.com/vercel/ai/issues/15664,
+  // https://github.com/BerriAI/litellm/pull/28324
+  { match: "*", call_ids: false },
+];
+
+/** Members that a body may not have there, by the object that they stand in. */
+export const unknownMembers = {
+  // The model stands in the address alone.
+  body: ["model", "store"],
+  generationConfig: ["enableEnhancedCivicAnswers"],
+  toolConfig: ["includeServerSideToolInvocations"],
+  part: ["partMetadata"],
+  functionCall: ["id"],
+  functionResponse: ["id", "willContinue"],
+  /** Of a function's response. */
+  responsePart: ["mediaProcessing"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/** Parts that only the Gemini API has: calls of tools that it ran itself. */
+export const unknownParts: readonly string[] = ["toolCall", "toolResponse"];
+
+/** Members that a count of tokens takes: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/count-tokens */
+export const countedMembers: readonly string[] = ["contents", "systemInstruction", "tools", "generationConfig"];
