@@ -124,7 +124,7 @@ function targetsOf(
 
 /** The call to one of a persona's models. @param composed without `store` @throws ApiError as `resolveTarget` does */
 export const targetOf = (accounts: Accounts, id: string, composed: ComposedRequest, source?: Source): Target =>
-  resolveTarget(accounts, id, { ...composed, model: id }, source);
+  resolveTarget(accounts, id, { ...composed, model: id }, source, undefined, true);
 
 const inputMessages = {
   context_length_exceeded: "The conversation is too long for this model. Shorten it and try again.",

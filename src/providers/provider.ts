@@ -80,6 +80,8 @@ export type Call<E extends Extras = Extras> = {
   readonly clientFormat?: string;
   readonly extras: E;
   readonly account: Account;
+  /** The caller named a persona and not the model: what the model is known to refuse of sampling and choices is left out. */
+  readonly isPersonas?: true;
   /** The media that `remoteMedia` asked for, by URL. */
   readonly media: ReadonlyMap<string, InlineMedia>;
   /** The upstream's own id of the answer to continue, where the upstream holds the state. */

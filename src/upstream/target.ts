@@ -21,6 +21,7 @@ export type Target = BoundAccount & {
  * @param modelId `<provider>/<model>`
  * @param source the request as sent
  * @param mayName whether an error message may name that provider to the caller
+ * @param isPersonas whether the caller named a persona
  * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
  */
 export function resolveTarget(
@@ -29,12 +30,14 @@ export function resolveTarget(
   request: ChatRequest,
   source?: Source,
   mayName: (provider: string) => boolean = () => true,
+  isPersonas = false,
 ): Target {
   const { bound, name } = resolveModel(accounts, modelId, mayName);
   const { account, provider, namespaces } = bound;
   const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
   const upgraded = upgradeLegacy(withoutPrevious(plain));
-  const call = { model: name, request: upgraded, source, extras, account, media: noMedia };
+  const call: Call = { model: name, request: upgraded, source, extras, account, media: noMedia };
+  if (isPersonas) return targetAt(bound, { ...call, isPersonas }, plain.functions !== undefined);
   return targetAt(bound, call, plain.functions !== undefined);
 }
 

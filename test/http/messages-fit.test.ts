@@ -44,6 +44,7 @@ const bodies: readonly object[] = [
   { messages: [user("hi"), system("Be brief."), assistant("Hi."), user("and")] },
   { messages: [system("Be brief."), user("hi"), system("A."), system("B."), user("and")] },
   { messages: [user("hi"), ...called, system("Be brief.")], tools, thinking: { type: "adaptive" } },
+  { messages: [user("hi"), system("A."), system("B.")] },
 ];
 
 test.each(strictModels)("%s takes what Claude Code sends", async (model) => {
@@ -61,6 +62,58 @@ test.each(strictModels)("%s takes what Claude Code sends", async (model) => {
       ]);
     }
   }
+});
+
+/** What SDKs send of themselves, or for structured output: on the gateway the caller knows the model, and gets its own words. */
+const demanding: readonly object[] = [
+  { temperature: 0.5 },
+  { temperature: 0.5, top_p: 0.9, top_k: 5 },
+  { temperature: 0.5, top_p: 0.95, thinking: { type: "adaptive" } },
+  { temperature: 0.5, thinking: { type: "enabled", budget_tokens: 2000 } },
+  { tools, tool_choice: { type: "any" } },
+  { tools, tool_choice: { type: "tool", name: "look", disable_parallel_tool_use: true } },
+  { messages: [user("hi"), assistant("Once ")] },
+  { max_tokens: 1_000_000 },
+];
+
+test.each(strictModels)("a persona on %s takes what the model refuses", async (model) => {
+  troupe.setTargets(persona, [`anthropic/${model}`]);
+  for (const body of demanding) {
+    const got = await ask(persona, { messages: [user("hi")], ...body }, "");
+    expect([JSON.stringify(body), got.status, await got.text()]).toEqual([
+      JSON.stringify(body),
+      200,
+      expect.any(String),
+    ]);
+  }
+});
+
+test("what it takes stays as it came, and what can't be forced is asked for", async () => {
+  const sent = () => upstream.last.json as Record<string, unknown>;
+  troupe.setTargets(persona, ["anthropic/claude-opus-5-5"]);
+  const choice = { type: "tool", name: "look", disable_parallel_tool_use: true };
+  await ask(
+    persona,
+    { messages: [user("hi"), assistant("So")], tools, tool_choice: choice, temperature: 1, top_k: 5 },
+    "",
+  );
+  expect(sent()["tool_choice"]).toEqual({ type: "auto", disable_parallel_tool_use: true });
+  expect((sent()["system"] as unknown[]).at(-1)).toEqual(text("Answer by calling the tool look, and in no other way."));
+  expect((sent()["messages"] as unknown[]).at(-1)).toEqual(user("Continue."));
+  expect(Object.keys(sent()).filter((name) => ["temperature", "top_p", "top_k"].includes(name))).toEqual([]);
+  troupe.setTargets(persona, ["anthropic/claude-sonnet-4-5"]);
+  const taken = { messages: [user("hi"), assistant("So")], tools, tool_choice: choice, temperature: 0.5, top_k: 5 };
+  await ask(persona, taken, "");
+  expect(sent()).toMatchObject(taken);
+  // Who names the model is told what it refuses.
+  const refused = await ask("anthropic/claude-opus-5-5", { messages: [user("hi")], temperature: 0.5 });
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("deprecated for this model")]);
+});
+
+test("system turns in a row at a turn's end stay turns where the model takes them", async () => {
+  const messages = [user("hi"), system("A."), system("B.")];
+  await ask("anthropic/claude-sonnet-5-5", { messages });
+  expect((upstream.last.json as { messages: unknown[] }).messages).toEqual(messages);
 });
 
 test("what a model refuses is said in its own words, and the rest stays as it came", async () => {

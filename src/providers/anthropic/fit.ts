@@ -5,7 +5,7 @@
  * https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting ("adaptive thinking is not supported on this model"),
  * https://github.com/anthropics/claude-code/issues/68551
  */
-import { derive, isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { derive, isObject, type JsonObject, keepSame, listOf, objectOf } from "../../lib/json/json.ts";
 import type { Call } from "../provider.ts";
 import { type AnthropicRules, anthropicRules } from "./rules.ts";
 import { canStartThinking, minBudget, nearestEffort, planThinking } from "./thinking.ts";
@@ -14,7 +14,63 @@ import { canStartThinking, minBudget, nearestEffort, planThinking } from "./thin
 export function fitted(body: JsonObject, call: Call): JsonObject {
   const rules = anthropicRules(call);
   const thinking = withFitThinking(body, call, rules);
-  return withoutSystemTurns(thinking, rules.system_turns);
+  const own = call.isPersonas === true ? asPersonas(thinking, rules) : thinking;
+  return withoutSystemTurns(own, rules.system_turns);
+}
+
+/** Without what the model refuses of a caller who does not know it: a persona's answer would be an error without the upstream's words. */
+function asPersonas(body: JsonObject, rules: AnthropicRules): JsonObject {
+  const next = { ...body };
+  fitSampling(next, rules);
+  fitChoice(next, rules);
+  fitEnd(next, rules);
+  if (Number(body["max_tokens"]) > rules.max_output) next["max_tokens"] = rules.max_output;
+  return keepSame(body, next);
+}
+
+const samplingFields = ["temperature", "top_p", "top_k"];
+
+/** https://platform.claude.com/docs/en/build-with-claude/thinking#feature-compatibility */
+function fitSampling(next: JsonObject, { sampling }: AnthropicRules): void {
+  const type = objectOf(next["thinking"])?.["type"];
+  const isThinking = type === "enabled" || type === "adaptive";
+  const isWide = Number(next["top_p"]) >= 0.95;
+  for (const name of samplingFields) {
+    if (sampling === "none" || (isThinking && !(name === "top_p" && isWide))) delete next[name];
+  }
+  if (sampling === "one" && next["temperature"] != null) delete next["top_p"];
+}
+
+/** Where a call can't be forced it is asked for. */
+function fitChoice(next: JsonObject, { forced_tools }: AnthropicRules): void {
+  const choice = objectOf(next["tool_choice"]);
+  const type = choice?.["type"];
+  if (forced_tools || (type !== "any" && type !== "tool")) return;
+  const { name, ...others } = choice!;
+  next["tool_choice"] = { ...others, type: "auto" };
+  const which = type === "tool" ? `the tool ${String(name)}` : "one of the tools";
+  const text = `Answer by calling ${which}, and in no other way.`;
+  next["system"] = derive(listOf(next["system"]), [...blocksOf(next["system"]), { type: "text", text }]);
+}
+
+/** A last turn of the assistant's is the beginning of its answer, where the model allows that. */
+function fitEnd(next: JsonObject, { prefill }: AnthropicRules): void {
+  const turns = listOf(next["messages"]);
+  const last = turns.at(-1);
+  if (!isObject(last) || last["role"] !== "assistant") return;
+  // https://platform.claude.com/docs/en/api/errors#prefill-not-supported
+  const end = prefill ? [trimmedEnd(last)] : [last, { role: "user", content: [{ type: "text", text: "Continue." }] }];
+  next["messages"] = derive(turns, [...turns.slice(0, -1), ...end]);
+}
+
+/** "final assistant content cannot end with trailing whitespace" */
+function trimmedEnd(turn: JsonObject): JsonObject {
+  const { content } = turn;
+  if (typeof content === "string") return keepSame(turn, { ...turn, content: content.trimEnd() });
+  const block = objectOf(listOf(content).at(-1));
+  const text = block?.["type"] === "text" ? block["text"] : undefined;
+  if (typeof text !== "string" || text === text.trimEnd()) return turn;
+  return derive(turn, { ...turn, content: [...listOf(content).slice(0, -1), { ...block, text: text.trimEnd() }] });
 }
 
 function withFitThinking(body: JsonObject, call: Call, rules: AnthropicRules): JsonObject {
@@ -69,8 +125,7 @@ function mayBudget({ tool_choice, messages }: JsonObject): boolean {
  */
 export function withoutSystemTurns(body: JsonObject, isTaken: boolean): JsonObject {
   const said = listOf(body["messages"]);
-  const isPlaced = (at: number) => isUserTurn(said[at - 1]) && roleOf(said[at + 1] ?? assistant) === "assistant";
-  const refused = new Set(said.filter((turn, at) => isSystemTurn(turn) && !(isTaken && isPlaced(at))));
+  const refused = refusedTurns(said, isTaken);
   if (refused.size === 0) return body;
   const leading: unknown[] = [];
   const turns: unknown[] = [];
@@ -97,6 +152,24 @@ export function withoutSystemTurns(body: JsonObject, isTaken: boolean): JsonObje
   if (turns.length === 0) return { ...body, messages: derive(said, [{ role: "user", content: leading }]) };
   const system = leading.length === 0 ? {} : { system: [...blocksOf(body["system"]), ...leading] };
   return { ...body, ...system, messages: derive(said, turns) };
+}
+
+/** @returns the system turns that do not end a turn of the user's, one or several in a row */
+function refusedTurns(said: readonly unknown[], isTaken: boolean): ReadonlySet<unknown> {
+  const refused = new Set<unknown>();
+  let before: unknown;
+  let row: unknown[] = [];
+  for (const turn of [...said, assistant]) {
+    if (roleOf(turn) === "system") {
+      row.push(turn);
+      continue;
+    }
+    const arePlaced = isTaken && isUserTurn(before) && roleOf(turn) === "assistant";
+    if (!arePlaced) for (const one of row) if (isSystemTurn(one)) refused.add(one);
+    row = [];
+    before = turn;
+  }
+  return refused;
 }
 
 /** True for a turn of texts: another part of a system turn changes the conversation's tools, which no other turn can do. */

@@ -44,6 +44,15 @@ export const openAiModels: readonly (Quirks & Partial<ResponsesRules> & ModelRul
     match,
     efforts: { none: null },
   })),
+  // Temperature and its like: https://platform.openai.com/docs/guides/latest-model (parameter compatibility). Up to 5.4 the effort is none
+  // where no other is named; later models think unless they are told not to, and those before 5.1 always do.
+  { match: "gpt-5-chat*", sampling: "always" },
+  ...everyGpt.map((match) => ({ match, since: "5.5", sampling: "at_none" as const })),
+  ...everyGpt.map((match) => ({ match, since: "5.1", sampling: "without_effort" as const })),
+  ...[
+    ...everyGpt.map((match) => ({ match, since: "5" })),
+    ...["o*", "ft:o*"].map((match) => ({ match, since: "1" })),
+  ].map((row) => ({ ...row, sampling: "never" as const })),
   // "This is a chat model and not supported in the v1/completions endpoint", say all others.
   ...["gpt-3.5-turbo-instruct*", "davinci-002", "babbage-002", "ft:davinci-002*", "ft:babbage-002*"].map((match) => ({
     match,

@@ -54,6 +54,10 @@ export const Quirks = Type.Object({
       field("Values of reasoning_effort under their name here; null: the field is not sent. '*' is any other value."),
     ),
   ),
+  sampling: oneOf(
+    ["always", "without_effort", "at_none", "never"],
+    "When the model takes temperature, top_p and log probabilities: always, with no effort or with none, with the effort none alone, or never. A persona's calls and those of other formats' clients go without them elsewhere, and without penalties unless it is always.",
+  ),
   json_schema_as_object: flag("No json_schema: asked for as json_object, with the schema as an instruction."),
   json_object_as_schema: flag("No json_object: asked for as a json_schema of any object."),
   allowed_tools: flag("tool_choice may be allowed_tools; where not, only the allowed tools are sent."),

@@ -9,6 +9,7 @@ import { toolName } from "../../protocols/chat/tools.ts";
 import { dropRefused } from "../client-fields.ts";
 import type { Call } from "../provider.ts";
 import type { Quirks } from "./quirks.ts";
+import { refusedSampling } from "./sampling.ts";
 import { inOrder } from "./turns.ts";
 
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
@@ -24,6 +25,9 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   if (request.response_format !== undefined) setResponseFormat(body, quirks);
   if (body["store"] === true && call.account.upstreamStore !== true) dropStore(body);
   for (const name of quirks.options ?? noNames) if (call.extras[name] !== undefined) body[name] = call.extras[name];
+  if (quirks.sampling !== undefined) {
+    for (const name of refusedSampling(call, quirks, body["reasoning_effort"])) delete body[name];
+  }
   for (const name of quirks.dropped ?? noNames) delete body[name];
   for (const name of quirks.dropped_when_neutral ?? noNames) if (isNeutral(name, body[name])) delete body[name];
   for (const name in quirks.renamed) rename(body, name, quirks.renamed[name]!);

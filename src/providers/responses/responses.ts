@@ -14,6 +14,7 @@ import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
+import { refusedSampling, withoutFields } from "../openai-compatible/sampling.ts";
 import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { nativeCompaction } from "./compaction.ts";
@@ -119,7 +120,11 @@ export function withResponses(
   rulesOf: (call: Call) => Rules,
   addressOf = usualAddress,
 ): RemoteProvider {
-  const native = nativeResponses(quirks, addressOf);
+  const own = nativeResponses(quirks, addressOf);
+  const native: NativeRoute = {
+    ...own,
+    fit: (body, call) => withFitSampling(own.fit?.(body, call) ?? body, call, rulesOf(call)),
+  };
   const compaction = quirks.compacts === true ? nativeCompaction(addressOf) : undefined;
   const speaks = (call: Call) => {
     const asked = call.extras["use_responses_api"];
@@ -150,6 +155,13 @@ export function withResponses(
     },
     forget: forgetResponse(addressOf),
   };
+}
+
+/** A persona's call in its caller's own body, as its model takes it. */
+function withFitSampling(body: JsonObject, call: Call, rules: Rules): JsonObject {
+  if (call.isPersonas !== true) return body;
+  const effort = objectOf(body["reasoning"])?.["effort"] ?? undefined;
+  return withoutFields(body, refusedSampling(call, rules, effort));
 }
 
 /** True for tools that chat completions refuse of this model. */
@@ -190,7 +202,9 @@ const translated = [
 const dropped = ["stop", "presence_penalty", "frequency_penalty", "logit_bias", "prediction", "audio"];
 
 /** Leaves what is not set to the upstream; fields that the public format does not know are passed on as they are. */
-function requestBody(call: Call, quirks: ResponsesQuirks, rules: Rules): JsonObject {
+function requestBody(given: Call, quirks: ResponsesQuirks, rules: Rules): JsonObject {
+  const effort = effortHere(given.request.reasoning_effort, rules.efforts);
+  const call = { ...given, request: withoutFields(given.request, refusedSampling(given, rules, effort)) };
   const { request, model } = call;
   refuseImpossible(request);
   const tools = toolsOf(call, quirks);
@@ -203,7 +217,7 @@ function requestBody(call: Call, quirks: ResponsesQuirks, rules: Rules): JsonObj
       max_output_tokens: limitOf(request, quirks),
       reasoning: present({
         ...objectOf(unknownField(request, "reasoning")),
-        effort: effortHere(request.reasoning_effort, rules.efforts),
+        effort,
         summary: summaryOf(call.extras, quirks, rules),
       }),
       text: present({

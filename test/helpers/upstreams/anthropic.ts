@@ -239,7 +239,9 @@ function checkTurns({ messages }: MessagesBody, model: Model): void {
     const next = messages[at + 1];
     if (role === "system") {
       demand(model.systemTurns === true, "role 'system' is not supported on this model");
-      const placed = messages[at - 1]?.role === "user" && (next === undefined || next.role === "assistant");
+      const isOther = (turn: { role: string }) => turn.role !== "system";
+      const [before, behind] = [messages.slice(0, at).findLast(isOther), messages.slice(at).find(isOther)];
+      const placed = before?.role === "user" && (behind === undefined || behind.role === "assistant");
       demand(placed, `messages.${at}: system messages must follow a user turn and end it`);
     }
     for (const [index, block] of content.entries())
