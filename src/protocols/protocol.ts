@@ -19,6 +19,8 @@ export type ErrorFields = Readonly<Record<string, unknown>>;
  * can be resumed.
  */
 export interface EventEncoder {
+  /** Its last event has the whole answer, which is kept as it was streamed. Absent: false. */
+  readonly isKept?: boolean;
   /** @param chunk the next one of a normalised stream @param events what it amounts to is added here */
   push(chunk: ChunkBody, events: string[]): void;
   /** Adds what closes a complete stream, the format's terminal event last. */

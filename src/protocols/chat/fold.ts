@@ -65,6 +65,8 @@ export class StreamFold {
     Object.assign(choice, rest);
     for (const [key, value] of Object.entries(delta)) {
       if (value == null || key === "role") continue;
+      // An end is the last one told.
+      building.finished = false;
       if (key === "tool_calls") for (const call of value as ToolCallDelta[]) foldCall(building.calls, call);
       else if (key === "function_call") foldFunctionCall(message, value as { name?: string; arguments?: string });
       else message[key] = joined(message[key], value);

@@ -16,6 +16,7 @@ const deltaHead = 'event: response.output_text.delta\ndata: {"type":"response.ou
 const deltaTail = ',"logprobs":[]}\n\n';
 
 export class ResponsesEncoder implements EventEncoder {
+  readonly isKept = true;
   readonly #envelope: Envelope;
   readonly #options: ResponsesOptions;
   readonly #output: Output;

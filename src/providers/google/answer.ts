@@ -44,6 +44,8 @@ export class GoogleStreamDecoder implements StreamDecoder {
   readonly framing = sseFraming;
   readonly finished = false;
   readonly #reader: AnswerReader;
+  /** The event that told an end. */
+  #ending = "";
 
   constructor(call: AnsweredCall) {
     this.#reader = new AnswerReader(call, false);
@@ -54,6 +56,10 @@ export class GoogleStreamDecoder implements StreamDecoder {
     if (data === doneData || (data === "" && isSignOfLife(event))) return [];
     const json = event === "error" ? reportedError(data) : jsonIn(data);
     const bodies = this.#reader.read(json, data);
+    if (bodies.some(isEnd)) {
+      if (data === this.#ending) throw new InvalidAnswer("an event twice");
+      this.#ending = data;
+    }
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;
     if (usage !== undefined) bodies.at(-1)!.usage = usage;
     return bodies.filter((body) => body.choices.length > 0 || body.usage !== undefined);
@@ -68,6 +74,8 @@ export class GoogleStreamDecoder implements StreamDecoder {
     return usage === undefined ? [] : [{ choices: [], usage }];
   }
 }
+
+const isEnd = ({ choices }: ChunkBody): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
 
 /** Reads an event of that name as Google's own error: the format has no such name, but proxies in front of it have. */
 function reportedError(data: string): unknown {

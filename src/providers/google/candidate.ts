@@ -25,7 +25,14 @@ export class CandidateReader {
   #continuation: string | undefined;
   #grounding: JsonObject | undefined;
   #text = "";
-  finished = false;
+  /** How many citations went out. */
+  #cited = 0;
+  /** The end that was told, while nothing more is said: the last one counts, as some models tell one with every event. */
+  #reason: string | undefined;
+
+  get finished(): boolean {
+    return this.#reason !== undefined;
+  }
 
   get grounding(): JsonObject | undefined {
     return this.#grounding;
@@ -43,10 +50,9 @@ export class CandidateReader {
     const content = objectIn(candidate, "content");
     for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta);
     const finishReason = reasonOf(textOf(candidate["finishReason"]));
-    if (this.finished) {
-      if (!isEmpty(delta)) throw new InvalidAnswer("more of the answer behind its end");
+    if (isEmpty(delta) && this.#reason !== undefined && (finishReason ?? this.#reason) === this.#reason)
       return undefined;
-    }
+    this.#reason = undefined;
     this.#text += delta.content ?? "";
     this.#grounding = objectOf(candidate["groundingMetadata"]) ?? this.#grounding;
     this.#continuation = textOf(candidate["continuationToken"]) ?? this.#continuation;
@@ -131,14 +137,15 @@ export class CandidateReader {
   }
 
   #finish(reason: string, delta: Delta): FinishReason {
-    this.finished = true;
+    this.#reason = reason;
     this.#closeCall(delta, reason !== "STOP");
     const state = {
       ...(this.#signature && { thought_signature: this.#signature }),
       ...(reason === "CONTINUATION" && this.#continuation && { continuation_token: this.#continuation }),
     };
     if (!isEmpty(state)) delta.extra_content = { google: state };
-    const annotations = citationsOf(this.#grounding, this.#text);
+    const annotations = citationsOf(this.#grounding, this.#text).slice(this.#cited);
+    this.#cited += annotations.length;
     if (annotations.length > 0) delta.annotations = annotations;
     return finishOf(reason, this.#toolCalls > 0);
   }

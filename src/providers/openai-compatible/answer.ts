@@ -212,9 +212,15 @@ export function isFailure(reason: unknown): boolean {
 export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishReason | undefined {
   const reason = textOf(choice["finish_reason"]) ?? "";
   if (reason === "") return undefined;
-  const word = [reason, reason.toLowerCase()].find((one) => Object.hasOwn(finishReasons, one));
-  const known = word === undefined ? "stop" : finishReasons[word]!;
+  const known = reasonIn(reason) ?? "stop";
+  // What cut a call is told in the maker's own word alone: https://openrouter.ai/docs/api-reference/overview#finish-reason
+  if (hasCalls && reasonIn(textOf(choice["native_finish_reason"]) ?? "") === "length") return "length";
   return known === "stop" && hasCalls ? "tool_calls" : known;
+}
+
+function reasonIn(word: string): FinishReason | undefined {
+  const known = [word, word.toLowerCase()].find((one) => Object.hasOwn(finishReasons, one));
+  return known === undefined ? undefined : finishReasons[known];
 }
 
 /**

@@ -56,6 +56,8 @@ type ChoiceState = {
   details?: DetailNumbers;
   hasFragments: boolean;
   finished: boolean;
+  /** More came behind an end that was told: another end must be. */
+  goesOn: boolean;
 };
 
 const nothing: ChunkBody[] = [];
@@ -77,6 +79,8 @@ export class ChatStream implements StreamDecoder {
   readonly #sentExtras = new Set<string>();
   /** The text that the first one may repeat. */
   #echo: string | undefined;
+  /** The event that told an end. */
+  #ending = "";
 
   /** @param echo a first text that is no answer but a repetition of what was sent */
   constructor(quirks: Quirks, makeId: MakeId, echo?: string) {
@@ -103,6 +107,7 @@ export class ChatStream implements StreamDecoder {
 
   /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
   #done(): ChunkBody[] {
+    this.#checkEnds();
     if (this.#choices.size === 0 || this.#complete) this.finished = true;
     else this.closing = true;
     return nothing;
@@ -110,6 +115,7 @@ export class ChatStream implements StreamDecoder {
 
   /** A choice without a finish reason stays without one, unless `[DONE]` came: the answer may well have been cut. */
   end(): ChunkBody[] {
+    this.#checkEnds();
     const open = this.closing ? [...this.#choices.values()].filter(({ finished }) => !finished) : [];
     if (open.length > 0) {
       return this.#withExtras({ choices: open.map((state) => choiceOf(state, { finish_reason: "stop" })) });
@@ -146,8 +152,10 @@ export class ChatStream implements StreamDecoder {
         throw new UpstreamFault(data, faultStatus(choice));
       }
       const state = this.#state(indexOf(choice, at));
-      if (!state.finished) choices.push(this.#withoutEcho(choiceOf(state, choice)));
-      else if (saysMore(choice)) throw new InvalidAnswer("more of the answer behind its end");
+      if (state.finished && !saysMore(choice)) continue;
+      this.#goOn(state, data);
+      choices.push(this.#withoutEcho(choiceOf(state, choice)));
+      if (state.finished) this.#ending = data;
     }
     const metadata = metadataOf(chunk["metadata"]);
     const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
@@ -159,6 +167,19 @@ export class ChatStream implements StreamDecoder {
   /** Every choice that began has ended. */
   get #complete(): boolean {
     return this.#choices.size > 0 && this.#choices.values().every(({ finished }) => finished);
+  }
+
+  /** Some tell an end with every call, or with every event: the last one counts. @throws InvalidAnswer for the same event again */
+  #goOn(state: ChoiceState, data: string): void {
+    state.goesOn ||= state.finished;
+    if (state.finished && data === this.#ending) throw new InvalidAnswer("an event twice");
+    state.finished = false;
+  }
+
+  /** @throws InvalidAnswer for more behind an end, with no end of its own: events may have changed their places */
+  #checkEnds(): void {
+    const isOpen = this.#choices.values().some(({ goesOn, finished }) => goesOn && !finished);
+    if (isOpen) throw new InvalidAnswer("more of the answer behind its end");
   }
 
   #withoutEcho(choice: ChunkChoice): ChunkChoice {
@@ -193,6 +214,7 @@ export class ChatStream implements StreamDecoder {
         annotations: [],
         hasFragments: false,
         finished: false,
+        goesOn: false,
       };
       this.#choices.set(index, state);
     }
@@ -256,7 +278,7 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
     delta["reasoning_details"] = state.details.number(delta["reasoning_details"] as JsonObject[]);
   }
   if (annotations !== undefined) state.annotations.push(...annotations);
-  if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
+  if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations.splice(0);
   if (thoughts) delta.reasoning_content = thoughts;
   if (content) delta.content = content;
   const calls = callFragments(state, objectsIn(fragment, "tool_calls"));
@@ -389,6 +411,7 @@ function closeCalls(calls: readonly OpenCall[], fragments: ToolCallDelta[]): voi
     if (index === undefined && call.held !== "") throw new InvalidAnswer("a part of a call that has not begun");
     if (index === undefined || call.hasArguments || call.type !== "function") continue;
     const begun = fragments.find((fragment) => fragment.index === index)?.function;
+    call.hasArguments = true;
     if (begun === undefined) fragments.push({ index, function: { arguments: "{}" } });
     else begun.arguments = "{}";
   }

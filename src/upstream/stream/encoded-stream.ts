@@ -1,7 +1,7 @@
 /** Encodes a stream's chunks as events, in the turn of the event loop in which they arrive. */
 import type { Sink } from "../../lib/flow.ts";
 import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
-import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
+import type { ChunkBody, ChunkChoice, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, type UpstreamFault } from "../../protocols/errors.ts";
 import type { ErrorFields, EventEncoder } from "../../protocols/protocol.ts";
 import type { CallObserver } from "../observer.ts";
@@ -34,6 +34,8 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
   readonly #normaliser: Normaliser;
   readonly #showsCost: boolean;
   readonly #encoder: EventEncoder;
+  /** The ends of the choices, by their index: clients take the first for the last, and some upstreams tell several. */
+  readonly #ends = new Map<number, ChunkBody>();
 
   constructor(chunks: ChunkSource, target: Target, { form, writer, observer, renderFault }: EncodingOptions) {
     super(chunks, observer);
@@ -91,8 +93,26 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
     for (const chunk of chunks) {
       this.observer.body(chunk);
       const normal = this.#normaliser.push(this.#legacyFunctions ? downgradeChunk(chunk) : chunk);
-      for (const one of normal) this.#encoder.push(one, events);
+      for (const one of normal) {
+        const [choice] = one.choices;
+        if (choice === undefined || choice.finish_reason === null) this.#encoder.push(one, events);
+        else this.#end(one, choice);
+      }
     }
+  }
+
+  #writeEnd(events: string[]): void {
+    const end = this.#normaliser.end();
+    const { usage } = this.#normaliser;
+    this.#encoder.push(this.#showsCost ? withCost(end, this.observer, { usage }) : end, events);
+    this.#encoder.end(events);
+  }
+
+  /** Holds an end back until the stream's. A later one of the same choice counts, with what the one before had beside it. */
+  #end(chunk: ChunkBody, choice: ChunkChoice): void {
+    const before = this.#ends.get(choice.index);
+    const whole = before && { ...before, ...chunk, choices: [{ ...before.choices[0], ...choice }] };
+    this.#ends.set(choice.index, whole ?? chunk);
   }
 
   #close(events: string[]): void {
@@ -101,11 +121,14 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
       this.break(ApiError.unavailable("upstream_invalid_response", message), events);
       return;
     }
+    for (const end of this.#ends.values()) this.#encoder.push(end, events);
+    this.#ends.clear();
     const { usage } = this.#normaliser;
-    this.complete({ usage, upstreamResponseId: this.#chunks.upstreamResponseId }, events, (last) => {
-      const end = this.#normaliser.end();
-      this.#encoder.push(this.#showsCost ? withCost(end, this.observer, { usage }) : end, last);
-      this.#encoder.end(last);
-    });
+    const answer = { usage, upstreamResponseId: this.#chunks.upstreamResponseId };
+    if (this.#encoder.isKept === true) {
+      this.#writeEnd(events);
+      const passed = events.pop()!;
+      this.complete({ ...answer, passed }, events, (last) => last.push(passed));
+    } else this.complete(answer, events, (last) => this.#writeEnd(last));
   }
 }

@@ -3,6 +3,7 @@
  * fragments, the thinking in `metadata`, the counts last. Adapters hand in bodies in any decent order; what comes out is still
  * the inner form, without an envelope and written by a protocol.
  */
+import { endOfCalls, writtenIn } from "../../protocols/chat/cut-calls.ts";
 import { isEmptyMember } from "../../protocols/chat/empty-members.ts";
 import { laterUsage } from "../../protocols/chat/later-usage.ts";
 import { plainText } from "../../protocols/chat/plain-text.ts";
@@ -13,8 +14,10 @@ import type {
   ChunkChoice,
   CompletionBody,
   Delta,
+  FinishReason,
   Logprobs,
   Metadata,
+  ToolCallDelta,
   Usage,
 } from "../../protocols/chat/schema.ts";
 
@@ -70,6 +73,8 @@ function normalChoice(choice: Choice, index: number): Choice {
   for (const name in choice) normal[name] = choice[name];
   normal.index = index;
   normal.message = messageOf(choice.message);
+  const { tool_calls } = choice.message;
+  if (tool_calls !== undefined) normal.finish_reason = endOfCalls(choice.finish_reason, tool_calls.map(writtenIn));
   normal.logprobs = choice.logprobs == null ? null : wholeLogprobs(choice.logprobs);
   return normal;
 }
@@ -101,13 +106,30 @@ class ChoiceNumbers {
   }
 }
 
+/** The arguments of a stream's calls, by choice and call. */
+class CallEnds {
+  readonly #written = new Map<number, Map<number, string>>();
+
+  push(choice: number, call: ToolCallDelta): void {
+    const calls = this.#written.get(choice) ?? new Map<number, string>();
+    this.#written.set(choice, calls);
+    calls.set(call.index, (calls.get(call.index) ?? "") + writtenIn(call));
+  }
+
+  end(choice: number, reason: FinishReason): FinishReason {
+    return endOfCalls(reason, [...(this.#written.get(choice)?.values() ?? [])]);
+  }
+}
+
 /** Normalises the chunks of one stream. */
 export class Normaliser {
   readonly #form: NormalForm;
   readonly #numbers: ChoiceNumbers;
   readonly #started = new Set<number>();
-  readonly #finished = new Set<number>();
+  /** The last end of each choice, until more comes behind it. */
+  readonly #finished = new Map<number, FinishReason>();
   readonly #thoughts = new Map<number, string>();
+  readonly #calls = new CallEnds();
   #metadata: Metadata | undefined;
   #usage: Usage | undefined;
 
@@ -152,11 +174,12 @@ export class Normaliser {
     if (this.#form.thinkingRequested && delta.reasoning_content) {
       this.#thoughts.set(index, (this.#thoughts.get(index) ?? "") + delta.reasoning_content);
     }
-    const ends = finish_reason !== null && !this.#finished.has(index);
     const isSilent = isEmptyLogprobs(logprobs);
     // An empty answer still has its role.
-    const fragment = fragmentOf(delta) ?? (isSilent && ends && !this.#started.has(index) ? { content: "" } : undefined);
+    const isEmpty = isSilent && finish_reason !== null && !this.#started.has(index);
+    const fragment = fragmentOf(delta) ?? (isEmpty ? { content: "" } : undefined);
     if (fragment !== undefined || !isSilent) {
+      this.#finished.delete(index);
       const [first, ...others] = oneCallEach(fragment ?? {});
       const fragmentChoice = {
         index,
@@ -168,13 +191,16 @@ export class Normaliser {
       chunks.push({ ...extras, choices: [fragmentChoice] });
       for (const delta of others) chunks.push({ ...extras, choices: [{ index, delta, finish_reason: null }] });
     }
-    if (!ends) return;
-    this.#finished.add(index);
+    for (const call of delta.tool_calls ?? []) this.#calls.push(index, call);
+    if (finish_reason === null) return;
+    const end = this.#calls.end(index, finish_reason);
+    if (this.#finished.get(index) === end) return;
+    this.#finished.set(index, end);
     const isLast = this.#finished.size >= this.#form.choices;
     const metadata = isLast ? withThinking(this.#metadata, this.#thoughts) : undefined;
     chunks.push({
       ...extras,
-      choices: [{ index, delta: {}, finish_reason, ...choiceExtras }],
+      choices: [{ index, delta: {}, finish_reason: end, ...choiceExtras }],
       ...(metadata === undefined ? {} : { metadata }),
     });
   }

@@ -324,7 +324,7 @@ class StreamedLoop implements EventSource, Sink<Events, LastEvents> {
     }
     const events: string[] = [];
     this.#encoder.finish(this.#loop.metadata, events);
-    await this.#options.remember?.(this.#fold!.result(), undefined, undefined);
+    await this.#options.remember?.(this.#fold!.result(), undefined, this.#client.isKept ? events.at(-1) : undefined);
     this.#end({ how: "finished", events });
   }
 
