@@ -1,11 +1,18 @@
+import { InvalidAnswer } from "../../protocols/errors.ts";
+
 /** Finds gaps in the events' sequence numbers. Some servers give all events the same number, which is no gap. */
 export class EventNumbers {
   #last: number | undefined;
+  #hasSeen = false;
   #areCounting = false;
   #areRepeated = false;
   #haveJumped = false;
 
-  see(number: unknown): void {
+  /** @param isBeginning true for the event that begins an answer, which some servers give a 1 @throws InvalidAnswer where events before the first are missing */
+  see(number: unknown, isBeginning: boolean): void {
+    if (typeof number === "number" && number > 0 && !this.#hasSeen && !isBeginning)
+      throw new InvalidAnswer("a stream that begins in the middle of an answer");
+    this.#hasSeen = true;
     if (typeof number !== "number") {
       if (this.#last !== undefined) this.#haveJumped = true;
       return;

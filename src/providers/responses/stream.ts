@@ -54,6 +54,9 @@ const replayedTypes = new Set<unknown>(["message", "reasoning", "function_call",
 export class ResponsesStream implements StreamDecoder {
   readonly framing = sseFraming;
   finished = false;
+  /** An end came with nothing before it: the whole answer, unless more follows. */
+  closing = false;
+  #onlyBodies = none;
   upstreamResponseId: string | undefined;
   readonly #quirks: ResponsesQuirks;
   readonly #makeId: MakeId;
@@ -90,14 +93,16 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   push({ data, event: name }: SseEvent): ChunkBody[] {
+    if (this.closing && data === doneData) this.finished = true;
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
     // Anything else without data has lost what it said.
     if (data === "" && isSignOfLife(name)) return none;
+    if (this.closing) throw new InvalidAnswer("more of the answer behind its end");
     const event = eventIn(data);
     const kind = name === "error" ? name : (textIn(event, "type") ?? name);
     if (kind === "error" || kind === "") return report(kind, event, data);
-    this.#numbers.see(event["sequence_number"]);
+    this.#numbers.see(event["sequence_number"], kind === "response.created");
     switch (kind) {
       case "response.output_text.delta":
         return this.#textDelta("text", event, event["logprobs"]);
@@ -149,9 +154,10 @@ export class ResponsesStream implements StreamDecoder {
     }
   }
 
-  /** Nothing is buffered, so that a stream that breaks off before its terminal event adds nothing. */
+  /** Nothing else is buffered, so that a stream that breaks off before its terminal event adds nothing. */
   end(): ChunkBody[] {
-    return none;
+    this.finished ||= this.closing;
+    return this.#onlyBodies;
   }
 
   #create(event: JsonObject): ChunkBody[] {
@@ -340,8 +346,8 @@ export class ResponsesStream implements StreamDecoder {
     const items = objectsIn(response, "output");
     if (items.length === 0 && kind !== "response.incomplete") this.#checkItemsEnded();
     this.#compareResponse(items);
+    const isOnly = !this.#created && this.#begun.size === 0 && this.#announced.size === 0;
     const bodies = [...this.#emitMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
-    this.finished = true;
     this.upstreamResponseId = textOf(response["id"]) ?? this.upstreamResponseId;
     const usage = countsOf(response);
     bodies.push({
@@ -349,7 +355,11 @@ export class ResponsesStream implements StreamDecoder {
       ...(usage && { usage }),
       ...notesOf(response, this.#quirks),
     });
-    return bodies;
+    this.finished = !isOnly;
+    this.closing = isOnly;
+    if (!isOnly) return bodies;
+    this.#onlyBodies = bodies;
+    return none;
   }
 
   /**

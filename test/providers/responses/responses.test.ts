@@ -483,3 +483,50 @@ describe("the official client", () => {
     return parts.map((part) => (part.type === "output_text" ? part.text : "")).join("");
   }
 });
+
+/** @returns the answer of a whole stream, as a caller gets it */
+function answerIn(data: readonly string[]): string | null | undefined {
+  const decoder = openai.streamDecoder(callOf({ stream: true }));
+  const fold = new StreamFold();
+  for (const one of data) {
+    fold.push(decoder.push({ event: "", id: "", data: one }));
+    if (decoder.finished) break;
+  }
+  fold.push(decoder.end());
+  return fold.complete ? fold.result().choices[0]!.message.content : undefined;
+}
+
+describe("a stream that begins with an end", () => {
+  const message = (text: string) => ({
+    type: "message",
+    role: "assistant",
+    status: "completed",
+    content: [{ type: "output_text", text }],
+  });
+  const ended = (text: string, more: object = {}) =>
+    JSON.stringify({
+      type: "response.completed",
+      response: { id: "resp_1", status: "completed", output: [message(text)] },
+      ...more,
+    });
+  const created = JSON.stringify({ type: "response.created", sequence_number: 0, response: { id: "resp_2" } });
+
+  test("is whole where nothing follows, or [DONE]", () => {
+    for (const more of [{}, { sequence_number: 0 }]) {
+      expect(answerIn([ended("Hi", more)])).toBe("Hi");
+      expect(answerIn([ended("Hi", more), "[DONE]"])).toBe("Hi");
+    }
+  });
+
+  test("is that of another answer where its number is not the first, or more follows", () => {
+    expect(() => answerIn([ended("Hi", { sequence_number: 7 })])).toThrow("begins in the middle");
+    expect(() => answerIn([ended("Hi"), created])).toThrow("more of the answer behind its end");
+    expect(() => answerIn([ended("Hi", { sequence_number: 0 }), created])).toThrow(InvalidAnswer);
+    expect(() => answerIn([ended("Hi"), ended("Hi")])).toThrow(InvalidAnswer);
+  });
+
+  test("in the middle is none at all", () => {
+    const delta = { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "Hi" };
+    expect(() => answerIn([JSON.stringify({ ...delta, sequence_number: 4 })])).toThrow(InvalidAnswer);
+  });
+});
