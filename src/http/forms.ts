@@ -1,6 +1,7 @@
 /** Forms with files, passed on as they arrive: the field `model` gets the name that it has at the upstream. */
 import type { Caller } from "../auth/keys.ts";
 import type { Sink, Source } from "../lib/flow.ts";
+import { maxRepeated } from "../lib/http/client.ts";
 import { MultipartFault, MultipartField } from "../lib/multipart.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Operation } from "../providers/provider.ts";
@@ -13,7 +14,8 @@ import { RequestSource } from "./request-source.ts";
 import type { Services } from "./services.ts";
 
 /**
- * Reads until the model is known, holding what stands before it; the rest streams.
+ * Reads until the model is known, holding what stands before it; the rest streams, unless the form is short: then it can go by a
+ * connection that was used before.
  * @throws ApiError request_too_large where more stands before it than a body may have; missing_field, invalid_value…
  */
 export async function passForm(
@@ -35,13 +37,16 @@ export async function passForm(
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const { bodyBytes } = services.live.config.limits;
   const held: Buffer[] = [];
+  const declared = contentLength(request.headers);
+  const isShort = declared !== undefined && declared <= maxRepeated;
   const untilModel = async () => {
     let size = 0;
-    while (relay === undefined) {
+    while (relay === undefined || isShort) {
       const { done, value } = await reader.read();
       if (done) {
-        formEnd(field);
-        throw ApiError.missingField("model");
+        held.push(...formEnd(field));
+        if (relay === undefined) throw ApiError.missingField("model");
+        return;
       }
       size += value.length;
       context.hold(value.length);
@@ -56,13 +61,16 @@ export async function passForm(
     throw error;
   }
   const known = relay!;
-  const declared = contentLength(request.headers);
-  const source = new FormSource(held, new RequestSource(reader), field);
   context.setIdleTimeout(uploadIdleSeconds(services));
   const sent = {
     url: endpointOf(known, operation),
     headers: { "content-type": request.headers.get("content-type")! },
-    body: { source, length: declared === undefined ? undefined : declared + field.growth },
+    body: isShort
+      ? held
+      : {
+          source: new FormSource(held, new RequestSource(reader), field),
+          length: declared === undefined ? undefined : declared + field.growth,
+        },
   };
   const answer = await sendVia(known, sent, request.signal, () => {
     context.release();

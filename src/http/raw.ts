@@ -4,6 +4,7 @@
  */
 import { holdsKey } from "../auth/key-secret.ts";
 import { mayUseProvider } from "../auth/keys.ts";
+import { maxRepeated } from "../lib/http/client.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { decodedText } from "../lib/percent.ts";
@@ -79,7 +80,10 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
     isBare: true,
     ...(body !== undefined && { body }),
   };
-  const answer = await sendVia(relay, sent, request.signal, () => context.setIdleTimeout(0));
+  const answer = await sendVia(relay, sent, request.signal, () => {
+    context.release();
+    context.setIdleTimeout(0);
+  });
   if (answer.status >= 400) {
     relay.observer.upstreamFailed(account.name, answer.status);
     context.logFields["upstream_status"] = answer.status;
@@ -159,11 +163,19 @@ type OpenedBody = {
   readonly beginning: string | undefined;
 };
 
-/** The body as it streams; undefined where there is none. @throws ApiError request_timeout */
+/**
+ * The body: as it streams, or read where it is short, so that it can go by a connection that was used before; undefined where there is none.
+ * @throws ApiError request_timeout, overloaded
+ */
 async function openBody(context: RequestContext): Promise<OpenedBody | undefined> {
   const { request } = context;
   const length = contentLength(request.headers);
   if (request.body === null || length === 0) return undefined;
+  if (length !== undefined && length <= maxRepeated) {
+    context.hold(length);
+    const bytes = Buffer.from(await context.arrival(request.arrayBuffer()));
+    return { body: bytes, beginning: isJson(request) ? bytes.toString("latin1", 0, maxBeginning) : undefined };
+  }
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const first = isJson(request) ? (await context.arrival(reader.read())).value : undefined;
   return {

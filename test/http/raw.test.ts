@@ -381,7 +381,7 @@ describe("large bodies", () => {
     });
     const socket = connect(Number(new URL(own.url).port), "127.0.0.1");
     socket.write(
-      `POST ${at("openai/v1/files")} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${own.key}\r\ncontent-length: 1000\r\n\r\nhalf`,
+      `POST ${at("openai/v1/files")} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${own.key}\r\ncontent-length: 1000000\r\n\r\nhalf`,
     );
     await begun.promise;
     socket.resetAndDestroy();

@@ -284,10 +284,11 @@ class PooledTransfer implements CallReceiver, Flow {
 }
 
 /**
- * Maximum size of a request held for a second attempt once the kernel took all of it. For a larger one the server must have
+ * Maximum bytes of a request held for a second attempt once the kernel took all of it: a body that streams gets a new connection
+ * each time, so that a shorter one is better read first. For a larger one the server must have
  * acknowledged some packets already, so it is not held until the response.
  */
-const maxRepeated = 256 * 1024;
+export const maxRepeated = 256 * 1024;
 
 function sizeOf(pieces: Pieces): number {
   let size = 0;
