@@ -2,7 +2,7 @@
 import type { Caller } from "../auth/keys.ts";
 import { truncate } from "../lib/truncate.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
-import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
+import { billed, type ChunkBody, type CompletionBody, type Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { FailureReason } from "../store/usage.ts";
 import type { VariantOutcome } from "../store/variants.ts";
@@ -28,6 +28,8 @@ export type Remember = (
 ) => void | Promise<void>;
 
 const nothingSeen: TextMeter = { length: 0, sample: [] };
+/** A header holds no other letters. */
+const nameHeader = (model: string): string => (isAscii.test(model) ? model : encodedName(model));
 
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
@@ -115,6 +117,16 @@ export class CallRecorder implements CallObserver {
     this.#answeredAt = this.#services.clock.monotonic();
   }
 
+  tierTold(serviceTier: string): void {
+    this.#serviceTier ??= serviceTier.slice(0, 64);
+  }
+
+  servedBy(model: string): void {
+    this.#context.logFields["upstream_model"] = model;
+    if (this.#context.persona?.hidesUpstream !== true)
+      this.#context.headers["x-troupe-upstream-model"] = nameHeader(model);
+  }
+
   firstFragment(): void {
     this.#entry?.firstToken();
     const now = this.#services.clock.monotonic();
@@ -159,6 +171,8 @@ export class CallRecorder implements CallObserver {
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
     const { usage, model } = result;
+    const served = usage?.[billed]?.servedBy;
+    if (served !== undefined) this.servedBy(served);
     const variantOutcome = this.#isJudged ? this.#answerOutcome(result.completion) : undefined;
     const serviceTier = result.completion?.service_tier;
     this.#settle({ ended: "finished", status: 200, usage, model, serviceTier, variantOutcome }, result.completion);
@@ -170,7 +184,7 @@ export class CallRecorder implements CallObserver {
     return Promise.all(this.#remember.map((remember) => remember(answer, upstreamResponseId, passed)));
   }
 
-  upstreamFailed(provider: string, status: number, error?: UpstreamError): void {
+  upstreamFailed(provider: string, status: number, error?: UpstreamError, counted?: Usage): void {
     this.#context.logFields["upstream_status"] = status;
     this.#services.httpMetrics.upstreamErrors.series(provider, String(status)).add();
     // An answer that can't be read, or none at all, is settled by `failed`.
@@ -178,7 +192,10 @@ export class CallRecorder implements CallObserver {
     const variantOutcome = this.#isJudged ? this.#failureOutcome(error) : undefined;
     const failure = this.#leftFor(answeredFailure(error ?? { status, headers: {}, body: new Uint8Array() }));
     const note = error && this.#noteOf(error, failure);
-    this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status, failure, ...note, variantOutcome });
+    // An upstream that counted has billed it.
+    const usage = this.#isFree || counted?.total_tokens === 0 ? undefined : counted;
+    const ended = status < 500 ? "refused" : "broken";
+    this.#entry?.settle({ ended, status, failure, ...note, usage, variantOutcome });
   }
 
   abandoned(counted?: Usage): void {

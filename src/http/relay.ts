@@ -10,6 +10,7 @@ import { fillLarge, respell, type Source } from "../protocols/source.ts";
 import type { Operation, RemoteProvider } from "../providers/provider.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
+import { tellTier } from "../upstream/call.ts";
 import type { PassedRequest, UpstreamAnswer } from "../upstream/client.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
@@ -129,7 +130,7 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
  * @throws ApiError where the upstream can't be reached or is too slow; ClientDisconnected
  */
 export async function sendVia(
-  { services, context, bound, observer }: Relay,
+  { services, context, bound, provider, observer }: Relay,
   request: PassedRequest,
   signal: AbortSignal,
   onSent?: () => void,
@@ -139,6 +140,7 @@ export async function sendVia(
   try {
     const answer = await services.upstream.send(request, bound, signal, onSent);
     observer.answered();
+    tellTier(provider, answer, observer);
     return answer;
   } catch (error) {
     throw failedWith(context, bound.account.name, observer, error);

@@ -4,6 +4,7 @@
  * by `InvalidAnswer`, which becomes an `ApiError` once the upstream's name is known.
  */
 import { truncate } from "../lib/truncate.ts";
+import type { Usage } from "./chat/schema.ts";
 
 export type ErrorObject = { message: string; type: string; param: string; code: string };
 
@@ -316,12 +317,15 @@ export class UpstreamFault extends Error {
   readonly payload: string;
   /** The status this fault stands for, when nothing was answered yet. */
   readonly status: number;
+  /** What the upstream counted by then, where it says so beside the error: it bills it. */
+  readonly counted: Usage | undefined;
 
-  constructor(payload: string, status: number) {
+  constructor(payload: string, status: number, counted?: Usage) {
     super("the upstream reported an error inside its answer");
     this.name = "UpstreamFault";
     this.payload = payload;
     this.status = status;
+    this.counted = counted;
   }
 }
 

@@ -324,6 +324,8 @@ export interface RemoteProvider extends Described {
   streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The upstream's own id in a plain answer, where it can be continued by it. */
   upstreamResponseId?(body: unknown): string | undefined;
+  /** The service tier that the head of an answer names, where its body may not. */
+  servedTier?(header: (name: string) => string | null): string | undefined;
   /** Whole seconds to wait that an error's body names, where the upstream has no `retry-after` header for it. */
   retryAfterSeconds?(error: string): number | undefined;
 }

@@ -2,7 +2,7 @@
 import { isObject, type JsonObject, listOf, objectOf, parseJson } from "../lib/json/json.ts";
 import { SseParser } from "../lib/sse.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
-import { usageOf as googleUsage, searchesIn } from "../protocols/generate-content/ending.ts";
+import { usageOf as googleUsage } from "../protocols/generate-content/ending.ts";
 import { laterCounts, usageOf as messagesUsage } from "../protocols/messages/ending.ts";
 import { countsOf as responsesCounts } from "../protocols/responses/ending.ts";
 import { usageOf as chatUsage } from "../providers/openai-compatible/answer.ts";
@@ -115,16 +115,17 @@ function countsIn(value: JsonObject): JsonObject | undefined {
     .find((one) => isObject(one["usage"]) || isObject(one["usageMetadata"]));
 }
 
-/** Members beside the counts that are counted too: the items of a response, the candidates of Gemini's. */
-function besides({ output, candidates }: JsonObject): JsonObject {
-  return { ...(output !== undefined && { output }), ...(candidates !== undefined && { candidates }) };
-}
+/** Members beside the counts that are counted too: the items and the tools of a response, the candidates of Gemini's, the tier. */
+const counting = ["output", "candidates", "tool_usage", "tools", "service_tier"];
+
+const besides = (holder: JsonObject): JsonObject =>
+  Object.fromEntries(counting.flatMap((name) => (holder[name] == null ? [] : [[name, holder[name]]])));
 
 function usageIn(holder: JsonObject | undefined): Usage | undefined {
   if (isObject(holder?.["usageMetadata"])) return googleUsage(holder["usageMetadata"], groundingsIn(holder));
   const usage = objectOf(holder?.["usage"]);
   if (usage === undefined) return undefined;
-  if ("prompt_tokens" in usage) return chatUsage({ completion_tokens: 0, ...usage }, {});
+  if ("prompt_tokens" in usage) return chatUsage({ completion_tokens: 0, ...usage }, {}, besides(holder!));
   // https://platform.openai.com/docs/api-reference/audio/json-object: by tokens, or by the length of the recording.
   if (usage["type"] === "duration") return withSeconds(noTokens, usage["seconds"]);
   // The Messages format alone has no total.
@@ -135,11 +136,10 @@ function usageIn(holder: JsonObject | undefined): Usage | undefined {
 
 const noTokens: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 
-const groundingsIn = ({ candidates }: JsonObject): number =>
-  listOf(candidates).reduce<number>(
-    (sum, candidate) => sum + searchesIn(objectOf(objectOf(candidate)?.["groundingMetadata"])),
-    0,
-  );
+const groundingsIn = ({ candidates }: JsonObject): JsonObject[] =>
+  listOf(candidates)
+    .map((candidate) => objectOf(objectOf(candidate)?.["groundingMetadata"]))
+    .filter((grounding) => grounding !== undefined);
 
 function withSeconds(usage: Usage, seconds: unknown): Usage | undefined {
   return typeof seconds === "number" && seconds > 0 ? { ...usage, [billed]: { audioSeconds: seconds } } : undefined;

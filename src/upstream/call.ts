@@ -241,6 +241,7 @@ async function answerOf(
       observer.answered();
     }
     await turnEnd();
+    if (provider.servedTier !== undefined) tellTier(provider, answer, observer);
     if (answer.status < 200 || answer.status >= 300)
       return await readUpstreamError(answer, provider, account.name, observer, format);
     const streamed = answered.request.stream === true;
@@ -280,9 +281,19 @@ async function answerOf(
       headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": typeOf(error.payload) },
       body: new TextEncoder().encode(error.payload),
     };
-    observer.upstreamFailed(account.name, error.status, failure);
+    observer.upstreamFailed(account.name, error.status, failure, error.counted);
     return failure;
   }
+}
+
+/** Tells the service tier that an answer's head names, if it does. */
+export function tellTier(
+  provider: RemoteProvider,
+  { headers }: UpstreamAnswer,
+  observer: Pick<CallObserver, "tierTold">,
+): void {
+  const tier = provider.servedTier?.((name) => headers.get(name));
+  if (tier !== undefined) observer.tierTold(tier);
 }
 
 function notifyFailed(observer: CallObserver, error: unknown): void {
@@ -406,6 +417,7 @@ async function openStream(
 
 async function opened(events: AnswerEvents, observer: CallObserver): Promise<StreamAnswer<EventSource>> {
   await events.open();
+  if (events.servedBy !== undefined) observer.servedBy(events.servedBy);
   observer.firstFragment();
   return { kind: "stream", headers: {}, events };
 }

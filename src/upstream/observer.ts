@@ -28,6 +28,10 @@ export interface CallObserver {
   sent(provider: string): void;
   /** The upstream's headers arrived, or the call failed. */
   answered(): void;
+  /** The head of an answer names its service tier, which its body may not. */
+  tierTold(serviceTier: string): void;
+  /** Another model than the one that was asked answers. */
+  servedBy(model: string): void;
   /** The first fragment of a stream is about to go to the client. */
   firstFragment(): void;
   /** A chunk of a stream. */
@@ -36,8 +40,8 @@ export interface CallObserver {
   costOf(usage: Usage, serviceTier?: string): number | undefined;
   /** The whole answer was decoded. @returns a promise that the end of the answer waits for; it never rejects */
   completed(result: CompletedCall): Promise<unknown> | undefined;
-  /** The upstream answered an error or could not be reached; status 0 without an answer. @param error absent where it could not be read */
-  upstreamFailed(provider: string, status: number, error?: UpstreamError): void;
+  /** The upstream answered an error or could not be reached; status 0 without an answer. @param error absent where it could not be read @param counted what it bills all the same */
+  upstreamFailed(provider: string, status: number, error?: UpstreamError, counted?: Usage): void;
   /** True if the call can be estimated by the text of an answer that is passed on as bytes. */
   readonly wantsText: boolean;
   /** Text in such an answer. */

@@ -51,6 +51,8 @@ const observer: CallObserver = {
   begin: () => undefined,
   sent: nothing,
   answered: nothing,
+  tierTold: nothing,
+  servedBy: nothing,
   firstFragment: nothing,
   body: nothing,
   costOf: () => undefined,

@@ -60,7 +60,9 @@ export function countedOf(usage: Usage): Counted {
   const cacheRead = Math.min(input, countOf(prompt?.["cached_tokens"]));
   const written = Math.min(
     input - cacheRead,
-    countOf(prompt?.["cache_write_tokens"] ?? prompt?.["cache_creation_tokens"]),
+    countOf(
+      prompt?.["cache_write_tokens"] || prompt?.["cache_creation_tokens"] || prompt?.["cache_creation_input_tokens"],
+    ),
   );
   const cacheWrite1h = Math.min(written, countOf(more?.cacheWrite1h));
   const audioInput = Math.min(input - written, countOf(prompt?.["audio_tokens"]));

@@ -10,6 +10,7 @@ import { countedOf, noTokens } from "./counts.ts";
 import { refusedBy } from "./error-note.ts";
 import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
+import { pricedWithParts, tokensWithParts } from "./prices/parts.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
 import type { TokenCounter } from "./tokenizer.ts";
 
@@ -115,8 +116,10 @@ class Entry implements UsageEntry {
     const { target } = this.#attempt;
     const counted = countedOf(usage);
     if (target === undefined || (saysNothing(usage) && !counted.cost)) return undefined;
-    const tier = usage[billed]?.serviceTier ?? serviceTier;
-    return this.#tools.prices().price(target, counted, tier, this.begun.at).cost ?? undefined;
+    const prices = this.#tools.prices();
+    const { servedBy, parts = [], serviceTier: told = serviceTier } = usage[billed] ?? {};
+    const own = prices.price({ ...target, model: servedBy ?? target.model }, counted, told, this.begun.at);
+    return pricedWithParts(own, parts, prices, target, this.begun.at).cost ?? undefined;
   }
 
   settle(outcome: Outcome): void {
@@ -178,13 +181,19 @@ class Entry implements UsageEntry {
   #line(outcome: Outcome, source: "upstream" | "estimated" | "unknown", isReckoned = false): LedgerLine {
     const { usage, seen } = outcome;
     const { target: asked } = this.#attempt;
-    const target = asked?.model === "" && outcome.model !== undefined ? { ...asked, model: outcome.model } : asked;
-    const tier = usage?.[billed]?.serviceTier ?? outcome.serviceTier;
+    const more = usage?.[billed];
+    const named = asked?.model === "" && outcome.model !== undefined ? { ...asked, model: outcome.model } : asked;
+    const target = named !== undefined && more?.servedBy !== undefined ? { ...named, model: more.servedBy } : named;
+    const tier = more?.serviceTier ?? outcome.serviceTier;
     const isBilled = target !== undefined && (usage !== undefined || seen !== undefined);
     const counted = usage === undefined ? undefined : countedOf(usage);
-    const priced = !isBilled
+    const own = !isBilled
       ? nothing
       : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.begun.at);
+    const priced =
+      more?.parts === undefined || named === undefined
+        ? own
+        : pricedWithParts(own, more.parts, this.#tools.prices(), named, this.begun.at);
     // The cost of a call whose counts are unknown is known only if it is nothing.
     const price = counted === undefined && priced.cost !== 0 ? unknown : priced;
     const line: LedgerLine = {
@@ -199,7 +208,10 @@ class Entry implements UsageEntry {
       callOf: outcome.callOf ?? null,
       serviceTier: tier ?? null,
       counted: counted !== undefined ? source : isBilled ? "unknown" : "none",
-      tokens: counted?.tokens ?? noTokens,
+      tokens:
+        counted === undefined || more?.parts === undefined
+          ? (counted?.tokens ?? noTokens)
+          : tokensWithParts(counted.tokens, more.parts),
       cost: price.cost,
       costs: price.costs,
       priceSource: price.priceSource,

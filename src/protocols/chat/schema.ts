@@ -284,7 +284,14 @@ type Billed = {
   serviceTier?: string;
   /** Other things in the answer that change the price, as prices name them: `inference_geo_us`. Absent: the usual. */
   surcharges?: readonly string[];
+  /** The model that answered, where another than the one that was asked did. */
+  servedBy?: string;
+  /** What was done beside the answer, and is not among its own counts. */
+  parts?: readonly BilledPart[];
 };
+
+/** @property what in a word or two, for notes @property model absent: the one that was asked */
+export type BilledPart = { readonly what: string; readonly model?: string | undefined; readonly usage: Usage };
 
 /** @returns the member of a usage with what of these is more than nothing; no member where none is */
 export function billedAs(counts: { [K in keyof Billed]: Billed[K] | undefined }): { [billed]?: Billed } {

@@ -1,8 +1,9 @@
 /** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
+import { billedPlaces } from "../billed-places.ts";
+import { billedBy, toldIn } from "../billed-reading.ts";
 import {
-  billedAs,
   type ChunkBody,
   type FinishReason,
   impossible,
@@ -107,14 +108,13 @@ export function citationMetadata(annotations: unknown): JsonObject | undefined {
   return cited.length === 0 ? undefined : { citationSources: cited };
 }
 
-/** Searches that grounded an answer: https://ai.google.dev/gemini-api/docs/google-search#grounded-response */
-export const searchesIn = (grounding: JsonObject | undefined): number => listOf(grounding?.["webSearchQueries"]).length;
-
-/** Counts that are zero are left out of this JSON. @param searches of the web, which are billed beside the tokens */
-export function usageOf(counts: JsonObject, searches = 0): Usage {
+/** Counts that are zero are left out of this JSON. @param groundings of the candidates, whose searches are billed beside the tokens */
+export function usageOf(counts: JsonObject, groundings: readonly JsonObject[] = []): Usage {
   const count = (name: string) => countOf(counts[name]) ?? 0;
   const prompt_tokens = count("promptTokenCount") + count("toolUsePromptTokenCount");
   const completion_tokens = count("candidatesTokenCount") + count("thoughtsTokenCount");
+  const candidates = groundings.map((groundingMetadata) => ({ groundingMetadata }));
+  const found = toldIn(billedPlaces.gemini, { usageMetadata: counts, candidates });
   return {
     prompt_tokens,
     completion_tokens,
@@ -127,24 +127,15 @@ export function usageOf(counts: JsonObject, searches = 0): Usage {
       reasoning_tokens: count("thoughtsTokenCount"),
       ...audioTokens(counts["candidatesTokensDetails"]),
     },
-    ...billedOf(counts, searches),
+    ...billedBy(found, { serviceTier: tierOf(found.serviceTier) }),
   };
 }
 
-function billedOf(counts: JsonObject, searches: number): ReturnType<typeof billedAs> {
-  return billedAs({
-    audioCacheRead: modalityTokens(counts["cacheTokensDetails"], "AUDIO"),
-    imageInput: modalityTokens(counts["promptTokensDetails"], "IMAGE"),
-    imageOutput: modalityTokens(counts["candidatesTokensDetails"], "IMAGE"),
-    tools: searches > 0 ? { web_search: searches } : undefined,
-    serviceTier: textOf(counts["serviceTier"])?.replace(/^SERVICE_TIER_/, "") ?? tierOf(textOf(counts["trafficType"])),
-  });
-}
-
-/** The tier in Vertex's word: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentResponse#TrafficType */
-function tierOf(trafficType: string | undefined): string | undefined {
-  if (trafficType === undefined || trafficType === "TRAFFIC_TYPE_UNSPECIFIED") return undefined;
-  return trafficType.toLowerCase().replace(/^on_demand_?/, "") || "standard";
+/** A tier by either of the two names that say it, `SERVICE_TIER_FLEX` and Vertex's `ON_DEMAND_FLEX`. */
+export function tierOf(word: string | undefined): string | undefined {
+  const tier = word?.replace(/^SERVICE_TIER_/, "");
+  if (tier === undefined || /unspecified$/i.test(tier)) return undefined;
+  return /^ON_DEMAND|^PROVISIONED/.test(tier) ? tier.toLowerCase().replace(/^on_demand_?/, "") || "standard" : tier;
 }
 
 function audioTokens(details: unknown): { audio_tokens?: number } {

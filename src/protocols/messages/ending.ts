@@ -2,7 +2,9 @@
 import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { raised } from "../../lib/json/raised.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
-import { billedAs, type ChunkBody, type FinishReason, type Usage } from "../chat/schema.ts";
+import { billedPlaces, type Place } from "../billed-places.ts";
+import { billedBy, toldIn } from "../billed-reading.ts";
+import type { BilledPart, ChunkBody, FinishReason, Usage } from "../chat/schema.ts";
 
 type StopFields = {
   readonly stop_reason: string | null;
@@ -107,8 +109,34 @@ const promptOf = (usage: JsonObject): (readonly [string, number])[] =>
 
 const sum = (counts: readonly number[]): number => counts.reduce((all, one) => all + one, 0);
 
+/** What is known of an answer beside its counts. */
+export type Answering = {
+  /** The model that answered, where another than the one that was asked did. */
+  readonly servedBy?: string | undefined;
+  /** True if the answer holds words of attempts that were declined in the middle of them. */
+  readonly hasDeclined?: boolean;
+};
+
 /** Counts in the inner form's meaning: cached tokens count as prompt tokens. Undefined where nothing was counted. */
-export function usageOf(usage: JsonObject): Usage | undefined {
+export function usageOf(usage: JsonObject, answering: Answering = {}): Usage | undefined {
+  const found = toldIn(billedPlaces.messages, { usage });
+  const { served, attempts = [], parts = [] } = found;
+  const servedBy = textOf(served?.["model"])?.slice(0, maxName) ?? answering.servedBy;
+  const others = [
+    ...parts.map(({ what, counts }) => partOf(what, counts, usage)),
+    ...(served !== undefined && answering.hasDeclined === true
+      ? attempts.filter((one) => one["model"] !== served["model"] && countOf(one["output_tokens"]))
+      : []
+    ).map((counts) => partOf("a declined attempt", counts, usage)),
+  ].filter((part) => part !== undefined);
+  const billed = billedBy(found, { servedBy, parts: others.length > 0 ? others : undefined });
+  const own = served === undefined ? usage : { ...usage, ...attemptsOf(served, attempts) };
+  const counts = countsOf(own);
+  if (counts === undefined && servedBy === undefined && others.length === 0) return undefined;
+  return { ...(counts ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }), ...billed };
+}
+
+function countsOf(usage: JsonObject): Usage | undefined {
   const input = countOf(usage["input_tokens"]);
   const output = countOf(usage["output_tokens"]);
   if (input === undefined && output === undefined) return undefined;
@@ -126,43 +154,42 @@ export function usageOf(usage: JsonObject): Usage | undefined {
     total_tokens: prompt + (output ?? 0),
     ...(Object.keys(promptDetails).length > 0 && { prompt_tokens_details: promptDetails }),
     ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: thinking } }),
-    ...billedOf(usage),
   };
 }
 
-/** Source: https://platform.claude.com/docs/en/api/messages#usage */
-function billedOf(usage: JsonObject): ReturnType<typeof billedAs> {
-  const searches = countOf(objectOf(usage["server_tool_use"])?.["web_search_requests"]);
-  const surcharges = surchargesOf(usage);
-  return billedAs({
-    cacheWrite1h: countOf(objectOf(usage["cache_creation"])?.["ephemeral_1h_input_tokens"]),
-    tools: searches ? { web_search: searches } : undefined,
-    serviceTier: textOf(usage["service_tier"]),
-    surcharges: surcharges.length > 0 ? surcharges : undefined,
-  });
+/** The longest name of a model. */
+const maxName = 128;
+
+/** The counts of something beside the answer: with the whole request's tier and place, and its speed where it was the same model. */
+function partOf(
+  what: string,
+  counts: JsonObject,
+  { service_tier, inference_geo, speed }: JsonObject,
+): BilledPart | undefined {
+  const { model, iterations: _, ...own } = counts;
+  const name = textOf(model)?.slice(0, maxName);
+  const usage = usageOf({ service_tier, inference_geo, ...(name === undefined && { speed }), ...own });
+  return usage && { what, model: name, usage };
 }
 
-/** The usual values of where and how fast the model ran: anything else is billed otherwise. */
-const usualNames: Readonly<Record<string, readonly string[]>> = {
-  // https://platform.claude.com/docs/en/manage-claude/data-residency: "not_available" is of models that know no other.
-  inference_geo: ["global", "not_available"],
-  // https://platform.claude.com/docs/en/build-with-claude/fast-mode
-  speed: ["standard"],
-};
+/** The counts of the model that answered, in all its turns: those of the whole usage are of them alone. */
+function attemptsOf(served: JsonObject, attempts: readonly JsonObject[]): JsonObject {
+  const names = [...promptCounts, "output_tokens"];
+  const own = [...attempts.filter(({ model }) => model === served["model"]), served];
+  return Object.fromEntries(names.map((name) => [name, sum(own.map((one) => countOf(one[name]) ?? 0))]));
+}
+
+const wishes = ["inference_geo", "speed"].map((name) => {
+  const place: Place | undefined = billedPlaces.messages.find(({ at }) => at === `usage.${name}`);
+  return [name, place?.usual ?? []] as const;
+});
 
 /** @returns the names of a request's fields that ask for another place or speed than the usual */
 export const specialWishes = (body: JsonObject): readonly string[] =>
-  Object.entries(usualNames).flatMap(([name, usual]) => {
+  wishes.flatMap(([name, usual]) => {
     const value = body[name];
     return value == null || (typeof value === "string" && usual.includes(value.toLowerCase())) ? [] : [name];
   });
-
-function surchargesOf(usage: JsonObject): string[] {
-  return Object.entries(usualNames).flatMap(([name, usual]) => {
-    const value = textOf(usage[name])?.toLowerCase().slice(0, 64);
-    return value === undefined || value === "" || usual.includes(value) ? [] : [`${name}_${value}`];
-  });
-}
 
 export function servedTier({ service_tier }: JsonObject): { service_tier?: string } {
   const tier = ownMember(tiers, textOf(service_tier) ?? "");

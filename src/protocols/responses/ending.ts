@@ -1,7 +1,9 @@
 /** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, countsByName, isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
-import { billed, type FinishReason, type Usage } from "../chat/schema.ts";
+import { billedPlaces } from "../billed-places.ts";
+import { billedBy, toldIn } from "../billed-reading.ts";
+import { billedAs, type FinishReason, type Usage } from "../chat/schema.ts";
 
 /** Source: https://platform.openai.com/docs/api-reference/responses/object (status) */
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
@@ -88,24 +90,41 @@ function usageOf(value: unknown): Usage | undefined {
 
 const countsIn = (details: unknown) => (isObject(details) ? countsByName(details) : undefined);
 
-/** Hosted tools that are billed by the use: https://platform.openai.com/docs/pricing#built-in-tools */
-const toolCalls: Readonly<Record<string, string>> = {
-  web_search_call: "web_search",
-  file_search_call: "file_search",
-  code_interpreter_call: "code_interpreter",
-  image_generation_call: "image_generation",
-};
+/**
+ * The model that makes images where a response names none.
+ * Source: https://platform.openai.com/docs/api-reference/responses/create (tools, image generation)
+ */
+const defaultImageModel = "gpt-image-2.6-sunburst";
 
-/** The counts of a whole response: what it says itself, and the uses of hosted tools among its items. */
+/** The counts of a whole response: what it says itself, and what stands beside that. */
 export function countsOf(response: JsonObject): Usage | undefined {
   const usage = usageOf(response["usage"]);
-  const tools: Record<string, number> = {};
-  for (const item of listOf(response["output"])) {
-    const { type, action } = objectOf(item) ?? {};
-    const tool = typeof type === "string" && Object.hasOwn(toolCalls, type) ? toolCalls[type] : undefined;
-    // A search is billed, and not that its findings are opened: https://platform.openai.com/docs/guides/tools-web-search
-    const kind = objectOf(action)?.["type"] ?? "search";
-    if (tool !== undefined && (tool !== "web_search" || kind === "search")) tools[tool] = (tools[tool] ?? 0) + 1;
-  }
-  return usage && Object.keys(tools).length > 0 ? { ...usage, [billed]: { ...usage[billed], tools } } : usage;
+  const found = toldIn(billedPlaces.responses, response);
+  const parts = (found.parts ?? []).flatMap(({ what, counts }) => {
+    const used = imageUsage(counts);
+    return used === undefined ? [] : [{ what, model: imageModel(response), usage: used }];
+  });
+  if (usage === undefined && parts.length === 0) return undefined;
+  // By its tokens, and not by the piece.
+  const { image_generation: _, ...others } = found.tools ?? {};
+  const billed = parts.length === 0 ? billedBy(found) : billedBy(found, { tools: others, parts });
+  return { ...(usage ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }), ...billed };
+}
+
+function imageModel({ tools }: JsonObject): string {
+  const tool = listOf(tools).find((one) => objectOf(one)?.["type"] === "image_generation");
+  return textOf(objectOf(tool)?.["model"])?.slice(0, 128) || defaultImageModel;
+}
+
+function imageUsage(counts: JsonObject): Usage | undefined {
+  const usage = usageOf(counts);
+  if (usage === undefined || usage.prompt_tokens + usage.completion_tokens === 0) return undefined;
+  const { image_tokens: made } = countsByName(counts["output_tokens_details"]);
+  const { image_tokens: seen = 0 } = countsByName(counts["input_tokens_details"]);
+  const { cached_image_tokens: cached = 0 } = countsByName(counts["cached_tokens_details"]);
+  return {
+    ...usage,
+    prompt_tokens_details: { cached_tokens: countOf(counts["cached_tokens"]) ?? 0 },
+    ...billedAs({ imageInput: Math.max(0, seen - cached), imageOutput: made ?? usage.completion_tokens }),
+  };
 }

@@ -6,9 +6,13 @@
 import { isObject, type JsonObject, objectOf } from "../../lib/json/json.ts";
 import type { CompletionBody } from "../../protocols/chat/schema.ts";
 import { finishReason, servedTier, usageOf } from "../../protocols/messages/ending.ts";
+import { servedBy } from "./served.ts";
 
-/** @returns undefined where anything is not plain */
-export function plainCompletionOf({ content, stop_reason, usage }: JsonObject): CompletionBody | undefined {
+/** @param asked the model that was asked @returns undefined where anything is not plain */
+export function plainCompletionOf(
+  { content, stop_reason, usage, model }: JsonObject,
+  asked: string,
+): CompletionBody | undefined {
   if (!Array.isArray(content) || typeof stop_reason !== "string" || stop_reason === "refusal") return undefined;
   let text = "";
   for (const block of content) {
@@ -17,7 +21,7 @@ export function plainCompletionOf({ content, stop_reason, usage }: JsonObject): 
     text += block["text"];
   }
   const counted = objectOf(usage) ?? {};
-  const counts = usageOf(counted);
+  const counts = usageOf(counted, { servedBy: servedBy(asked, model) });
   return {
     choices: [
       { index: 0, message: { role: "assistant", content: text }, finish_reason: finishReason(stop_reason, false) },

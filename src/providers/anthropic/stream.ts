@@ -29,6 +29,7 @@ import {
 } from "./answer.ts";
 import { plainCompletionOf } from "./plain-answer.ts";
 import { ReplayTrace } from "./replay.ts";
+import { servedBehind, servedBy } from "./served.ts";
 
 /** A block that has begun and not ended. */
 type OpenBlock =
@@ -64,6 +65,10 @@ export class AnthropicStream implements StreamDecoder {
   /** It may come with `message_start` already. */
   #stopReason: unknown;
   #finished = false;
+  readonly #asked: string;
+  #servedBy: string | undefined;
+  /** Words came before another model took over. */
+  #hasDeclined = false;
   readonly #passesTexts: boolean;
   isRepetition = false;
 
@@ -73,6 +78,7 @@ export class AnthropicStream implements StreamDecoder {
    */
   constructor(call: AnsweredCall, passesTexts = false) {
     this.#reading = readingFor(call);
+    this.#asked = call.model;
     this.#passesTexts = passesTexts;
   }
 
@@ -136,6 +142,7 @@ export class AnthropicStream implements StreamDecoder {
       this.isRepetition = true;
     }
     this.#count(objectOf(message["usage"]) ?? {});
+    this.#servedBy ??= servedBy(this.#asked, message["model"]);
     if (this.#begun) return none;
     this.#begun = true;
     this.#id = id;
@@ -148,6 +155,7 @@ export class AnthropicStream implements StreamDecoder {
   /** @param message with all of its blocks */
   whole(message: JsonObject): CompletionBody {
     const fold = new StreamFold();
+    this.#servedBy = servedBy(this.#asked, message["model"]);
     fold.push(this.#blocks(message));
     this.#count(objectOf(message["usage"]) ?? {});
     fold.push(this.#finish(message));
@@ -198,8 +206,12 @@ export class AnthropicStream implements StreamDecoder {
 
   /** The output's count in the stream's first event is no count of what follows: only the input is known from there. */
   get counted(): Usage | undefined {
-    const usage = usageOf(this.#usage);
+    const usage = this.#counts;
     return this.#answered ? usage : usage && { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens };
+  }
+
+  get #counts(): Usage | undefined {
+    return usageOf(this.#usage, { servedBy: this.#servedBy, hasDeclined: this.#hasDeclined });
   }
 
   #count(usage: JsonObject): void {
@@ -219,6 +231,9 @@ export class AnthropicStream implements StreamDecoder {
       case "redacted_thinking":
         this.#open.set(index, { kind: "other" });
         return endedThought(this.#trace.redactedThinking(textOf(block["data"]) ?? ""));
+      case "fallback":
+        this.#servedBy = servedBehind(block) ?? this.#servedBy;
+        this.#hasDeclined ||= this.#hasContent || this.#hasThoughts || this.#calls > 0;
     }
     this.#open.set(index, { kind: "other" });
     return none;
@@ -341,7 +356,7 @@ export class AnthropicStream implements StreamDecoder {
     const reason = textIn(delta, "stop_reason");
     if (reason !== undefined && reason !== (this.#stopReason ?? reason)) throw new InvalidAnswer("an end of two kinds");
     if (reason !== undefined && !this.#answered) return this.#finish(delta);
-    const counts = usageOf(this.#usage);
+    const counts = this.#counts;
     return counts === undefined ? [] : [{ choices: [], usage: counts }];
   }
 
@@ -359,7 +374,7 @@ export class AnthropicStream implements StreamDecoder {
       ...this.#replay(),
     };
     if (Object.keys(last).length > 0) bodies.push(deltaBody(last));
-    const usage = usageOf(this.#usage);
+    const usage = this.#counts;
     bodies.push({
       choices: [{ index: 0, delta: {}, finish_reason }],
       ...(usage !== undefined && { usage }),
@@ -404,5 +419,5 @@ export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): C
   if (!Array.isArray(answer["content"]) || (content.length === 0 && textOf(answer["stop_reason"]) === undefined)) {
     throw new InvalidAnswer("something that is no answer");
   }
-  return plainCompletionOf(answer) ?? new AnthropicStream(call).whole(answer);
+  return plainCompletionOf(answer, call.model) ?? new AnthropicStream(call).whole(answer);
 }

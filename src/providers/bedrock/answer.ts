@@ -54,6 +54,7 @@ function usageIn(answer: JsonObject): JsonObject {
     .map(objectOf)
     .find((one) => one?.["ttl"] === "1h");
   const tier = textOf(objectOf(answer["serviceTier"])?.["type"]);
+  const latency = textOf(objectOf(answer["performanceConfig"])?.["latency"]);
   return {
     input_tokens: countOf(usage["inputTokens"]),
     output_tokens: countOf(usage["outputTokens"]),
@@ -61,6 +62,7 @@ function usageIn(answer: JsonObject): JsonObject {
     cache_creation_input_tokens: countOf(usage["cacheWriteInputTokens"]),
     ...(hour !== undefined && { cache_creation: { ephemeral_1h_input_tokens: countOf(hour["inputTokens"]) } }),
     ...(tier !== undefined && { service_tier: tier === "default" ? "standard" : tier }),
+    ...(latency !== undefined && { latency }),
   };
 }
 

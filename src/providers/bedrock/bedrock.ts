@@ -8,6 +8,7 @@
 import { Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
+import { tierHeaders } from "../../protocols/billed-places.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { fitted } from "../anthropic/fit.ts";
 import { cloudTakes, messagesRoute, native as ownMessages } from "../anthropic/native.ts";
@@ -112,6 +113,7 @@ function native(format: string, call: Call): NativeRoute | undefined {
 
 export const bedrock: RemoteProvider = {
   kind: "remote",
+  servedTier: (header) => header(tierHeaders.bedrock) ?? undefined,
   format: "converse",
   formatOf: doorOf,
   name: "bedrock",

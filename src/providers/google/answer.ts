@@ -12,7 +12,7 @@ import { StreamFold } from "../../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
-import { reasonOf, searchesIn, usageOf } from "../../protocols/generate-content/ending.ts";
+import { reasonOf, usageOf } from "../../protocols/generate-content/ending.ts";
 import { googleStatuses } from "../../protocols/generate-content/errors.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
 import { isSignOfLife, jsonIn, objectsIn, plainWords } from "../reading.ts";
@@ -143,20 +143,18 @@ class AnswerReader {
   }
 
   get counted(): Usage | undefined {
-    return this.#counted === undefined ? undefined : usageOf(this.#counted, this.#searches);
+    return this.#counted === undefined ? undefined : usageOf(this.#counted, this.#groundings);
   }
 
   /** The counts, once for each time that they changed. */
   takeUsage(): Usage | undefined {
-    const usage = this.#usage === undefined ? undefined : usageOf(this.#usage, this.#searches);
+    const usage = this.#usage === undefined ? undefined : usageOf(this.#usage, this.#groundings);
     this.#usage = undefined;
     return usage;
   }
 
-  get #searches(): number {
-    let searches = 0;
-    for (const { grounding } of this.#candidates.values()) searches += searchesIn(grounding);
-    return searches;
+  get #groundings(): JsonObject[] {
+    return [...this.#candidates.values()].flatMap(({ grounding }) => (grounding === undefined ? [] : [grounding]));
   }
 
   #candidate(index: number): CandidateReader {

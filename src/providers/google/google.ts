@@ -6,7 +6,9 @@
 
 import { Type } from "@sinclair/typebox";
 import { Closed } from "../../lib/schemas.ts";
+import { tierHeaders } from "../../protocols/billed-places.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
+import { tierOf } from "../../protocols/generate-content/ending.ts";
 import { googleModelList } from "../model-lists.ts";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
 import { apiRoot, methodUrl } from "./address.ts";
@@ -64,6 +66,7 @@ export const google: RemoteProvider = {
   methodAddress: (format, method, model, account) =>
     format === "generate-content" ? methodUrl(account, modelIn(model), method) : undefined,
   retryAfterSeconds,
+  servedTier: (header) => tierOf(header(tierHeaders.google) ?? undefined),
 };
 
 /** Estimates what would have to be fetched first. */

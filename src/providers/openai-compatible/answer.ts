@@ -13,6 +13,8 @@ import {
   saysNothing,
   textOf,
 } from "../../lib/json/json.ts";
+import { billedPlaces } from "../../protocols/billed-places.ts";
+import { billedBy, toldIn } from "../../protocols/billed-reading.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
 import {
   type AnswerMessage,
@@ -60,7 +62,7 @@ export function anyCompletionOf(
   makeId: MakeId,
   echo?: string,
 ): CompletionBody {
-  if (isFault(body)) throw new UpstreamFault(text, faultStatus(body));
+  if (isFault(body)) throw new UpstreamFault(text, faultStatus(body), usageOf(body["usage"], quirks));
   const said = objectsIn(body, "choices");
   if (said.length === 0) throw new InvalidAnswer("something that is no answer");
   const choices = said.map((choice, at) => choiceOf(choice, at, text, quirks, makeId));
@@ -225,16 +227,17 @@ function reasonIn(word: string): FinishReason | undefined {
 
 /**
  * Counts in the public meaning; what was reported is never guessed over.
+ * @param beside members of the answer beside them
  * @returns undefined where nothing was reported
  */
-export function usageOf(reported: unknown, quirks: Quirks): Usage | undefined {
+export function usageOf(reported: unknown, quirks: Quirks, beside: JsonObject = {}): Usage | undefined {
   if (!isObject(reported)) return undefined;
+  const found = toldIn(billedPlaces.chat, { ...beside, usage: reported });
   const promptDetails = countsByName(reported["prompt_tokens_details"]);
   const completionDetails = countsByName(reported["completion_tokens_details"]);
-  // https://api-docs.deepseek.com/guides/kv_cache, https://platform.moonshot.ai/docs/api/chat
-  fill(promptDetails, "cached_tokens", reported["prompt_cache_hit_tokens"] ?? reported["cached_tokens"]);
-  // https://docs.perplexity.ai/api-reference/chat-completions-post
-  fill(completionDetails, "reasoning_tokens", reported["reasoning_tokens"]);
+  fill(promptDetails, "cached_tokens", found.cached, reported["prompt_cache_hit_tokens"] ?? reported["cached_tokens"]);
+  fill(promptDetails, "cache_write_tokens", found.written);
+  fill(completionDetails, "reasoning_tokens", found.reasoning, reported["reasoning_tokens"]);
   const prompt_tokens = countOf(reported["prompt_tokens"]) ?? 0;
   let completion_tokens = countOf(reported["completion_tokens"]) ?? 0;
   const reasoning = completionDetails["reasoning_tokens"] ?? 0;
@@ -249,12 +252,14 @@ export function usageOf(reported: unknown, quirks: Quirks): Usage | undefined {
     total_tokens: total ?? prompt_tokens + completion_tokens,
     ...(isEmpty(promptDetails) ? {} : { prompt_tokens_details: promptDetails }),
     ...(isEmpty(completionDetails) ? {} : { completion_tokens_details: completionDetails }),
+    ...billedBy(found),
   };
 }
 
-function fill(details: Record<string, number>, name: string, value: unknown): void {
-  const count = countOf(value);
-  if (count !== undefined) details[name] ??= count;
+/** @param told by one of its places @param zero a count of nothing by another name, which is told too */
+function fill(details: Record<string, number>, name: string, told: number | undefined, zero?: unknown): void {
+  const count = details[name] || told || (details[name] ?? countOf(zero));
+  if (count !== undefined) details[name] = count;
 }
 
 function isEmpty(value: object): boolean {

@@ -100,7 +100,8 @@ export class ChatStream implements StreamDecoder {
     if (data.startsWith(":") && this.#complete) return nothing;
     if (event === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 503);
     const chunk = eventIn(data);
-    if (event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
+    if (event === "error" || isFault(chunk))
+      throw new UpstreamFault(data, faultStatus(chunk), usageOf(chunk["usage"], this.#quirks));
     const plain = this.#plainFragment(chunk);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
   }
@@ -149,7 +150,7 @@ export class ChatStream implements StreamDecoder {
       // https://platform.moonshot.ai/docs/api/chat puts the counts into the choice
       usage ??= usageOf(choice["usage"], this.#quirks);
       if (saysError(choice["error"]) || isFailure(choice["finish_reason"])) {
-        throw new UpstreamFault(data, faultStatus(choice));
+        throw new UpstreamFault(data, faultStatus(choice), usage);
       }
       const state = this.#state(indexOf(choice, at));
       if (state.finished && !saysMore(choice)) continue;

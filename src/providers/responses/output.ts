@@ -157,7 +157,7 @@ export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
 export function completionOf(body: unknown, text: string, quirks: ResponsesQuirks, makeId: MakeId): CompletionBody {
   const response = objectOf(body) ?? {};
   const status = faultStatus(response);
-  if (status !== undefined) throw new UpstreamFault(text, status);
+  if (status !== undefined) throw new UpstreamFault(text, status, countsOf(response));
   const items = objectsIn(response, "output");
   if (!Array.isArray(response["output"]) || !hasEnded(response, items)) {
     throw new InvalidAnswer("something that is no answer");
@@ -266,10 +266,11 @@ export function eventFault(kind: unknown, event: JsonObject, text: string): Upst
   const response = objectOf(event["response"]);
   const status = faultStatus(response ?? event);
   if (status === undefined && !faultEvents.has(kind)) return undefined;
+  const counted = response && countsOf(response);
   if (response?.["error"] != null) {
-    return new UpstreamFault(JSON.stringify({ error: response["error"] }), status ?? 500);
+    return new UpstreamFault(JSON.stringify({ error: response["error"] }), status ?? 500, counted);
   }
-  if (response !== undefined || event["error"] != null) return new UpstreamFault(text, status ?? 500);
+  if (response !== undefined || event["error"] != null) return new UpstreamFault(text, status ?? 500, counted);
   const { type: _type, sequence_number: _number, ...error } = event;
   return new UpstreamFault(JSON.stringify({ error }), errorStatus(error));
 }

@@ -2,8 +2,11 @@
  * Google's Vertex AI: Gemini, Claude and open models in one account, each in its maker's own format.
  * Source: https://docs.cloud.google.com/vertex-ai/generative-ai/docs
  */
+
 import { Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+import { tierHeaders } from "../../protocols/billed-places.ts";
+import { tierOf } from "../../protocols/generate-content/ending.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { GoogleExtras } from "../google/request.ts";
 import { retryAfterSeconds } from "../google/retry.ts";
@@ -108,6 +111,7 @@ export const vertex: RemoteProvider = {
   ],
   embeddings,
   retryAfterSeconds,
+  servedTier: (header) => tierOf(header(tierHeaders.google) ?? undefined),
   wantsThoughts: (given) => apply(given, ({ family, call }) => family.wantsThoughts(call)),
   remoteMedia: (given) => apply(given, ({ family, call }) => family.remoteMedia?.(call) ?? []),
   encode: (given) => apply(given, ({ family, call }) => family.encode(call)),

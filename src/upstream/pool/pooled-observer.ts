@@ -73,9 +73,17 @@ export class PooledObserver implements CallObserver {
     return this.#inner.completed(result);
   }
 
-  upstreamFailed(provider: string, status: number, error?: UpstreamError): void {
+  tierTold(serviceTier: string): void {
+    this.#inner.tierTold(serviceTier);
+  }
+
+  servedBy(model: string): void {
+    this.#inner.servedBy(model);
+  }
+
+  upstreamFailed(provider: string, status: number, error?: UpstreamError, counted?: Usage): void {
     if (error !== undefined) this.#answeredError(error);
-    this.#inner.upstreamFailed(provider, status, error);
+    this.#inner.upstreamFailed(provider, status, error, counted);
   }
 
   get wantsText(): boolean {

@@ -1,6 +1,7 @@
 /** A stream of events, whoever writes them: buffered until it is read, held back until it opens, ended once. */
 import { Buffered, type Flow, type Sink } from "../../lib/flow.ts";
-import type { Usage } from "../../protocols/chat/schema.ts";
+import { laterUsage } from "../../protocols/chat/later-usage.ts";
+import { billed, type Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../../protocols/errors.ts";
 import type { EventSource, Events, LastEvents, StreamEnd } from "../answer.ts";
 import { ClientDisconnected } from "../client.ts";
@@ -55,6 +56,11 @@ export abstract class AnswerEvents implements EventSource {
   /** The upstream's counts so far. */
   protected abstract get counted(): Usage | undefined;
 
+  /** The model that answers, where it is known by now that another than the one that was asked does. */
+  get servedBy(): string | undefined {
+    return this.counted?.[billed]?.servedBy;
+  }
+
   /** Lets the source flow. */
   protected abstract begin(): void;
 
@@ -96,7 +102,8 @@ export abstract class AnswerEvents implements EventSource {
       return;
     }
     const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
-    this.observer.faulted(fault, this.counted);
+    const counted = fault instanceof UpstreamFault ? fault.counted : undefined;
+    this.observer.faulted(fault, counted === undefined ? this.counted : laterUsage(this.counted, counted));
     this.report(fault, events);
     this.#end("faulted", events);
   }

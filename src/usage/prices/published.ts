@@ -5,11 +5,13 @@
 import { ownMember } from "../../lib/own-member.ts";
 import type { Listed } from "./list.ts";
 import type { ListedPrices } from "./listed.ts";
-import type { PublishedRates } from "./rates.ts";
+import type { PublishedRates, Relative } from "./rates.ts";
 
 type Published = {
   /** Rates of models that the list has without them. */
   readonly prices?: readonly (readonly [models: RegExp, prices: ListedPrices])[];
+  /** Rates that are so many times another of the model's, where the list has none. Of several the first that the model has. */
+  readonly relative?: readonly (readonly [models: RegExp, rates: Readonly<Record<string, readonly Relative[]>>])[];
   /** Dollars for each use. */
   readonly tools?: Readonly<Record<string, number>>;
   /** Which models have these prices of tools; absent: all. */
@@ -17,6 +19,22 @@ type Published = {
   /** Rows that fit the model's name in the list, later ones over those before. */
   readonly serviceTiers?: readonly (readonly [models: RegExp, tiers: Readonly<Record<string, Tier>>])[];
 };
+
+/**
+ * What keeps for twelve hours costs twice what is written otherwise: `cache_write_tokens_details`, `prompt_cache_options.ttl`,
+ * https://developers.openai.com/api/docs/guides/prompt-caching
+ */
+const longWrites: Published["relative"] = [
+  [
+    /^/,
+    {
+      cache_write_1h_mtok: [
+        { of: "cache_write_mtok", times: 2 },
+        { of: "input_mtok", times: 2 },
+      ],
+    },
+  ],
+];
 
 /** A factor, or dollars per million by the list's names. */
 type Tier = number | ListedPrices;
@@ -32,6 +50,7 @@ const published: Readonly<Record<string, Published>> = {
       // https://developers.openai.com/api/docs/models/gpt-4o-mini-audio-preview
       [/^gpt-4o-mini-audio-preview$/, { input_audio_mtok: 10, output_audio_mtok: 20 }],
     ],
+    relative: longWrites,
     // https://platform.openai.com/docs/pricing#built-in-tools
     tools: { web_search: 0.01, file_search: 0.0025 },
     // https://openai.com/api-fast-mode/ (priority processing was renamed fast mode; both names are taken)
@@ -67,6 +86,11 @@ const published: Readonly<Record<string, Published>> = {
     // https://ai.google.dev/gemini-api/docs/pricing#gemini-2.5-pro (priority)
     serviceTiers: [[/^gemini-/, { priority: 1.8 }]],
   },
+  azure: { relative: longWrites },
+  mistral: {
+    // https://docs.mistral.ai/studio-api/conversations/advanced/prompt-caching
+    relative: [[/^/, { cache_read_mtok: [{ of: "input_mtok", times: 0.1 }] }]],
+  },
   groq: {
     // https://console.groq.com/docs/flex-processing: flex costs what on-demand costs.
     serviceTiers: [[/^/, { on_demand: 1, flex: 1 }]],
@@ -88,9 +112,10 @@ const published: Readonly<Record<string, Published>> = {
 export function publishedRates({ provider, model }: Pick<Listed, "provider" | "model">): PublishedRates {
   const found = ownMember(published, provider);
   if (found === undefined) return {};
-  const { prices = [], tools = {}, toolModels, serviceTiers = [] } = found;
+  const { prices = [], relative = [], tools = {}, toolModels, serviceTiers = [] } = found;
   return {
     prices: ofModel(prices, model),
+    relative: ofModel(relative, model),
     tools: toolModels?.test(model) === false ? {} : tools,
     serviceTiers: ofModel(serviceTiers, model),
   };

@@ -121,8 +121,8 @@ export const commonTiers: ServiceTiers = {
 
 /** @param published what the list does not know: rates, dollars for a use of hosted tools, and factors or rates of service tiers */
 export function cardFromList(listed: ListedPrices, published: PublishedRates = {}): RateCard {
-  const { tools = {}, serviceTiers = {} } = published;
-  const prices = { ...published.prices, ...listed };
+  const { tools = {}, serviceTiers = {}, relative = {} } = published;
+  const prices = withRelative({ ...published.prices, ...listed }, relative);
   const starts = new Set(
     Object.values(prices).flatMap((price) => (isTiered(price) ? price.tiers.map(({ start }) => start) : [])),
   );
@@ -141,12 +141,34 @@ export function cardFromList(listed: ListedPrices, published: PublishedRates = {
   return { ...lengths, serviceTiers: { ...commonTiers, ...Object.fromEntries(own) } };
 }
 
+function withRelative(prices: ListedPrices, relative: NonNullable<PublishedRates["relative"]>): ListedPrices {
+  const all: Record<string, ListedPrice> = { ...prices };
+  for (const [name, sources] of Object.entries(relative)) {
+    const source = sources.find(({ of }) => prices[of] !== undefined);
+    if (source !== undefined) all[name] ??= timesOf(prices[source.of]!, source.times);
+  }
+  return all;
+}
+
+const timesOf = (price: ListedPrice, times: number): ListedPrice =>
+  isTiered(price)
+    ? {
+        base: price.base * times,
+        tiers: price.tiers.map(({ start, price: longer }) => ({ start, price: longer * times })),
+      }
+    : price * times;
+
 /** Prices for input of the usual length. */
 const pricesFor = (prices: ListedPrices): ListedPrices =>
   Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, isTiered(price) ? price.base : price]));
 
+/** So many times another rate, by the list's name of it. */
+export type Relative = { readonly of: string; readonly times: number };
+
 export type PublishedRates = {
   readonly prices?: ListedPrices;
+  /** By the list's name of the rate. */
+  readonly relative?: Readonly<Record<string, readonly Relative[]>>;
   readonly tools?: Readonly<Record<string, number>>;
   readonly serviceTiers?: Readonly<Record<string, number | ListedPrices>>;
 };

@@ -58,7 +58,7 @@ test("an answer that is read as a plain one is read as among all others, to the 
   let read = 0;
   fc.assert(
     fc.property(changes, (by) => {
-      const found = plainCompletionOf(changed(by));
+      const found = plainCompletionOf(changed(by), call.model);
       if (found === undefined) return;
       read += 1;
       expect(written(() => found)).toBe(written(() => new AnthropicStream(call).whole(changed(by))));
