@@ -13,6 +13,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { DeadlineLists } from "../lib/deadlines.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
+import type { ToldOnce } from "../lib/told-once.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
 import type { StoredLimiter } from "../limits/stored.ts";
@@ -80,6 +81,8 @@ export type Services = {
   /** Names of the programs that call, for the accounts. */
   readonly clients: ClientNames;
   readonly log: Logger;
+  /** What was said in the log, and is not said again. */
+  readonly toldOnce: ToldOnce;
   /** Decides which successful requests are logged. */
   readonly logSampler: Sampler;
   readonly metrics: Metrics;

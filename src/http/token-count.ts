@@ -98,12 +98,13 @@ function nativeCounter(
 ): TokenCounter | undefined {
   const route = provider.kind === "remote" ? provider.native?.(protocol.name, call) : undefined;
   if (route?.counter === undefined) return undefined;
-  const change = nativeChange(plan, route, call);
-  const body = change && protocol.native && patchedBody(protocol.native, route, source, change, call);
+  const headers = passedHeaders(protocol, request.headers);
+  const change = nativeChange(plan, route, call, headers);
+  const body = change && protocol.native && patchedBody(protocol.native, route, source, change, call, headers);
   if (body === undefined) return undefined;
   const written = writtenAs(source, body);
   const filled = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(body));
-  return route.counter(filled, call, passedHeaders(protocol, request.headers));
+  return route.counter(filled, call, headers);
 }
 
 /** Statuses that a server without such a route answers. */

@@ -9,6 +9,7 @@ import { specialWishes } from "../protocols/messages/ending.ts";
 import { isChange, isReference } from "../protocols/responses/references.ts";
 import { withoutSystemTurns } from "./anthropic/fit.ts";
 import { messagesRoute } from "./anthropic/native.ts";
+import { asOldest, versioned, withHeaders } from "./anthropic/on-cloud.ts";
 import type { AnthropicRules } from "./anthropic/rules.ts";
 import type { Account, Call, KeyPlace, NativeRoute } from "./provider.ts";
 import { openaiResponses } from "./responses/quirks.ts";
@@ -93,17 +94,20 @@ function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
   const { takes } = taking(door);
   return {
     baseOf: (call) => baseFor(call, "messages_base_url", own, door),
-    route: {
-      ...route,
-      ...(countsTokens === true && { counter }),
-      takes: (body) =>
-        specialWishes(body).length === 0 &&
-        (checksThinking === true || !holds(body["messages"], [isCompaction])) &&
-        (takes?.(body) ?? true),
-      fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), door.leavesOut),
-      keepsNothing: true,
-      ...(checksThinking !== true && { takesAnyThinking: true }),
-    },
+    route: withHeaders(
+      {
+        ...route,
+        ...(countsTokens === true && { counter }),
+        takes: (body) =>
+          specialWishes(body).length === 0 &&
+          (checksThinking === true || !holds(body["messages"], [isCompaction])) &&
+          (takes?.(body) ?? true),
+        fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), door.leavesOut),
+        keepsNothing: true,
+        ...(checksThinking !== true && { takesAnyThinking: true }),
+      },
+      (headers, call) => versioned(headers, call, asOldest),
+    ),
   };
 }
 

@@ -137,15 +137,19 @@ export type UpstreamRequest = {
 /** A caller's own body, patched: JSON that is sent as it is. */
 export type NativeBody = NonNullable<UpstreamRequest["body"]>;
 
+/** A caller's headers that its format passes on (`passedRequestHeaders`), by their lower-case names. */
+export type PassedHeaders = Readonly<Record<string, string>>;
+
 /**
  * The route of a call whose client speaks the upstream's own format: nothing is translated. The client gets the answer and each
  * event byte for byte; they are decoded for usage, metrics, storage and the proof of their end alone.
  */
 export type NativeRoute = {
-  /** @param headers of the caller's, those that its format passes on (`passedRequestHeaders`), by their lower-case names */
-  encode(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): UpstreamRequest;
+  encode(body: NativeBody, call: Call, headers: PassedHeaders): UpstreamRequest;
   /** Changes a body so that the call's model takes it, as far as it is known to refuse something. @returns the body itself where there is nothing */
-  fit?(body: JsonObject, call: Call): JsonObject;
+  fit?(body: JsonObject, call: Call, headers: PassedHeaders): JsonObject;
+  /** @param body as the caller said it @returns what `fit` and `encode` leave out of a caller's body and headers, in words for the log */
+  leftOut?(body: JsonObject, headers: PassedHeaders): readonly string[];
   /** @param body as it goes out @returns false where this upstream is known to drop something of it that a translated call does not */
   takes?(body: JsonObject): boolean;
   /** The upstream keeps no answers, or none that are sure to be found: what is to be stored is stored here alone. */
@@ -164,13 +168,13 @@ export type NativeRoute = {
    */
   earlier?(messages: readonly Message[]): JsonObject[] | undefined;
   /** Counts the tokens of such a body. Absent: they are counted as those of any other call. */
-  counter?(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): TokenCounter;
+  counter?(body: NativeBody, call: Call, headers: PassedHeaders): TokenCounter;
   /**
    * Gives what a persona changed as this model takes it.
    * @param fields of the inner form that the persona set to another value
    * @returns members of the format's own body (undefined: removed; objects are merged); undefined where the call has to be translated
    */
-  members?(fields: Readonly<Record<string, unknown>>, call: Call): JsonObject | undefined;
+  members?(fields: Readonly<Record<string, unknown>>, call: Call, headers: PassedHeaders): JsonObject | undefined;
 };
 
 /**

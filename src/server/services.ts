@@ -22,6 +22,7 @@ import { DeadlineLists } from "../lib/deadlines.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import type { Logger } from "../lib/log.ts";
 import { Sampler } from "../lib/sampler.ts";
+import { ToldOnce } from "../lib/told-once.ts";
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { openMachineLimits } from "../limits/machine/limiter.ts";
 import { StoredLimiter } from "../limits/stored.ts";
@@ -243,6 +244,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     clock,
     log,
     logSampler: new Sampler(),
+    toldOnce: new ToldOnce(mostTold),
     metrics,
     httpMetrics,
     store,
@@ -310,6 +312,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
 }
 
 /** Until nodes are known. */
+/** Names of what is left out come from callers. */
+const mostTold = 1000;
+
 const alone = { nodes: 1, rank: 0 };
 
 async function flushUses(keys: Keys, log: Logger): Promise<void> {

@@ -190,16 +190,21 @@ describe("the platform's other formats", () => {
       '{"id":"msg_bdrk_1","type":"message","role":"assistant","model":"claude-haiku-4-5-20251001","content":[{"type":"text","text":"Hi!"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":8,"output_tokens":3},"new_member":1.0}';
     answer = () => new Response(text, { headers: { "content-type": "application/json" } });
     const body = { max_tokens: 16, messages: [{ role: "user", content: "Hi" }], new_field: [1] };
+    const betas = "context-1m-2025-08-07,effort-2025-11-24";
     const got = await own.fetch("/gateway/v1/messages", {
       method: "POST",
-      headers: { "content-type": "application/json", "anthropic-version": "2023-06-01", "anthropic-beta": "a,b" },
+      headers: {
+        "content-type": "application/json",
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": `${betas},a`,
+      },
       body: JSON.stringify({ model: `bedrock/${claude}`, ...body }),
     });
     expect([got.status, await got.text()]).toEqual([200, text]);
     expect(got.headers.get("x-troupe-upstream-format")).toBe("messages");
     const { path, headers, json } = doors.last;
     expect([path, json]).toEqual(["/anthropic/v1/messages", { model: claude, ...body }]);
-    expect([headers.get("anthropic-version"), headers.get("anthropic-beta")]).toEqual(["2023-06-01", "a,b"]);
+    expect([headers.get("anthropic-version"), headers.get("anthropic-beta")]).toEqual(["2023-06-01", betas]);
     expect(headers.get("x-api-key")).toBeNull();
   });
 

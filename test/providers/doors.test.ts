@@ -104,15 +104,15 @@ describe("what a door drops", () => {
 test("a door leaves out what neither it nor a translated call knows, and says system turns as texts", () => {
   const call = callAt("https://api.example.com/api/v4");
   const body = { model: "m", input: "hi", include: ["x"], truncation: "disabled" };
-  expect(row.native!("responses", call)!.fit!(body, call)).toEqual({ model: "m", input: "hi" });
+  expect(row.native!("responses", call)!.fit!(body, call, {})).toEqual({ model: "m", input: "hi" });
   const plain = { model: "m", input: "hi" };
-  expect(row.native!("responses", call)!.fit!(plain, call)).toBe(plain);
+  expect(row.native!("responses", call)!.fit!(plain, call, {})).toBe(plain);
   const messages = [
     { role: "user", content: "a" },
     { role: "system", content: "b" },
     { role: "user", content: "c" },
   ];
-  expect(row.native!("messages", call)!.fit!({ messages }, call)).toEqual({
+  expect(row.native!("messages", call)!.fit!({ messages }, call, {})).toEqual({
     messages: [
       { role: "user", content: [text("a"), text("b")] },
       { role: "user", content: "c" },

@@ -1,13 +1,15 @@
 /** The native route of a call: where the upstream speaks the client's format, its body is patched and passed on. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import type { NativeChange, NativeForm, ParsedCall, Protocol } from "../../protocols/protocol.ts";
 import { respell, type Source } from "../../protocols/source.ts";
-import type { Call, NativeBody, NativeRoute } from "../../providers/provider.ts";
+import type { Call, NativeBody, NativeRoute, PassedHeaders } from "../../providers/provider.ts";
 import type { NativeCall } from "../../upstream/call.ts";
 import type { Target } from "../../upstream/target.ts";
 import type { Conversation } from "../conversation.ts";
 import { sourcesOf } from "../knowledge.ts";
+import type { Services } from "../services.ts";
 import { inClientsPlace } from "./errors.ts";
 import type { CallScope } from "./scope.ts";
 import type { PersonaChange, Plan } from "./surface.ts";
@@ -39,7 +41,7 @@ export function nativeCall(
 function nativeCallBy(
   route: NativeRoute,
   native: NonNullable<Protocol["native"]>,
-  { context: { request }, surface: { showsUpstream }, call, source, writer }: CallScope,
+  { services, context: { request }, surface: { showsUpstream }, call, source, writer }: CallScope,
   plan: Plan,
   conversation: Conversation,
   { account, pool, call: upstreamCall }: Target,
@@ -51,15 +53,17 @@ function nativeCallBy(
   // The earlier messages of a conversation that is kept here are in the inner form alone: it is translated, where it can be.
   const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);
   if (earlier !== undefined && said === undefined) return undefined;
-  const planned = nativeChange(plan, route, upstreamCall);
+  const headers = passedHeaders(protocol, request.headers);
+  const planned = nativeChange(plan, route, upstreamCall, headers);
   if (planned === undefined) return undefined;
   // A background answer is followed here: the upstream's connection is the call.
   const isBackground = protocol.stored?.isBackground(call.options) === true;
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
   const change: NativeChange = { ...planned, fields, earlier: said };
   const added = plan.additions && sourcesOf(plan.additions);
-  let patched = patchedBody(native, route, source, change, upstreamCall);
+  let patched = patchedBody(native, route, source, change, upstreamCall, headers);
   if (patched === undefined) return undefined;
+  if (route.leftOut !== undefined) tellLeftOut(services, account.name, route.leftOut(source.parsed, headers));
   return {
     mayHold,
     reading: {
@@ -72,11 +76,20 @@ function nativeCallBy(
     },
     encode(encoded) {
       // Once more, where large strings had to be restored in between.
-      const body = patched ?? patchedBody(native, route, source, change, upstreamCall)!;
+      const body = patched ?? patchedBody(native, route, source, change, upstreamCall, headers)!;
       patched = undefined;
-      return route.encode(writtenAs(source, body), encoded, passedHeaders(protocol, request.headers));
+      return route.encode(writtenAs(source, body), encoded, headers);
     },
   };
+}
+
+/** Says once for each account and name what its provider does not take: clients send the same with every call. */
+function tellLeftOut({ log, toldOnce }: Services, provider: string, leftOut: readonly string[]): void {
+  for (const name of leftOut) {
+    const left_out = truncate(name);
+    if (toldOnce.takes(`${provider} ${left_out}`))
+      log.warn("left out of requests what the provider does not take", { provider, left_out });
+  }
 }
 
 /** Holds nothing of the request. */
@@ -91,9 +104,10 @@ export function nativeChange(
   plan: Plan,
   { members: membersOf, keepsNothing, takesAnyThinking }: NativeRoute,
   call: Call,
+  headers: PassedHeaders,
 ): NativeChange | undefined {
   const persona = plan.change?.() ?? noChange;
-  const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call);
+  const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call, headers);
   if (members === undefined) return undefined;
   const fields = keepsNothing === true ? { ...persona.fields, store: false } : persona.fields;
   return { model: call.model, ...persona, fields, members, anyThinking: takesAnyThinking };
@@ -106,10 +120,11 @@ export function patchedBody(
   { parsed }: Source,
   change: NativeChange,
   call: Call,
+  headers: PassedHeaders,
 ): JsonObject | undefined {
   const patched = native.patch(parsed, change);
   if (patched === undefined || takes?.(patched) === false) return undefined;
-  return fit?.(patched, call) ?? patched;
+  return fit?.(patched, call, headers) ?? patched;
 }
 
 /** A patched body, copied from its source as far as it did not change. */

@@ -7,14 +7,18 @@ import { Type } from "@sinclair/typebox";
 import { entraOptions } from "../entra.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { anthropic } from "./anthropic.ts";
-import { cloudTakes, native } from "./native.ts";
+import { foundryCloud } from "./clouds.ts";
+import { native } from "./native.ts";
+import { onCloud } from "./on-cloud.ts";
 
 /** There is no list of models. */
 const { modelList: _, ...messages } = anthropic;
 
+const route = onCloud(native, foundryCloud);
+
 export const foundry: RemoteProvider = {
   ...messages,
-  native: (format) => (format === "messages" ? { ...native, takes: cloudTakes } : undefined),
+  native: (format) => (format === "messages" ? route : undefined),
   name: "foundry",
   // Every resource has its own: https://<resource>.services.ai.azure.com/anthropic
   baseUrl: "",

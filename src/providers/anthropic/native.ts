@@ -1,10 +1,19 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { specialWishes } from "../../protocols/messages/ending.ts";
-import type { Account, Call, NativeBody, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
+import type {
+  Account,
+  Call,
+  NativeBody,
+  NativeRoute,
+  PassedHeaders,
+  TokenCounter,
+  UpstreamRequest,
+} from "../provider.ts";
+import { samplingEndsWith } from "./clouds.ts";
 import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
-import { callersVersion, encodeBody, outputTokens, sampling, upstreamRequest } from "./request.ts";
+import { callersVersion, encodeBody, isSince, outputTokens, sampling, upstreamRequest } from "./request.ts";
 import { type AnthropicRules, anthropicRules } from "./rules.ts";
 import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { planThinking } from "./thinking.ts";
@@ -43,12 +52,7 @@ export function messagesRoute(
 ): NativeRoute & Required<Pick<NativeRoute, "counter">> {
   // The account's own rules are those of its other format.
   const modelRules = rules === undefined ? [] : [{ ...rules, match: "*" }];
-  const requestOf = (
-    path: string,
-    body: NativeBody,
-    { account }: Call,
-    headers: Readonly<Record<string, string>>,
-  ): UpstreamRequest => {
+  const requestOf = (path: string, body: NativeBody, { account }: Call, headers: PassedHeaders): UpstreamRequest => {
     const { keyPlace, ...place } = placeIn(account);
     const request = upstreamRequest(place, path, body, callersVersion(headers));
     return keyPlace === undefined ? request : { ...request, keyPlace };
@@ -56,7 +60,7 @@ export function messagesRoute(
   return {
     ...reading,
     encode: (body, call, headers) => requestOf("", body, call, headers),
-    members: (fields, call) => members(fields, { ...call, account: { ...call.account, modelRules } }),
+    members: (fields, call, headers) => members(fields, { ...call, account: { ...call.account, modelRules } }, headers),
     counter: (body, call, headers) => counterOf(requestOf("/count_tokens", body, call, headers)),
   };
 }
@@ -93,8 +97,14 @@ const tokenFields = ["max_completion_tokens", "max_tokens"];
  * @param fields of the inner form that differ from the caller's; those that are none of the body's own are left to the format
  * @returns undefined where the answer would have to be read in another way than it comes
  */
-function members(fields: Readonly<Record<string, unknown>>, call: Call): JsonObject | undefined {
-  const rules = anthropicRules(call);
+function members(
+  fields: Readonly<Record<string, unknown>>,
+  call: Call,
+  headers: PassedHeaders,
+): JsonObject | undefined {
+  const own = anthropicRules(call);
+  const isSampled = !isSince(headers["anthropic-version"], samplingEndsWith);
+  const rules: AnthropicRules = isSampled ? own : { ...own, sampling: "none" };
   const { request } = call;
   const changes = (names: readonly string[]) => names.some((name) => Object.hasOwn(fields, name));
   const thinking = planThinking(call, rules, true);

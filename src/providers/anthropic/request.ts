@@ -6,8 +6,9 @@ import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { ownTier } from "../../protocols/messages/facts.ts";
-import type { Account, Call, NativeBody, UpstreamRequest } from "../provider.ts";
+import type { Account, Call, NativeBody, PassedHeaders, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
+import { oldestVersion } from "./clouds.ts";
 import { encodeConversation } from "./messages.ts";
 import { planOutput } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
@@ -31,7 +32,7 @@ export function upstreamRequest(
   { baseUrl }: Pick<Account, "baseUrl">,
   path: string,
   body: NativeBody,
-  { version = "2023-06-01", betas }: Version,
+  { version = oldestVersion, betas }: Version,
 ): UpstreamRequest {
   return {
     url: `${messagesUrl(baseUrl)}${path}`,
@@ -44,10 +45,23 @@ export function upstreamRequest(
 }
 
 /** @param headers the caller's, as far as the format passes them on */
-export function callersVersion(headers: Readonly<Record<string, string>>): Version {
-  const betas = (headers["anthropic-beta"] ?? "").split(",").map((beta) => beta.trim());
-  return { version: headers["anthropic-version"], betas: betas.filter((beta) => beta !== "") };
+export function callersVersion(headers: PassedHeaders): Version {
+  return { version: headers["anthropic-version"], betas: betasIn(headers) };
 }
+
+export function betasIn({ "anthropic-beta": given }: PassedHeaders): readonly string[] {
+  if (given === undefined) return [];
+  return given
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter((beta) => beta !== "");
+}
+
+const dated = /^\d{4}-\d\d-\d\d$/;
+
+/** True for a version that is not older than another; names that are no dates are nobody's. */
+export const isSince = (version: string | undefined, other: string): boolean =>
+  version !== undefined && dated.test(version) && version >= other;
 
 function messagesUrl(baseUrl: string): string {
   return baseUrl.endsWith("/v1") ? `${baseUrl}/messages` : `${baseUrl}/v1/messages`;

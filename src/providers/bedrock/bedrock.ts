@@ -10,8 +10,10 @@ import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
+import { bedrockCloud } from "../anthropic/clouds.ts";
 import { fitted } from "../anthropic/fit.ts";
-import { cloudTakes, messagesRoute, native as ownMessages } from "../anthropic/native.ts";
+import { messagesRoute, native as ownMessages } from "../anthropic/native.ts";
+import { asOldest, onCloud } from "../anthropic/on-cloud.ts";
 import { encodeBody, upstreamRequest } from "../anthropic/request.ts";
 import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
 import { doorRoutes } from "../doors.ts";
@@ -23,7 +25,7 @@ import { baseOf, converseUrl, isMantle, openAiBase, usualBase } from "./address.
 import { ConverseStream, decodeConverse } from "./answer.ts";
 import { converseBody } from "./body.ts";
 import { remoteMedia } from "./parts.ts";
-import { BedrockRules, bedrockRules, withRules } from "./rules.ts";
+import { BedrockRules, bedrockRules, takesNewVersions, withRules } from "./rules.ts";
 
 const guardrail = Closed({
   guardrailIdentifier: Type.String({ minLength: 1 }),
@@ -86,13 +88,16 @@ function encode(call: Call): UpstreamRequest {
 }
 
 const { counter: _, ...messages } = messagesRoute(messagesBase);
-const claude: NativeRoute = {
-  ...messages,
-  keepsNothing: true,
-  takes: cloudTakes,
-  fit: (body, call) => fitted(body, withRules(call)),
-  members: (fields, call) => ownMessages.members?.(fields, withRules(call)),
-};
+const claude = onCloud(
+  {
+    ...messages,
+    keepsNothing: true,
+    fit: (body, call) => fitted(body, withRules(call)),
+    members: (fields, call, headers) => ownMessages.members?.(fields, withRules(call), headers),
+  },
+  bedrockCloud,
+  (asked, call) => (takesNewVersions(call) ? asked : asOldest(asked, call)),
+);
 
 /** Requests are always synchronous here: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html */
 const door = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: { takesChanges: true } } })[

@@ -6,6 +6,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { Words } from "../../lib/schemas.ts";
+import { bedrockVersionsSince } from "../anthropic/clouds.ts";
 import { AnthropicRules, anthropicRules } from "../anthropic/rules.ts";
 import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Call } from "../provider.ts";
@@ -97,6 +98,20 @@ const rows: readonly Row[] = [
 
 /** The model's own name on Anthropic's platform: `claude-sonnet-4-5-20250929-v1:0`. */
 const claudeName = (model: string): string | undefined => /(?:^|[./])anthropic\.(claude-.*)$/.exec(model)?.[1];
+
+/** `claude-opus-4-6-v1`, `claude-sonnet-4-20250514-v1:0`, `claude-3-7-sonnet-20250219-v1:0`; a name without a version is a newer one. */
+const claudeVersion = /^claude-(?:[a-z]+-)?(\d+)(?:-(\d{1,2}))?(?!\d)/;
+
+/** Whether newer versions of the API are taken for a model; an ARN does not tell what it is of. */
+export function takesNewVersions({ model }: Call): boolean {
+  const name = claudeName(model);
+  if (name === undefined) return false;
+  const [, major, minor = "0"] = claudeVersion.exec(name) ?? [];
+  const [firstMajor, firstMinor] = bedrockVersionsSince;
+  return (
+    major === undefined || Number(major) > firstMajor || (Number(major) === firstMajor && Number(minor) >= firstMinor)
+  );
+}
 
 const complete = new WeakMap<object, readonly [BedrockRules & { match: string }]>();
 

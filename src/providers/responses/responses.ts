@@ -123,7 +123,7 @@ export function withResponses(
   const own = nativeResponses(quirks, addressOf);
   const native: NativeRoute = {
     ...own,
-    fit: (body, call) => withFitSampling(own.fit?.(body, call) ?? body, call, rulesOf(call)),
+    fit: (body, call, headers) => withFitSampling(own.fit?.(body, call, headers) ?? body, call, rulesOf(call)),
   };
   const compaction = quirks.compacts === true ? nativeCompaction(addressOf) : undefined;
   const speaks = (call: Call) => {

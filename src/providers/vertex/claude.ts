@@ -3,16 +3,19 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { native as anthropicNative, cloudTakes, countPrompt } from "../anthropic/native.ts";
+import { ownMember } from "../../lib/own-member.ts";
+import { oldestVersion, vertexCloud, vertexVersions } from "../anthropic/clouds.ts";
+import { native as anthropicNative, countPrompt } from "../anthropic/native.ts";
+import { onCloud } from "../anthropic/on-cloud.ts";
 import { encodeRequest } from "../anthropic/request.ts";
 import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
-import type { Call, NativeBody, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
+import type { Call, NativeBody, TokenCounter, UpstreamRequest } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { methodUrl } from "./address.ts";
 import type { Family } from "./families.ts";
 
-/** The only version there is. */
-const version = { anthropic_version: "vertex-2023-10-16" };
+/** The version stands in the body. */
+const versionFor = (asked = oldestVersion) => ({ anthropic_version: ownMember(vertexVersions, asked) ?? asked });
 
 /** Extensions stand in their header, as at Anthropic; the version does not. */
 function headersOf({ headers = {} }: UpstreamRequest): Pick<UpstreamRequest, "headers"> {
@@ -33,21 +36,23 @@ const counterAt = ({ request, ...counter }: TokenCounter, { account }: Call): To
   },
 });
 
-const native: NativeRoute = {
-  ...anthropicNative,
-  takes: cloudTakes,
-  encode: (body, call, headers) => ({
-    url: answerUrl(call),
-    ...headersOf(anthropicNative.encode(body, call, headers)),
-    body,
-  }),
-  fit(body, call) {
-    const { model: _, ...rest } = anthropicNative.fit?.(body, call) ?? body;
-    return { ...version, ...rest };
+const native = onCloud(
+  {
+    ...anthropicNative,
+    encode: (body, call, headers) => ({
+      url: answerUrl(call),
+      ...headersOf(anthropicNative.encode(body, call, headers)),
+      body,
+    }),
+    fit(body, call, headers) {
+      const { model: _, ...rest } = anthropicNative.fit?.(body, call, headers) ?? body;
+      return { ...versionFor(headers["anthropic-version"]), ...rest };
+    },
+    // Some of what answers take is refused there: https://github.com/BerriAI/litellm/pull/39597
+    counter: (body, call) => counterAt(anthropicNative.counter!(withModel(body, call.model), call, {}), call),
   },
-  counter: (body, call, headers) =>
-    counterAt(anthropicNative.counter!(withModel(body, call.model), call, headers), call),
-};
+  vertexCloud,
+);
 
 /** @param body that begins with its brace, as it was written anew */
 function withModel(body: NativeBody, model: string): NativeBody {
@@ -63,7 +68,7 @@ export const claude: Family = {
   encode(call) {
     const request = encodeRequest(call);
     const { model: _, ...rest } = JSON.parse(request.body as string) as JsonObject;
-    return { url: answerUrl(call), ...headersOf(request), body: JSON.stringify({ ...version, ...rest }) };
+    return { url: answerUrl(call), body: JSON.stringify({ ...versionFor(), ...rest }) };
   },
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call),

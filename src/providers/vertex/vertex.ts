@@ -128,8 +128,8 @@ export const vertex: RemoteProvider = {
       encode: (body, own, headers) => route.encode(body, placed(own).call, headers),
       decode: (body, text, own) => route.decode(body, text, placed(own).call),
       streamDecoder: (own) => route.streamDecoder(placed(own).call),
-      ...(fit && { fit: (body, own) => fit(body, placed(own).call) }),
-      ...(members && { members: (fields, own) => members(fields, placed(own).call) }),
+      ...(fit && { fit: (body, own, headers) => fit(body, placed(own).call, headers) }),
+      ...(members && { members: (fields, own, headers) => members(fields, placed(own).call, headers) }),
       ...(counter && { counter: (body, own, headers) => counter(body, placed(own).call, headers) }),
     };
   },
