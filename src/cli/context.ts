@@ -21,17 +21,23 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-export function loadFrom({ io, flags }: Context): LoadResult {
+/** @param keyless see `ConfigInput` */
+export function loadFrom({ io, flags }: Context, keyless = false): LoadResult {
   const { env, cwd, machine } = io;
-  return loadConfig({ flags, env, cwd, machine, readFile: (path) => io.readFile(path) }, providers);
+  return loadConfig({ flags, env, cwd, machine, keyless, readFile: (path) => io.readFile(path) }, providers);
 }
+
+/** `keyless`: the command calls nobody, so that variables with keys need not be set. */
+type Need = { readonly keyless?: boolean };
+export const keyless: Need = { keyless: true };
 
 /** Runs a command with a valid configuration, or reports the errors. */
 export async function withConfig(
   context: Context,
   run: (config: Config, loaded: LoadedConfig) => ExitCode | Promise<ExitCode>,
+  { keyless }: Need = {},
 ): Promise<ExitCode> {
-  const loaded = loadFrom(context);
+  const loaded = loadFrom(context, keyless);
   if ("errors" in loaded) {
     printDiagnostics(context.io, loaded.errors);
     return codeOf(loaded.errors);

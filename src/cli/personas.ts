@@ -17,7 +17,7 @@ import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
 import { testJsonSchema } from "../personas/tests/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
-import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
+import { CommandError, type Context, type ExitCode, keyless, printDiagnostics, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
 
@@ -48,46 +48,54 @@ const hiddenBy = ({ personas }: LoadedPersonas) =>
   Object.keys(builtinFiles).filter((id) => !personas.some((one) => one.id === id));
 
 export function listPersonas(context: Context, { json }: Json): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const loaded = await loadPersonas(context, config.personas);
-    const { personas, errors, folder } = loaded;
-    const rows = personas.map((persona) => summaryOf(persona, config)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
-    if (json) printJson(context.io, rows);
-    else {
-      const columns = ["id", "tier", "model", "description"];
-      context.io.stdout.write(
-        formatTable(
-          columns,
-          rows.map(({ id, tier, model, description }) => [id, tier, model ?? undefined, description]),
-        ),
-      );
-    }
-    const hidden = hiddenBy(loaded);
-    if (!json && folder !== undefined && hidden.length > 0)
-      context.io.stderr.write(
-        `These are of ${folder}, in place of those in the executable (${hidden.join(", ")}): 'troupe personas show <id>' prints one to copy.\n`,
-      );
-    printDiagnostics(context.io, errors);
-    return errors.length === 0 ? 0 : 1;
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const loaded = await loadPersonas(context, config.personas);
+      const { personas, errors, folder } = loaded;
+      const rows = personas.map((persona) => summaryOf(persona, config)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+      if (json) printJson(context.io, rows);
+      else {
+        const columns = ["id", "tier", "model", "description"];
+        context.io.stdout.write(
+          formatTable(
+            columns,
+            rows.map(({ id, tier, model, description }) => [id, tier, model ?? undefined, description]),
+          ),
+        );
+      }
+      const hidden = hiddenBy(loaded);
+      if (!json && folder !== undefined && hidden.length > 0)
+        context.io.stderr.write(
+          `These are of ${folder}, in place of those in the executable (${hidden.join(", ")}): 'troupe personas show <id>' prints one to copy.\n`,
+        );
+      printDiagnostics(context.io, errors);
+      return errors.length === 0 ? 0 : 1;
+    },
+    keyless,
+  );
 }
 
 /** The file as it is, so that it can be the beginning of another; as JSON, what it comes to. */
 export function showPersona(context: Context, id: string, { json }: Json): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const { personas, errors, from, paths } = await loadPersonas(context, config.personas);
-    const served = personas.find((one) => one.id === id);
-    const persona = served ?? builtinPersonas().find((one) => one.id === id);
-    if (persona === undefined) {
-      printDiagnostics(context.io, errors);
-      throw unknownPersona(id, { personas, from });
-    }
-    if (json) printJson(context.io, detailsOf(persona, config));
-    else context.io.stdout.write(textOf(context, id, paths.get(id)));
-    if (served === undefined)
-      context.io.stderr.write(`It is in the executable, and not served: ${from} takes its place.\n`);
-    return 0;
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const { personas, errors, from, paths } = await loadPersonas(context, config.personas);
+      const served = personas.find((one) => one.id === id);
+      const persona = served ?? builtinPersonas().find((one) => one.id === id);
+      if (persona === undefined) {
+        printDiagnostics(context.io, errors);
+        throw unknownPersona(id, { personas, from });
+      }
+      if (json) printJson(context.io, detailsOf(persona, config));
+      else context.io.stdout.write(textOf(context, id, paths.get(id)));
+      if (served === undefined)
+        context.io.stderr.write(`It is in the executable, and not served: ${from} takes its place.\n`);
+      return 0;
+    },
+    keyless,
+  );
 }
 
 /** @throws CommandError where no such persona is served */
@@ -115,37 +123,41 @@ export function unknownPersona(
 }
 
 export function checkPersonas(context: Context, folder: string | undefined, { json }: Json): Promise<ExitCode> {
-  return withConfig(context, async (config, configured) => {
-    const loaded = await loadPersonas(
-      context,
-      folder === undefined ? config.personas : { folder: resolve(context.io.cwd, folder), isNamed: true },
-    );
-    const { personas, from } = loaded;
-    const tests = await loadSuites(loaded);
-    const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured), ...tests.errors];
-    const missing = missingKnowledge(personas, loaded.folder);
-    const retiring = retiringInPersonas(context, loaded, configured, systemClock.now()).map(formatDiagnostic);
-    const testCount = tests.suites.reduce((sum, { suite }) => sum + suite.tests.length, 0);
-    if (json)
-      printJson(context.io, {
-        personas: personas.length,
-        tests: testCount,
-        errors: errors.map(formatDiagnostic),
-        unreachable: unreachable(personas, config),
-        missing_knowledge: missing,
-        retiring,
-      });
-    else {
-      printDiagnostics(context.io, errors);
-      for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
-      for (const problem of [...missing, ...retiring]) context.io.stderr.write(`warning: ${problem}\n`);
-      if (errors.length === 0)
-        context.io.stdout.write(
-          `${counted(personas.length, "persona")}${testCount === 0 ? "" : ` and ${counted(testCount, "test")}`} in ${from}: no errors\n`,
-        );
-    }
-    return errors.length === 0 ? 0 : 1;
-  });
+  return withConfig(
+    context,
+    async (config, configured) => {
+      const loaded = await loadPersonas(
+        context,
+        folder === undefined ? config.personas : { folder: resolve(context.io.cwd, folder), isNamed: true },
+      );
+      const { personas, from } = loaded;
+      const tests = await loadSuites(loaded);
+      const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured), ...tests.errors];
+      const missing = missingKnowledge(personas, loaded.folder);
+      const retiring = retiringInPersonas(context, loaded, configured, systemClock.now()).map(formatDiagnostic);
+      const testCount = tests.suites.reduce((sum, { suite }) => sum + suite.tests.length, 0);
+      if (json)
+        printJson(context.io, {
+          personas: personas.length,
+          tests: testCount,
+          errors: errors.map(formatDiagnostic),
+          unreachable: unreachable(personas, config),
+          missing_knowledge: missing,
+          retiring,
+        });
+      else {
+        printDiagnostics(context.io, errors);
+        for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
+        for (const problem of [...missing, ...retiring]) context.io.stderr.write(`warning: ${problem}\n`);
+        if (errors.length === 0)
+          context.io.stdout.write(
+            `${counted(personas.length, "persona")}${testCount === 0 ? "" : ` and ${counted(testCount, "test")}`} in ${from}: no errors\n`,
+          );
+      }
+      return errors.length === 0 ? 0 : 1;
+    },
+    keyless,
+  );
 }
 
 type SchemaOptions = { readonly tests?: boolean; readonly labels?: boolean };

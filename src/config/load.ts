@@ -40,6 +40,11 @@ type ConfigInput = {
   readonly readFile: ReadFile;
   /** Default: one core of a machine that can do all. */
   readonly machine?: Machine;
+  /**
+   * True where nobody is called and nothing is stored: a variable that a file refers to and that is not set is no error, and another text
+   * stands for it.
+   */
+  readonly keyless?: boolean;
 };
 
 export type LoadedConfig = {
@@ -80,6 +85,8 @@ class ConfigLoader {
   readonly #warnings: Diagnostic[] = [];
   readonly #hints: Diagnostic[] = [];
   readonly #origins = new Map<string, Origin>();
+  /** Paths of values that stand in for variables that are not set. */
+  readonly #stoodIn = new Set<string>();
   #source = new YamlSource("", "");
 
   constructor(input: ConfigInput, catalog: ProviderCatalog) {
@@ -116,15 +123,23 @@ class ConfigLoader {
     this.#source = new YamlSource(text.content, text.path);
     this.#errors.push(...this.#source.errors);
     const dangling = new Set<string>();
-    const value = resolveReferences(this.#source.value ?? {}, ConfigFile, this.#variables, (path, message) => {
+    const report = (path: readonly PathPart[], message: string) => {
       this.#report(path, message);
       dangling.add(formatPath(path));
-    });
+    };
+    const standIn = this.#input.keyless ? (path: readonly PathPart[]) => this.#standIn(path) : undefined;
+    const value = resolveReferences(this.#source.value ?? {}, ConfigFile, this.#variables, report, standIn);
     const wrong = this.#source.check(ConfigFile, value);
-    this.#errors.push(...wrong.filter(({ path }) => !dangling.has(path)));
+    this.#errors.push(...wrong.filter(({ path }) => !dangling.has(path) && !this.#stoodIn.has(path)));
     if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
     const bad = new Set([...dangling, ...wrong.map(({ path }) => path)]);
     return validParts(value as Record<string, unknown>, bad);
+  }
+
+  /** Notes that a value is none of the operator's, so that nothing is said of it. */
+  #standIn(path: readonly PathPart[]): string {
+    this.#stoodIn.add(formatPath(path));
+    return /url$/.test(String(path.at(-1))) ? "https://unset.invalid" : "unset";
   }
 
   #recordOrigins(value: unknown, path: readonly PathPart[]): void {
@@ -188,7 +203,7 @@ class ConfigLoader {
         timeouts,
         report: this.#report,
         check: (schema: TObject, value, at) => {
-          const errors = this.#source.check(schema, value, at);
+          const errors = this.#source.check(schema, value, at).filter(({ path }) => !this.#stoodIn.has(path));
           this.#errors.push(...errors);
           return errors;
         },
@@ -325,6 +340,7 @@ class ConfigLoader {
 
   /** Reports a value where it was given: in the environment, on the command line, or in the file. */
   readonly #report = (path: readonly PathPart[], message: string): void => {
+    if (path.some((_, at) => this.#stoodIn.has(formatPath(path.slice(0, at + 1))))) return;
     const origins = path.map((_, at) => this.#origins.get(formatPath(path.slice(0, at + 1))));
     const outside = origins.find((origin) => origin !== undefined && origin.where !== "file");
     const diagnostic =

@@ -10,12 +10,14 @@ const reference = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}|\$\{/g;
  * Puts the variables' values in place. What only `null` or an empty reference stands for is left out, as if its key
  * were not there: the default applies.
  * @param schema says where a number or a truth value is wanted, so that `port: ${PORT}` works
+ * @param standIn gives what stands for variables that are not set. Absent: each is reported
  */
 export function resolveReferences(
   value: unknown,
   schema: TSchema | undefined,
   variables: Variables,
   report: Report,
+  standIn?: (path: readonly PathPart[]) => string,
 ): unknown {
   const resolve = (inner: unknown, wanted: TSchema | undefined, path: readonly PathPart[]): unknown => {
     if (typeof inner === "string") return resolveText(inner, wanted, path);
@@ -44,6 +46,7 @@ export function resolveReferences(
       }
       const found = variables.find(name)?.value;
       if (hasDefault !== undefined) return found === undefined || found === "" ? byDefault : found;
+      if (found === undefined && standIn !== undefined) return text === whole ? standIn(path) : "unset";
       if (found === undefined) report(path, `refers to ${name}, which is not set; \${${name}:-…} would give a default`);
       return found ?? "";
     });

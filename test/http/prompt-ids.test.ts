@@ -196,7 +196,7 @@ describe.each(surfaces)("on the %s", (surface) => {
     expect(
       await failure(client().responses.create({ prompt: { id: "pmpt_123", version: "7" }, input: "Hi" })),
     ).toMatchObject({
-      status: 404,
+      status: 400,
       param: "prompt.version",
       error: expect.objectContaining({
         message: "Prompt with id 'pmpt_123' and version '7' not found. Its versions here are 1, 2, 3.",

@@ -64,7 +64,7 @@ describe("prompt", () => {
 
   test.each([
     ["orchestrator", { prompt: { id: "troupe/nobody" } }, { status: 404, param: "model" }],
-    ["orchestrator", { prompt: { id: persona, version: "2" } }, { status: 404, param: "prompt.version" }],
+    ["orchestrator", { prompt: { id: persona, version: "2" } }, { status: 400, param: "prompt.version" }],
     ["orchestrator", { prompt: { id: persona }, model: "troupe/tutor" }, { status: 400, param: "prompt.id" }],
     ["orchestrator", { prompt: { id: "pmpt_1" } }, { status: 404, param: "prompt.id" }],
     ["gateway", { prompt: { id: "pmpt_1" } }, { status: 404, param: "prompt.id" }],

@@ -1,9 +1,10 @@
 /** Where the answers of tests come from: a server, or recordings. */
 import { isObject, listOf, numberOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { compose } from "../../personas/compose.ts";
+import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
-import type { Answer } from "../../personas/tests/answer.ts";
-import { NotJudged } from "../../personas/tests/evaluate.ts";
+import type { Answer, McpCall } from "../../personas/tests/answer.ts";
+import { NotJudged } from "../../personas/tests/not-judged.ts";
 import {
   answerFrom,
   changesBetween,
@@ -14,6 +15,7 @@ import {
 } from "../../personas/tests/recording.ts";
 import { type Grade, gradingMessages, parseGrade } from "../../personas/tests/rubric.ts";
 import { type Assertion, requestOf, type TestCase } from "../../personas/tests/suite.ts";
+import { callsMember } from "../../protocols/added-metadata.ts";
 import type { ChatRequest, ToolCall } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 
@@ -28,10 +30,10 @@ export type PreparedTest = {
   readonly rendered: Readonly<Record<string, unknown>>;
 };
 
-/** @throws ApiError for a request that the persona refuses */
-export function prepare(test: TestCase, persona: Persona, file: string): PreparedTest {
+/** @param additions of its knowledge and lorebook @throws ApiError for a request that the persona refuses */
+export function prepare(test: TestCase, persona: Persona, file: string, additions?: Additions): PreparedTest {
   const request = { model: persona.id, ...requestOf(test, persona.variables.keys()) } as unknown as ChatRequest;
-  return { test, persona, file, request, rendered: renderedRequest(persona.targets, compose(persona, request)) };
+  return { test, persona, file, request, rendered: renderedRequest(persona, compose(persona, request, additions)) };
 }
 
 type Graded = Grade & { readonly cost?: number };
@@ -142,11 +144,13 @@ function answerOf(text: string, latencyMs: number, headers: Headers): Answer {
   const finishReason = textOf(choice?.["finish_reason"]);
   const cost = numberOf(usage?.["cost"]);
   const version = headers.get("x-troupe-persona-version");
+  const mcp = mcpIn(textOf(objectOf(body?.["metadata"])?.[callsMember]));
   return {
     ...(version !== null && { version }),
     content: textOf(message["content"]) ?? null,
     ...(refusal !== undefined && { refusal }),
     ...(calls.length > 0 && { toolCalls: calls }),
+    ...(mcp !== undefined && { mcp }),
     ...(finishReason !== undefined && { finishReason }),
     ...(usage !== undefined && {
       usage: { prompt: numberOf(usage["prompt_tokens"]) ?? 0, completion: numberOf(usage["completion_tokens"]) ?? 0 },
@@ -156,8 +160,22 @@ function answerOf(text: string, latencyMs: number, headers: Headers): Answer {
   };
 }
 
-/** Recordings by the path of their test file, and within it by the test's name. */
-export type Recordings = ReadonlyMap<string, ReadonlyMap<string, Recording>>;
+/** @param calls as an answer's metadata has them */
+function mcpIn(calls: string | undefined): Answer["mcp"] {
+  if (calls === undefined) return undefined;
+  const listed = listOf(parseJson(calls)).filter(isObject);
+  return {
+    calls: listed.flatMap((call): McpCall[] => {
+      const [server, tool] = [textOf(call["server"]), textOf(call["tool"])];
+      if (server === undefined || tool === undefined) return [];
+      return [{ server, tool, arguments: textOf(call["arguments"]) ?? "", isError: call["is_error"] === true }];
+    }),
+    omitted: listed.reduce((sum, one) => sum + (numberOf(one["omitted"]) ?? 0), 0),
+  };
+}
+
+/** Recordings by the path of their test file, and within it by the test's name; of a file that can't be read, why. */
+export type Recordings = ReadonlyMap<string, ReadonlyMap<string, Recording> | string>;
 
 const again = "'troupe personas test --record' makes one";
 
@@ -181,7 +199,9 @@ export class ReplayedAnswers implements Answers {
   }
 
   #recorded({ file, test, rendered }: PreparedTest, repetition: number): RecordedAnswer {
-    const recording = this.#recordings.get(file)?.get(test.name);
+    const recordings = this.#recordings.get(file);
+    if (typeof recordings === "string") throw new NotJudged(recordings);
+    const recording = recordings?.get(test.name);
     if (recording === undefined) throw new NotJudged(`there is no recording of this test; ${again}`);
     const changes = changesBetween(recording.request, rendered);
     if (changes.length > 0)

@@ -1,12 +1,14 @@
 /** Runs tests: asks, judges, and adds up repetitions. */
+import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { type Answer, outputOf, textOfOutput } from "../../personas/tests/answer.ts";
-import { evaluate, NotJudged } from "../../personas/tests/evaluate.ts";
+import { evaluate } from "../../personas/tests/evaluate.ts";
+import { NotJudged } from "../../personas/tests/not-judged.ts";
 import type { RecordedGrade } from "../../personas/tests/recording.ts";
 import { judgeByGrade } from "../../personas/tests/rubric.ts";
 import { type AssertionResult, resultOf, scoreOf, type Verdict, verdictOf } from "../../personas/tests/score.ts";
 import type { Assertion, AssertionSet, TestCase } from "../../personas/tests/suite.ts";
-import type { Tool } from "../../protocols/chat/schema.ts";
+import type { ChatRequest, Tool } from "../../protocols/chat/schema.ts";
 import { type Answers, type PreparedTest, prepare, refusalOf } from "./answers.ts";
 
 /** One time that a test was asked. */
@@ -35,21 +37,31 @@ export type Side = { readonly label: string; readonly answers: Answers };
 /** A test that can't be asked, as its persona refuses it, has a problem in place of a request. */
 export type Planned = { readonly test: TestCase; readonly prepared: PreparedTest; readonly problem?: string };
 
-export function planTest(test: TestCase, persona: Persona, file: string): Planned {
+export function planTest(test: TestCase, persona: Persona, file: string, additions?: Additions): Planned {
   try {
-    return { test, prepared: prepare(test, persona, file) };
+    return { test, prepared: prepare(test, persona, file, additions) };
   } catch (error) {
     const request = { model: persona.id, messages: [...test.messages] };
     return { test, prepared: { test, persona, file, request, rendered: {} }, problem: refusalOf(error) };
   }
 }
 
+/** What a persona's knowledge and lorebook add to a request. */
+export type FindAdditions = (persona: Persona, request: ChatRequest) => Promise<Additions | undefined>;
+
+/** The same with all that goes into the request. */
+export async function planWhole(test: TestCase, persona: Persona, file: string, find: FindAdditions): Promise<Planned> {
+  const plain = planTest(test, persona, file);
+  if (plain.problem !== undefined || (persona.knowledge ?? persona.lorebook) === undefined) return plain;
+  return planTest(test, persona, file, await find(persona, plain.prepared.request));
+}
+
 export type RunOptions = {
   readonly concurrency: number;
   /** How often each is asked; absent: as its file says. */
   readonly repeat?: number | undefined;
-  /** The share of repetitions that has to pass. */
-  readonly threshold: number;
+  /** The share of repetitions that has to pass; absent: as each test says, else all. */
+  readonly threshold?: number | undefined;
   /** Called after each time that a test was asked. */
   readonly onRun: (planned: Planned, side: Side, run: TestRun) => void;
 };
@@ -83,7 +95,8 @@ export async function runTests(
   return runs.map((ofSide) =>
     ofSide.map((ofTest, at) => {
       const verdicts = ofTest.map(({ verdict }) => verdict);
-      return { prepared: tests[at]!.prepared, runs: ofTest, verdict: verdictOf(verdicts, threshold) };
+      const { test, prepared } = tests[at]!;
+      return { prepared, runs: ofTest, verdict: verdictOf(verdicts, threshold ?? test.share ?? 1) };
     }),
   );
 }

@@ -7,7 +7,7 @@ import { orchestrator } from "../../http/orchestrator.ts";
 import type { Services } from "../../http/services.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { Personas } from "../../personas/registry.ts";
-import { NotJudged } from "../../personas/tests/evaluate.ts";
+import { NotJudged } from "../../personas/tests/not-judged.ts";
 import { LiveAnswers, type Send } from "./answers.ts";
 import { type Planned, runTests, type TestResult } from "./run-tests.ts";
 
@@ -42,7 +42,6 @@ export async function runPersonaTests(host: Host, { persona, planned, caller, si
   const answers = new LiveAnswers(send, (id) => id, isPersona);
   const [results] = await runTests(planned, [{ label: "current", answers }], {
     concurrency,
-    threshold: 1,
     onRun: () => {},
   });
   return results!;

@@ -16,7 +16,12 @@ type ReadFolder = {
 
 export type LoadedSuite = { readonly suite: TestSuite; readonly persona: Persona };
 
-type LoadedSuites = { readonly suites: readonly LoadedSuite[]; readonly errors: readonly Diagnostic[] };
+type LoadedSuites = {
+  readonly suites: readonly LoadedSuite[];
+  readonly errors: readonly Diagnostic[];
+  /** The personas whose test files have faults. */
+  readonly faulty: readonly string[];
+};
 
 type SuiteOptions = {
   /** Which personas' tests; absent: all. */
@@ -30,22 +35,27 @@ export async function loadSuites(
   { folder, personas, errors: faults, paths }: ReadFolder,
   { wants = () => true, grader }: SuiteOptions = {},
 ): Promise<LoadedSuites> {
-  if (folder === undefined) return { suites: [], errors: [] };
+  if (folder === undefined) return { suites: [], errors: [], faulty: [] };
   const suites: LoadedSuite[] = [];
   const errors: Diagnostic[] = [];
+  const faulty: string[] = [];
+  const report = (id: string, found: readonly Diagnostic[]) => {
+    errors.push(...found);
+    faulty.push(id);
+  };
   for (const { path, persona: id } of await findTests(folder)) {
     if (!wants(id)) continue;
     const persona = personas.find((one) => one.id === id);
     if (persona === undefined) {
-      if (!faults.some(({ file }) => file === paths.get(id))) errors.push(orphan(path, id));
+      if (!faults.some(({ file }) => file === paths.get(id))) report(id, [orphan(path, id)]);
       continue;
     }
     const declared = new Set(persona.variables.keys());
     const parsed = parseTestFile(readFileSync(path, "utf8"), path, { persona: id, declared, grader });
-    if ("errors" in parsed) errors.push(...parsed.errors);
+    if ("errors" in parsed) report(id, parsed.errors);
     else suites.push({ suite: parsed.suite, persona });
   }
-  return { suites, errors };
+  return { suites, errors, faulty };
 }
 
 const orphan = (file: string, id: string): Diagnostic => ({

@@ -9,7 +9,7 @@ import type { Omission } from "../../personas/importers/draft.ts";
 import { ImportError } from "../../personas/importers/source.ts";
 import { contentOf } from "../../personas/persona.ts";
 import type { PersonaContent } from "../../personas/schema.ts";
-import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
+import { CommandError, type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
 import { loadPersonas, unknownPersona } from "../personas.ts";
 import { placeFiles } from "./place-files.ts";
 
@@ -18,26 +18,30 @@ type Options = { readonly format: string; readonly out?: string; readonly force?
 const maxAvatarBytes = 32 * 1024 * 1024;
 
 export function exportPersona(context: Context, id: string, options: Options): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const { io } = context;
-    const { personas, paths, from } = await loadPersonas(context, config.personas);
-    const persona = personas.find((one) => one.id === id);
-    if (persona === undefined) throw unknownPersona(id, { personas, from });
-    const exporter = exporters.find((one) => one.format === options.format)!;
-    const content = JSON.parse(contentOf(persona)) as PersonaContent;
-    const avatar = readAvatar(content.avatar, paths.get(id));
-    const exported = written(() => exporter.write({ id, content, ...(avatar !== undefined && { avatar }) }));
-    if (options.out === undefined && typeof exported.content !== "string") {
-      throw new UsageError(`--out names the file: ${options.format} is no text.`);
-    }
-    if (options.out === undefined) io.stdout.write(exported.content as string);
-    else {
-      placeFiles([{ path: resolve(io.cwd, options.out), content: exported.content }], options.force === true);
-      io.stdout.write(`${id}: ${options.out}\n`);
-    }
-    io.stderr.write(omissionsText(exported.omitted));
-    return 0;
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const { io } = context;
+      const { personas, paths, from } = await loadPersonas(context, config.personas);
+      const persona = personas.find((one) => one.id === id);
+      if (persona === undefined) throw unknownPersona(id, { personas, from });
+      const exporter = exporters.find((one) => one.format === options.format)!;
+      const content = JSON.parse(contentOf(persona)) as PersonaContent;
+      const avatar = readAvatar(content.avatar, paths.get(id));
+      const exported = written(() => exporter.write({ id, content, ...(avatar !== undefined && { avatar }) }));
+      if (options.out === undefined && typeof exported.content !== "string") {
+        throw new UsageError(`--out names the file: ${options.format} is no text.`);
+      }
+      if (options.out === undefined) io.stdout.write(exported.content as string);
+      else {
+        placeFiles([{ path: resolve(io.cwd, options.out), content: exported.content }], options.force === true);
+        io.stdout.write(`${id}: ${options.out}\n`);
+      }
+      io.stderr.write(omissionsText(exported.omitted));
+      return 0;
+    },
+    keyless,
+  );
 }
 
 /** A card under `card` is an author's to edit, and may be one no more. @throws CommandError */

@@ -5,7 +5,7 @@ import { printable } from "../../lib/printable.ts";
 import { importFile } from "../../personas/importers/all.ts";
 import type { Imported, Omission } from "../../personas/importers/draft.ts";
 import { ImportError, SourceFile } from "../../personas/importers/source.ts";
-import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
+import { CommandError, type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print-json.ts";
 import { checkName, fileName, filesOf, usualModels } from "./draft-files.ts";
 import { omissionsText } from "./export.ts";
@@ -28,26 +28,30 @@ const maxBytes = 64 * 1024 * 1024;
 type Made = { readonly id: string; readonly files: readonly NewFile[]; readonly omitted: readonly Omission[] };
 
 export function importPersona(context: Context, file: string, options: Options): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const { cwd } = context.io;
-    checkName("--namespace", options.namespace);
-    if (options.name !== undefined) checkName("--name", options.name);
-    const path = resolve(cwd, file);
-    const source = new SourceFile(basename(file), await readBytes(path, file), filesBeside(path));
-    const { format, personas } = read(source, file, options.format);
-    if (options.name !== undefined && personas.length > 1) {
-      throw new UsageError(`--name names one persona, and ${file} has ${personas.length}.`);
-    }
-    const folder = options.out === undefined ? config.personas.folder : resolve(cwd, options.out);
-    const made = makeAll(personas, folder, options, basename(file, extname(file)));
-    const files = made.flatMap((one) => one.files);
-    if (options.dryRun !== true) {
-      placeFiles(files, options.force === true);
-      placeFiles(schemaFiles(folder), true);
-    }
-    report(context, { format, made, isDry: options.dryRun === true, json: options.json === true });
-    return 0;
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const { cwd } = context.io;
+      checkName("--namespace", options.namespace);
+      if (options.name !== undefined) checkName("--name", options.name);
+      const path = resolve(cwd, file);
+      const source = new SourceFile(basename(file), await readBytes(path, file), filesBeside(path));
+      const { format, personas } = read(source, file, options.format);
+      if (options.name !== undefined && personas.length > 1) {
+        throw new UsageError(`--name names one persona, and ${file} has ${personas.length}.`);
+      }
+      const folder = options.out === undefined ? config.personas.folder : resolve(cwd, options.out);
+      const made = makeAll(personas, folder, options, basename(file, extname(file)));
+      const files = made.flatMap((one) => one.files);
+      if (options.dryRun !== true) {
+        placeFiles(files, options.force === true);
+        placeFiles(schemaFiles(folder), true);
+      }
+      report(context, { format, made, isDry: options.dryRun === true, json: options.json === true });
+      return 0;
+    },
+    keyless,
+  );
 }
 
 async function readBytes(path: string, file: string): Promise<Uint8Array> {

@@ -1,5 +1,6 @@
 /** `troupe personas knowledge`: the files that a persona knows, and what a question would put before itself. */
 
+import type { FindAdditions } from "../../admin/persona-tests/run-tests.ts";
 import { knowledgeCollection } from "../../http/knowledge.ts";
 import { printable } from "../../lib/printable.ts";
 import type { FoundSection } from "../../lib/text-sections.ts";
@@ -11,7 +12,7 @@ import type { Persona } from "../../personas/persona.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
 import type { Collection } from "../../store/knowledge.ts";
 import { type LocalKnowledge, openKnowledgeInMemory } from "../../store/sqlite/knowledge/in-memory.ts";
-import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
+import { CommandError, type Context, type ExitCode, keyless, withConfig } from "../context.ts";
 import { findServed } from "../personas.ts";
 import { printJson } from "../print-json.ts";
 import { formatTable } from "../table.ts";
@@ -25,42 +26,57 @@ export function showKnowledge(
   question: string | undefined,
   { json }: Json,
 ): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const persona = await findServed(context, config, id);
-    if (persona.knowledge === undefined && (persona.lorebook === undefined || question === undefined))
-      throw new CommandError(`${id} has no knowledge.`);
-    const index = openKnowledgeInMemory();
-    try {
-      const collection = knowledgeCollection(config.personas.folder, persona);
-      const { problems } = await index.sync([collection]);
-      const print = question === undefined ? printFiles : printFound;
-      await print(context, index, collection, persona, question ?? "", json === true);
-      for (const problem of problems) context.io.stderr.write(`${problem}\n`);
-      return problems.length === 0 ? 0 : 1;
-    } finally {
-      await index.close();
-    }
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const persona = await findServed(context, config, id);
+      if (persona.knowledge === undefined && (persona.lorebook === undefined || question === undefined))
+        throw new CommandError(`${id} has no knowledge.`);
+      const index = openKnowledgeInMemory();
+      try {
+        const collection = knowledgeCollection(config.personas.folder, persona);
+        const { problems } = await index.sync([collection]);
+        const print = question === undefined ? printFiles : printFound;
+        await print(context, index, collection, persona, question ?? "", json === true);
+        for (const problem of problems) context.io.stderr.write(`${problem}\n`);
+        return problems.length === 0 ? 0 : 1;
+      } finally {
+        await index.close();
+      }
+    },
+    keyless,
+  );
 }
 
 /** Finds what a persona's knowledge and lorebook add to a request, without a server. @param folder of personas */
 export const additionsFrom =
   (folder: string) =>
-  async (persona: Persona, request: ChatRequest): Promise<Additions | undefined> => {
-    const { knowledge } = persona;
-    const { messages } = request;
-    const values = valuesIn(persona, request);
-    if (knowledge === undefined) return additionsOf(persona, messages, values, []);
-    const index = openKnowledgeInMemory();
-    try {
-      const collection = knowledgeCollection(folder, persona);
-      await index.sync([collection]);
-      const found = await index.search(collection.id, questionIn(messages), candidatesOf(knowledge));
-      return additionsOf(persona, messages, values, found);
-    } finally {
-      await index.close();
-    }
-  };
+  (persona: Persona, request: ChatRequest): Promise<Additions | undefined> =>
+    withAdditions(folder, [persona], (find) => find(persona, request));
+
+/** Runs `use` with an index of what these personas know. @param folder of personas */
+export async function withAdditions<T>(
+  folder: string,
+  personas: readonly Persona[],
+  use: (find: FindAdditions) => Promise<T>,
+): Promise<T> {
+  const knowing = personas.filter(({ knowledge }) => knowledge !== undefined);
+  const index = knowing.length === 0 ? undefined : openKnowledgeInMemory();
+  try {
+    await index?.sync(knowing.map((persona) => knowledgeCollection(folder, persona)));
+    return await use(async (persona, request) => {
+      const { knowledge } = persona;
+      const { messages } = request;
+      const found =
+        knowledge === undefined
+          ? []
+          : await index!.search(knowledgeCollection(folder, persona).id, questionIn(messages), candidatesOf(knowledge));
+      return additionsOf(persona, messages, valuesIn(persona, request), found);
+    });
+  } finally {
+    await index?.close();
+  }
+}
 
 type Print = (
   context: Context,

@@ -4,7 +4,7 @@ import { relative, resolve } from "node:path";
 import { createInterface, type Interface } from "node:readline/promises";
 import { nameProblem } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
-import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
+import { CommandError, type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
 import { filesOf, usualModels } from "./draft-files.ts";
 import { placeFiles, schemaFiles } from "./place-files.ts";
 
@@ -24,25 +24,29 @@ type Answers = {
 };
 
 export function newPersona(context: Context, id: string | undefined, options: Options): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const { io } = context;
-    if (id !== undefined) refuseWrong("<id>", idProblem(id));
-    if (options.model !== undefined) refuseWrong("--model", modelProblem(options.model.join(", ")));
-    const answers = givenAnswers(id, options) ?? (await askAll(context, id, options));
-    const { description, system, models } = answers;
-    const folder = options.out === undefined ? config.personas.folder : resolve(io.cwd, options.out);
-    const files = filesOf(
-      { name: answers.id, draft: { description, system }, omitted: [] },
-      answers.id,
-      folder,
-      models,
-    );
-    placeFiles(files, options.force === true);
-    placeFiles(schemaFiles(folder), true);
-    io.stdout.write(`${answers.id}: ${files.map(({ path }) => relative(io.cwd, path)).join(", ")}\n`);
-    io.stderr.write(`Try it: troupe chat ${answers.id}\n`);
-    return 0;
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const { io } = context;
+      if (id !== undefined) refuseWrong("<id>", idProblem(id));
+      if (options.model !== undefined) refuseWrong("--model", modelProblem(options.model.join(", ")));
+      const answers = givenAnswers(id, options) ?? (await askAll(context, id, options));
+      const { description, system, models } = answers;
+      const folder = options.out === undefined ? config.personas.folder : resolve(io.cwd, options.out);
+      const files = filesOf(
+        { name: answers.id, draft: { description, system }, omitted: [] },
+        answers.id,
+        folder,
+        models,
+      );
+      placeFiles(files, options.force === true);
+      placeFiles(schemaFiles(folder), true);
+      io.stdout.write(`${answers.id}: ${files.map(({ path }) => relative(io.cwd, path)).join(", ")}\n`);
+      io.stderr.write(`Try it: troupe chat ${answers.id}\n`);
+      return 0;
+    },
+    keyless,
+  );
 }
 
 function refuseWrong(what: string, problem: string | undefined): void {

@@ -1,8 +1,8 @@
 /** `troupe personas test`: asks personas what their test files say, and judges the answers. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { type Endpoint, LiveAnswers, ReplayedAnswers } from "../../admin/persona-tests/answers.ts";
-import { type Planned, planTest, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
+import { type Endpoint, LiveAnswers, type Recordings, ReplayedAnswers } from "../../admin/persona-tests/answers.ts";
+import { type Planned, planWhole, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
 import { type LoadedSuite, loadSuites } from "../../admin/persona-tests/suites.ts";
 import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
 import {
@@ -20,13 +20,20 @@ import { globMatches } from "../../lib/glob.ts";
 import { printable } from "../../lib/printable.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { recordingPath } from "../../personas/tests/find.ts";
-import { formatRecordings, parseRecordings, type Recording, recordedFrom } from "../../personas/tests/recording.ts";
+import {
+  formatRecordings,
+  keepingSame,
+  parseRecordings,
+  type Recording,
+  recordedFrom,
+} from "../../personas/tests/recording.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, UsageError, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
 import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print-json.ts";
 import { junitXml } from "./junit.ts";
+import { withAdditions } from "./knowledge.ts";
 import { Progress } from "./progress.ts";
 
 type TestOptions = {
@@ -60,18 +67,24 @@ const errorCode: ExitCode = 2;
 /** @param patterns ids of personas, or globs over them; none: all that have tests @returns 1 where a test failed, 2 where one could not be judged */
 export function testPersonas(context: Context, patterns: readonly string[], options: TestOptions): Promise<ExitCode> {
   assertConsistent(options);
-  return withConfig(context, async (config) => {
-    const loaded = await loadPersonas(context, config.personas);
-    const wants = (id: string) => patterns.length === 0 || patterns.some((pattern) => globMatches(pattern, id));
-    const { suites, errors } = await loadSuites(loaded, { wants, grader: options.grader });
-    printDiagnostics(context.io, [
-      ...loaded.errors.filter(({ file }) => isWanted(file, loaded.paths, wants)),
-      ...errors,
-    ]);
-    if (errors.length > 0) return errorCode;
-    assertFound(patterns, suites, loaded.from);
-    return new TestCommand(context, config, options, suites, loaded.personas).run();
-  });
+  return withConfig(
+    context,
+    async (config) => {
+      const loaded = await loadPersonas(context, config.personas);
+      const wants = (id: string) => patterns.length === 0 || patterns.some((pattern) => globMatches(pattern, id));
+      const { suites, errors, faulty } = await loadSuites(loaded, { wants, grader: options.grader });
+      printDiagnostics(context.io, [
+        ...loaded.errors.filter(({ file }) => isWanted(file, loaded.paths, wants)),
+        ...errors,
+      ]);
+      assertFound(patterns, [...suites.map(({ persona }) => persona.id), ...faulty], loaded.from);
+      if (suites.length === 0) return errorCode;
+      const code = await new TestCommand(context, config, options, suites, loaded.personas).run();
+      // The tests of a file with faults have neither passed nor failed.
+      return code === 0 && faulty.length > 0 ? errorCode : code;
+    },
+    { keyless: options.replay === true },
+  );
 }
 
 /** Faults of the personas that are tested. */
@@ -96,10 +109,11 @@ function assertConsistent({ record, replay, model, variant, against, url }: Test
     );
 }
 
-function assertFound(patterns: readonly string[], suites: readonly LoadedSuite[], from: string): void {
-  const lost = patterns.find((pattern) => !suites.some(({ persona }) => globMatches(pattern, persona.id)));
+/** @param ids of the personas that have tests */
+function assertFound(patterns: readonly string[], ids: readonly string[], from: string): void {
+  const lost = patterns.find((pattern) => !ids.some((id) => globMatches(pattern, id)));
   if (lost !== undefined) throw new CommandError(`There are no tests of '${printable(lost)}' in ${from}.`);
-  if (suites.length === 0)
+  if (ids.length === 0)
     throw new CommandError(
       `There are no tests in ${from}: <name>.test.yaml beside a persona, see docs/persona-tests.md.`,
     );
@@ -111,7 +125,7 @@ class TestCommand {
   readonly #options: TestOptions;
   readonly #suites: readonly LoadedSuite[];
   readonly #ids: ReadonlySet<string>;
-  readonly #planned: readonly Planned[];
+  #planned: readonly Planned[] = [];
   readonly #startedAt = systemClock.now();
 
   constructor(
@@ -126,17 +140,30 @@ class TestCommand {
     this.#options = options;
     this.#suites = suites;
     this.#ids = new Set(personas.map(({ id }) => id));
-    const pattern = options.filter === undefined ? undefined : patternFrom(options.filter);
-    this.#planned = suites.flatMap(({ suite, persona }) =>
-      suite.tests
-        .filter(({ name }) => pattern === undefined || pattern.test(name))
-        .map((test) => planTest(test, this.#asked(persona, options.model), suite.file)),
-    );
-    if (this.#planned.length === 0) throw new CommandError("No test has a name that --filter fits.");
+  }
+
+  /** Each test with what the persona, its knowledge among it, makes of it. */
+  #plan(): Promise<Planned[]> {
+    const { filter, model } = this.#options;
+    const pattern = filter === undefined ? undefined : patternFrom(filter);
+    const wanted = this.#suites.flatMap(({ suite, persona }) => {
+      const asked = this.#asked(persona, model);
+      const tests = suite.tests.filter(({ name }) => pattern === undefined || pattern.test(name));
+      return tests.map((test) => ({ test, persona: asked, file: suite.file }));
+    });
+    const personas = [...new Set(wanted.map(({ persona }) => persona))];
+    return withAdditions(this.#config.personas.folder, personas, async (find) => {
+      const planned: Planned[] = [];
+      for (const { test, persona, file } of wanted) planned.push(await planWhole(test, persona, file, find));
+      return planned;
+    });
   }
 
   async run(): Promise<ExitCode> {
-    const { replay, url, against } = this.#options;
+    const { replay, record, url, against } = this.#options;
+    this.#planned = await this.#plan();
+    if (this.#planned.length === 0) throw new CommandError("No test has a name that --filter fits.");
+    if (record) this.#assertReadable();
     if (replay) return this.#finish([{ label: "recorded", answers: new ReplayedAnswers(this.#readRecordings()) }]);
     const version = against === undefined ? undefined : this.#versionIn(against);
     if (url !== undefined) {
@@ -249,7 +276,7 @@ class TestCommand {
 
   async #run(sides: readonly Side[]): Promise<SideResult[]> {
     const { io } = this.#context;
-    const { repeat, threshold = 1, concurrency } = this.#options;
+    const { repeat, threshold, concurrency } = this.#options;
     const bounds = this.#suites.flatMap(({ suite }) => suite.maxConcurrency ?? []);
     const total = this.#planned.reduce((sum, planned) => sum + repetitionsOf(planned, repeat), 0) * sides.length;
     const progress = new Progress(io.stderr, total);
@@ -294,9 +321,20 @@ class TestCommand {
     }
   }
 
-  /** @throws CommandError for a file that is damaged */
-  #readRecordings(): ReadonlyMap<string, ReadonlyMap<string, Recording>> {
-    return new Map(this.#suites.map(({ suite }) => [suite.file, readRecording(recordingPath(suite.file))]));
+  /** One file that can't be read keeps no other from being replayed. */
+  #readRecordings(): Recordings {
+    return new Map(
+      this.#suites.map(({ suite }) => {
+        const read = readRecording(recordingPath(suite.file));
+        if (typeof read === "string") this.#context.io.stderr.write(`${read}\n`);
+        return [suite.file, read];
+      }),
+    );
+  }
+
+  /** What is not asked keeps its recording, so that nothing is asked before all can be read. @throws CommandError */
+  #assertReadable(): void {
+    for (const { suite } of this.#suites) assertRead(readRecording(recordingPath(suite.file)));
   }
 
   /** Replaces what was recorded of the tests that ran, and drops what is of none. */
@@ -304,7 +342,7 @@ class TestCommand {
     const { stderr } = this.#context.io;
     for (const { suite } of this.#suites) {
       const path = recordingPath(suite.file);
-      const before = readRecording(path);
+      const before = assertRead(readRecording(path));
       const ofFile = results.filter(({ prepared }) => prepared.file === suite.file);
       const recordings = suite.tests.flatMap(({ name }): Recording[] => {
         const result = ofFile.find(({ prepared }) => prepared.test.name === name);
@@ -313,7 +351,9 @@ class TestCommand {
         const answers = result.runs.flatMap(({ answer, grades }) =>
           answer === undefined ? [] : [recordedFrom(answer, grades)],
         );
-        if (answers.length === result.runs.length) return [{ test: name, request: result.prepared.rendered, answers }];
+        const recorded = keepingSame(kept?.answers ?? [], answers);
+        if (answers.length === result.runs.length)
+          return [{ test: name, request: result.prepared.rendered, answers: recorded }];
         stderr.write(`warning: ${basename(path)}: ${printable(name)} was not recorded: ${reasonOf(result)}\n`);
         return kept === undefined ? [] : [kept];
       });
@@ -341,17 +381,23 @@ function patternFrom(filter: string): RegExp {
   }
 }
 
-/** @throws CommandError for a file that is damaged */
-function readRecording(path: string): ReadonlyMap<string, Recording> {
+/** @returns by the tests' names; or why the file can't be read */
+function readRecording(path: string): ReadonlyMap<string, Recording> | string {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return new Map();
-    throw new CommandError(`${path} can't be read: ${(error as Error).message}`);
+    return `${path} can't be read: ${(error as Error).message}`;
   }
   const parsed = parseRecordings(text, path);
   if ("recordings" in parsed) return parsed.recordings;
   const [first] = parsed.errors;
-  throw new CommandError(`${path}:${first!.line}:${first!.column}: ${first!.path} ${first!.message}; record it anew.`);
+  return `${path}:${first!.line}:${first!.column}: ${first!.path} ${first!.message}; record it anew.`;
+}
+
+/** @throws CommandError for a file that can't be read */
+function assertRead(read: ReadonlyMap<string, Recording> | string): ReadonlyMap<string, Recording> {
+  if (typeof read === "string") throw new CommandError(read);
+  return read;
 }

@@ -73,7 +73,7 @@ const notFound = (id: string): ApiError =>
 function versionNotFound(id: string, version: string, known: readonly string[] = []): ApiError {
   const others = known.length === 0 ? "" : ` Its versions here are ${known.join(", ")}.`;
   const message = `Prompt with id '${truncate(id)}' and version '${truncate(version)}' not found.${others}`;
-  return ApiError.notFound(message, "prompt.version");
+  return ApiError.invalidValue("prompt.version", message);
 }
 
 function namesTwo({ id }: Prompt, model: string): ApiError {

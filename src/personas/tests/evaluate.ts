@@ -6,8 +6,9 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { Tool } from "../../protocols/chat/schema.ts";
 import { type Answer, outputOf, textOfOutput } from "./answer.ts";
 import { jsonObjectsIn, schemaProblem } from "./json-schema.ts";
+import { NotJudged } from "./not-judged.ts";
 import type { Assertion } from "./suite.ts";
-import { areValidCalls, argumentsProblem, f1Of, toolsProblem } from "./tool-calls.ts";
+import { areValidCalls, argumentsProblem, calledNames, callsOf, f1Of, toolsProblem } from "./tool-calls.ts";
 
 export type Judgement = {
   readonly isPass: boolean;
@@ -16,11 +17,6 @@ export type Judgement = {
   /** Why it failed; "" where it passed. */
   readonly reason: string;
 };
-
-/** What keeps an answer from being judged; the test is neither passed nor failed then. */
-export class NotJudged extends Error {
-  override readonly name = "NotJudged";
-}
 
 type Given = {
   readonly assertion: Assertion;
@@ -87,8 +83,8 @@ const checks: Readonly<Record<string, Check>> = {
     return problem;
   },
   "is-valid-openai-tools-call": ({ answer, tools }) => areValidCalls(answer.toolCalls ?? [], tools),
-  "trajectory:tool-used": ({ assertion, answer }) => toolsProblem(assertion, answer.toolCalls ?? []),
-  "trajectory:tool-args-match": ({ assertion, answer }) => argumentsProblem(assertion, answer.toolCalls ?? []),
+  "trajectory:tool-used": ({ assertion, answer }) => toolsProblem(assertion, callsOf(answer)),
+  "trajectory:tool-args-match": ({ assertion, answer }) => argumentsProblem(assertion, callsOf(answer)),
   "finish-reason": ({ assertion: { value }, answer: { finishReason } }) => {
     if (finishReason?.toLowerCase() === (value as string).toLowerCase()) return undefined;
     return `ended by ${finishReason === undefined ? "no reason that is known" : quoted(finishReason)}, not ${quoted(value)}`;
@@ -117,8 +113,8 @@ function negated({ type, value, threshold }: Assertion): string {
   return `is what ${type}${what === undefined ? "" : ` ${what}`} forbids`;
 }
 
-function judgeToolNames({ value, threshold = 1, isNegated }: Assertion, { toolCalls = [] }: Answer): Judgement {
-  const called = toolCalls.map((call) => call.function.name);
+function judgeToolNames({ value, threshold = 1, isNegated }: Assertion, answer: Answer): Judgement {
+  const called = calledNames(value as readonly string[], callsOf(answer));
   const score = f1Of(value as readonly string[], called);
   const isPass = score >= threshold !== isNegated;
   const found = called.length === 0 ? "none" : called.join(", ");

@@ -6,8 +6,10 @@ import { type Static, Type } from "@sinclair/typebox";
 import { isObject } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { Closed, Open } from "../../lib/schemas.ts";
+import { snakeKeys } from "../../lib/snake-case.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { ToolCall } from "../../protocols/chat/schema.ts";
+import type { Persona } from "../persona.ts";
 import type { Answer } from "./answer.ts";
 import type { Grade } from "./rubric.ts";
 
@@ -32,6 +34,12 @@ const RecordedAnswer = Closed({
       }),
     ),
   ),
+  mcp_calls: Type.Optional(
+    Type.Array(
+      Closed({ server: Type.String(), tool: Type.String(), arguments: Type.String(), is_error: Type.Boolean() }),
+    ),
+  ),
+  mcp_calls_omitted: Type.Optional(Type.Integer()),
   finish_reason: Type.Optional(Type.String()),
   usage: Type.Optional(Closed({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer() })),
   cost: Type.Optional(Type.Number({ description: "Dollars." })),
@@ -76,11 +84,18 @@ export async function formatRecordings(recordings: readonly Recording[]): Promis
 }
 
 export function recordedFrom(answer: Answer, grades: readonly RecordedGrade[]): RecordedAnswer {
-  const { content, refusal, toolCalls, finishReason, usage, cost, latencyMs } = answer;
+  const { content, refusal, toolCalls, mcp, finishReason, usage, cost, latencyMs } = answer;
   return {
     ...(content !== null && { content }),
     ...(refusal !== undefined && { refusal }),
     ...(toolCalls !== undefined && { tool_calls: toolCalls.map(plainCall) }),
+    ...(mcp !== undefined && {
+      mcp_calls: mcp.calls.map(({ server, tool, arguments: given, isError }) => ({
+        ...{ server, tool, arguments: given },
+        is_error: isError,
+      })),
+      ...(mcp.omitted > 0 && { mcp_calls_omitted: mcp.omitted }),
+    }),
     ...(finishReason !== undefined && { finish_reason: finishReason }),
     ...(usage && { usage: { prompt_tokens: usage.prompt, completion_tokens: usage.completion } }),
     ...(cost !== undefined && { cost }),
@@ -96,11 +111,19 @@ const plainCall = ({ id, function: { name, arguments: given } }: ToolCall) => ({
 });
 
 export function answerFrom(recorded: RecordedAnswer): Answer {
-  const { content, refusal, tool_calls: toolCalls, finish_reason: finishReason, usage, cost } = recorded;
+  const { content, refusal, tool_calls: toolCalls, finish_reason: finishReason, usage, cost, mcp_calls } = recorded;
   return {
     content: content ?? null,
     ...(refusal !== undefined && { refusal }),
     ...(toolCalls !== undefined && { toolCalls }),
+    ...(mcp_calls !== undefined && {
+      mcp: {
+        calls: mcp_calls.map(({ server, tool, arguments: given, is_error: isError }) => ({
+          ...{ server, tool, arguments: given, isError },
+        })),
+        omitted: recorded.mcp_calls_omitted ?? 0,
+      },
+    }),
     ...(finishReason !== undefined && { finishReason }),
     ...(usage && { usage: { prompt: usage.prompt_tokens, completion: usage.completion_tokens } }),
     ...(cost !== undefined && { cost }),
@@ -117,9 +140,32 @@ export function gradeIn(
   return grades.find((one) => one.grader === grader && one.rubric === rubric);
 }
 
-/** A request as a recording holds it: what the persona made of the test, and the models that it asks. */
-export const renderedRequest = (models: readonly string[], composed: object): Record<string, unknown> =>
-  JSON.parse(JSON.stringify({ models, ...composed })) as Record<string, unknown>;
+/**
+ * The answers as they are recorded, in place of those before. Where nothing differs but the time and the ids that an upstream makes anew,
+ * the earlier answer stays, so that no review shows a change that is none.
+ */
+export function keepingSame(before: readonly RecordedAnswer[], answers: readonly RecordedAnswer[]): RecordedAnswer[] {
+  return answers.map((answer, at) => {
+    const earlier = before[at];
+    return earlier !== undefined && Bun.deepEquals(lasting(earlier), lasting(answer), true) ? earlier : answer;
+  });
+}
+
+function lasting({ latency_ms: _, tool_calls, ...rest }: RecordedAnswer): object {
+  return { ...rest, calls: tool_calls?.map((call) => call.function) ?? [] };
+}
+
+/**
+ * A request as a recording holds it: what the persona made of the test, with what its knowledge and lorebook add, the models that it
+ * asks, and the tools by MCP that these may call meanwhile.
+ */
+export const renderedRequest = (
+  { targets: models, mcp, mcpLimits }: Pick<Persona, "targets" | "mcp" | "mcpLimits">,
+  composed: object,
+): Record<string, unknown> => {
+  const limits = mcpLimits === undefined ? {} : { mcp_limits: snakeKeys(mcpLimits) };
+  return JSON.parse(JSON.stringify({ models, ...composed, mcp, ...limits })) as Record<string, unknown>;
+};
 
 const maxChanges = 4;
 const maxShown = 80;

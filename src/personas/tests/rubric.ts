@@ -4,8 +4,8 @@
  */
 import { isObject } from "../../lib/json/json.ts";
 import type { Judgement } from "./evaluate.ts";
-import { NotJudged } from "./evaluate.ts";
 import { jsonObjectsIn } from "./json-schema.ts";
+import { NotJudged } from "./not-judged.ts";
 import type { Assertion } from "./suite.ts";
 
 /** A grading model's answer, as recordings keep it. */

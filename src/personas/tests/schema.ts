@@ -21,6 +21,13 @@ const Options = Closed(
     repeat: Type.Optional(
       Type.Integer({ minimum: 1, maximum: maxRepeat, description: "How often it is asked. Default 1." }),
     ),
+    threshold: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        description: "The share of its repetitions that has to pass. Default 1. promptfoo does not read it.",
+      }),
+    ),
     passthrough: Type.Optional(
       Open({}, { description: "Fields of the request beside its messages: variables, temperature, tools." }),
     ),

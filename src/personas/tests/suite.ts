@@ -22,6 +22,8 @@ export type TestCase = {
   /** The least score; absent: every assertion has to pass. */
   readonly threshold?: number;
   readonly repeat: number;
+  /** Of its repetitions, that which has to pass; absent: all. */
+  readonly share?: number;
 };
 
 /** A model that grades. */

@@ -172,6 +172,7 @@ class Builder {
           ],
           ...(threshold !== undefined && { threshold }),
           repeat: options.repeat ?? evaluateOptions?.repeat ?? 1,
+          ...(options.threshold !== undefined && { share: options.threshold }),
         };
       }),
     );

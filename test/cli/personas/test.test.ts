@@ -235,6 +235,186 @@ tests:
   });
 });
 
+describe("what goes into a request beside its file", () => {
+  const server = join(import.meta.dir, "../../helpers/mcp-server.ts");
+  const clerk = `description: Clerk.
+model: openai/gpt-5.4
+system: Look it up.
+knowledge: {files: ["facts/*.md"]}
+mcp: [{server: desk, allow: [add, search], arguments: {}}]
+`;
+  const clerkTests = `prompts: "{{question}}"
+tests:
+  - vars: {question: what is the sum of the parcels in Trondheim?}
+    assert:
+      - {type: trajectory:tool-used, value: desk__add}
+      - {type: trajectory:tool-used, value: add}
+      - {type: trajectory:tool-used, value: {pattern: "desk__*", min: 1, max: 1}}
+      - {type: trajectory:tool-args-match, value: {name: add, args: {a: 1}}}
+      - {type: not-trajectory:tool-used, value: search}
+      - {type: tool-call-f1, value: [desk__add]}
+`;
+  const file = "personas/acme/clerk.yaml";
+  const facts = "personas/acme/facts/a.md";
+
+  /** Calls `add` once. */
+  const calling = (request: RecordedRequest): Response => {
+    const { messages } = request.json as Body;
+    if (messages.some(({ role }) => role === "tool"))
+      return jsonResponse(completionOf({ content: "Three." }, "stop", usage));
+    const call = {
+      id: crypto.randomUUID(),
+      type: "function",
+      function: { name: "desk__add", arguments: '{"a":1,"b":2}' },
+    };
+    return jsonResponse(completionOf({ content: null, tool_calls: [call] }, "tool_calls", usage));
+  };
+
+  async function recordedPlace() {
+    const place = new Workplace(
+      {
+        [file]: clerk,
+        "personas/acme/clerk.test.yaml": clerkTests,
+        [facts]: "# Trondheim\n\nParcels in Trondheim are blue.\n",
+      },
+      calling,
+    );
+    const config = place.read("troupe.yaml");
+    place.write("troupe.yaml", `${config}mcp_servers: {desk: {command: ${process.execPath}, args: [${server}]}}\n`);
+    const live = await place.shell.run("personas test acme/clerk --record");
+    expect(live).toMatchObject({ code: 0 });
+    return place;
+  }
+
+  const replayed = async (place: Workplace) => (await place.shell.run("personas test acme/clerk --replay")).out;
+
+  test("tools by MCP and sections of files are recorded, and seen by assertions", async () => {
+    using place = await recordedPlace();
+    const text = place.read("personas/acme/clerk.test.recorded.yaml");
+    expect(text).toContain("Parcels in Trondheim are blue.");
+    expect(text).toContain(
+      "      mcp:\n        - server: desk\n          allow:\n            - add\n            - search\n",
+    );
+    expect(text).toContain(
+      '        mcp_calls:\n          - server: desk\n            tool: add\n            arguments: \'{"a":1,"b":2}\'\n            is_error: false\n',
+    );
+    expect(await replayed(place)).toContain("1 passed");
+    await place.shell.run("personas test acme/clerk --record");
+    expect(place.read("personas/acme/clerk.test.recorded.yaml")).toBe(text);
+  }, 60_000);
+
+  test("and a change of either is an error of the replay that names it", async () => {
+    using place = await recordedPlace();
+    const changes: [string, string, string, string][] = [
+      [file, "allow: [add, search]", "allow: [add, remove]", 'mcp[0].allow[1]: "search" → "remove"'],
+      [file, "arguments: {}", "arguments: {repo: a}", 'mcp[0].arguments.repo is new: "a"'],
+      [file, /mcp: .*\n/.exec(clerk)![0], "", 'mcp is gone: [{"server":"desk"'],
+      [file, "mcp:", "mcp_limits: {calls: 3}\nmcp:", 'mcp_limits is new: {"calls":3}'],
+      [file, 'knowledge: {files: ["facts/*.md"]}\n', "", "messages[1].content"],
+      [file, "knowledge:", "lorebook: {entries: [{keys: [parcels], content: Ship.}]}\nknowledge:", "<lorebook>"],
+      [facts, "blue", "green", "are blue."],
+    ];
+    for (const [path, from, to, told] of changes) {
+      const before = place.read(path);
+      place.write(path, before.replace(from, to));
+      const out = await replayed(place);
+      expect(out).toContain("the request has changed since it was recorded");
+      expect(out).toContain(told);
+      place.write(path, before);
+    }
+    expect(await replayed(place)).toContain("1 passed");
+  }, 60_000);
+});
+
+test("no key is needed by what calls nobody, and is by what does", async () => {
+  using place = new Workplace({ [testFile]: tests });
+  await place.shell.run("personas test --record");
+  const more = "mcp_servers: {desk: {url: '${DESK_URL}', headers: {authorization: 'Bearer ${DESK_TOKEN}'}}}\n";
+  place.write(
+    "troupe.yaml",
+    `store: \${DATABASE_URL}\nworkers: \${WORKERS}\nproviders:\n  openai: {api_key: "\${OPENAI_API_KEY}"}\n  azure: {base_url: "https://\${HOST}/openai", api_keys: ["\${A}", "\${B}"]}\n${more}`,
+  );
+  for (const command of [
+    "check",
+    "test --replay",
+    "new acme/b --description B --system B",
+    "show acme/support",
+    "list",
+  ]) {
+    const { code, err } = await place.shell.run(`personas ${command}`);
+    expect({ command, code, err: /not set/.exec(err)?.[0] }).toEqual({ command, code: 0, err: undefined });
+  }
+  for (const command of ["test", "test --record"])
+    expect((await place.shell.run(`personas ${command}`)).err).toContain("refers to OPENAI_API_KEY, which is not set");
+  place.write("troupe.yaml", "providers: {openai: {api_key: '${OPENAI_API_KEY}', api_kye: 1}}\n");
+  expect(await place.shell.run("personas check")).toMatchObject({ code: 1, err: expect.stringContaining("api_kye") });
+}, 30_000);
+
+test("a recording changes where the answer does, and not for its time or the ids of calls", async () => {
+  let content: string | null = null;
+  const tool_calls = () => [{ id: crypto.randomUUID(), type: "function", function: { name: "a", arguments: "{}" } }];
+  using place = new Workplace(
+    {
+      [testFile]:
+        "tests: [{vars: {prompt: hi}, options: {passthrough: {tools: [{type: function, function: {name: a}}]}}}]\n",
+    },
+    () =>
+      jsonResponse(completionOf(content === null ? { content, tool_calls: tool_calls() } : { content }, "stop", usage)),
+  );
+  const record = async () => {
+    await place.shell.run("personas test --record");
+    return place.read(recorded);
+  };
+  const first = (await record()).replace(/latency_ms: \d+/, "latency_ms: 12345");
+  place.write(recorded, first);
+  expect(await record()).toBe(first);
+  content = "Hello";
+  expect(await record()).not.toContain("12345");
+}, 30_000);
+
+test("one faulty file of tests, or recording, keeps no other from running", async () => {
+  using place = new Workplace({
+    [testFile]: tests,
+    "personas/acme/other.yaml": persona,
+    "personas/acme/other.test.yaml": "tests: [{vars: {prompt: x}, asert: []}]\n",
+    "personas/acme/third.yaml": persona,
+    "personas/acme/third.test.yaml": "tests: [{vars: {prompt: x}}]\n",
+  });
+  const live = await place.shell.run("personas test --record");
+  expect(live.code).toBe(2);
+  expect(live.out).toContain("3 passed");
+  expect(live.err).toContain("other.test.yaml:1:29: tests[0].asert: is not a known key");
+  place.write("personas/acme/third.test.recorded.yaml", "recordings: {}\n");
+  const { code, out, err } = await place.shell.run("personas test --replay");
+  expect(code).toBe(2);
+  expect(out).toContain("2 passed, 1 error");
+  expect(err).toContain("third.test.recorded.yaml:1:13: recordings must be an array");
+  expect(out).toContain("record it anew");
+  expect((await place.shell.run("personas test acme/other")).code).toBe(2);
+  const asked = place.upstream.requests.length;
+  expect((await place.shell.run("personas test --record")).err).toContain("third.test.recorded.yaml:1:13");
+  expect(place.upstream.requests).toHaveLength(asked);
+}, 30_000);
+
+test("a test's own share of its repetitions has to pass, unless the command says another", async () => {
+  let count = 0;
+  const options = (threshold: number) => `options: {repeat: 4, threshold: ${threshold}}`;
+  const file = `defaultTest: {${options(0.5)}}
+tests:
+  - {description: half, vars: {prompt: x}, assert: [{type: contains, value: even}]}
+  - {description: more, vars: {prompt: x}, options: {threshold: 0.75}, assert: [{type: contains, value: even}]}
+`;
+  using place = new Workplace({ [testFile]: file }, () => {
+    count += 1;
+    return jsonResponse(completionOf({ content: count % 2 === 0 ? "even" : "odd" }, "stop", usage));
+  });
+  const { code, out } = await place.shell.run("personas test --concurrency 1");
+  expect(code).toBe(1);
+  expect(out).toMatch(/pass {2}half {2}2 of 4 passed/);
+  expect(out).toMatch(/FAIL {2}more {2}2 of 4 passed/i);
+  expect((await place.shell.run("personas test --concurrency 1 --threshold 0.5")).code).toBe(0);
+}, 30_000);
+
 describe("personas test --record and --replay", () => {
   test("answers from what was recorded, without a provider", async () => {
     using place = new Workplace({ [testFile]: tests });

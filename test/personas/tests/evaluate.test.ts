@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Answer } from "../../../src/personas/tests/answer.ts";
-import { evaluate, NotJudged } from "../../../src/personas/tests/evaluate.ts";
+import { evaluate } from "../../../src/personas/tests/evaluate.ts";
+import { NotJudged } from "../../../src/personas/tests/not-judged.ts";
 import { judgeByGrade, parseGrade } from "../../../src/personas/tests/rubric.ts";
 import { type AssertionResult, scoreOf, verdictOf } from "../../../src/personas/tests/score.ts";
 import type { Assertion } from "../../../src/personas/tests/suite.ts";
