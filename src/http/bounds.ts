@@ -1,13 +1,25 @@
 /** Bounds of what a call may use, for the budgets that reserve it before. */
 import type { Caller } from "../auth/keys.ts";
 import type { JsonObject } from "../lib/json/json.ts";
+import { formatPath } from "../lib/schema-errors.ts";
 import type { ChatRequest, Message } from "../protocols/chat/schema.ts";
+import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
 import { bodyBytes, type Source } from "../protocols/source.ts";
 import type { Call, Operation } from "../providers/provider.ts";
 import type { AttemptBounds, HostedTool, TextMeter } from "../usage/attempt.ts";
 import { bodyMeter } from "../usage/text-meter.ts";
+import {
+  type BodyNames,
+  isOwnModel,
+  type Kept,
+  type KeptKind,
+  namesIn,
+  plainModel,
+  type Renamed,
+} from "./body-names.ts";
 import type { RequestContext } from "./context.ts";
 import { countIn, hostedToolsIn } from "./hosted-tools.ts";
+import type { KeptSize } from "./named.ts";
 import { contentLength } from "./request-body.ts";
 import type { Services } from "./services.ts";
 
@@ -15,28 +27,60 @@ import type { Services } from "./services.ts";
 export const isHeldToBudgets = ({ budgets }: Services, { tags }: RequestContext, { keyId, tier }: Caller): boolean =>
   budgets.holds({ keyId, tier, tags });
 
+/** The call as it goes to one of its targets. `isNative`: the upstream gets the client's own body. */
+export type Sent = {
+  readonly call: Call;
+  readonly isNative: boolean;
+  /** The format in which the upstream is called; absent: this program answers. */
+  readonly format: string | undefined;
+  /** What it names of its own at the provider. */
+  readonly kept: KeptSize;
+};
+
 /**
  * @param source the request as it was sent @param request the same in the inner form
- * @param call as it goes to the upstream: with a persona, and with earlier turns of its conversation
- * @param isNative whether the upstream gets the client's own body
- * @param namedBytes of what the call names in the provider's own store
+ * @param sent with a persona, and with earlier turns of its conversation
+ * @throws ApiError invalid_value for what can be read in two ways
  */
-export function chatBounds(
-  source: Source,
-  request: ChatRequest,
-  { request: sent, extras }: Call,
-  isNative: boolean,
-  namedBytes = 0,
-): AttemptBounds {
-  const { max_completion_tokens, max_tokens, n } = sent;
-  const tools = [...hostedToolsIn(sent), ...hostedToolsIn({ tools: extras["server_tools"] })];
+export function chatBounds(source: Source, request: ChatRequest, sent: Sent): AttemptBounds {
+  const { call, isNative, format, kept } = sent;
+  const { max_completion_tokens, max_tokens, n } = call.request;
+  refuseDoubledWithin(source);
+  const added = addedTo(request, call.request);
+  const own = isNative ? namesIn(source) : undefined;
+  const whole: JsonObject = isNative ? { ...call.request, messages: added } : call.request;
+  const rest = namesIn({ parsed: whole, large: source.large });
+  const server = { tools: call.extras["server_tools"] };
+  const tools = [...hostedToolsIn(rest, whole), ...hostedToolsIn(namesIn({ parsed: server }), server)];
+  if (own !== undefined) tools.push(...hostedToolsIn(own, source.parsed));
+  // Chat completions are the inner form, of which such an upstream gets what nobody here knows.
+  const passed = own ?? (call.clientFormat === undefined && format === "chat" ? rest : undefined);
+  const bytes = bodyBytes(source) + jsonBytes(added) + kept.bytes;
   return {
-    ...inputOf(bodyBytes(source) + addedBytes(request, sent) + namedBytes, sent.messages, source),
+    ...inputOf(bytes, kept.tokens, own === undefined ? [rest] : [own, rest]),
     maxOutputTokens: max_completion_tokens ?? max_tokens ?? undefined,
     choices: n ?? 1,
     ...tierIn(source.parsed),
-    ...(isNative ? hosted([...tools, ...hostedToolsIn(source.parsed)], source.parsed) : hosted(tools)),
+    ...hosted(tools, isNative ? source.parsed : undefined),
+    ...(passed && othersIn(passed)),
+    ...(own && unboundedIn(own.kept.filter(({ kind }) => !measured.has(kind)))),
   };
+}
+
+/** Measured by `keptUpstream`, or said again with the conversation that is kept here. */
+const measured: ReadonlySet<KeptKind> = new Set(["response", "cache", "item", "reasoning", "image"]);
+
+/** What is of unknown size can't be held to a budget. */
+function unboundedIn([first]: readonly Kept[]): Pick<AttemptBounds, "billed" | "unbounded"> {
+  return first === undefined ? {} : { billed: "unknown", unbounded: formatPath(first.path) };
+}
+
+/** Models of the same provider that may answer in place of the one that is asked. A provider's own choice costs as much as that. */
+function othersIn({ models }: BodyNames, isRenamed: Renamed = isOwnModel): Pick<AttemptBounds, "otherModels"> {
+  const others = new Set<string>();
+  for (const { name, path, mayAnswer } of models)
+    if (mayAnswer && !isOwnModel(path) && !isRenamed(path) && name !== "default") others.add(plainModel(name));
+  return others.size === 0 ? {} : { otherModels: [...others] };
 }
 
 /** @param body that may bound the uses of all of them together, in the format of Responses alone */
@@ -60,67 +104,74 @@ function tierIn({ service_tier, inference_geo, speed }: JsonObject): Pick<Attemp
   };
 }
 
-/** Counts the bytes of messages that did not come with the request. */
-function addedBytes({ messages: own }: ChatRequest, { messages }: ChatRequest): number {
-  if (messages === own) return 0;
+/** Messages that did not come with the request. */
+function addedTo({ messages: own }: ChatRequest, { messages }: ChatRequest): readonly Message[] {
+  if (messages === own) return [];
   const came = new Set<Message>(own);
+  return messages.filter((message) => !came.has(message));
+}
+
+function jsonBytes(messages: readonly Message[]): number {
   let bytes = 0;
-  for (const message of messages) if (!came.has(message)) bytes += Buffer.byteLength(JSON.stringify(message));
+  for (const message of messages) bytes += Buffer.byteLength(JSON.stringify(message));
   return bytes;
 }
 
-/** A large image, as https://platform.claude.com/docs/en/build-with-claude/vision has it; and of what is there by its address, a book. */
+/** A large image, as https://platform.claude.com/docs/en/build-with-claude/vision has it; and of what is there by its address or id, a book. */
 const imageTokens = 5_000;
 const linkedFileTokens = 100_000;
 /** Bytes of base64 for each token: a page of a PDF has some 50 KB, and takes up to 3,000 tokens. */
 const bytesPerFileToken = 25;
 
-/** @param bytes of all that is said, media in base64 among it, which is no text */
-function inputOf(bytes: number, messages: readonly Message[], { large }: Source) {
+/** @param bytes of all that is said, media in base64 among it, which is no text @param tokens known beside */
+function inputOf(bytes: number, tokens: number, all: readonly BodyNames[]) {
   let inputBytes = bytes;
-  let inputTokens = 0;
-  for (const { content } of messages) {
-    if (!Array.isArray(content)) continue;
-    for (const part of content as Record<string, unknown>[]) {
-      const { type, data } = mediumIn(part);
-      // A text in base64 is one all the same.
-      if (type === undefined || (typeof data === "string" && data.startsWith("data:text/"))) continue;
-      const size = isLink(data) || typeof data !== "string" ? undefined : (large?.sizeOf(data) ?? data.length);
-      inputBytes -= size ?? 0;
-      if (type === "image_url") inputTokens += imageTokens;
-      else inputTokens += size === undefined ? linkedFileTokens : Math.ceil(size / bytesPerFileToken);
-    }
+  let inputTokens = tokens;
+  for (const { images, linkedFiles, imageBytes, fileBytes } of all) {
+    inputBytes -= imageBytes + fileBytes;
+    inputTokens += images * imageTokens + linkedFiles * linkedFileTokens + Math.ceil(fileBytes / bytesPerFileToken);
   }
   return { inputBytes: Math.max(0, inputBytes), inputTokens };
 }
 
-function mediumIn({ type, image_url, file, input_audio }: Record<string, unknown>) {
-  if (type === "image_url") return { type, data: (image_url as { url?: unknown } | undefined)?.url };
-  if (type === "file") return { type, data: (file as { file_data?: unknown } | undefined)?.file_data };
-  if (type === "input_audio") return { type, data: (input_audio as { data?: unknown } | undefined)?.data };
-  return {};
-}
-
-const isLink = (text: unknown) => typeof text === "string" && /^https?:/i.test(text);
-
-/** Bounds a JSON body that is passed on, in the format of any provider. @param path of the operation that it asks for */
-export function operationBounds(source: Source, path: Operation | string): AttemptBounds {
+/**
+ * Bounds a JSON body that is passed on, in the format of any provider.
+ * @param path of the operation that it asks for
+ * @param isRenamed the places that are named anew on their way up, beside the body's own `model`
+ * @throws ApiError invalid_value for what can be read in two ways
+ */
+export function operationBounds(source: Source, path: Operation | string, isRenamed?: Renamed): AttemptBounds {
   const { parsed } = source;
-  const inputBytes = bodyBytes(source);
+  refuseDoubledWithin(source);
+  const names = namesIn(source);
+  const size = bodyBytes(source);
+  // Thinking that is kept was an answer, and is not longer than one can be; what else is kept may be of any size.
+  const thoughts = names.kept.filter(({ kind }) => kind === "reasoning").length;
+  const pictures = names.kept.filter(({ kind }) => kind === "image").length;
   const choices = Math.max(1, countIn(parsed, "n") ?? countIn(parsed, "generationConfig", "candidateCount") ?? 1);
   const limits = ["max_completion_tokens", "max_output_tokens", "max_tokens", "max_tokens_to_sample"];
   return {
-    inputBytes,
+    ...inputOf(size, thoughts * linkedFileTokens + pictures * imageTokens, [names]),
     maxOutputTokens: answersWithoutTokens.test(path)
       ? 0
       : (limits.map((name) => countIn(parsed, name)).find((count) => count !== undefined) ??
         countIn(parsed, "generationConfig", "maxOutputTokens")),
     choices,
-    ...mediaBounds(path, inputBytes, choices),
+    ...mediaBounds(path, size, choices),
     ...tierIn(parsed),
-    ...hosted(hostedToolsIn(parsed), parsed),
+    ...hosted(hostedToolsIn(names, parsed), parsed),
+    ...othersIn(names, isRenamed),
+    ...unboundedIn(names.kept.filter(({ kind }) => kind !== "reasoning" && kind !== "image")),
   };
 }
+
+/** The same of a call that a budget applies to; of any other undefined. */
+export const heldBounds = (
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  ...asked: Parameters<typeof operationBounds>
+): AttemptBounds | undefined => (isHeldToBudgets(services, context, caller) ? operationBounds(...asked) : undefined);
 
 /** Measures a body that is passed on, for an estimate of its tokens. */
 export const inputMeter = (source: Source): TextMeter =>

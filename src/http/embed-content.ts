@@ -11,7 +11,7 @@ import type { Source } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveModel } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
-import { inputMeter, operationBounds } from "./bounds.ts";
+import { heldBounds, inputMeter } from "./bounds.ts";
 import { idempotentAnswer, serviceRequestId } from "./call/identified.ts";
 import { writtenAs } from "./call/native.ts";
 import { wholeOf } from "./call/run.ts";
@@ -76,7 +76,8 @@ async function passed(
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const method = isBatch ? "batchEmbedContents" : "embedContent";
-  const relay = relayTo(services, context, caller, model, operationBounds(source, method), inputMeter(source));
+  const bounds = heldBounds(services, context, caller, source, method, isBatched);
+  const relay = relayTo(services, context, caller, model, bounds, inputMeter(source));
   const { provider, bound } = relay;
   const url = provider.methodAddress?.(generateContent.name, method, relay.model, bound.account);
   if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);

@@ -17,7 +17,7 @@ import { restoreLarge, type Source } from "../protocols/source.ts";
 import type { EmbeddingsFormat } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { estimateTexts } from "../usage/estimate.ts";
-import { inputMeter, operationBounds } from "./bounds.ts";
+import { heldBounds, inputMeter } from "./bounds.ts";
 import type { RequestContext } from "./context.ts";
 import { askVia, jsonRequest, type Relay, relayTo, relayVia } from "./relay.ts";
 import { jsonAnswer, textOf } from "./respond.ts";
@@ -32,7 +32,7 @@ export async function embed(
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const request = checkEmbeddings(source.parsed);
-  const bounds = operationBounds(source, "embeddings");
+  const bounds = heldBounds(services, context, caller, source, "embeddings");
   const relay = relayTo(services, context, caller, request.model, bounds, inputMeter(source));
   const { embeddings } = relay.provider;
   if (embeddings !== undefined) {
@@ -114,7 +114,7 @@ async function embedInBatches(
             relay.asked,
             relay.bound,
             model,
-            operationBounds(source, "embeddings"),
+            heldBounds(services, context, relay.caller, source, "embeddings"),
             // Without counts in the answers, the first one's estimate is of all texts.
             { input: { length: 0, sample: [] } },
           );

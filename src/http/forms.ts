@@ -5,9 +5,12 @@ import { maxRepeated } from "../lib/http/client.ts";
 import { MultipartFault, MultipartField } from "../lib/multipart.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Operation } from "../providers/provider.ts";
-import { formBounds } from "./bounds.ts";
+import type { AttemptBounds } from "../usage/attempt.ts";
+import { namedByField } from "./body-names.ts";
+import { formBounds, isHeldToBudgets } from "./bounds.ts";
 import { serviceRequestId } from "./call/identified.ts";
 import type { RequestContext } from "./context.ts";
+import { isFree } from "./named.ts";
 import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
 import { contentLength } from "./request-body.ts";
 import { RequestSource } from "./request-source.ts";
@@ -27,11 +30,14 @@ export async function passForm(
 ): Promise<Response> {
   refuseRequestId(context);
   let relay: Relay | undefined;
-  const field = new MultipartField(boundary, "model", (model) => {
+  const others = new OtherFields(services, context, caller);
+  const named = (model: string) => {
     if (model === "") throw ApiError.missingField("model");
-    relay = relayTo(services, context, caller, model, formBounds(context, operation));
+    relay = relayTo(services, context, caller, model, { ...formBounds(context, operation), ...others.bounds() });
+    others.allowAt(relay.bound.account.name);
     return relay.model;
-  });
+  };
+  const field = new MultipartField(boundary, "model", named, (name) => others.found(name));
   const { request } = context;
   if (request.body === null) throw ApiError.missingField("model");
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
@@ -77,6 +83,46 @@ export async function passForm(
     context.setIdleTimeout(0);
   });
   return respondVia(known, answer, operation);
+}
+
+/** Fields beside `model` that name something: another model, or a file that is elsewhere. Of a form that streams, its names are all that is known. */
+class OtherFields {
+  readonly #caller: Caller;
+  readonly #isHeld: boolean;
+  #model: string | undefined;
+  #file: string | undefined;
+  /** Once it is known what the call asks for: whether the caller may use all that is there. */
+  #mayName: boolean | undefined;
+
+  constructor(services: Services, context: RequestContext, caller: Caller) {
+    this.#caller = caller;
+    this.#isHeld = services.live.config.budgets.unknownPrice === "refuse" && isHeldToBudgets(services, context, caller);
+  }
+
+  found(name: string): void {
+    const kind = namedByField(name);
+    if (kind === "model") this.#model ??= name;
+    else if (kind === "file") this.#file ??= name;
+    if (this.#mayName === undefined || kind === undefined) return;
+    this.#check(this.#mayName);
+    if (kind === "file" && this.#isHeld)
+      throw ApiError.invalidValue(name, `${name} must stand before model, as a budget applies to the call.`);
+  }
+
+  /** How much a file that is elsewhere costs is not known. */
+  bounds(): Pick<AttemptBounds, "billed" | "unbounded"> {
+    return this.#file === undefined ? {} : { billed: "unknown", unbounded: this.#file };
+  }
+
+  /** @throws ApiError model_not_allowed */
+  allowAt(account: string): void {
+    this.#mayName = isFree(this.#caller, account);
+    this.#check(this.#mayName);
+  }
+
+  #check(mayName: boolean): void {
+    if (!mayName && this.#model !== undefined) throw ApiError.modelNotAllowed(this.#model).at(this.#model);
+  }
 }
 
 /** @throws ApiError invalid_value: a body that streams through can't be compared with that of a retry */

@@ -5,6 +5,7 @@
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { HostedTool } from "../usage/attempt.ts";
+import type { BodyNames } from "./body-names.ts";
 
 /** In the form of OpenAI and its like, and of Anthropic, whose types end in a date. They run where the client is. */
 const clientRun: ReadonlySet<string> = new Set([
@@ -14,12 +15,14 @@ const clientRun: ReadonlySet<string> = new Set([
   ...["bash", "text_editor", "computer", "memory"],
 ]);
 
+const toolset = "mcp_toolset";
+
 /** They cost nothing but their tokens. */
 const free: ReadonlySet<string> = new Set([
   // https://platform.openai.com/docs/pricing#built-in-tools
   ...["mcp", "tool_search"],
   // https://platform.claude.com/docs/en/about-claude/pricing#specific-tool-pricing
-  ...["web_fetch", "tool_search_tool_regex", "tool_search_tool_bm25", "mcp_toolset"],
+  ...["web_fetch", "tool_search_tool_regex", "tool_search_tool_bm25", toolset],
 ]);
 
 /** By the names of members of Gemini's tools, in either spelling, without their marks. */
@@ -37,11 +40,15 @@ const gemini: Readonly<Record<string, Partial<HostedTool> | undefined>> = {
   mcpservers: { isFree: true },
 };
 
-/** @param body of a request; what is no tool in it is passed over */
-export function hostedToolsIn(body: JsonObject): HostedTool[] {
-  const { tools } = body;
-  // Google takes one tool without its list.
-  const found = (isObject(tools) ? [tools] : listOf(tools)).flatMap((tool) => (isObject(tool) ? hostedIn(tool) : []));
+/** @param names of a request's body, of which what is no tool is passed over */
+export function hostedToolsIn(
+  { tools, servers }: Pick<BodyNames, "tools" | "servers">,
+  body: JsonObject,
+): HostedTool[] {
+  const found = tools.flatMap(hostedIn);
+  // A server's tools may be called where no set of them is declared too.
+  const sets = found.filter(({ name }) => name === toolset).length;
+  for (let at = sets; at < servers; at += 1) found.push(toolOf(toolset));
   // https://platform.openai.com/docs/api-reference/chat/create#chat-create-web_search_options
   if (body["web_search_options"] != null) found.push(toolOf("web_search"));
   // https://openrouter.ai/docs/guides/features/plugins/overview
@@ -61,6 +68,9 @@ function hostedIn(tool: JsonObject): HostedTool[] {
   }
   // Anthropic's own functions have no type.
   if ("input_schema" in tool) return [];
+  // https://console.groq.com/docs/compound/built-in-tools
+  if (Array.isArray(tool["enabled_tools"]))
+    return tool["enabled_tools"].flatMap((name) => (typeof name === "string" ? toolOf(name) : []));
   return Object.entries(tool).flatMap(([member, value]) => {
     const key = member.replaceAll("_", "").toLowerCase();
     if (value == null) return [];

@@ -2,8 +2,7 @@
 import { type Caller, mayUseModel } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { KeySurface } from "../config/surfaces.ts";
-import type { JsonObject } from "../lib/json/json.ts";
-import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import { formatPath } from "../lib/schema-errors.ts";
 import { truncate } from "../lib/truncate.ts";
 import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -11,6 +10,7 @@ import { generateContent } from "../protocols/generate-content/generate-content.
 import type { Protocol } from "../protocols/protocol.ts";
 import type { Source } from "../protocols/source.ts";
 import type { Target } from "../upstream/target.ts";
+import { isOwnModel, namesIn, plainModel, type Renamed } from "./body-names.ts";
 import { inClientsPlace } from "./call/errors.ts";
 import { holderOf } from "./conversation.ts";
 import type { Services } from "./services.ts";
@@ -44,7 +44,7 @@ export function checkNamedModels(
   account: string,
   permission: KeySurface,
   source: Source,
-  isRenamed: (path: readonly PathPart[]) => boolean = isNever,
+  isRenamed: Renamed = isOwnModel,
 ): void {
   const isPermitted = caller.surfaces.has(permission);
   if (!isPermitted || !isFree(caller, account)) checkEachNamed(caller, account, isPermitted, source, isRenamed);
@@ -55,67 +55,14 @@ function checkEachNamed(
   account: string,
   isPermitted: boolean,
   source: Source,
-  isRenamed: (path: readonly PathPart[]) => boolean,
+  isRenamed: Renamed,
 ): void {
   refuseDoubledWithin(source);
-  findModels(source.parsed, [], (name, path) => {
-    if ((path.length === 1 && path[0] === "model") || isRenamed(path)) return;
-    const id = `${account}/${name.replace(/^models\//, "")}`;
+  for (const { name, path } of namesIn(source).models) {
+    if (isOwnModel(path) || isRenamed(path)) continue;
+    const id = `${account}/${plainModel(name)}`;
     if (!isPermitted || !mayUseModel(caller, id))
       throw inClientsPlace(ApiError.modelNotAllowed(name).at(formatPath(path)));
-  });
-}
-
-const isNever = () => false;
-
-/** Servers differ in whether they heed a name's case, and its underscores. */
-const plainName = (name: string) => name.toUpperCase().toLowerCase().replace(/[_-]/g, "");
-
-/**
- * Sources: https://openrouter.ai/docs/features/model-routing, https://openrouter.ai/docs/guides/features/presets,
- * https://platform.openai.com/docs/guides/tools-image-generation, https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview,
- * https://console.groq.com/docs/compound, https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data,
- * https://docs.sglang.io/docs/advanced_features/lora
- */
-const naming =
-  /models?(?:id|name)?s?$|^fallbacks?$|^preset$|^engines?$|^deployment(?:id|name)?$|^(?:lora|adapter)s?(?:path|id|name)?s?$/;
-
-/** Members that hold text or declarations, in which a name means something else. */
-const content: ReadonlySet<string> = new Set([
-  ...["messages", "input", "contents", "content", "system", "systeminstruction", "instructions", "prompt", "documents"],
-  ...["metadata", "variables", "responseformat", "schema", "responseschema", "responsejsonschema", "function"],
-  ...[
-    "functions",
-    "inputexamples",
-    "inputschema",
-    "parametersjsonschema",
-    "functiondeclarations",
-    "format",
-    "grammar",
-    "logitbias",
-  ],
-]);
-
-type Visit = (name: string, path: readonly PathPart[]) => void;
-
-function findModels(value: JsonObject, path: readonly PathPart[], visit: Visit): void {
-  // The parameters of a function that is said flat, as Responses says it.
-  const declares = value["type"] === "function" || value["type"] === "custom";
-  for (const name of Object.keys(value)) {
-    const plain = plainName(name);
-    if (content.has(plain) || (declares && plain === "parameters")) continue;
-    walk(value[name], [...path, name], naming.test(plain), visit);
-  }
-}
-
-function walk(value: unknown, path: readonly PathPart[], isNaming: boolean, visit: Visit): void {
-  if (typeof value === "string") {
-    if (isNaming) visit(value, path);
-  } else if (Array.isArray(value)) {
-    for (const [at, one] of value.entries()) walk(one, [...path, at], isNaming, visit);
-  } else if (typeof value === "object" && value !== null) {
-    if (!isNaming) findModels(value as JsonObject, path, visit);
-    else for (const [name, one] of Object.entries(value)) walk(one, [...path, name], true, visit);
   }
 }
 
@@ -123,20 +70,21 @@ function walk(value: unknown, path: readonly PathPart[], isNaming: boolean, visi
 const cachedTokens = 1_000_000;
 const cacheNames = ["cachedContent", "cached_content"];
 
-/**
- * @returns how many bytes, or tokens, the named things stand for
- * @throws ApiError surface_not_allowed, invalid_value or storage_unavailable
- */
-export function namedUpstream(
+/** The size of what a call names in a provider's own store. */
+export type KeptSize = { readonly bytes: number; readonly tokens: number };
+const nothingKept: KeptSize = { bytes: 0, tokens: 0 };
+
+/** @throws ApiError surface_not_allowed, invalid_value or storage_unavailable */
+export function keptUpstream(
   services: Services,
   caller: Caller,
   surface: SurfaceName,
   protocol: Protocol,
   targets: readonly Target[],
   source: Source,
-): number | Promise<number> {
-  if (protocol.upstreamItems === undefined && !namesCached(source, targets)) return 0;
-  return foundUpstream(services, caller, surface, protocol, targets, source);
+): KeptSize | Promise<KeptSize> {
+  if (protocol.upstreamItems === undefined && !namesCached(source, targets)) return nothingKept;
+  return sizeUpstream(services, caller, surface, protocol, targets, source);
 }
 
 function namesCached({ parsed }: Source, targets: readonly Target[]): boolean {
@@ -147,20 +95,20 @@ function namesCached({ parsed }: Source, targets: readonly Target[]): boolean {
   return false;
 }
 
-async function foundUpstream(
+async function sizeUpstream(
   services: Services,
   caller: Caller,
   surface: SurfaceName,
   protocol: Protocol,
   targets: readonly Target[],
   source: Source,
-): Promise<number> {
+): Promise<KeptSize> {
   const { parsed } = source;
   const routeOf = ({ provider, call }: Target, format: string) =>
     provider.kind === "remote" ? provider.native?.(format, call) : undefined;
   const speaking = targets.filter((target) => routeOf(target, generateContent.name) !== undefined);
-  const cached = speaking.length > 0 && namesCached(source, speaking) ? cachedTokens : 0;
-  if (cached > 0 && !caller.surfaces.has("raw")) {
+  const tokens = speaking.length > 0 && namesCached(source, speaking) ? cachedTokens : 0;
+  if (tokens > 0 && !caller.surfaces.has("raw")) {
     const place = cacheNames.find((name) => parsed[name] != null) ?? "cached_content";
     throw inClientsPlace(ApiError.surfaceNotAllowed("raw", place));
   }
@@ -168,11 +116,10 @@ async function foundUpstream(
     const route = routeOf(target, protocol.name);
     return route !== undefined && route.keepsNothing !== true;
   });
-  if (protocol.upstreamItems === undefined || !mayKeep) return cached;
+  if (protocol.upstreamItems === undefined || !mayKeep) return { bytes: 0, tokens };
   refuseDoubledWithin(source);
   const named = protocol.upstreamItems(parsed);
-  if (named.length === 0) return cached;
-  return cached + (await itemBytes(services, caller, surface, protocol, named));
+  return { bytes: await itemBytes(services, caller, surface, protocol, named), tokens };
 }
 
 async function itemBytes(

@@ -11,7 +11,7 @@ import { restoreLarge, type Source } from "../protocols/source.ts";
 import type { Operation } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
-import { operationBounds } from "./bounds.ts";
+import { heldBounds } from "./bounds.ts";
 import { idempotentAnswer, isIdentified, serviceRequestId } from "./call/identified.ts";
 import { wholeOf } from "./call/run.ts";
 import type { RequestContext } from "./context.ts";
@@ -117,5 +117,5 @@ function relayOf(services: Services, context: RequestContext, { caller, operatio
   const { model } = source.parsed;
   if (model == null) throw ApiError.missingField("model");
   if (typeof model !== "string") throw ApiError.invalidValue("model", "model must be a string.");
-  return relayTo(services, context, caller, model, operationBounds(source, operation));
+  return relayTo(services, context, caller, model, heldBounds(services, context, caller, source, operation));
 }

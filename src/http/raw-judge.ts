@@ -1,11 +1,11 @@
 /** Judges a call of a provider's own API by what the upstream will understand: what a key may ask there, and what that may cost. */
 import { type Caller, mayUseModel } from "../auth/keys.ts";
-import { isObject, type JsonObject } from "../lib/json/json.ts";
 import { decodedText } from "../lib/percent.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { leadsElsewhere } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
 import type { AttemptBounds } from "../usage/attempt.ts";
+import { plainModel } from "./body-names.ts";
 import { operationBounds } from "./bounds.ts";
 import { checkNamedModels } from "./named.ts";
 import { contentLength } from "./request-body.ts";
@@ -68,7 +68,7 @@ export function checkLimited(caller: Caller, name: string, request: Request, pat
   if (read.named.length === 0) throw ApiError.modelNotAllowed(undefined);
   for (const model of read.named) {
     if (typeof model !== "string") throw ApiError.modelNotAllowed(undefined);
-    const id = `${name}/${plainName(model)}`;
+    const id = `${name}/${plainModel(model)}`;
     if (leadsElsewhere(model) || !mayUseModel(caller, id)) throw ApiError.modelNotAllowed(id);
   }
   checkNamedModels(caller, name, "raw", read.source);
@@ -77,8 +77,7 @@ export function checkLimited(caller: Caller, name: string, request: Request, pat
 
 const encoded = (segment: string) => encodeURIComponent(segment).replaceAll("%3A", ":");
 
-const plainName = (model: string) => model.replace(/^models\//, "");
-export const textOf = (model: unknown) => (typeof model === "string" ? plainName(model) : undefined);
+export const textOf = (model: unknown) => (typeof model === "string" ? plainModel(model) : undefined);
 
 /** Reading and deleting is free at all providers. */
 export const isReading = ({ method }: Request) => method === "GET" || method === "HEAD" || method === "DELETE";
@@ -86,6 +85,7 @@ export const isReading = ({ method }: Request) => method === "GET" || method ===
 /**
  * Bounds a call's cost, which is known only where it is known what it asks for, of one model, and that all of it is in its body.
  * @param rest the path as it was sent @param path the same, decoded
+ * @throws ApiError invalid_value for what can be read in two ways
  */
 export function rawBounds(request: Request, rest: string, path: string, read: ReadBody | undefined): AttemptBounds {
   const declared = { inputBytes: contentLength(request.headers) ?? 0 };
@@ -93,7 +93,8 @@ export function rawBounds(request: Request, rest: string, path: string, read: Re
   const isNothing = isAmong(billedNothing, rest) && isAmong(billedNothing, path);
   if (isReading(request) || isNothing) return { ...declared, billed: "nothing" };
   if (read === undefined) return { ...declared, billed: "unknown" };
-  const isKnown = isAmong(billedByTokens, path) && isOneModel(read.named) && isWhole(read.source.parsed);
+  const isAtOnce = isAmong(billedByTokens, path) && read.source.parsed["background"] !== true;
+  const isKnown = isAtOnce && isOneModel(read.named);
   return { ...operationBounds(read.source, path), ...(!isKnown && { billed: "unknown" as const }) };
 }
 
@@ -101,11 +102,3 @@ function isOneModel(named: readonly unknown[]): boolean {
   const names = new Set(named.map(textOf));
   return names.size === 1 && !names.has(undefined);
 }
-
-/** Checks whether it is answered at once, and all of its input is in it. */
-function isWhole(body: JsonObject): boolean {
-  return body["background"] !== true && !isObject(body["prompt"]) && referring.every((name) => body[name] == null);
-}
-
-/** They stand for more input than the body has, as `prompt` does where it is no text. */
-const referring = ["previous_response_id", "conversation", "cachedContent", "cached_content", "container"];

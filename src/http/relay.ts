@@ -40,13 +40,16 @@ export type Relay = {
   readonly observer: CallObserver;
 };
 
-/** @throws ApiError unknown_provider, model_not_allowed, or invalid_value for a model that is compiled in */
+/**
+ * @param bounds undefined where no budget applies
+ * @throws ApiError unknown_provider, model_not_allowed, or invalid_value for a model that is compiled in
+ */
 export function relayTo(
   services: Services,
   context: RequestContext,
   caller: Caller,
   modelId: string,
-  bounds: AttemptBounds,
+  bounds: AttemptBounds | undefined,
   input?: TextMeter,
 ): Relay {
   context.logFields["model"] = truncate(modelId);

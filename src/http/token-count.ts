@@ -19,7 +19,7 @@ import { noteVersion } from "./call/persona-version.ts";
 import type { Plan, Surface } from "./call/surface.ts";
 import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
-import { checkNamedModels, namedUpstream } from "./named.ts";
+import { checkNamedModels, keptUpstream } from "./named.ts";
 import { personaSurface } from "./orchestrator.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -67,7 +67,7 @@ export async function countTokens(
       ? planned
       : atMember(planned, services.pools.pick(planned, planned.call.model, sessionKey(context.request)));
   checkNamedModels(caller, target.account.name, "gateway", source, isCounted);
-  await namedUpstream(services, caller, surface.name, protocol, plan.targets, source);
+  await keptUpstream(services, caller, surface.name, protocol, plan.targets, source);
   const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
   if (native === undefined) refuseNativeOnly(parsed, target);
   const { provider, call } = target;

@@ -37,6 +37,7 @@ export class MultipartField {
   readonly #mark: Buffer;
   readonly #fields = new Set<string>();
   readonly #replace: (value: string) => string;
+  readonly #onField: (name: string) => void;
   #state: State = "body";
   /** Bytes that are not decided yet. A form begins as if a line had ended before it. */
   #rest: Buffer = Buffer.from("\r\n");
@@ -45,9 +46,18 @@ export class MultipartField {
   /** By how many bytes the form has changed. */
   #growth = 0;
 
-  /** @param replace gives what stands in the field's place; called once; what it throws, `push` throws */
-  constructor(boundary: string, name: string, replace: (value: string) => string) {
+  /**
+   * @param replace gives what stands in the field's place; called once; what it throws, `push` throws
+   * @param onField called with the name of each other part that is no file; what it throws, `push` throws
+   */
+  constructor(
+    boundary: string,
+    name: string,
+    replace: (value: string) => string,
+    onField: (name: string) => void = () => {},
+  ) {
     this.#name = name;
+    this.#onField = onField;
     this.#delimiter = Buffer.from(`\r\n--${boundary}`);
     this.#mark = Buffer.from(`--${boundary}`);
     this.#replace = replace;
@@ -124,7 +134,9 @@ export class MultipartField {
       if (this.#fields.size < maxFields) this.#fields.add(plain);
       else throw new MultipartFault(`it has more than ${maxFields} fields`);
     }
-    return name === this.#name;
+    if (name === this.#name) return true;
+    if (!isFile) this.#onField(name);
+    return false;
   }
 
   /** @returns what was held back @throws MultipartFault where the form has no end */

@@ -115,6 +115,13 @@ export class ApiError extends Error {
     return new ApiError({ ...record, headers: { ...record.headers, ...more } }, this.cause);
   }
 
+  /** @returns the same error without a header that its answer must not have */
+  withoutHeader(name: string): ApiError {
+    if (!Object.hasOwn(this.headers, name)) return this;
+    const { [name]: _, ...headers } = this.headers;
+    return new ApiError({ ...this.record(), headers }, this.cause);
+  }
+
   /** @returns the same error with more in its message */
   with(more: string): ApiError {
     const { model: _, ...record } = this.record();
@@ -266,8 +273,16 @@ export class ApiError extends Error {
   static budgetHeld(message: string, retrySeconds: number, headers: Readonly<Record<string, string>> = {}): ApiError {
     return ApiError.#of("rate_limit_exceeded", message, { headers: { ...headers, ...retryAfter(retrySeconds) } });
   }
-  /** @param budget "the day's budget of all calls" @param tools that the provider runs, and may bill by the use */
-  static modelWithoutPrice(budget: string, tools: readonly string[] = []): ApiError {
+  /**
+   * @param budget "the day's budget of all calls"
+   * @param tools that the provider runs, and may bill by the use
+   * @param place in the request that names what only the provider knows the size of
+   */
+  static modelWithoutPrice(budget: string, tools: readonly string[] = [], place?: string): ApiError {
+    if (place !== undefined) {
+      const message = `${place}: how much it holds is known to the provider alone, so this call can't be held to ${budget}. Send what it holds itself; or the server's configuration can allow such calls by budgets.unknown_price.`;
+      return ApiError.#of("model_without_price", message, { param: place });
+    }
     const named = truncate(tools.join(", "));
     const remedy = tools.length === 0 ? "a price" : `a price, and one for each use of its tools (${named})`;
     const message = `What this call may cost is not known here, so it can't be held to ${budget}. The server's configuration can give its model ${remedy}, or allow such calls by budgets.unknown_price.`;

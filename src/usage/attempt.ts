@@ -83,6 +83,10 @@ export type AttemptBounds = {
   readonly serviceTier?: string | undefined;
   /** Other options it asks for that cost more, by their names in prices. */
   readonly surcharges?: readonly string[] | undefined;
+  /** Models of the same provider that may answer in place of the one that is asked, by the upstream's own names. Absent: none. */
+  readonly otherModels?: readonly string[] | undefined;
+  /** Where `billed` is unknown: the place in the request that names what nobody here knows the size of. */
+  readonly unbounded?: string | undefined;
   /** Absent: by tokens. `nothing`: it asks for nothing that is billed. `unknown`: for what nobody can say before, or by other measures. */
   readonly billed?: "nothing" | "unknown" | undefined;
 };

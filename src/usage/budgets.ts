@@ -216,7 +216,11 @@ export class Budgets {
     if (amount !== undefined) return Math.ceil(amount * assumed.estimateFactor);
     if (assumed.unknownPrice === "allow") return undefined;
     onRefusal?.("unknown_price");
-    throw ApiError.modelWithoutPrice(wordsFor(rules[0]!), bounds.billed === "unknown" ? [] : pricedTools(bounds));
+    throw ApiError.modelWithoutPrice(
+      wordsFor(rules[0]!),
+      bounds.billed === "unknown" ? [] : pricedTools(bounds),
+      bounds.unbounded,
+    );
   }
 
   #refusal(reservation: Reservation, rules: readonly Rule[], { refusedBy, tokens }: Reserved): ApiError {

@@ -62,10 +62,17 @@ export class UsageRecorder {
   }
 
   /** The most that an answer with these counts would cost, in micro-dollars; undefined where unknown. */
-  price({ target }: Attempt, usage: Usage): number | undefined {
+  price({ target, bounds }: Attempt, usage: Usage): number | undefined {
     if (target === undefined) return undefined;
     const { clock, prices } = this.#tools;
-    return prices().bound(target, countedOf(usage), usage[billed]?.serviceTier, clock.now());
+    const costOf = (model: string) =>
+      prices().bound({ ...target, model }, countedOf(usage), usage[billed]?.serviceTier, clock.now());
+    let most = costOf(target.model);
+    for (const model of bounds?.otherModels ?? []) {
+      const cost = costOf(model);
+      most = most === undefined || cost === undefined ? undefined : Math.max(most, cost);
+    }
+    return most;
   }
 
   /** Writes the line of an attempt that asks no upstream: a refusal, a replay, a join. Nothing is reserved for it. */

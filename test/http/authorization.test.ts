@@ -177,6 +177,57 @@ describe("a key that may use some models names no other", () => {
     expect([path, isAsked]).toEqual([path, true]);
   });
 
+  const advisor = { type: "advisor_20260301", name: "advisor", model: "forbidden" };
+  const image = { type: "image_generation", model: "forbidden" };
+  const addition = { type: "tool_addition", tool: { type: "tool_definition", definition: advisor } };
+  const turn = (...content: object[]) => ({ messages: [...messages, { role: "system", content }], max_tokens: 1 });
+  const items = (...more: object[]) => ({ input: [{ role: "user", content: "hi" }, ...more] });
+  test.each<[string, readonly string[], object]>([
+    ["a tool that a turn adds", ["anthropic/v1/messages", "openrouter/v1/messages"], turn(addition)],
+    [
+      "a tool of a summary",
+      ["anthropic/v1/messages"],
+      turn({ type: "compaction", content: "a", tool_changes: [addition] }),
+    ],
+    ["the model that went on", ["anthropic/v1/messages"], turn({ type: "fallback", to: { model: "forbidden" } })],
+    [
+      "tools of an item",
+      ["openai/v1/responses", "groq/v1/responses"],
+      items({ type: "additional_tools", role: "developer", tools: [image] }),
+    ],
+    [
+      "tools that were found",
+      ["openai/v1/responses"],
+      items({ type: "tool_search_output", call_id: "c", tools: [{ type: "namespace", name: "n", tools: [image] }] }),
+    ],
+    [
+      "a tool's second model",
+      ["openai/v1/responses"],
+      items({ type: "additional_tools", tools: [{ type: "image_generation", svg: { model: "forbidden" } }] }),
+    ],
+    ["a check's model", ["openai/v1/responses"], { ...items(), moderation: { model: "forbidden" } }],
+  ])("where a look at its tools alone misses it: %s", async (_, paths, body) => {
+    for (const path of paths) {
+      const [account, , route] = path.split("/");
+      for (const form of [body, { tools: [], ...body }, { ...body, stream: true }, { ...body, store: false }]) {
+        await isKept(keys.limited, "POST", `/gateway/v1/${route}`, JSON.stringify({ model: `${account}/ok`, ...form }));
+        await isKept(keys.limitedRaw, "POST", `/gateway/providers/${path}`, JSON.stringify({ model: "ok", ...form }));
+        const counted = route === "messages" ? "messages/count_tokens" : "responses/input_tokens";
+        await isKept(
+          keys.limited,
+          "POST",
+          `/gateway/v1/${counted}`,
+          JSON.stringify({ model: `${account}/ok`, ...form }),
+        );
+      }
+      // A model that it may use is no reason to refuse.
+      const allowed = JSON.stringify({ model: `${account}/ok`, ...body }).replaceAll("forbidden", "ok-too");
+      await send(keys.limited, "POST", `/gateway/v1/${route}`, allowed);
+      if (account === "openai" || account === "anthropic")
+        expect(upstream.requests.splice(0).map(({ path: at }) => at)).toEqual([expect.stringContaining(route!)]);
+    }
+  });
+
   const bodyless = JSON.stringify({ contents: [{ parts: [{ text: "hi" }] }] });
   const methods = ["generateContent", "streamGenerateContent", "embedContent", "batchEmbedContents", "countTokens"];
   const spellings = [
@@ -302,6 +353,8 @@ describe("a key that may use some models names no other", () => {
       "behind lines of another end",
       part('name="model"', `openai/ok`) + part('name="x"', "a").replace("a", lines("\n")),
     ],
+    ["of another name before", `${part('name="fallback_model"', "forbidden")}${part('name="model"', "openai/ok")}`],
+    ["of another name behind", `${part('name="model"', "openai/ok")}${part('name="models[]"', "forbidden")}`],
     ["behind the end", `${part('name="model"', "openai/ok")}--bound--\r\n${part('name="model"', "openai/forbidden")}`],
     ["in a second head", part('name="x"\r\ncontent-disposition: form-data; name="model"', "openai/forbidden")],
   ])("in a form: %s", async (_, form) => {

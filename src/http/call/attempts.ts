@@ -93,7 +93,7 @@ class PlannedCall implements Attempts {
 
   optionsFor(target: Target, mayFallBack: boolean, turn?: Turn): CallOptions {
     const { services, context, surface, caller, call: asked, source, writer } = this.#scope;
-    const { plan, conversation, namedBytes, tools } = this.#planned;
+    const { plan, conversation, kept, tools } = this.#planned;
     const { request } = asked;
     const { provider, call } = target;
     const form = {
@@ -111,11 +111,16 @@ class PlannedCall implements Attempts {
     if (plan.store && turn === undefined)
       memories.push(conversation.remember(target, form, writer.envelope, native && { isHeld: native.mayHold }));
     if (services.live.config.log.content) memories.push(contentMemory(context));
-    const bounds = this.#isHeld
-      ? chatBounds(source, request, whollySaid(call, conversation), native !== undefined, namedBytes)
-      : undefined;
     const translated = provider.kind === "local" ? undefined : (provider.formatOf?.(call) ?? provider.format);
     const upstreamFormat = native?.reading.format ?? translated;
+    const bounds = this.#isHeld
+      ? chatBounds(source, request, {
+          call: whollySaid(call, conversation),
+          isNative: native !== undefined,
+          format: upstreamFormat,
+          kept,
+        })
+      : undefined;
     const attempt = attemptAt(context, caller, request.model, target, bounds, upstreamFormat);
     const accounts = { input: requestMeter(call.request, source), mayFallBack };
     const observer: CallRecorder =
@@ -159,8 +164,8 @@ class PlannedCall implements Attempts {
 
   #pooling(): Pooling | undefined {
     if (!this.#isPooled) return undefined;
-    const { plan, conversation, namedBytes } = this.#planned;
-    return poolingOf(this.#scope, plan, conversation, this.#targets, namedBytes > 0);
+    const { plan, conversation, kept } = this.#planned;
+    return poolingOf(this.#scope, plan, conversation, this.#targets, kept.bytes + kept.tokens > 0);
   }
 
   #makeWithTools(tools: CallTools): Promise<Answer<EventSource>> {

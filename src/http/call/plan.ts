@@ -5,7 +5,7 @@ import type { ApiError } from "../../protocols/errors.ts";
 import type { StoredForm } from "../../protocols/protocol.ts";
 import { type Conversation, openConversation, type Shown } from "../conversation.ts";
 import { loggedAdditions } from "../knowledge.ts";
-import { checkNamedModels, namedUpstream } from "../named.ts";
+import { checkNamedModels, type KeptSize, keptUpstream } from "../named.ts";
 import { nativeCall } from "./native.ts";
 import { noteVersion } from "./persona-version.ts";
 import type { CallScope } from "./scope.ts";
@@ -17,7 +17,7 @@ export type Planned = {
   readonly plan: Plan;
   readonly conversation: Conversation;
   /** The size of what the call names in a provider's own store. */
-  readonly namedBytes: number;
+  readonly kept: KeptSize;
   /** Absent: none are called here. */
   readonly tools: CallTools | undefined;
 };
@@ -62,10 +62,10 @@ function completePlan(scope: CallScope, conversation: Conversation, plan: Plan):
   if (plan.persona !== undefined) noteVersion(context, plan.persona);
   if (plan.variant !== undefined) noteVariant(context, plan.variant);
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
-  const naming = namedUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
+  const naming = keptUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
   const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
-  if (typeof naming === "number" && !plan.store && !hasTools)
-    return { plan, conversation, namedBytes: naming, tools: undefined };
+  if (!(naming instanceof Promise) && !plan.store && !hasTools)
+    return { plan, conversation, kept: naming, tools: undefined };
   return completeWaiting(scope, conversation, plan, naming, hasTools);
 }
 
@@ -73,13 +73,13 @@ async function completeWaiting(
   scope: CallScope,
   conversation: Conversation,
   plan: Plan,
-  naming: number | Promise<number>,
+  naming: KeptSize | Promise<KeptSize>,
   hasTools: boolean,
 ): Promise<Planned> {
-  const namedBytes = await naming;
+  const kept = await naming;
   if (plan.store) await conversation.checkStorage();
   const tools = hasTools ? await toolsOf(scope, plan, conversation) : undefined;
-  return { plan, conversation, namedBytes, tools };
+  return { plan, conversation, kept, tools };
 }
 
 /** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called; for a server that the caller names */
