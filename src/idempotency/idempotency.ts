@@ -37,6 +37,12 @@ export type IdempotentAnswer = {
   readonly joined: boolean;
 };
 
+export type JoinOptions = {
+  readonly lastEventId?: string | undefined;
+  /** Called with whether this caller now waits for another's call: what it throws from then on is that call's. */
+  readonly onWait?: (isOther: boolean) => void;
+};
+
 /** An answer longer than `recordBytes` is not stored: it goes to its current readers only, and its id is released. */
 export type IdempotencyRules = Config["idempotency"];
 
@@ -138,7 +144,7 @@ export class Idempotency {
     claim: Claim,
     clientSignal: AbortSignal,
     produce: Producer,
-    options: { readonly lastEventId?: string | undefined } = {},
+    options: JoinOptions = {},
   ): Promise<IdempotentAnswer> {
     for (;;) {
       clientSignal.throwIfAborted();
@@ -152,6 +158,7 @@ export class Idempotency {
           continue;
         }
         const replayed = running.isOver;
+        options.onWait?.(!replayed);
         const answer = await running.join(clientSignal, firstWanted(running.id, options.lastEventId));
         return { answer, replayed, joined: !replayed };
       }
@@ -164,6 +171,7 @@ export class Idempotency {
       // Another caller claimed the id meanwhile.
       if (this.#runs.has(key) || this.#claiming.has(key)) continue;
       if (found === undefined || isFree) {
+        options.onWait?.(false);
         const run = await this.#claim(key, claim, found, clientSignal, produce);
         if (run === undefined) continue; // Another process claimed the id.
         return { answer: await run.join(clientSignal, 0), replayed: false, joined: false };
@@ -171,6 +179,7 @@ export class Idempotency {
       if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
       const from = firstWanted(found, options.lastEventId);
       const isFinished = found.state === "finished";
+      options.onWait?.(!isFinished);
       const answer = await this.#read(found, from, clientSignal);
       if (answer !== undefined) return { answer, replayed: isFinished, joined: !isFinished };
       // The other process' call ended without an answer: try to claim the id.

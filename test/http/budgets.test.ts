@@ -633,3 +633,52 @@ test("ten calls of 400 KB at once, as agents make them, fit into a budget that t
   const answers = await Promise.all(Array.from({ length: 10 }, () => troupe.post(chat, agent)));
   expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
 });
+
+test("who joins a call that a budget refuses has a line that says whose call it was", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await startWith(upstream, { all: { day: 10 } });
+  const { services } = troupe.server;
+  services.usage.price = () => 20_000_000;
+  // The refusal waits until all the others have joined.
+  let waiting = 0;
+  let join = () => {};
+  const { run } = services.idempotency;
+  services.idempotency.run = (claim, signal, produce, options) =>
+    run.call(services.idempotency, claim, signal, produce, {
+      ...options,
+      onWait: (isOther) => {
+        options?.onWait?.(isOther);
+        if (isOther && ++waiting % 3 === 0) join();
+      },
+    });
+  const { reserve } = services.store.budgets;
+  services.store.budgets.reserve = async (reservation) => {
+    await new Promise<void>((resolve) => {
+      join = resolve;
+      if (waiting > 0 && waiting % 3 === 0) resolve();
+    });
+    return reserve(reservation);
+  };
+  const lines = async (ids: readonly string[]) => {
+    await services.usage.close();
+    await services.ledger.flush();
+    const all = await services.store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, limit: 100 });
+    return all.filter(({ requestId }) => ids.includes(requestId));
+  };
+  for (const [at, path] of [chat, "/gateway/v1/embeddings"].entries()) {
+    const asked = at === 0 ? body(20) : { model: "openai/m", input: "a", n: 20, max_tokens: 20 };
+    waiting = 0;
+    const headers = { "service-request-id": `refused-${at}` };
+    const answers = await Promise.all(Array.from({ length: 4 }, () => troupe.post(path, asked, { headers })));
+    expect(answers.map(({ status }) => status)).toEqual([429, 429, 429, 429]);
+    for (const { headers: told } of answers) expect(told.has("x-troupe-call")).toBe(false);
+    const ids = answers.map(({ headers: told }) => told.get("x-request-id")!);
+    const found = await lines(ids);
+    expect(found.map(({ ended }) => ended).sort()).toEqual(["joined", "joined", "joined", "refused"]);
+    const own = found.find(({ ended }) => ended === "refused")!;
+    for (const { ended, status, errorCode, callOf, cost } of found) {
+      expect([status, errorCode, cost]).toEqual([429, "insufficient_quota", 0]);
+      if (ended === "joined") expect(callOf).toBe(own.requestId);
+    }
+  }
+});

@@ -7,6 +7,7 @@ import { ApiError } from "../../protocols/errors.ts";
 import type { ParsedCall } from "../../protocols/protocol.ts";
 import { parsedBytes } from "../../protocols/source.ts";
 import type { Answer, Producer } from "../../upstream/answer.ts";
+import { refusedBy } from "../../usage/error-note.ts";
 import { nextAttempt } from "../call-observer.ts";
 import type { RequestContext } from "../context.ts";
 import { noteAnsweredVersion } from "./persona-version.ts";
@@ -29,9 +30,15 @@ export function idempotentAnswer(
   const asked = call.request.model;
   const area = context.area;
   const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
+  let waits = false;
+  const onWait = (isOther: boolean) => {
+    waits = isOther;
+  };
+  const named = namedBy(produce, context.id);
   const run = (print: string) =>
-    services.idempotency.run({ scope: `${caller.keyId} ${area}`, requestId, fingerprint: print }, signal, produce, {
+    services.idempotency.run({ scope: `${caller.keyId} ${area}`, requestId, fingerprint: print }, signal, named, {
       lastEventId,
+      onWait,
     });
   const running =
     parsedBytes(source) < hugeBody
@@ -52,15 +59,31 @@ export function idempotentAnswer(
       return shared;
     },
     (error) => {
-      if (error instanceof ApiError && error.status === 422)
-        services.httpMetrics.idempotent.series(area, "conflict").add();
-      throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 422) services.httpMetrics.idempotent.series(area, "conflict").add();
+      if (waits) {
+        const callOf = error.headers[callHeader];
+        services.usage.record(nextAttempt(context, caller, asked), { ...refusedBy(error), ended: "joined", callOf });
+        services.httpMetrics.idempotent.series(area, "joined").add();
+      }
+      throw error.withoutHeader(callHeader);
     },
   );
 }
 
-/** Recorded with an answer, and never sent: the id of the request that made the call. */
-export const callHeader = "x-troupe-call";
+/** Recorded with an answer or an error, and never sent: the id of the request that made the call. */
+const callHeader = "x-troupe-call";
+
+const namedBy =
+  (produce: Producer, id: string): Producer =>
+  async (until) => {
+    try {
+      const made = await produce(until);
+      return { ...made, headers: { ...made.headers, [callHeader]: id } };
+    } catch (error) {
+      throw error instanceof ApiError ? error.withHeaders({ [callHeader]: id }) : error;
+    }
+  };
 
 const statusOf = (answer: Answer) => (answer.kind === "whole" ? answer.status : 200);
 

@@ -8,7 +8,7 @@ import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 import { callTargets } from "./attempts.ts";
 import { describeFailure } from "./errors.ts";
-import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts";
+import { idempotentAnswer, serviceRequestId } from "./identified.ts";
 import { versionHeaders } from "./persona-version.ts";
 import { type Planned, planCall } from "./plan.ts";
 import type { CallScope } from "./scope.ts";
@@ -34,7 +34,7 @@ function runIdentified(scope: CallScope, requestId: string, signal: AbortSignal)
       throw error instanceof ApiError ? error.withHeaders(upstreamHeaders(context)) : error;
     });
     const headers = { ...upstreamHeaders(context), ...versionHeaders(context), ...variantHeaders(context) };
-    return { ...made, headers: { ...made.headers, ...headers, [callHeader]: context.id } };
+    return { ...made, headers: { ...made.headers, ...headers } };
   };
   return idempotentAnswer(scope, requestId, signal, produce);
 }
