@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { withoutKeys } from "../auth/key-secret.ts";
 import { versionLine } from "../build-info.ts";
 import type { Flags } from "../config/load.ts";
+import { withoutQuotes } from "../config/variables.ts";
 import type { Io } from "../lib/io.ts";
 import { filled } from "./arguments.ts";
 import { type Act, allFlags, examples, refuseRepeated } from "./command.ts";
@@ -14,7 +15,8 @@ import type { ServeOptions } from "./serve.ts";
  * Runs one command. @param args without the program's own name
  * @returns the exit code: 0 done, 1 failed, 2 wrong usage
  */
-export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
+export async function run(args: readonly string[], given: Io): Promise<ExitCode> {
+  const io = { ...given, env: withoutQuotes(given.env) };
   let code: ExitCode = 0;
   let called: Command | undefined;
   const program = await buildProgram(io, isStart(args), (result) => {

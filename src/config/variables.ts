@@ -10,6 +10,15 @@ export type ReadFile = (path: string) => string | undefined;
 /** `from` says where it was found, without its value. */
 export type Found = { readonly value: string; readonly from: string };
 
+/**
+ * The variables without quotation marks around their values, which Docker's `--env-file` and some service managers keep: no address and no
+ * key begins and ends with one. Source: https://docs.docker.com/reference/cli/docker/container/run/#env
+ */
+export const withoutQuotes = (env: Environment): Environment =>
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value && unquoted(value)]));
+
+const unquoted = (text: string): string => /^\s*(["'])((?:(?!\1).)*)\1\s*$/s.exec(text)?.[2] ?? text;
+
 export class Variables {
   /** Errors of the look-ups so far. */
   readonly errors: Diagnostic[] = [];
@@ -32,7 +41,10 @@ export class Variables {
   first(names: readonly string[]): Found | undefined {
     for (const name of names) {
       const found = this.find(name);
-      if (found !== undefined && found.value.trim() !== "") return { ...found, value: found.value.trim() };
+      if (found === undefined || found.value.trim() === "") continue;
+      const value = found.value.trim();
+      if (/^["']|["']$/.test(value)) return this.report(name, "has a quotation mark at one end, which nothing closes");
+      return { ...found, value };
     }
     return undefined;
   }
@@ -78,7 +90,7 @@ export class Variables {
   #read(path: string, variable: string): Found | undefined {
     try {
       const text = this.#readFile(path);
-      return text === undefined ? undefined : { value: text.trim(), from: path };
+      return text === undefined ? undefined : { value: unquoted(text.trim()), from: path };
     } catch (error) {
       this.report(variable, `names ${path}, which can't be read: ${(error as Error).message}`);
       return { value: "", from: path };

@@ -45,6 +45,33 @@ no errors
     expect((await shell.run("config print")).err).toBe("");
   });
 
+  test("variables may have kept the quotation marks of an env file; one alone is a mistake", async () => {
+    using folder = new TempFolder();
+    await Bun.write(folder.file("key"), "'sk-of-a-file'\n");
+    await Bun.write(
+      folder.file("troupe.yaml"),
+      'providers: { mine: { dialect: openai, api_key: "${MINE}", base_url: "${AT}" } }\n',
+    );
+    const env = {
+      ...{
+        OPENAI_API_KEY: '"sk-quoted"',
+        OPENAI_BASE_URL: "'http://127.0.0.1:9/v1'",
+        GROQ_API_KEY_FILE: folder.file("key"),
+      },
+      ...{ MINE: '"sk-mine"', AT: '"http://127.0.0.1:8/v1"', TROUPE_LOG_LEVEL: '"warn"' },
+    };
+    const { code, out } = await new Console(folder.path, env).run("config print --json");
+    expect(code).toBe(0);
+    const shown = JSON.parse(out) as { providers: Record<string, { base_url: string }>; log: { level: string } };
+    expect(shown.providers["openai"]!.base_url).toBe("http://127.0.0.1:9/v1");
+    expect(shown.providers["mine"]!.base_url).toBe("http://127.0.0.1:8/v1");
+    expect(Object.keys(shown.providers).toSorted()).toEqual(["groq", "mine", "openai"]);
+    const half = await new Console(folder.path, { OPENAI_API_KEY: '"sk-quoted' }).run("check");
+    expect(half.code).toBe(1);
+    expect(half.out + half.err).toContain("OPENAI_API_KEY: has a quotation mark at one end, which nothing closes");
+    expect(half.out + half.err).not.toContain("sk-quoted");
+  });
+
   test("warns of aliases that lead nowhere", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("troupe.yaml"), "aliases: {a: builtin/echo, b: troupe/tutor, 'c*': nobody/c*}\n");

@@ -7,6 +7,7 @@ import { isObject } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import type { Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import { adviceFor } from "./advice.ts";
+import { placesOf } from "./places.ts";
 import { baseUrlOf, optionNames, strategiesOf, upstreamOf } from "./providers.ts";
 
 type Values = Record<string, unknown>;
@@ -30,7 +31,7 @@ type Deployment = {
   readonly settings: Values;
   readonly weight: number | undefined;
   readonly order: number | undefined;
-  readonly price: { readonly input: number; readonly output: number } | undefined;
+  readonly price: { readonly input?: number; readonly output?: number } | undefined;
 };
 
 /** What a group of deployments is called by here. */
@@ -83,7 +84,9 @@ class Conversion {
       ...["fallbacks", "default_fallbacks", "request_timeout", "max_budget", "budget_duration"],
     ]);
     this.#omitRest(["general_settings"], general, []);
-    this.#omitRest([], this.#root, ["model_list", "router_settings", "litellm_settings", "general_settings"]);
+    this.#omitRest([], this.#root, [
+      ...["model_list", "credential_list", "router_settings", "litellm_settings", "general_settings"],
+    ]);
     const config: Values = {
       listen: [{ address: "127.0.0.1:4000", surfaces: ["gateway"] }],
       providers: this.#providers,
@@ -168,36 +171,73 @@ class Conversion {
       return undefined;
     }
     const inParams = [...path, "litellm_params"];
-    const found = upstreamOf(model);
+    const { custom_llm_provider: maker } = params;
+    const isNamed = typeof maker !== "string" || model.startsWith(`${maker}/`);
+    const found = upstreamOf(isNamed ? model : `${maker}/${model}`);
     if (found === undefined || !this.#dialects.has(found.dialect)) {
+      const [what, place] = isNamed ? [model, "model"] : [maker, "custom_llm_provider"];
       this.#omit(
-        [...inParams, "model"],
-        `'${model}' is of a provider that is not known here; one of OpenAI's format can be set up by hand`,
+        [...inParams, place],
+        `'${what}' is of a provider that is not known here; one of OpenAI's format can be set up by hand`,
       );
       return undefined;
     }
+    const at = this.#parametersOf(params, inParams);
+    if (at === undefined) return undefined;
     const { dialect, name } = found;
     const options = optionNames[dialect] ?? {};
     this.#omitRest(path, entry, ["model_name", "litellm_params", "model_info"]);
     this.#omitRest(inParams, params, [...usedOfParams, ...Object.keys(options)]);
     this.#omitRest([...path, "model_info"], info, ["mode", ...costs]);
-    const baseUrl = this.#text([...inParams, "api_base"]);
+    const baseUrl = this.#text(at(params["api_base"] == null && params["base_url"] != null ? "base_url" : "api_base"));
+    // Without it the calls, and the key, would go to the maker's public address.
+    if (baseUrl === undefined && this.#at(at("api_base")) != null) return undefined;
     return {
       group,
       dialect,
       model: name,
       baseUrl: baseUrl === undefined ? undefined : baseUrlOf(dialect, baseUrl),
-      key: this.#key([...inParams, "api_key"]),
-      settings: this.#settings(inParams, params, options),
+      key: this.#key(at("api_key")),
+      settings: this.#settings(inParams, params, options, at),
       weight: this.#number([...inParams, "weight"]),
       order: typeof params["order"] === "number" ? params["order"] : undefined,
       price: this.#price(path, inParams),
     };
   }
 
-  #settings(path: readonly PathPart[], params: Values, names: Readonly<Record<string, string>>): Values {
+  /**
+   * Where a parameter of a deployment stands: beside its model, else in the credential that it names.
+   * Source: https://docs.litellm.ai/docs/proxy/configs, under credential_list
+   * @returns undefined where there is no such credential: what would be called without it is another upstream
+   */
+  #parametersOf(params: Values, inParams: readonly PathPart[]): ((name: string) => readonly PathPart[]) | undefined {
+    const { litellm_credential_name: wanted } = params;
+    if (wanted === undefined || wanted === null) return (name) => [...inParams, name];
+    const list = this.#root["credential_list"];
+    const at = Array.isArray(list)
+      ? list.findIndex(
+          (one) => isObject(one) && one["credential_name"] === wanted && isObject(one["credential_values"]),
+        )
+      : -1;
+    if (at < 0) {
+      this.#omit(
+        [...inParams, "litellm_credential_name"],
+        `'${String(wanted)}' is not in credential_list: the model is left out`,
+      );
+      return undefined;
+    }
+    const inCredential = ["credential_list", at, "credential_values"];
+    return (name) => (params[name] == null ? [...inCredential, name] : [...inParams, name]);
+  }
+
+  #settings(
+    path: readonly PathPart[],
+    params: Values,
+    names: Readonly<Record<string, string>>,
+    at: (name: string) => readonly PathPart[],
+  ): Values {
     const options = Object.entries(names).flatMap(([theirs, ours]) => {
-      const text = this.#text([...path, theirs]);
+      const text = this.#text(at(theirs));
       return text === undefined ? [] : [[ours, text]];
     });
     const { extra_headers: given } = params;
@@ -227,7 +267,8 @@ class Conversion {
       return undefined;
     };
     const [input, output] = costs.map(costOf);
-    return input === undefined || output === undefined ? undefined : { input, output };
+    if (input === undefined && output === undefined) return undefined;
+    return { ...(input !== undefined && { input }), ...(output !== undefined && { output }) };
   }
 
   #strategy(router: Values): string | undefined {
@@ -332,9 +373,13 @@ class Conversion {
     const others = (fallbacks.get(group) ?? []).flatMap((name) => this.#targetsOf(groups.get(name)!, strategy));
     const all = [...new Map([...own, ...others].map((target) => [target.id, target])).values()];
     const [{ id }] = all as [Target, ...Target[]];
-    if (alias.includes("/") || /\s/.test(alias)) {
-      if (all.length === 1 && alias === id) return;
-      this.#omit(place, `can't be a name here: those with '/' are <provider>/<model>. Call ${id}`);
+    const fault = alias.includes("/")
+      ? "those with '/' are <provider>/<model>"
+      : /\s/.test(alias)
+        ? "it has white space"
+        : undefined;
+    if (fault !== undefined) {
+      if (all.length > 1 || alias !== id) this.#omit(place, `can't be a name here: ${fault}. Call ${id}`);
       return;
     }
     if (alias.includes("*") && all.length > 1) this.#omit(place, `may have one model as it has a '*': ${id}`);
@@ -381,29 +426,6 @@ class Conversion {
 const usedOfRouter = ["routing_strategy", "fallbacks", "default_fallbacks", "model_group_alias"];
 const costs = ["input_cost_per_token", "output_cost_per_token"];
 const usedOfParams = [
-  ...["model", "api_base", "api_key", "weight", "order", "extra_headers", "organization", "timeout", ...costs],
+  ...["model", "custom_llm_provider", "litellm_credential_name", "api_base", "base_url", "api_key"],
+  ...["weight", "order", "extra_headers", "organization", "timeout", ...costs],
 ];
-
-type Part = { readonly baseUrl: string | undefined; readonly key: string | undefined; readonly weight: number };
-
-/** The keys and addresses of an account, as a configuration has them. */
-function placesOf(parts: readonly Part[]): Values {
-  const [only] = parts;
-  const weighted = (weight: number) => (weight === 1 ? {} : { weight });
-  if (parts.length === 1)
-    return {
-      ...(only!.baseUrl !== undefined && { base_url: only!.baseUrl }),
-      ...(only!.key !== undefined && { api_key: only!.key }),
-    };
-  if (new Set(parts.map(({ baseUrl }) => baseUrl)).size === 1) {
-    const keys = parts.flatMap(({ key, weight }) => (key === undefined ? [] : { key, ...weighted(weight) }));
-    return { ...(only!.baseUrl !== undefined && { base_url: only!.baseUrl }), api_keys: keys };
-  }
-  return {
-    endpoints: parts.map(({ baseUrl, key, weight }) => ({
-      base_url: baseUrl,
-      ...(key !== undefined && { api_keys: [key] }),
-      ...weighted(weight),
-    })),
-  };
-}

@@ -14,7 +14,10 @@ type Options = { readonly output?: string; readonly force?: boolean };
 export function importLiteLlm({ io }: Context, file: string, { output, force }: Options): ExitCode {
   const source = read(io.readFile(resolve(io.cwd, file)), file);
   const converted = convertLiteLlm(source, new Set(providers.map(({ name }) => name)));
-  if (converted.models === 0) throw new CommandError(`${file} has no model in model_list that can be carried over.`);
+  if (converted.models === 0)
+    throw new CommandError(
+      [`${file} has no model in model_list that can be carried over.`, ...linesOf(converted)].join("\n"),
+    );
   const text = textOf(converted, basename(file));
   if (output === undefined) io.stdout.write(text);
   else {

@@ -45,6 +45,50 @@ describe("import litellm", () => {
     expect(err).toBe("");
   });
 
+  test("a provider that is named beside the model, with its own address", async () => {
+    const params =
+      "model: my-model, custom_llm_provider: openai, base_url: http://10.0.0.1/v1, api_key: os.environ/BASE";
+    const { config, err } = await imported(models(`{ model_name: a, litellm_params: { ${params} } }`));
+    expect(config["providers"]).toEqual({ openai: { base_url: "http://10.0.0.1/v1", api_key: "${BASE}" } });
+    expect(config["aliases"]).toEqual({ a: "openai/my-model" });
+    expect(err).toBe("");
+  });
+
+  test("one price alone, as embeddings have it", async () => {
+    const entry = "{ model_name: a, litellm_params: { model: openai/e, input_cost_per_token: 0.00000002 } }";
+    const { config } = await imported(models(entry));
+    expect(config["prices"]).toEqual([{ match: "openai/e", input: 0.02 }]);
+  });
+
+  test("a credential's key and address; a model whose credential is not there goes nowhere", async () => {
+    const credentials = `credential_list:
+  - { credential_name: own, credential_values: { api_base: "http://10.0.0.1/v1", api_key: os.environ/BASE } }
+`;
+    const entry = (name: string, credential: string) =>
+      `{ model_name: ${name}, litellm_params: { model: openai/m, litellm_credential_name: ${credential} } }`;
+    const { config, err } = await imported(models(entry("a", "own"), entry("b", "other")) + credentials);
+    expect(config["providers"]).toEqual({ openai: { base_url: "http://10.0.0.1/v1", api_key: "${BASE}" } });
+    expect(config["aliases"]).toEqual({ a: "openai/m" });
+    expect(err).toBe(
+      "config.yaml:3:57: model_list[1].litellm_params.litellm_credential_name: 'other' is not in credential_list: the model is left out\n",
+    );
+  });
+
+  test("a name with a blank is refused for its blank", async () => {
+    const { err } = await imported(models('{ model_name: "my model", litellm_params: { model: openai/gpt-5.4 } }'));
+    expect(err).toContain("can't be a name here: it has white space. Call openai/gpt-5.4");
+  });
+
+  test("says why where nothing can be carried over", async () => {
+    using folder = new TempFolder();
+    const params = "{ model: m, custom_llm_provider: nobody }";
+    writeFileSync(folder.file("config.yaml"), models(`{ model_name: a, litellm_params: ${params} }`));
+    const { code, err } = await new Console(folder.path, env).run("import litellm config.yaml");
+    expect(code).toBe(1);
+    expect(err).toContain("no model in model_list that can be carried over.\nconfig.yaml:2:");
+    expect(err).toContain("litellm_params.custom_llm_provider: 'nobody' is of a provider that is not known here");
+  });
+
   test("what is no variable in LiteLLM's file is none here", async () => {
     const headers = 'extra_headers: { x-a: "${OPENAI_API_KEY}" }';
     const entry = `{ model_name: a, litellm_params: { model: openai/gpt-5.4, ${headers} } }`;
