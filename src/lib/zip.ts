@@ -25,6 +25,15 @@ type Place = ZipEntry & {
 const endSignature = 0x06054b50;
 const entrySignature = 0x02014b50;
 const localSignature = 0x04034b50;
+/** ZIP64's: its end record, which is 56 bytes at least, and the locator that stands between that and the usual end. */
+const wideEndSignature = 0x06064b50;
+const wideLocatorSignature = 0x07064b50;
+const wideEndLength = 56;
+const wideLocatorLength = 20;
+/** Of the extra field in which an entry's wide numbers stand. */
+const wideField = 1;
+/** A number that stands elsewhere, in 64 bits. */
+const elsewhere = 0xffffffff;
 const endLength = 22;
 const maxComment = 0xffff;
 const maxEntries = 10_000;
@@ -36,7 +45,7 @@ export class ZipArchive {
   readonly #view: DataView;
   readonly #places = new Map<string, Place>();
 
-  /** @throws ZipError for what is no archive, or one that is not read here: encrypted, split, or of more than 4 GiB */
+  /** @throws ZipError for what is no archive, or one that is not read here: encrypted, split, or damaged */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -77,19 +86,55 @@ export class ZipArchive {
   }
 
   #readDirectory(): void {
-    const end = this.#findEnd();
-    const count = this.#view.getUint16(end + 10, true);
-    const length = this.#view.getUint32(end + 12, true);
-    const declared = this.#view.getUint32(end + 16, true);
-    if (count === 0xffff || length === 0xffffffff || declared === 0xffffffff)
-      throw new ZipError("ZIP64 is not read here");
-    if (this.#view.getUint16(end + 4, true) !== 0) throw new ZipError("it is one part of several");
+    const usual = this.#findEnd();
+    if (this.#view.getUint16(usual + 4, true) !== 0) throw new ZipError("it is one part of several");
+    const { end, count, length, declared } = this.#directoryAt(usual);
     if (count > maxEntries) throw new ZipError(`it has more than ${maxEntries} entries`);
     // A picture may stand before the archive: then all offsets are short by its length.
     const before = end - length - declared;
     let at = end - length;
     if (before < 0) throw new ZipError("its directory is damaged");
     for (let left = count; left > 0; left--) at = this.#readEntry(at, end, before);
+  }
+
+  /** Where the directory ends, and what its end record says of it: ZIP64's, where the usual one has not the room. */
+  #directoryAt(end: number) {
+    const count = this.#view.getUint16(end + 10, true);
+    const length = this.#view.getUint32(end + 12, true);
+    const declared = this.#view.getUint32(end + 16, true);
+    if (count !== 0xffff && length !== elsewhere && declared !== elsewhere) return { end, count, length, declared };
+    const wide = end - wideLocatorLength - wideEndLength;
+    const isThere =
+      wide >= 0 &&
+      this.#view.getUint32(end - wideLocatorLength, true) === wideLocatorSignature &&
+      this.#view.getUint32(wide, true) === wideEndSignature;
+    if (!isThere) throw new ZipError("its directory is damaged");
+    return { end: wide, count: this.#wide(wide + 32), length: this.#wide(wide + 40), declared: this.#wide(wide + 48) };
+  }
+
+  /** A number of 64 bits; one that no file in memory can have is as large as any. */
+  #wide(at: number): number {
+    return Number(this.#view.getBigUint64(at, true));
+  }
+
+  /**
+   * The numbers of an entry that did not fit into 32 bits, in the order in which they stand in its extra field.
+   * @param usual size, packed size and offset as the entry itself has them
+   */
+  #wideNumbers(at: number, length: number, usual: readonly number[]): readonly number[] {
+    if (!usual.includes(elsewhere)) return usual;
+    for (let field = at; field + 4 <= at + length; field += 4 + this.#view.getUint16(field + 2, true)) {
+      if (this.#view.getUint16(field, true) !== wideField) continue;
+      let next = field + 4;
+      const fieldEnd = Math.min(at + length, next + this.#view.getUint16(field + 2, true));
+      return usual.map((number) => {
+        if (number !== elsewhere) return number;
+        next += 8;
+        if (next > fieldEnd) throw new ZipError("its directory is damaged");
+        return this.#wide(next - 8);
+      });
+    }
+    throw new ZipError("its directory is damaged");
   }
 
   /** The end record is the last one whose comment reaches the end of the file. */
@@ -113,13 +158,16 @@ export class ZipArchive {
     if (name.endsWith("/")) return next;
     if ((this.#view.getUint16(at + 8, true) & 1) !== 0) throw new ZipError(`${name} is encrypted`);
     if (this.#places.has(name)) throw new ZipError(`${name} is in it twice`);
+    const usual = [at + 24, at + 20, at + 42].map((place) => this.#view.getUint32(place, true));
+    const extra = this.#view.getUint16(at + 30, true);
+    const [size = 0, packedSize = 0, offset = 0] = this.#wideNumbers(at + 46 + nameLength, extra, usual);
     this.#places.set(name, {
       name,
       method: this.#view.getUint16(at + 10, true),
       checksum: this.#view.getUint32(at + 16, true),
-      packedSize: this.#view.getUint32(at + 20, true),
-      size: this.#view.getUint32(at + 24, true),
-      offset: this.#view.getUint32(at + 42, true) + before,
+      packedSize,
+      size,
+      offset: offset + before,
     });
     return next;
   }

@@ -8,6 +8,11 @@ const Avatar = Type.String({
   description: "Its picture: a file beside this one, or an https address.",
 });
 
+const CardFile = Type.String({
+  pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\\.card\\.json$",
+  patternErrorMessage: "must be a card, or a file beside this one that holds it, e.g. guide.card.json",
+});
+
 export const presentationFields = {
   greeting: Type.Optional(
     Type.String({ minLength: 1, description: "How it opens a conversation, for clients to show; not sent by itself." }),
@@ -17,7 +22,10 @@ export const presentationFields = {
     Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64, description: "Words to find it by." }),
   ),
   card: Type.Optional(
-    Open({}, { description: "The character card it was imported from, for the way back; never sent to a model." }),
+    Type.Union([Open({}), CardFile], {
+      description:
+        "The character card it was imported from, for the way back, or the file beside this one that holds it; never sent to a model.",
+    }),
   ),
 };
 
@@ -27,8 +35,8 @@ export type Presentation = {
   /** A file beside the persona's, or an https address. */
   readonly avatar?: string;
   readonly tags?: readonly string[];
-  /** The character card it was imported from. */
-  readonly card?: Readonly<Record<string, unknown>>;
+  /** The character card it was imported from, or the file beside the persona's that holds it. */
+  readonly card?: Readonly<Record<string, unknown>> | string;
 };
 
 type Fields = { [field in keyof typeof presentationFields]: Static<(typeof presentationFields)[field]> };

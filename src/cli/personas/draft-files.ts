@@ -1,7 +1,8 @@
 /** The files that a draft of a persona comes to, checked as a server would check them. */
 import { join } from "node:path";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
-import type { Imported } from "../../personas/importers/draft.ts";
+import { acceptable } from "../../personas/importers/acceptable.ts";
+import type { Imported, Variables } from "../../personas/importers/draft.ts";
 import { nameProblem, parsePersona } from "../../personas/persona.ts";
 import { personaYaml, writeYaml } from "../../personas/persona-yaml.ts";
 import { maxFileBytes } from "../../personas/read-file.ts";
@@ -16,6 +17,9 @@ export const usualModels = [
   ...["openai/gpt-5.4-mini", "anthropic/claude-haiku-4-5", "google/gemini-3.5-flash"],
   ...["mistral/mistral-small-latest", "builtin/eliza"],
 ];
+
+/** The most that a persona's variable may have. */
+const maxVariableLength = 100_000;
 
 /** @param name as people write it @returns the name as a file has it; "" where nothing of it can stay */
 export function fileName(name: string): string {
@@ -47,16 +51,37 @@ export function filesOf(imported: Imported, id: string, folder: string, models: 
     description: draft.description ?? imported.name,
     model: models.length === 1 ? models[0]! : [...models],
     ...(picture !== undefined && { avatar: picture }),
+    ...(draft.variables !== undefined && draft.card === undefined && { variables: uncapped(draft.variables) }),
   } as PersonaContent;
-  const text = personaYaml(value, schemaAddress);
+  const whole = personaYaml(value, schemaAddress);
+  // A card holds the persona's texts again: one that has no room beside them stands in a file of its own.
+  const isApart = draft.card !== undefined && Buffer.byteLength(whole) > maxFileBytes;
+  const cardFile = `${name}.card.json`;
+  const text = isApart ? personaYaml({ ...value, card: cardFile }, schemaAddress) : whole;
   const path = join(folder, namespace, `${name}.yaml`);
   checkPersona(text, path, id);
   return [
+    ...(isApart
+      ? [{ path: join(folder, namespace, cardFile), content: `${JSON.stringify(draft.card, null, 2)}\n` }]
+      : []),
     ...(avatar === undefined ? [] : [{ path: join(folder, namespace, picture!), content: avatar.bytes }]),
     ...(tests === undefined ? [] : [{ path: join(folder, namespace, `${name}.test.yaml`), content: writeYaml(tests) }]),
     { path, content: text },
   ];
 }
+
+/** @returns what an importer made, without what the checker refuses, which is listed */
+export const acceptableDraft = (imported: Imported): Imported =>
+  acceptable(imported, personaFileWith(optionSchemas(providers)));
+
+/** Other programs' variables have no longest value. */
+const uncapped = (variables: Variables): Variables =>
+  Object.fromEntries(
+    Object.entries(variables).map(([name, variable]) => [
+      name,
+      variable.enum === undefined ? { ...variable, max_length: maxVariableLength } : variable,
+    ]),
+  );
 
 function checkPersona(text: string, path: string, id: string): void {
   const size = Buffer.byteLength(text);

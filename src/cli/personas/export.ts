@@ -6,7 +6,7 @@ import { printable } from "../../lib/printable.ts";
 import { exporters } from "../../personas/exporters/all.ts";
 import type { Exported } from "../../personas/exporters/exporter.ts";
 import type { Omission } from "../../personas/importers/draft.ts";
-import { ImportError } from "../../personas/importers/source.ts";
+import { ImportError, maxTextBytes, parseJsonText } from "../../personas/importers/source.ts";
 import { contentOf } from "../../personas/persona.ts";
 import type { PersonaContent } from "../../personas/schema.ts";
 import { CommandError, type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
@@ -26,7 +26,7 @@ export function exportPersona(context: Context, id: string, options: Options): P
       const persona = personas.find((one) => one.id === id);
       if (persona === undefined) throw unknownPersona(id, { personas, from });
       const exporter = exporters.find((one) => one.format === options.format)!;
-      const content = JSON.parse(contentOf(persona)) as PersonaContent;
+      const content = withCard(JSON.parse(contentOf(persona)) as PersonaContent, paths.get(id));
       const avatar = readAvatar(content.avatar, paths.get(id));
       const exported = written(() => exporter.write({ id, content, ...(avatar !== undefined && { avatar }) }));
       if (options.out === undefined && typeof exported.content !== "string") {
@@ -52,6 +52,19 @@ function written(write: () => Exported): Exported {
     if (error instanceof ImportError) throw new CommandError(printable(`card.${error.place}: ${error.message}`));
     if (error instanceof PngError) throw new CommandError(`The avatar can't be read: ${error.message}`);
     throw error;
+  }
+}
+
+/** A card that stands in a file beside the persona's. @throws CommandError */
+function withCard(content: PersonaContent, path: string | undefined): PersonaContent {
+  const { card, ...rest } = content;
+  if (typeof card !== "string" || path === undefined) return content;
+  const file = join(dirname(path), card);
+  try {
+    if (statSync(file).size > maxTextBytes) throw new Error(`it is larger than ${maxTextBytes / 1024 / 1024} MiB`);
+    return { ...rest, card: parseJsonText(readFileSync(file, "utf8")) as object };
+  } catch (error) {
+    throw new CommandError(`The card ${file} can't be read: ${(error as Error).message}`);
   }
 }
 

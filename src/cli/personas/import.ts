@@ -7,7 +7,7 @@ import type { Imported, Omission } from "../../personas/importers/draft.ts";
 import { ImportError, SourceFile } from "../../personas/importers/source.ts";
 import { CommandError, type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print-json.ts";
-import { checkName, fileName, filesOf, usualModels } from "./draft-files.ts";
+import { acceptableDraft, checkName, fileName, filesOf, usualModels } from "./draft-files.ts";
 import { omissionsText } from "./export.ts";
 import { filesBeside } from "./files-beside.ts";
 import { type NewFile, placeFiles, schemaFiles } from "./place-files.ts";
@@ -77,7 +77,7 @@ function read(source: SourceFile, file: string, format: string | undefined) {
 
 function makeAll(personas: readonly Imported[], folder: string, options: Options, fallback: string): Made[] {
   const ids = new Set<string>();
-  return personas.map((imported) => {
+  return personas.map(acceptableDraft).map((imported) => {
     const name = options.name ?? (fileName(imported.name) || fileName(fallback) || "imported");
     let id = `${options.namespace}/${name}`;
     for (let next = 2; ids.has(id); next++) id = `${options.namespace}/${name.slice(0, 60)}-${next}`;

@@ -3,14 +3,17 @@
  * becomes a card of its own. Sources: https://github.com/malfoyslastname/character-card-spec-v2/blob/main/spec_v2.md,
  * https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md
  */
-import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { isPng, keywordOf, plainImage, readChunks, textChunk, writeChunks } from "../../lib/png.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
+import { bookSources } from "../importers/character-card/book.ts";
 import { dataOf, draftOfCard, extensionFields, extensionName, isCard } from "../importers/character-card/draft.ts";
 import { keywords } from "../importers/character-card/importer.ts";
 import { userVariable } from "../importers/character-card/macros.ts";
+import { tavernExtensions } from "../importers/character-card/silly-tavern.ts";
 import { type Draft, Omissions } from "../importers/draft.ts";
 import type { PersonaContent } from "../schema.ts";
+import { parseTemplate } from "../template.ts";
 import type { Exporter, Subject } from "./exporter.ts";
 
 type Version = "v2" | "v3";
@@ -97,6 +100,12 @@ export function cardOf(
   const kept = isCard(content.card) ? structuredClone(content.card) : undefined;
   const before = kept === undefined ? undefined : draftOfCard(kept).draft;
   const data: JsonObject = kept === undefined ? newData(subject) : { ...dataOf(kept).data };
+  const nickname = textOf(data["nickname"])?.trim() ?? "";
+  if (version === "v2" && nickname !== "" && nickname !== data["name"])
+    omissions.add(
+      "card.data.nickname",
+      `is of V3: {{char}} is '${String(data["name"])}' for programs of V2, not '${nickname}'`,
+    );
   applyChanges(data, content, before, omissions);
   if (version === "v3") addIcon(data, content.avatar);
   omissions.addRest(content, inCards, [], "has no place in a card");
@@ -150,7 +159,7 @@ function applyChanges(
   if (isChanged("description")) data["creator_notes"] = content.description;
   if (isChanged("lorebook")) {
     if (content.lorebook === undefined) delete data["character_book"];
-    else data["character_book"] = bookOf(content.lorebook, objectOf(data["character_book"]));
+    else data["character_book"] = bookOf(content.lorebook, objectOf(data["character_book"]), before?.lorebook);
   }
   const changed = extensionFields.filter(isChanged);
   if (changed.length === 0) return;
@@ -165,7 +174,10 @@ function applyChanges(
 }
 
 /** A template as a card's text: `{{user}}` is one of its macros, other variables stand there by name. */
-const macrosOf = (template: string) => template.replaceAll("\\{{", "{{");
+const macrosOf = (template: string) =>
+  parseTemplate(template)
+    .map((part) => ("text" in part ? part.text : `{{${part.variable}}}`))
+    .join("");
 
 function examplesOf({ examples = [] }: PersonaContent, omissions: Omissions): string {
   const blocks: string[] = [];
@@ -179,30 +191,45 @@ function examplesOf({ examples = [] }: PersonaContent, omissions: Omissions): st
   return blocks.join("\n");
 }
 
-function bookOf(field: NonNullable<PersonaContent["lorebook"]>, was: JsonObject = {}): JsonObject {
+type Book = NonNullable<PersonaContent["lorebook"]>;
+type BookEntry = Extract<Book, readonly unknown[]>[number];
+
+/**
+ * @param was the card's own book
+ * @param before what was made of it: an entry that is the same since then stays as the card has it, and so does one that had no place in
+ * a persona
+ */
+function bookOf(field: Book, was: JsonObject = {}, before: Book = []): JsonObject {
   const { entries, ...bounds } = Array.isArray(field) ? { entries: field } : field;
+  const imported = [...entriesOf(before)];
+  const made = new Set(imported.map((entry) => bookSources.get(entry)));
+  const unsaid = listOf(was["entries"]).filter((entry) => !made.has(entry as JsonObject));
+  const own = entries.map((entry, at) => {
+    const same = imported.findIndex((one) => Bun.deepEquals(one, entry));
+    const [source] = same < 0 ? [] : imported.splice(same, 1);
+    return (source && bookSources.get(source)) ?? newEntry(entry, at);
+  });
+  return { extensions: {}, ...was, ...bounds, entries: [...own, ...unsaid] };
+}
+
+const entriesOf = (book: Book): readonly BookEntry[] => (Array.isArray(book) ? book : book.entries);
+
+function newEntry(entry: BookEntry, at: number): JsonObject {
+  const { name, keys = [], secondary_keys = [], content, position, depth, order = 100, priority } = entry;
   return {
-    extensions: {},
-    ...was,
-    ...bounds,
-    entries: entries.map((entry, at) => {
-      const { name, keys = [], secondary_keys = [], content, position, depth, order = 100, priority } = entry;
-      return {
-        ...(name !== undefined && { name }),
-        keys,
-        content: depth === undefined ? macrosOf(content) : `@@depth ${depth}\n${macrosOf(content)}`,
-        extensions: {},
-        enabled: entry.enabled !== false,
-        insertion_order: order,
-        use_regex: false,
-        constant: entry.constant === true,
-        ...(secondary_keys.length > 0 && { selective: true, secondary_keys }),
-        ...(entry.case_sensitive !== undefined && { case_sensitive: entry.case_sensitive }),
-        ...(priority !== undefined && { priority }),
-        ...(position !== undefined && { position: position === "before_system" ? "before_char" : "after_char" }),
-        id: at,
-      };
-    }),
+    ...(name !== undefined && { name }),
+    keys,
+    content: depth === undefined ? macrosOf(content) : `@@depth ${depth}\n${macrosOf(content)}`,
+    extensions: tavernExtensions(entry),
+    enabled: entry.enabled !== false,
+    insertion_order: order,
+    use_regex: false,
+    constant: entry.constant === true,
+    ...(secondary_keys.length > 0 && { selective: true, secondary_keys }),
+    ...(entry.case_sensitive !== undefined && { case_sensitive: entry.case_sensitive }),
+    ...(priority !== undefined && { priority }),
+    ...(position !== undefined && { position: position === "before_system" ? "before_char" : "after_char" }),
+    id: at,
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Finds the entries of a lorebook whose keys the latest messages mention. Keys are plain texts and no patterns, so that no message
- * takes longer than its length. Source: https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md#lorebook-fields
+ * takes longer than its length; what has to hold of secondary keys and whole words is SillyTavern's. Source: https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md#lorebook-fields
  */
 import { estimateTokens } from "../../lib/token-estimate.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
@@ -23,19 +23,32 @@ export function activeEntries(
   values: ReadonlyMap<string, string>,
 ): ActiveEntry[] {
   const active = new Map<LorebookEntry, string>();
-  let scanned = new Scanned(latestOf(messages, lorebook.scanDepth));
+  const added: string[] = [];
   for (let round = 0; round < maxRounds; round += 1) {
-    const added: string[] = [];
+    const known = added.length;
+    const scanned = scannedBy(lorebook, messages, added);
     for (const entry of lorebook.entries) {
-      if (active.has(entry) || !(entry.constant || isMentioned(entry, scanned))) continue;
+      const { isExcluded, isPrevented, isAwaited } = entry.recursion;
+      if (active.has(entry) || (round === 0 ? isAwaited : isExcluded)) continue;
+      if (!(entry.constant || isMentioned(entry, scanned(entry)))) continue;
       const text = fillTemplate(entry.content, values);
       active.set(entry, text);
-      added.push(text);
+      if (!isPrevented) added.push(text);
     }
-    if (!lorebook.recursive || added.length === 0) break;
-    scanned = new Scanned(added.join("\n").slice(0, maxScanned));
+    if (!lorebook.recursive || added.length === known) break;
   }
   return withinBudget(lorebook, active);
+}
+
+/** @param added texts of entries, which lead to others @returns what the keys of an entry are looked for in */
+function scannedBy({ scanDepth }: Lorebook, messages: readonly Message[], added: readonly string[]) {
+  const byDepth = new Map<number, Scanned>();
+  const led = added.join("\n").slice(0, maxScanned);
+  return ({ scanDepth: depth = scanDepth }: LorebookEntry): Scanned => {
+    const made = byDepth.get(depth) ?? new Scanned(`${latestOf(messages, depth)}\n${led}`);
+    byDepth.set(depth, made);
+    return made;
+  };
 }
 
 function latestOf(messages: readonly Message[], depth: number): string {
@@ -52,14 +65,26 @@ class Scanned {
     this.#lower = text.toLowerCase();
   }
 
-  has(key: string, caseSensitive: boolean): boolean {
-    return caseSensitive ? this.#text.includes(key) : this.#lower.includes(key);
+  has(key: string, { caseSensitive, wholeWords }: LorebookEntry): boolean {
+    const text = caseSensitive ? this.#text : this.#lower;
+    if (!wholeWords || /\s/.test(key)) return text.includes(key);
+    for (let at = text.indexOf(key); at >= 0; at = text.indexOf(key, at + 1)) {
+      if (!isWord(text[at - 1]) && !isWord(text[at + key.length])) return true;
+    }
+    return false;
   }
 }
 
-function isMentioned({ keys, secondaryKeys, caseSensitive }: LorebookEntry, scanned: Scanned): boolean {
-  const isThere = (key: string) => scanned.has(key, caseSensitive);
-  return keys.some(isThere) && (secondaryKeys.length === 0 || secondaryKeys.some(isThere));
+const isWord = (character: string | undefined) => character !== undefined && /\w/.test(character);
+
+function isMentioned(entry: LorebookEntry, scanned: Scanned): boolean {
+  const { keys, secondaryKeys, secondaryLogic } = entry;
+  const isThere = (key: string) => scanned.has(key, entry);
+  if (!keys.some(isThere)) return false;
+  if (secondaryKeys.length === 0) return true;
+  if (secondaryLogic === "any") return secondaryKeys.some(isThere);
+  if (secondaryLogic === "not_any") return !secondaryKeys.some(isThere);
+  return secondaryKeys.every(isThere) === (secondaryLogic === "all");
 }
 
 /** Those of the highest priority that fit together: beyond the budget the lowest are left out. */

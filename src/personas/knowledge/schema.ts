@@ -1,6 +1,6 @@
 /** The schemas of a persona's `knowledge` and `lorebook`, and what a file's fields come to. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Closed } from "../../lib/schemas.ts";
+import { Closed, Words } from "../../lib/schemas.ts";
 import { parseTemplate, type Template } from "../template.ts";
 
 const Globs = Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
@@ -29,6 +29,11 @@ export const KnowledgeField = Type.Union(
   { description: "Files whose best sections are put before the latest question." },
 );
 
+const ScanDepth = Type.Integer({
+  minimum: 1,
+  maximum: 1000,
+  description: "The latest messages that keys are looked for in. Default 4; an entry's: the lorebook's.",
+});
 const Keys = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 64 });
 
 /** An entry as Character Card V3 means it: https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md#lorebook-fields */
@@ -41,10 +46,25 @@ const LorebookEntry = Closed({
     }),
   ),
   secondary_keys: Type.Optional({ ...Keys, description: "Where given, one of these has to stand there as well." }),
+  secondary_logic: Type.Optional(
+    Words(["any", "all", "not_any", "not_all"], {
+      description:
+        "What has to hold of secondary_keys: one stands there (the default), all do, none does, or not all do.",
+    }),
+  ),
   content: Type.String({ minLength: 1, description: "The text that is added, with {{variables}}." }),
   constant: Type.Optional(Type.Boolean({ description: "true: it is always added. Default false." })),
   enabled: Type.Optional(Type.Boolean({ description: "false: it is never added. Default true." })),
   case_sensitive: Type.Optional(Type.Boolean({ description: "Whether keys are. Default false." })),
+  whole_words: Type.Optional(
+    Type.Boolean({ description: "true: a key of one word is no part of a longer word. Default false." }),
+  ),
+  scan_depth: Type.Optional(ScanDepth),
+  exclude_recursion: Type.Optional(Type.Boolean({ description: "true: no other entry leads to it. Default false." })),
+  prevent_recursion: Type.Optional(Type.Boolean({ description: "true: it leads to no other entry. Default false." })),
+  delay_until_recursion: Type.Optional(
+    Type.Boolean({ description: "true: it is added only where another entry leads to it. Default false." }),
+  ),
   order: Type.Optional(Type.Number({ description: "The place among entries: lower ones stand earlier. Default 100." })),
   priority: Type.Optional(
     Type.Number({ description: "Beyond the token budget the lowest are left out first. Default: the order." }),
@@ -70,13 +90,7 @@ export const LorebookField = Type.Union(
     Entries,
     Closed({
       entries: Entries,
-      scan_depth: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: 1000,
-          description: "The latest messages that keys are looked for in. Default 4.",
-        }),
-      ),
+      scan_depth: Type.Optional(ScanDepth),
       token_budget: Type.Optional(
         Type.Integer({
           minimum: 1,
@@ -103,9 +117,14 @@ export type LorebookEntry = {
   /** In lower case, where case does not count. */
   readonly keys: readonly string[];
   readonly secondaryKeys: readonly string[];
+  readonly secondaryLogic: "any" | "all" | "not_any" | "not_all";
   readonly content: Template;
   readonly constant: boolean;
   readonly caseSensitive: boolean;
+  readonly wholeWords: boolean;
+  readonly scanDepth?: number;
+  /** Whether other entries lead to it, and it to others; and whether nothing else does. */
+  readonly recursion: { readonly isExcluded: boolean; readonly isPrevented: boolean; readonly isAwaited: boolean };
   readonly order: number;
   readonly priority: number;
   /** In the system message, or so many messages from the end. */
@@ -145,15 +164,24 @@ export function toLorebook(field: Static<typeof LorebookField>): Lorebook | unde
 
 function toEntry(entry: Static<typeof LorebookEntry>): LorebookEntry {
   const { name, keys = [], secondary_keys = [], content, constant = false, case_sensitive = false } = entry;
-  const { order = 100, priority = order, position, depth } = entry;
+  const { order = 100, priority = order, position, depth, secondary_logic = "any", whole_words = false } = entry;
+  const { scan_depth, exclude_recursion, prevent_recursion, delay_until_recursion } = entry;
   const asScanned = (key: string) => (case_sensitive ? key : key.toLowerCase());
   return {
     ...(name !== undefined && { name }),
     keys: keys.map(asScanned),
     secondaryKeys: secondary_keys.map(asScanned),
+    secondaryLogic: secondary_logic,
     content: parseTemplate(content.trim()),
     constant,
     caseSensitive: case_sensitive,
+    wholeWords: whole_words,
+    ...(scan_depth !== undefined && { scanDepth: scan_depth }),
+    recursion: {
+      isExcluded: exclude_recursion === true,
+      isPrevented: prevent_recursion === true,
+      isAwaited: delay_until_recursion === true,
+    },
     order,
     priority,
     place: position ?? depth ?? (constant ? "after_system" : 0),

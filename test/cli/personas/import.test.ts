@@ -1,5 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { YamlSource } from "../../../src/lib/yaml/yaml.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { cardImage, image, v2, v3 } from "../../personas/importers/card-examples.ts";
@@ -98,6 +107,67 @@ describe("personas import", () => {
       JSON.stringify({ ...v2, data: { ...v2.data, description: "long ".repeat(60_000) } }),
     );
     expect((await at.shell.run("personas import long.json")).err).toContain("imported/marla would have ");
+  });
+});
+
+describe("personas import takes what it can", () => {
+  test("a card that has no room beside the persona's texts stands in a file of its own, and comes back", async () => {
+    const large = { ...v2, data: { ...v2.data, description: "long ".repeat(30_000) } };
+    using at = withFile("marla.json", JSON.stringify(large));
+    const { code, out } = await at.shell.run("personas import marla.json");
+    expect([code, out]).toEqual([
+      0,
+      "imported/marla: personas/imported/marla.card.json, personas/imported/marla.yaml\n",
+    ]);
+    expect(readFileSync(at.folder.file("personas/imported/marla.yaml"), "utf8")).toContain("\ncard: marla.card.json\n");
+    expect((await at.shell.run("personas check")).code).toBe(0);
+    const exported = await at.shell.run("personas export imported/marla --format card-v2");
+    expect(JSON.parse(exported.out)).toEqual(large);
+    writeFileSync(at.folder.file("personas/imported/marla.card.json"), "{");
+    expect((await at.shell.run("personas export imported/marla --format card-v2")).err).toContain(
+      "marla.card.json can't be read",
+    );
+  });
+
+  test("variables have no less room than they had", async () => {
+    using at = withFile("a.prompty", "---\nname: a\n---\nsystem:\nSum up {{text}} for {{reader}}.");
+    await at.shell.run("personas import a.prompty");
+    const { value } = new YamlSource(readFileSync(at.folder.file("personas/imported/a.yaml"), "utf8"), "");
+    expect((value as { variables: object }).variables).toEqual({
+      text: { max_length: 100_000 },
+      reader: { max_length: 100_000 },
+    });
+  });
+
+  test("what the checker would refuse is left out by its words, and the rest stays", async () => {
+    const file = `---
+model: {id: gpt-5.4, provider: openai, parameters: {response_format: {type: json_object}}}
+tools:
+  - {name: find, kind: function, parameters: {type: object}}
+  - {name: find, kind: function, parameters: {type: object}}
+---
+system:
+Be brief.`;
+    using at = withFile("a.prompty", file);
+    const { code, err } = await at.shell.run("personas import a.prompty");
+    expect(err).toContain(
+      "  response_format: needs the word JSON in system: upstreams refuse json_object without it: it is left out\n",
+    );
+    expect(err).toContain("  tools[1].function.name: repeats find: it is left out\n");
+    expect(code).toBe(0);
+    expect(readFileSync(at.folder.file("personas/imported/a.yaml"), "utf8").match(/name: find/g)).toHaveLength(1);
+  });
+
+  test("partials and values come from beside the file, and from nowhere else", async () => {
+    using at = withFile("a.prompt", "{{role 'system'}}Be {{> tone}} {{> ../secret}} {{> link}}.");
+    writeFileSync(at.folder.file("_tone.prompt"), "calm");
+    using elsewhere = new TempFolder();
+    writeFileSync(elsewhere.file("x"), "secret");
+    symlinkSync(elsewhere.file("x"), at.folder.file("_link.prompt"));
+    const { err } = await at.shell.run("personas import a.prompt");
+    expect(readFileSync(at.folder.file("personas/imported/a.yaml"), "utf8")).toContain("system: Be calm  .\n");
+    expect(err).toContain("{{>../secret}} is left out: there is no ../_secret.prompt beside this file");
+    expect(err).toContain("{{>link}} is left out");
   });
 });
 

@@ -152,3 +152,44 @@ export function zip(files: readonly ZipFile[]): Uint8Array {
   end.writeUInt32LE(offset, 12);
   return Buffer.concat([...bodies, list, Buffer.from("PK\x05\x06"), end]);
 }
+
+/**
+ * The same archive with numbers of ZIP64, as programs write that don't know sizes before.
+ * @param fieldLength what each entry's extra field declares: 24 are needed
+ */
+export function wideZip(archive: Uint8Array, isWideEnd: boolean, fieldLength = 24): Uint8Array {
+  const bytes = Buffer.from(archive);
+  const end = bytes.length - 22;
+  const start = bytes.readUInt32LE(end + 16);
+  const parts: Buffer[] = [];
+  for (let at = start; at < end; ) {
+    const next = at + 46 + bytes.readUInt16LE(at + 28);
+    const head = Buffer.from(bytes.subarray(at, next));
+    const field = Buffer.alloc(4 + 24);
+    field.writeUInt16LE(1, 0);
+    field.writeUInt16LE(fieldLength, 2);
+    for (const [number, place] of [24, 20, 42].entries()) {
+      field.writeBigUInt64LE(BigInt(head.readUInt32LE(place)), 4 + number * 8);
+      head.writeUInt32LE(0xffffffff, place);
+    }
+    head.writeUInt16LE(field.length, 30);
+    parts.push(head, field);
+    at = next;
+  }
+  const directory = Buffer.concat(parts);
+  const last = Buffer.from(bytes.subarray(end));
+  last.writeUInt32LE(directory.length, 12);
+  if (!isWideEnd) return Buffer.concat([bytes.subarray(0, start), directory, last]);
+  const wide = Buffer.alloc(56);
+  wide.write("PK\x06\x06", "latin1");
+  wide.writeBigUInt64LE(44n, 4);
+  for (const at of [24, 32]) wide.writeBigUInt64LE(BigInt(last.readUInt16LE(10)), at);
+  wide.writeBigUInt64LE(BigInt(directory.length), 40);
+  wide.writeBigUInt64LE(BigInt(start), 48);
+  const locator = Buffer.alloc(20);
+  locator.write("PK\x06\x07", "latin1");
+  locator.writeBigUInt64LE(BigInt(start + directory.length), 8);
+  locator.writeUInt32LE(1, 16);
+  last.fill(0xff, 8, 20);
+  return Buffer.concat([bytes.subarray(0, start), directory, wide, locator, last]);
+}

@@ -9,7 +9,7 @@ import { ImportError, SourceFile } from "../../../src/personas/importers/source.
 import { contentOf, parsePersona } from "../../../src/personas/persona.ts";
 import { personaYaml } from "../../../src/personas/persona-yaml.ts";
 import type { PersonaContent } from "../../../src/personas/schema.ts";
-import { base64, cardImage, image, packedText, unicodeText, v1, v2, v3, zip } from "./card-examples.ts";
+import { base64, cardImage, image, packedText, unicodeText, v1, v2, v3, wideZip, zip } from "./card-examples.ts";
 
 const read = (content: string | Uint8Array | object, name = "card.json"): Imported => {
   const bytes =
@@ -184,6 +184,13 @@ describe("macros", () => {
     ["{{reverse:olleH}}", "Hello"],
     ["{{random:red\\, dark,blue}} {{pick::one,two}}", "red, dark one"],
     ["{{roll:d6}} {{> secret}} {{time}}", "\\{{roll:d6}} \\{{> secret}} \\{{time}}"],
+    ["{{random::a::b}} {{pick::a, b::c}} {{random:x::y}}", "a a, b x"],
+    [
+      "{{random:{{char}},b}} {{random::{{user}}, dear::x}} {{pick: {{random:{{char}},b}} , c}}",
+      "Marla {{user}}, dear Marla",
+    ],
+    ["a{{noop}}b{{space::2}}c{{newline}}d\n\n{{trim}}\ne", "ab  c\nde"],
+    ["{{reverse::{{user}}!}} {{random:a", "!{{user}} \\{{random:a"],
     ["{{{user}}}", '{{"{"}}{{user}}}'],
     ["{{", "\\{{"],
   ])("%s", (text, system) => {
@@ -199,6 +206,141 @@ describe("macros", () => {
 
   test("script and HTML stay text", () => {
     expect(told("<script>alert(1)</script> <img onerror=x>")).toBe("<script>alert(1)</script> <img onerror=x>");
+  });
+});
+
+describe("a lorebook that SillyTavern wrote", () => {
+  /** As it writes every entry: `use_regex` always, and its own fields under extensions. */
+  const entry = (fields: object, extensions: object = {}) => ({
+    ...{ keys: ["lamp"], secondary_keys: [], content: "x", constant: false, selective: true, insertion_order: 100 },
+    ...{ enabled: true, position: "after_char", use_regex: true, comment: "", id: 0 },
+    ...fields,
+    extensions: {
+      ...{ position: 1, exclude_recursion: false, display_index: 0, probability: 100, useProbability: true, depth: 4 },
+      ...{ selectiveLogic: 0, outlet_name: "", group: "", group_override: false, group_weight: 100, role: 0 },
+      ...{ prevent_recursion: false, delay_until_recursion: false, scan_depth: null, match_whole_words: null },
+      ...{ case_sensitive: null, automation_id: "", vectorized: false, sticky: 0, cooldown: 0, delay: 0 },
+      ...{ match_scenario: false, triggers: [], ignore_budget: false, use_group_scoring: false },
+      ...extensions,
+    },
+  });
+  const bookOf = (...entries: object[]) => {
+    const { draft, omitted } = read({ ...v2, data: { ...v2.data, character_book: { name: "b", entries } } });
+    return {
+      book: draft.lorebook as { entries: object[] },
+      omitted: omitted
+        .filter(({ place }) => place.includes("character_book"))
+        .map(({ place, message }) => `${place.replace("data.character_book.", "")}: ${message}`),
+      draft,
+    };
+  };
+
+  test("has plain keys, and its program's own defaults", () => {
+    const { book, omitted } = bookOf(entry({}), entry({ keys: ["{{char}}", "a/b/c", "(oil)"] }));
+    expect(book as object).toEqual({
+      entries: [
+        { keys: ["lamp"], content: "x", whole_words: true, order: 100, position: "after_system" },
+        { keys: ["Marla", "a/b/c", "(oil)"], content: "x", whole_words: true, order: 100, position: "after_system" },
+      ],
+      scan_depth: 2,
+      recursive_scanning: true,
+    });
+    expect(omitted).toEqual([]);
+  });
+
+  test("leaves out patterns between slashes by name, and the entry where nothing else is left", () => {
+    const { book, omitted } = bookOf(
+      entry({ keys: ["/lamps?/i"] }),
+      entry({ keys: ["/lamps?/i", "light"], secondary_keys: ["/x/", "y"] }),
+    );
+    expect(book.entries).toMatchObject([{ keys: ["light"], secondary_keys: ["y"] }]);
+    expect(omitted).toEqual([
+      "entries[0].keys: are regular expressions: the entry is left out",
+      "entries[1].keys: has regular expressions, which are left out",
+      "entries[1].secondary_keys: has regular expressions, which are left out",
+    ]);
+  });
+
+  test("keeps what its extensions say", () => {
+    const { book, omitted } = bookOf(
+      ...[1, 2, 3].map((selectiveLogic) => entry({ secondary_keys: ["oil"] }, { selectiveLogic })),
+      entry({ case_sensitive: true }, { scan_depth: 7, match_whole_words: false, position: 0 }),
+      entry({}, { case_sensitive: true, position: 4, depth: 2, role: 1 }),
+      entry({}, { exclude_recursion: true, prevent_recursion: true, delay_until_recursion: 2 }),
+      entry({}, { probability: 0 }),
+    );
+    expect(book.entries).toMatchObject([
+      { secondary_logic: "not_all" },
+      { secondary_logic: "not_any" },
+      { secondary_logic: "all" },
+      { scan_depth: 7, position: "before_system" },
+      { case_sensitive: true, depth: 2, whole_words: true },
+      { exclude_recursion: true, prevent_recursion: true, delay_until_recursion: true },
+      { enabled: false },
+    ]);
+    expect(Object.keys(book.entries[3]!)).not.toContain("whole_words");
+    expect(Object.keys(book.entries[4]!)).not.toContain("position");
+    expect(omitted).toEqual(["entries[6].extensions.probability: is 0: the entry is turned off"]);
+  });
+
+  test("lists what a persona can't say, once for all entries", () => {
+    const { book, omitted } = bookOf(
+      entry({}, { probability: 30, sticky: 3, cooldown: 2, delay: 1, group: "weather" }),
+      entry({}, { probability: 40, position: 4, role: 2, match_scenario: true, vectorized: true }),
+      entry({}, { probability: 40, useProbability: false, position: 5, triggers: ["continue"] }),
+      entry({}, { position: 7, outlet_name: "o" }),
+    );
+    expect(book.entries).toHaveLength(3);
+    expect(omitted).toEqual([
+      "entries[0].extensions.probability: is 30 %: the entry comes whenever it is mentioned, and so in 1 more entry",
+      "entries[0].extensions.group: 'weather' lets one of its entries come there, and all here",
+      "entries[0].extensions.sticky: counts messages there, and has no place here",
+      "entries[0].extensions.cooldown: counts messages there, and has no place here",
+      "entries[0].extensions.delay: counts messages there, and has no place here",
+      "entries[1].extensions.role: is a message of its own there, and stands in the user's here",
+      "entries[1].extensions.vectorized: is kept under card only",
+      "entries[1].extensions.match_scenario: is kept under card only",
+      "entries[2].extensions.position: stands beside examples there, and after the system text here",
+      "entries[2].extensions.triggers: is kept under card only",
+      "entries[3].extensions.outlet_name: is kept under card only",
+      "entries[3].extensions.position: is an outlet's, which no text here names: the entry is left out",
+    ]);
+  });
+
+  test("keeps every entry that was not changed, as the card has it", () => {
+    const entries = [entry({ id: 5 }, { sticky: 3 }), entry({ keys: ["/x/"] }), entry({ content: "old" })];
+    const { draft } = bookOf(...entries);
+    const content = stored({ name: "", draft, omitted: [] });
+    expect(cardIn(content, "card-v2").data.character_book.entries).toEqual(entries);
+    const book = structuredClone(content.lorebook) as { entries: Record<string, unknown>[] };
+    book.entries[1] = { keys: ["lamp"], secondary_keys: ["a"], secondary_logic: "not_any", content: "new" };
+    const { entries: written } = cardIn({ ...content, lorebook: book } as PersonaContent, "card-v2").data
+      .character_book;
+    expect(written).toMatchObject([
+      entries[0]!,
+      { content: "new", extensions: { selectiveLogic: 2 }, use_regex: false },
+      entries[1]!,
+    ]);
+  });
+});
+
+describe("a lorebook of another program", () => {
+  test("has patterns where it says so, and what looks like none is text", () => {
+    const one = { content: "x", extensions: {}, enabled: true, insertion_order: 1, use_regex: true };
+    const entries = [
+      { ...one, keys: ["lamp post", "lamps?"] },
+      { ...one, keys: ["light.*"], sticky_turns: 3 },
+      { ...one, keys: ["a"], content: "@@scan_depth 9\ny" },
+    ];
+    const { draft, omitted } = read({ ...v2, data: { ...v2.data, character_book: { entries } } });
+    expect(draft.lorebook).toMatchObject({ entries: [{ keys: ["lamp post"] }, { keys: ["a"], scan_depth: 9 }] });
+    expect(omitted.map(({ place, message }) => `${place}: ${message}`)).toEqual(
+      expect.arrayContaining([
+        "data.character_book.entries[0].keys: has regular expressions, which are left out",
+        "data.character_book.entries[1].keys: are regular expressions: the entry is left out",
+        "data.character_book.entries[1].sticky_turns: is kept under card only",
+      ]),
+    );
   });
 });
 
@@ -259,6 +401,27 @@ describe("a card in an image", () => {
   });
 });
 
+describe("what another version has no place for", () => {
+  test("a nickname is listed where V2 is written", () => {
+    const { content, omitted } = write(stored(read(v3)), "card-v2");
+    expect(omitted).toContainEqual({
+      place: "card.data.nickname",
+      message: "is of V3: {{char}} is 'Marla' for programs of V2, not 'Keeper'",
+    });
+    expect(JSON.parse(content as string).spec).toBe("chara_card_v2");
+    expect(write(stored(read(v3)), "card-v3").omitted.map(({ place }) => place)).toEqual(["model"]);
+  });
+
+  test("an icon that is not in the file is listed", () => {
+    const assets = [{ type: "icon", uri: "__asset:3", name: "main", ext: "png" }];
+    const { omitted } = read({ ...v3, data: { ...v3.data, assets } });
+    expect(omitted).toContainEqual({
+      place: "data.assets",
+      message: "names a picture that is not in the file: __asset:3",
+    });
+  });
+});
+
 describe("a charx archive", () => {
   const picture = plainImage(2, 2, [1, 2, 3]);
   const files = [
@@ -275,6 +438,25 @@ describe("a charx archive", () => {
       place: "assets/other/x.lua",
       message: "is a file of 9 bytes, which has no place in a persona",
     });
+  });
+
+  test.each(["embedded://assets/icon/images/main.png", "__asset:assets/icon/images/main.png"])(
+    "may name its icon %s",
+    (uri) => {
+      const card = { ...v3, data: { ...v3.data, assets: [{ type: "icon", uri, name: "main", ext: "png" }] } };
+      const { avatar } = read(zip([{ name: "card.json", content: JSON.stringify(card) }, files[1]!]), "marla.charx");
+      expect(avatar).toEqual({ extension: "png", bytes: picture });
+    },
+  );
+
+  test("may have the wide numbers of ZIP64, in entries and in its end", () => {
+    for (const isWideEnd of [false, true]) {
+      const { avatar, draft } = read(wideZip(zip(files), isWideEnd), "marla.charx");
+      expect(avatar).toEqual({ extension: "png", bytes: picture });
+      expect(draft.card).toEqual(v3);
+    }
+    expect(refusal(wideZip(zip(files), true).subarray(0, -30), "marla.charx")).toContain("no directory");
+    expect(refusal(wideZip(zip(files), false, 8), "marla.charx")).toContain("its directory is damaged");
   });
 
   test("is read behind a picture too", () => {

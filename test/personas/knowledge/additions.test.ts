@@ -126,6 +126,92 @@ describe("a lorebook", () => {
     expect(active({ entries }, user("k0;"))).toEqual(["k1;"]);
   });
 
+  test.each([
+    [
+      "any",
+      [
+        ["ab", true],
+        ["a", true],
+        ["b", true],
+        ["", false],
+      ],
+    ],
+    [
+      "all",
+      [
+        ["ab", true],
+        ["a", false],
+        ["b", false],
+        ["", false],
+      ],
+    ],
+    [
+      "not_any",
+      [
+        ["ab", false],
+        ["a", false],
+        ["b", false],
+        ["", true],
+      ],
+    ],
+    [
+      "not_all",
+      [
+        ["ab", false],
+        ["a", true],
+        ["b", true],
+        ["", true],
+      ],
+    ],
+  ] as const)("%s of secondary keys", (secondary_logic, cases) => {
+    const field: Field = [{ keys: ["key"], secondary_keys: ["a1", "b1"], secondary_logic, content: "x" }];
+    for (const [said, isActive] of cases) {
+      const text = [...said].map((letter) => `${letter}1`).join(" ");
+      expect(active(field, user(`key ${text}`))).toEqual(isActive ? ["x"] : []);
+      expect(active(field, user(text))).toEqual([]);
+    }
+  });
+
+  test("whole words are no parts of longer ones, and phrases are found anywhere", () => {
+    const field: Field = [
+      { keys: ["art"], whole_words: true, content: "art" },
+      { keys: ["a rt"], whole_words: true, content: "phrase" },
+      { keys: ["art"], content: "part" },
+    ];
+    expect(active(field, user("start; a rtx"))).toEqual(["phrase", "part"]);
+    expect(active(field, user("start, ART."))).toEqual(["art", "part"]);
+  });
+
+  test("an entry may look at more or fewer messages than its book", () => {
+    const entries = [
+      { keys: ["k"], content: "one", scan_depth: 1 },
+      { keys: ["k"], content: "book" },
+      { keys: ["k"], content: "three", scan_depth: 3 },
+    ];
+    const far = [user("k"), assistant("-"), user("-")];
+    expect(active({ entries, scan_depth: 2 }, ...far)).toEqual(["three"]);
+    expect(active({ entries, scan_depth: 2 }, ...far.slice(0, 2))).toEqual(["book", "three"]);
+    expect(active({ entries, scan_depth: 2 }, user("k"))).toEqual(["one", "book", "three"]);
+  });
+
+  test("an entry may keep out of what leads to others", () => {
+    const entries = [
+      { keys: ["k"], content: "first" },
+      { keys: ["k"], content: "silent second", prevent_recursion: true },
+      { keys: ["first"], content: "led" },
+      { keys: ["first"], content: "excluded", exclude_recursion: true },
+      { keys: ["second"], content: "unled" },
+      { keys: ["k"], content: "awaited", delay_until_recursion: true },
+    ];
+    expect(active({ entries, recursive_scanning: true }, user("k"))).toEqual([
+      "first",
+      "silent second",
+      "led",
+      "awaited",
+    ]);
+    expect(active({ entries }, user("k"))).toEqual(["first", "silent second"]);
+  });
+
   test("many keys and a long text take no longer than their product", () => {
     const entries = Array.from({ length: 2000 }, (_, at) => ({ keys: [`(a+)+${at}$`, "a".repeat(200)], content: "x" }));
     const text = "a".repeat(199).concat("b").repeat(5000);

@@ -56,7 +56,9 @@ function readImage(bytes: Uint8Array): Imported {
     throw new ImportError("", "is an image without a card: it has no text named 'chara' or 'ccv3'");
   const place = `byte ${holder.offset} (${holder.type})`;
   const text = orRefused(() => textOfChunk(holder, maxTextBytes * 2));
-  const imported = withPicture(cardOf(parseJsonText(decodeText(fromBase64(text, place), place), place), place));
+  const card = cardOf(parseJsonText(decodeText(fromBase64(text, place), place), place), place);
+  // The image is the icon, whatever the card names.
+  const imported = withPicture(card, (uri) => /^__asset:/.test(uri));
   const isOwn = (chunk: PngChunk) => {
     const keyword = keywordOf(chunk) ?? "";
     return (keywords as readonly string[]).includes(keyword) || keyword.startsWith(assetPrefix);
@@ -90,6 +92,9 @@ function fromBase64(text: string, place: string): Uint8Array {
   }
 }
 
+/** The specification's own spelling, the usual one, and RisuAI's. */
+const pathInArchive = /^(?:embedd?ed:\/\/|__asset:)(.+)$/;
+
 function readArchive(bytes: Uint8Array): Imported {
   const archive = orRefused(() => new ZipArchive(bytes));
   if (!archive.entries.some(({ name }) => name === cardFile)) {
@@ -101,9 +106,10 @@ function readArchive(bytes: Uint8Array): Imported {
   );
   const card = cardOf(parseJsonText(text, cardFile), cardFile);
   const icon = iconOf(card);
-  const path = /^embeded:\/\/(.+)$/.exec(icon?.uri ?? "")?.[1];
-  const imported = withPicture(card);
-  const taken = path !== undefined && archive.entries.some(({ name }) => name === path) ? path : undefined;
+  const path = pathInArchive.exec(icon?.uri ?? "")?.[1];
+  const has = (wanted: string) => archive.entries.some(({ name }) => name === wanted);
+  const imported = withPicture(card, () => path !== undefined && has(path));
+  const taken = path !== undefined && has(path) ? path : undefined;
   const extension = taken === undefined ? undefined : extensionOf(taken);
   const omitted: Omission[] = archive.entries
     .filter(({ name }) => name !== cardFile && (extension === undefined || name !== taken))
@@ -135,12 +141,19 @@ function iconOf(card: JsonObject): Asset | undefined {
   return icons.find(({ name }) => name === "main") ?? icons[0];
 }
 
-/** @returns the draft, with the picture that the card's icon names by an address or holds in one */
-function withPicture(card: JsonObject): Imported {
+/**
+ * @param isHere whether the file that holds the card holds what the icon names, too. Default: the picture is the file itself, or none is
+ * @returns the draft, with the picture that the card's icon names by an address or holds in one
+ */
+function withPicture(card: JsonObject, isHere: (uri: string) => boolean = () => false): Imported {
   const imported = draftOfCard(card);
   const uri = iconOf(card)?.uri ?? "";
   if (/^https:\/\/\S{1,2000}$/.test(uri)) return { ...imported, draft: { ...imported.draft, avatar: uri } };
   const [, kind, data] = /^data:image\/(png|jpeg|webp|gif|avif);base64,([A-Za-z0-9+/=]+)$/.exec(uri) ?? [];
-  if (kind === undefined) return imported;
+  if (kind === undefined) {
+    if (uri === "" || /^ccdefault:/.test(uri) || isHere(uri)) return imported;
+    const message = `names a picture that is not in the file: ${uri.slice(0, 80)}`;
+    return { ...imported, omitted: [...imported.omitted, { place: "data.assets", message }] };
+  }
   return { ...imported, avatar: { extension: kind === "jpeg" ? "jpg" : kind, bytes: fromBase64(data!, "assets") } };
 }
