@@ -4,7 +4,7 @@
  */
 import { type TObject, Type } from "@sinclair/typebox";
 import { globMatches } from "../lib/glob.ts";
-import { isObject, type JsonObject, listOf, saysNothing } from "../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, saysNothing } from "../lib/json/json.ts";
 import { specialWishes } from "../protocols/messages/ending.ts";
 import { isChange, isReference } from "../protocols/responses/references.ts";
 import { withoutSystemTurns } from "./anthropic/fit.ts";
@@ -55,6 +55,8 @@ export type MessagesDoor = Door & {
   readonly checksThinking?: true;
   /** `messages` may hold the role system. Absent: such turns, which Claude Code sends to names that it does not know, go as texts. */
   readonly systemTurns?: true;
+  /** Its whole answers begin with the assistant's turn that ended the request: such a call is translated, which takes it away. */
+  readonly repeatsPrefill?: true;
   /** The reading of what a persona sets, where it is not that of older Claude models. */
   readonly rules?: Partial<AnthropicRules>;
 };
@@ -100,6 +102,7 @@ function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
         ...(countsTokens === true && { counter }),
         takes: (body) =>
           specialWishes(body).length === 0 &&
+          (door.repeatsPrefill !== true || body["stream"] === true || !endsWithAnswer(body)) &&
           (checksThinking === true || !holds(body["messages"], [isCompaction])) &&
           (takes?.(body) ?? true),
         fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), door.leavesOut),
@@ -110,6 +113,9 @@ function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
     ),
   };
 }
+
+const endsWithAnswer = ({ messages }: JsonObject): boolean =>
+  objectOf(listOf(messages).at(-1))?.["role"] === "assistant";
 
 function responsesDoor(door: ResponsesDoor, own: string, provider: string): DoorRoute {
   const { keyPlace, takesChanges } = door;

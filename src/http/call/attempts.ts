@@ -100,6 +100,7 @@ class PlannedCall implements Attempts {
       thinkingRequested: provider.kind === "remote" && provider.wantsThoughts(call),
       choices: call.request.n ?? 1,
       showsCost: request.usage?.include === true,
+      hidesUpstream: context.persona?.hidesUpstream === true,
       metadata: plan.additions && sourcesOf(plan.additions),
     };
     const native = turn === undefined ? nativeCall(this.#scope, plan, conversation, target) : undefined;

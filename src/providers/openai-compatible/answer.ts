@@ -37,7 +37,7 @@ import type { Quirks } from "./quirks.ts";
 import { ThinkTags } from "./think-tags.ts";
 
 /**
- * @param echo a text that is no answer but a repetition of what was sent
+ * @param echo a text that is no answer but a repetition of what was sent; where that is a quirk, also before the answer
  * @throws UpstreamFault when the body is an error; InvalidAnswer when it is neither that nor an answer
  */
 export function completionOf(
@@ -66,7 +66,7 @@ export function anyCompletionOf(
   const said = objectsIn(body, "choices");
   if (said.length === 0) throw new InvalidAnswer("something that is no answer");
   const choices = said.map((choice, at) => choiceOf(choice, at, text, quirks, makeId));
-  for (const { message } of choices) if (message.content === echo) message.content = "";
+  if (echo !== undefined) for (const { message } of choices) withoutEcho(message, echo, quirks);
   const usage = usageOf(body["usage"], quirks);
   const metadata = metadataOf(body["metadata"]);
   return {
@@ -98,6 +98,12 @@ function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks, 
     finish_reason: finishReasonOf(choice, calls.length > 0) ?? "stop",
     ...choiceExtrasOf(choice),
   };
+}
+
+function withoutEcho(message: AnswerMessage, echo: string, { repeats_prefill }: Quirks): void {
+  if (message.content === echo) message.content = "";
+  else if (repeats_prefill === true && message.content?.startsWith(echo))
+    message.content = message.content.slice(echo.length);
 }
 
 function saysAnything(message: JsonObject): boolean {

@@ -103,8 +103,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     }),
     decode(body, text, call) {
       const quirks = quirksOf(call);
-      const echo = quirks.echoes_last_answer === true ? lastAnswerOf(call) : undefined;
-      return completionOf(body, text, quirks, idsFor(call), echo);
+      const repeats = quirks.echoes_last_answer === true || quirks.repeats_prefill === true;
+      return completionOf(body, text, quirks, idsFor(call), repeats ? lastAnswerOf(call) : undefined);
     },
     streamDecoder(call) {
       const quirks = quirksOf(call);

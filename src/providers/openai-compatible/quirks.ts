@@ -75,6 +75,9 @@ export const Quirks = Type.Object({
   options: names("Extra options of other providers that are understood as request fields."),
   think_tags: flag("Thoughts may open the content, between <think> and </think>."),
   echoes_last_answer: flag("An answer may begin with a repetition of the assistant message that ended the request."),
+  repeats_prefill: flag(
+    "A whole answer begins with the assistant message that ended the request, which a stream does not repeat.",
+  ),
   usage_without_reasoning: flag("completion_tokens do not include the reasoning tokens."),
 });
 

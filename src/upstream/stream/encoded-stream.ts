@@ -36,6 +36,8 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
   readonly #encoder: EventEncoder;
   /** The ends of the choices, by their index: clients take the first for the last, and some upstreams tell several. */
   readonly #ends = new Map<number, ChunkBody>();
+  /** Members that came without a choice: they stand beside the last end, as a chunk without choices has counts alone. */
+  #late: ChunkBody | undefined;
 
   constructor(chunks: ChunkSource, target: Target, { form, writer, observer, renderFault }: EncodingOptions) {
     super(chunks, observer);
@@ -95,7 +97,8 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
       const normal = this.#normaliser.push(this.#legacyFunctions ? downgradeChunk(chunk) : chunk);
       for (const one of normal) {
         const [choice] = one.choices;
-        if (choice === undefined || choice.finish_reason === null) this.#encoder.push(one, events);
+        if (choice === undefined && one.ended_thought === undefined) this.#late = { ...this.#late, ...one };
+        else if (choice === undefined || choice.finish_reason === null) this.#encoder.push(one, events);
         else this.#end(one, choice);
       }
     }
@@ -121,7 +124,11 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
       this.break(ApiError.unavailable("upstream_invalid_response", message), events);
       return;
     }
-    for (const end of this.#ends.values()) this.#encoder.push(end, events);
+    let left = this.#ends.size;
+    for (const end of this.#ends.values()) {
+      left -= 1;
+      this.#encoder.push(left === 0 ? { ...this.#late, ...end } : end, events);
+    }
     this.#ends.clear();
     const { usage } = this.#normaliser;
     const answer = { usage, upstreamResponseId: this.#chunks.upstreamResponseId };

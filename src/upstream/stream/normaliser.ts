@@ -29,6 +29,8 @@ export type NormalForm = {
   readonly choices: number;
   /** The caller asked for `usage.cost`. */
   readonly showsCost?: boolean;
+  /** The caller is not told who answered: members beyond the public format are left out, which are one maker's or another's. */
+  readonly hidesUpstream?: boolean;
   /** Joins the upstream's `metadata`. */
   readonly metadata?: Metadata | undefined;
 };
@@ -56,15 +58,46 @@ export function normaliseCompletion(body: CompletionBody, form: NormalForm): Com
   const choices = isOne ? [normalChoice(given[0]!, 0)] : numberedChoices(given, form.choices);
   const joined = form.metadata === undefined ? metadata : { ...metadata, ...form.metadata };
   const allMetadata = form.thinkingRequested ? withThinking(joined, thoughtsIn(choices)) : joined;
-  const normal: CompletionBody = { choices, usage: body.usage ?? noUsage };
+  const usage = body.usage ?? noUsage;
+  const normal: CompletionBody = { choices, usage };
   if (allMetadata !== undefined) normal.metadata = allMetadata;
   for (const name in body) if (name !== "choices" && name !== "usage" && name !== "metadata") normal[name] = body[name];
-  return normal;
+  return form.hidesUpstream === true ? withoutMaker(normal, usage) : normal;
 }
 
 function numberedChoices(given: readonly Choice[], asked: number): Choice[] {
   const numbers = new ChoiceNumbers(asked);
   return given.map((choice) => normalChoice(choice, numbers.of(choice.index)));
+}
+
+function withoutMaker({ choices, metadata, service_tier }: CompletionBody, usage: Usage): CompletionBody {
+  return {
+    choices: choices.map(({ index, message, finish_reason, logprobs }) => ({
+      index,
+      message,
+      finish_reason,
+      logprobs: logprobs ?? null,
+    })),
+    usage: publicCounts(usage),
+    ...(metadata !== undefined && { metadata }),
+    ...(service_tier !== undefined && { service_tier }),
+  };
+}
+
+type Extras = Omit<ChunkBody, "choices" | "usage" | "metadata">;
+
+function withoutExtras({ service_tier, ended_thought }: Extras): Extras {
+  return { ...(service_tier !== undefined && { service_tier }), ...(ended_thought !== undefined && { ended_thought }) };
+}
+
+/** The counts that the public format has. */
+function publicCounts({ prompt_tokens, completion_tokens, total_tokens, ...details }: Usage): Usage {
+  const { prompt_tokens_details, completion_tokens_details } = details;
+  return {
+    ...{ prompt_tokens, completion_tokens, total_tokens },
+    ...(prompt_tokens_details !== undefined && { prompt_tokens_details }),
+    ...(completion_tokens_details !== undefined && { completion_tokens_details }),
+  };
 }
 
 /** Written member by member, as a spread of objects of any form takes several times as long. */
@@ -153,8 +186,10 @@ export class Normaliser {
 
   /** @returns the body itself where it is plain text of choice 0 that goes on; else chunks of one choice at most */
   push(body: ChunkBody): readonly ChunkBody[] {
-    if (this.#started.has(0) && !this.#numbers.differ && isNormal(body)) return [body];
-    const { choices, usage, metadata, ...extras } = body;
+    const hides = this.#form.hidesUpstream === true;
+    if (this.#started.has(0) && !this.#numbers.differ && !hides && isNormal(body)) return [body];
+    const { choices, usage, metadata, ...all } = body;
+    const extras = hides ? withoutExtras(all) : all;
     if (usage != null) this.#usage = laterUsage(this.#usage, usage);
     if (metadata !== undefined) this.#metadata = { ...this.#metadata, ...metadata };
     const chunks: ChunkBody[] = [];
@@ -165,11 +200,13 @@ export class Normaliser {
 
   /** The final chunk of a complete stream: the usage, without choices. */
   end(): ChunkBody {
-    return { choices: [], usage: this.#usage ?? noUsage };
+    const usage = this.#usage ?? noUsage;
+    return { choices: [], usage: this.#form.hidesUpstream === true ? publicCounts(usage) : usage };
   }
 
   #choice(choice: ChunkChoice, extras: Omit<ChunkBody, "choices">, chunks: ChunkBody[]): void {
-    const { index: given, delta, finish_reason, logprobs, ...choiceExtras } = choice;
+    const { index: given, delta, finish_reason, logprobs, ...named } = choice;
+    const choiceExtras = this.#form.hidesUpstream === true ? {} : named;
     const index = this.#numbers.of(given);
     if (this.#form.thinkingRequested && delta.reasoning_content) {
       this.#thoughts.set(index, (this.#thoughts.get(index) ?? "") + delta.reasoning_content);

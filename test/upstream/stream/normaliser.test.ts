@@ -170,7 +170,8 @@ describe("a stream, normalised and written", () => {
     const error = { message: "gone", type: "server_error", param: "", code: "x" };
     const events: string[] = [];
     new ChatStreamWriter(written()).encoder.fault(error, events);
-    expect(events).toEqual([`data: ${JSON.stringify({ error, ...head })}\nevent: error\n\n`, "data: [DONE]\n\n"]);
+    const data = `data: ${JSON.stringify({ error, ...head })}`;
+    expect(events).toEqual([`${data}\n\n`, `${data}\nevent: error\n\n`, "data: [DONE]\n\n"]);
   });
 
   test("members that say nothing are left out beside those that are passed on", () => {

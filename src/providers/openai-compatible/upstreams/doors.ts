@@ -141,6 +141,7 @@ export const llamacppDoors: Doors = {
     countsTokens: true,
     tools: [],
     drops: { fields: ["output_config.format", "output_format", "mcp_servers"], parts: textDocuments },
+    repeatsPrefill: true,
   },
 };
 

@@ -41,14 +41,17 @@ export const vllm = openAiCompatible({
   },
 });
 
-/** https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md */
+/**
+ * https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md; a whole answer begins with the prefill:
+ * https://github.com/ggml-org/llama.cpp/pull/13174
+ */
 export const llamacpp = openAiCompatible({
   name: "llamacpp",
   baseUrl: "http://127.0.0.1:8080/v1",
   environment: { keys: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
   keyOptional: true,
   doors: llamacppDoors,
-  quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
+  quirks: { ...ownServer, reasoning_replay: "reasoning_content", repeats_prefill: true },
 });
 
 /** https://lmstudio.ai/docs/app/api/endpoints/openai */
@@ -79,5 +82,5 @@ export const docker = openAiCompatible({
   baseUrl: "http://localhost:12434/engines/v1",
   environment: { keys: ["DOCKER_MODEL_RUNNER_API_KEY"], baseUrl: ["DOCKER_MODEL_RUNNER_BASE_URL"] },
   keyOptional: true,
-  quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
+  quirks: { ...ownServer, reasoning_replay: "reasoning_content", repeats_prefill: true },
 });
