@@ -82,7 +82,7 @@ export function addCommands(program: Command, act: Act): void {
     "demo",
     option("--seed <number>", "Other numbers than the usual ones (default: 24)", parseCount),
     option("--lines <number>", "Calls in the ledger, at most 1000000 (default: 24000)", upTo(1_000_000)),
-    option("--persona-count <number>", "Personas in all, at most 5000 (default: 5)", upTo(5_000)),
+    option("--persona-count <number>", "Personas in all, at most 2000 (default: 5)", upTo(2_000)),
     option("--no-live", "Make no calls while it runs"),
     option("--no-open", "Do not open the browser"),
     examples("troupe demo", "troupe demo --port 9000 --no-open"),

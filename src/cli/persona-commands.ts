@@ -26,9 +26,13 @@ function addPersonaCommands(personas: Declare): void {
     "show",
     "Print a persona's file",
     "showPersona",
-    argument("<id>", "<namespace>/<name>"),
-    option("--json", "Answer in JSON, with the model it would use"),
-    examples("troupe personas show troupe/guide > personas/mine/guide.yaml"),
+    argument("<id>", "<namespace>/<name>, or with a version or label: <namespace>/<name>@<version>"),
+    option("--resolved", "With the text of its includes in place"),
+    option("--json", "Answer in JSON, with the model it would use").conflicts("resolved"),
+    examples(
+      "troupe personas show troupe/guide > personas/mine/guide.yaml",
+      "troupe personas show acme/support@stable --resolved",
+    ),
   );
   personas(
     "render",

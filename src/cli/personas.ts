@@ -9,7 +9,7 @@ import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
-import { builtinFiles, builtinPersonas, builtinText } from "../personas/builtin.ts";
+import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import { labelsJsonSchema } from "../personas/labels.ts";
 import type { Persona } from "../personas/persona.ts";
@@ -71,28 +71,6 @@ export function listPersonas(context: Context, { json }: Json): Promise<ExitCode
         );
       printDiagnostics(context.io, errors);
       return errors.length === 0 ? 0 : 1;
-    },
-    keyless,
-  );
-}
-
-/** The file as it is, so that it can be the beginning of another; as JSON, what it comes to. */
-export function showPersona(context: Context, id: string, { json }: Json): Promise<ExitCode> {
-  return withConfig(
-    context,
-    async (config) => {
-      const { personas, errors, from, paths } = await loadPersonas(context, config.personas);
-      const served = personas.find((one) => one.id === id);
-      const persona = served ?? builtinPersonas().find((one) => one.id === id);
-      if (persona === undefined) {
-        printDiagnostics(context.io, errors);
-        throw unknownPersona(id, { personas, from });
-      }
-      if (json) printJson(context.io, detailsOf(persona, config));
-      else context.io.stdout.write(textOf(context, id, paths.get(id)));
-      if (served === undefined)
-        context.io.stderr.write(`It is in the executable, and not served: ${from} takes its place.\n`);
-      return 0;
     },
     keyless,
   );
@@ -170,29 +148,7 @@ export function printPersonaSchema({ io }: Context, { tests, labels }: SchemaOpt
 
 const counted = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
-function summaryOf(persona: Persona, config: Config) {
+export function summaryOf(persona: Persona, config: Config) {
   const { id, tier, description } = persona;
   return { id, tier, model: modelInUse(persona, config) ?? null, description };
-}
-
-function detailsOf(persona: Persona, config: Config) {
-  return {
-    ...summaryOf(persona, config),
-    owned_by: persona.ownedBy,
-    created: persona.created,
-    models: persona.targets,
-    variables: Object.fromEntries(persona.variables),
-    defaults: persona.defaults,
-    limits: persona.limits,
-    options: persona.options,
-    tools: persona.tools.map((tool) => tool.function.name),
-    ...(persona.mcp !== undefined && { mcp: persona.mcp }),
-  };
-}
-
-function textOf({ io }: Context, id: string, path: string | undefined): string {
-  if (path === undefined) return builtinText(id);
-  const text = io.readFile(path);
-  if (text === undefined) throw new CommandError(`${path} is gone.`);
-  return text;
 }

@@ -1,5 +1,5 @@
 /** `/mcp`: the personas as tools of an MCP server, with the keys, limits and ledger of every call. */
-import { type Caller, mayUseModel } from "../auth/keys.ts";
+import type { Caller } from "../auth/keys.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { ServedResult, ServedTool } from "../mcp/endpoint.ts";
@@ -13,6 +13,7 @@ import { parseCall } from "./call/parse.ts";
 import { runCall, wholeOf } from "./call/run.ts";
 import { newEnvelope, Writer } from "./call/writer.ts";
 import type { RequestContext } from "./context.ts";
+import { personasFor } from "./models.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { readJson } from "./request-body.ts";
 import { asApiError, textOf as bodyOf } from "./respond.ts";
@@ -66,14 +67,16 @@ function checkOrigin({ live }: Services, { headers }: Request): void {
   if (!isOwn && !origins.includes("*") && !origins.includes(origin)) throw ApiError.originNotAllowed(origin);
 }
 
+/** A persona, and the name that the key may call it by. */
+type Named = readonly [model: string, persona: Persona];
+
 /** The personas that the key may use, by their tools' names. */
-function namedPersonas({ personas }: Services, caller: Caller): ReadonlyMap<string, Persona> {
+function namedPersonas(services: Services, caller: Caller): ReadonlyMap<string, Named> {
   const names = new ToolNames();
-  const all = personas.visibleTo(caller.tier).list();
-  return new Map(all.filter(({ id }) => mayUseModel(caller, id)).map((one) => [names.plain(`ask_${one.id}`), one]));
+  return new Map(personasFor(services, caller).map((one) => [names.plain(`ask_${one[0]}`), one]));
 }
 
-function toolOf(name: string, { id, description, variables }: Persona): ServedTool {
+function toolOf(name: string, [model, { description, variables }]: Named): ServedTool {
   const filled = Object.fromEntries(
     [...variables].map(([variable, { description, enum: values, maxLength, default: byDefault, required }]) => [
       variable,
@@ -95,7 +98,7 @@ function toolOf(name: string, { id, description, variables }: Persona): ServedTo
   };
   return {
     name,
-    title: id,
+    title: model,
     description,
     inputSchema: {
       type: "object",
@@ -111,7 +114,7 @@ async function ask(
   services: Services,
   context: RequestContext,
   caller: Caller,
-  { id }: Persona,
+  [model]: Named,
   args: JsonObject,
 ): Promise<ServedResult> {
   try {
@@ -121,14 +124,14 @@ async function ask(
     if (message === undefined || message === null || message === "") throw ApiError.missingField("message");
     if (typeof message !== "string") throw ApiError.invalidValue("message", "message must be a string.");
     const parsed = {
-      model: id,
+      model,
       messages: [{ role: "user", content: message }],
       ...(variables != null && { variables }),
     };
     const source = { body: JSON.stringify(parsed), parsed };
-    context.logFields["model"] = truncate(id);
+    context.logFields["model"] = truncate(model);
     const call = await parseCall(services, context, caller, orchestrator, chat, source);
-    const writer = new Writer(chat, call, newEnvelope(services, context, chat, id));
+    const writer = new Writer(chat, call, newEnvelope(services, context, chat, model));
     const scope = { services, context, surface: orchestrator, caller, call, source, writer };
     return resultOf(wholeOf(await runCall(scope, context.request.signal)));
   } catch (error) {

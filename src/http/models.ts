@@ -31,11 +31,7 @@ type Catalog = {
 const catalogs: Readonly<Record<SurfaceName, Catalog>> = {
   orchestrator: {
     list: (services, caller) => [
-      ...services.personas
-        .visibleTo(caller.tier)
-        .list()
-        .filter(({ id }) => mayUseModel(caller, id))
-        .map(toModel),
+      ...personasFor(services, caller).map(([name, persona]) => ({ ...toModel(persona), id: name })),
       ...aliasesOf(services, (name) => findPersonaModel(services, caller, name)),
     ],
     find: findPersonaModel,
@@ -50,6 +46,25 @@ const catalogs: Readonly<Record<SurfaceName, Catalog>> = {
       findCallable(services, caller, id),
   },
 };
+
+/**
+ * The personas that a key may use, by the names that it may call them by: their ids, and where it is limited to labels or versions
+ * (`acme/*@stable`) those.
+ */
+export function personasFor({ personas }: Services, caller: Caller): [name: string, persona: Persona][] {
+  const visible = personas.visibleTo(caller.tier);
+  const labels = [...(personas.labels?.keys() ?? [])];
+  const named = [...labels, ...caller.models].filter(
+    (name) => mayUseModel(caller, name) && !mayUseVersions(caller, name) && splitReference(name) !== undefined,
+  );
+  return [
+    ...visible.list().flatMap((one): [string, Persona][] => (mayUseModel(caller, one.id) ? [[one.id, one]] : [])),
+    ...[...new Set(named)].toSorted().flatMap((name): [string, Persona][] => {
+      const found = visible.find(name);
+      return found === undefined ? [] : [[name, found]];
+    }),
+  ];
+}
 
 /** The aliases that have a name of their own, as models. */
 function aliasesOf({ live }: Services, find: (name: string) => Model | undefined): Model[] {
@@ -117,7 +132,9 @@ function routesAt(
       path,
       describe: () => describeList(surface),
       run: async (services, context) => {
-        const models = list(services, await admit(services, context, surface));
+        const caller = await admit(services, context, surface);
+        if (surface === "orchestrator") await prepareNamed(services, caller);
+        const models = list(services, caller);
         return jsonAnswer(formOf(context).page(models, plainQuery(context)));
       },
     },
@@ -155,6 +172,11 @@ function mayUseVersions(caller: Caller, name: string): boolean {
 /** Reads the version that a name pins, where it is not in memory. @throws ApiError storage_unavailable, or rejects with it */
 export const preparePersona = (services: Services, name: string): Promise<void> | undefined =>
   services.personaVersions.prepare(standsFor(services, name));
+
+/** The same for all that a key names, one by one. */
+async function prepareNamed(services: Services, caller: Caller): Promise<void> {
+  for (const name of caller.models) if (splitReference(name) !== undefined) await preparePersona(services, name);
+}
 
 const builtAt = ({ build }: Services): number => Math.floor(Date.parse(build.builtAt) / 1000) || 0;
 

@@ -236,11 +236,7 @@ class Reader {
       if (kind === "missing") this.#report(path, "This is a link to nothing", `${name}/`);
       if (kind === "folder" && !name.startsWith("_")) await this.#listNamespace(name, path, paths);
     }
-    if (paths.size > maxFiles) {
-      const message = `This holds ${paths.size} personas; at most ${maxFiles} are taken, so nothing was`;
-      return this.#report(root, message, "");
-    }
-    const files = [...paths];
+    const files = this.#taken(paths);
     for (let from = 0; from < files.length; from += batchSize) {
       const batch = files.slice(from, from + batchSize);
       const contents = await Promise.allSettled(batch.map(([, [path]]) => readStart(path!)));
@@ -249,6 +245,20 @@ class Reader {
         else this.#report(another, `This stands beside ${basename(path!)}: one of them has to go`, id);
       }
     }
+  }
+
+  /** Those that are taken of too many: the ones that were taken before, then the first by name. */
+  #taken(paths: ReadonlyMap<string, string[]>): [string, string[]][] {
+    if (paths.size <= maxFiles) return [...paths];
+    const [before, others] = [
+      [...paths].filter(([id]) => this.#known.has(id)),
+      [...paths].filter(([id]) => !this.#known.has(id)),
+    ];
+    const ordered = [...before, ...others];
+    const left = ordered.slice(maxFiles).map(([id]) => id);
+    const shown = left.slice(0, 5).join(", ") + (left.length > 5 ? ` and ${left.length - 5} more` : "");
+    this.#report(this.#root, `This holds ${paths.size} personas; at most ${maxFiles} are taken, and not ${shown}`);
+    return ordered.slice(0, maxFiles);
   }
 
   async #readLabels(entries: readonly Entry[]): Promise<void> {

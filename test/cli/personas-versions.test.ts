@@ -64,6 +64,30 @@ async function started() {
   };
 }
 
+test("show prints a version as it was written, and resolved with its includes in place", async () => {
+  const at = await started();
+  const one = await at.write({ "acme/guide.yaml": yaml("One."), "acme/tone.md": "Be brief." });
+  const two = await at.write({ "acme/guide.yaml": yaml("Two."), "labels.yaml": `acme/guide: { stable: "${one}" }\n` });
+  expect(two).not.toBe(one);
+  const shown = async (line: string) => {
+    const { code, out, err } = await at.run(`show ${line}`);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    return out;
+  };
+  expect(await shown("acme/guide")).toBe(yaml("Two."));
+  expect(await shown(`acme/guide@${one}`)).toBe(yaml("One."));
+  expect(await shown("acme/guide@stable")).toBe(yaml("One."));
+  const resolved = (text: string) =>
+    `description: A guide.\n\nmodel: builtin/echo\n\nsystem: |-\n  ${text}\n  Be brief.\n`;
+  expect(await shown("acme/guide --resolved")).toBe(resolved("Two."));
+  expect(await shown(`acme/guide@${one.slice(0, 6)} --resolved`)).toBe(resolved("One."));
+  expect(JSON.parse(await shown("acme/guide@stable --json"))).toMatchObject({
+    id: "acme/guide",
+    models: ["builtin/echo"],
+  });
+  expect(await at.run("show acme/guide@0123456789ab")).toMatchObject({ code: 1, out: "" });
+});
+
 describe("personas log", () => {
   test("lists versions with their commits, labels and numbers", async () => {
     const at = await started();

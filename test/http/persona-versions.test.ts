@@ -192,6 +192,43 @@ describe("pins", () => {
     ]);
     const { data } = (await (await at.troupe.fetch("/v1/models")).json()) as { data: { id: string }[] };
     expect(data.map(({ id }) => id)).toEqual(["acme/guide"]);
+    const listed = async (key: string, troupe = at.troupe) => {
+      const { data } = (await (await troupe.fetch("/v1/models", { key })).json()) as { data: { id: string }[] };
+      return data.map(({ id }) => id);
+    };
+    expect(await listed(one)).toEqual([`acme/guide@${pro}`]);
+    expect(await listed(named)).toEqual(["acme/guide"]);
+    expect(await listed(other)).toEqual([]);
+  });
+
+  test("and labels that a key is limited to are its list of models, and of tools", async () => {
+    const at = await started({ "acme/guide.yaml": yaml("One."), "acme/cook.yaml": yaml("Cook.") });
+    const stable = at.version();
+    await at.change({
+      "acme/guide.yaml": yaml("Two."),
+      "labels.yaml": `acme/guide: { stable: "${stable}", next: "${stable}" }\n`,
+    });
+    const key = await at.troupe.createKey({ name: "stable", tier: "pro", models: ["acme/*@stable"] });
+    for (const headers of [{}, { "anthropic-version": "2023-06-01" }]) {
+      const { data } = (await (await at.troupe.fetch("/v1/models", { key, headers })).json()) as {
+        data: { id: string }[];
+      };
+      expect(data.map(({ id }) => id)).toEqual(["acme/guide@stable"]);
+    }
+    expect((await at.ask("acme/guide@stable", {}, { key })).headers.get(header)).toBe(stable);
+    expect((await at.ask("acme/guide", {}, { key })).status).toBe(404);
+    const both = await at.troupe.createKey({ name: "both", tier: "pro", models: ["acme/*"] });
+    const { data } = (await (await at.troupe.fetch("/v1/models", { key: both })).json()) as { data: { id: string }[] };
+    expect(data.map(({ id }) => id)).toEqual(["acme/cook", "acme/guide"]);
+    const call = (method: string, params: object) =>
+      at.troupe.post(
+        "/mcp",
+        { jsonrpc: "2.0", id: 1, method, params },
+        { key, headers: { accept: "application/json, text/event-stream" } },
+      );
+    expect(await (await call("tools/list", {})).text()).toContain('"name":"ask_acme_guide_stable"');
+    const asked = await call("tools/call", { name: "ask_acme_guide_stable", arguments: { message: "Hi" } });
+    expect(await asked.text()).not.toContain('"isError":true');
   });
 
   test("an answer names the pin that it was asked by", async () => {

@@ -168,21 +168,37 @@ describe("reading a folder", () => {
     expect([...new Set(errors.map(({ file }) => file))]).toEqual(invalid.map((name) => join(root, "a", name)));
   });
 
-  test("too many files are refused as a whole", async () => {
+  test("of too many files the first are served, and what is left out is named", async () => {
     const root = makeRoot();
     mkdirSync(join(root, "a"));
-    for (let at = 0; at <= maxFiles; at += 1) writeFileSync(join(root, `a/p${at}.yaml`), "");
+    const name = (at: number) => `p${String(at).padStart(4, "0")}`;
+    for (let at = 0; at <= maxFiles; at += 1) writeFileSync(join(root, `a/${name(at)}.yaml`), yaml(name(at)));
     const { personas, errors } = await loadFolder(root);
-    expect(personas).toEqual([]);
+    expect(personas).toHaveLength(maxFiles);
     expect(errors).toEqual([
       {
         file: root,
         line: 0,
         column: 0,
         path: "",
-        message: `This holds ${maxFiles + 1} personas; at most ${maxFiles} are taken, so nothing was`,
+        message: `This holds ${maxFiles + 1} personas; at most ${maxFiles} are taken, and not a/${name(maxFiles)}`,
       },
     ]);
+  }, 60_000);
+
+  test("one file too many takes none away from those in service, whatever its name", async () => {
+    const root = makeRoot();
+    mkdirSync(join(root, "b"));
+    for (let at = 0; at < maxFiles; at += 1) writeFileSync(join(root, `b/p${at}.yaml`), yaml(`p${at}`));
+    const folder = new PersonaFolder({ path: root, personas: new Personas() });
+    expect((await folder.rescan()).personas).toHaveLength(maxFiles);
+    write(root, "a/first.yaml", yaml("first"));
+    const { added, removed, errors } = await folder.rescan();
+    expect([added, removed]).toEqual([[], []]);
+    expect(errors[0]!.message).toEndWith("and not a/first");
+    rmSync(join(root, "b/p7.yaml"));
+    expect(await folder.rescan()).toMatchObject({ added: ["a/first"], removed: ["b/p7"], errors: [] });
+    await folder.close();
   }, 60_000);
 
   test("a folder that is not there, or is none", async () => {
