@@ -42,7 +42,8 @@ const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names
 
 const noNames: KeyNames = new Map();
 
-const time = "A day (2026-11-22), a time, Unix seconds, or a span (7d, 24h).";
+const time =
+  "A day (2026-11-22), a time, Unix seconds, or a duration (7d, 24h, 10m): days are whole ones in UTC, with today's.";
 const times = { since: text(`Only from then on. ${time}`), until: text("Only before then. Likewise.") };
 
 export const auditRoutes = (plugin: AdminPlugin) =>

@@ -3,8 +3,9 @@ import { InvalidArgumentError } from "commander";
 import { maxGraceMs } from "../auth/grace.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { systemClock } from "../lib/clock.ts";
+import { parseDuration } from "../lib/duration.ts";
 import type { JsonObject } from "../lib/json/json.ts";
-import { parseDuration, parseExpiry } from "./expiry.ts";
+import { parseExpiry } from "./expiry.ts";
 
 export function filled(text: string): string {
   if (text === "") throw new InvalidArgumentError("It must not be empty.");

@@ -224,7 +224,7 @@ function addUsageCommand(declare: Declare): void {
     "What calls used and cost, by the ledger",
     "showUsage",
     new Option("--by <groups>", groupWords).default("day"),
-    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h); default: 30 days"),
+    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h, 10m); default: 30 days"),
     option("--until <time>", "In the same forms; default: the end of today, in UTC"),
     ...filters,
     option(

@@ -195,7 +195,7 @@ function addVariantCommands(personas: Declare): void {
     "Show a persona's variants: their calls, and how far each is from stopping itself",
     "showVariants",
     id,
-    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h); default: 30 days"),
+    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h, 10m); default: 30 days"),
     option("--until <time>", "In the same forms; default: the end of today, in UTC"),
     json,
   );

@@ -84,7 +84,8 @@ const OwnUsage = Type.Object({
 });
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
-const time = "A day (2026-11-22), a time, Unix seconds, or a span (7d, 24h).";
+const time =
+  "A day (2026-11-22), a time, Unix seconds, or a duration (7d, 24h, 10m): days are whole ones in UTC, with today's.";
 
 const words = (pattern: string, description: string, must: string) =>
   Type.Optional(Type.String({ pattern, description, patternErrorMessage: `must be ${must}` }));

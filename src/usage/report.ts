@@ -2,6 +2,7 @@
  * Questions to the ledger as people ask them, and its answers as they are given: one dialect for the command, a key's own usage, the admin
  * API and the console. Money is in micro-dollars, but in spreadsheets.
  */
+import { parseDuration } from "../lib/duration.ts";
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import {
   costColumns,
@@ -127,22 +128,21 @@ function limitOf(text: string | undefined, name = "limit"): number {
   return limit;
 }
 
-const units: Readonly<Record<string, number>> = { h: 3_600_000, d: dayMs, w: 7 * dayMs };
-
-/** A day or a time in UTC, Unix seconds, or how long ago. @throws UsageQueryError */
+/**
+ * A day or a time in UTC, Unix seconds, or how long ago. Days and weeks are whole UTC days, today's among them, as whoever asks by default
+ * gets them: `7d` begins six days before today, and `since=14d&until=7d` ends where `since=7d` begins.
+ * @throws UsageQueryError
+ */
 export function timeOf(param: string, text: string, now: number): number {
-  const ago = /^(\d{1,4})([hdw])$/.exec(text);
-  if (ago !== null) {
-    const at = now - Number(ago[1]) * units[ago[2]!]!;
-    return ago[2] === "h" ? at : Math.floor(at / dayMs) * dayMs;
-  }
+  const ago = parseDuration(text);
+  if (ago !== undefined) return /[dw]$/.test(text) ? Math.floor(now / dayMs) * dayMs + dayMs - ago : now - ago;
   if (/^\d{9,11}$/.test(text)) return Number(text) * 1000;
   const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const at = isTime ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) {
     throw new UsageQueryError(
       param,
-      `${param} must be a day (2026-11-22), a time (2026-11-22T10:00:00Z), Unix seconds or a span (7d, 24h).`,
+      `${param} must be a day (2026-11-22), a time (2026-11-22T10:00:00Z), Unix seconds or a duration (7d, 24h, 10m).`,
     );
   }
   return at;
