@@ -35,6 +35,9 @@ const called = [
 ];
 const tools = [{ name: "look", input_schema: { type: "object", properties: {} } }];
 
+/** Claude Code says so beside adaptive thinking, which is not every model's. */
+const cleared = { edits: [{ type: "clear_thinking_20251015", keep: "all" }] };
+
 const bodies: readonly object[] = [
   { thinking: { type: "adaptive" }, output_config: { effort: "max" } },
   { thinking: { type: "adaptive" }, tools, tool_choice: { type: "auto" }, output_config: { effort: "low" } },
@@ -45,6 +48,8 @@ const bodies: readonly object[] = [
   { messages: [system("Be brief."), user("hi"), system("A."), system("B."), user("and")] },
   { messages: [user("hi"), ...called, system("Be brief.")], tools, thinking: { type: "adaptive" } },
   { messages: [user("hi"), system("A."), system("B.")] },
+  { thinking: { type: "adaptive" }, max_tokens: 500, context_management: cleared },
+  { thinking: { type: "adaptive" }, messages: [user("hi"), ...called], tools, context_management: cleared },
 ];
 
 test.each(strictModels)("%s takes what Claude Code sends", async (model) => {

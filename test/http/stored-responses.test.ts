@@ -361,6 +361,12 @@ describe.each([["orchestrator", persona] as const, ["gateway", "groq/x"] as cons
       expect(
         await failure(client().responses.create({ model, input: "Hi", background: true, store: false })),
       ).toMatchObject({ status: 400, param: "store" });
+      const windowed = { model, input: "Hi", background: true, background_options: { completion_window: "2h" } };
+      expect(await failure(client().responses.create(windowed as never))).toMatchObject({
+        status: 400,
+        param: "background_options",
+        code: "unsupported_parameter",
+      });
       const { id } = await client().responses.create({ model, input: "Hi" });
       expect(await failure(client().responses.cancel(id))).toMatchObject({ status: 400 });
       expect(await failure(client().responses.retrieve(id, { starting_after: 3 } as never))).toMatchObject({

@@ -20,7 +20,10 @@ export const compactionPrompt = `Write a summary that takes the place of this co
 type CompactionOptions = ResponsesOptions & { readonly kept: readonly JsonObject[] };
 
 /** Members of the body that shape the summary's answer, and are none of a compaction's. */
-const ofAnswers = ["stream", "stream_options", "background", "store", "text", "include", "max_output_tokens"];
+const ofAnswers = [
+  ...["stream", "stream_options", "background", "background_options", "store", "text", "include", "max_output_tokens"],
+  ...["parallel_tool_calls", "max_tool_calls"],
+];
 
 const ownTools: ReadonlySet<unknown> = new Set(["function", "custom", "namespace"]);
 

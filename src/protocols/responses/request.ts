@@ -28,6 +28,13 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   if (parsed["conversation"] != null) {
     throw ApiError.unsupported("conversation", "conversation: continue an answer by previous_response_id instead.");
   }
+  // An answer in the background is followed by a stream here, and a window of hours is for one that nobody follows.
+  if (parsed["background_options"] != null) {
+    throw ApiError.unsupported(
+      "background_options",
+      "background_options: no window can be kept here, as an answer in the background is made at once.",
+    );
+  }
   const prompt = objectOf(parsed["prompt"]);
   const model = body.model ?? textOf(prompt?.["id"]);
   if (model === undefined) throw ApiError.missingField("model");

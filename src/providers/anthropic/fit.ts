@@ -15,7 +15,24 @@ export function fitted(body: JsonObject, call: Call): JsonObject {
   const rules = anthropicRules(call);
   const thinking = withFitThinking(body, call, rules);
   const own = call.isPersonas === true ? asPersonas(thinking, rules) : thinking;
-  return withoutSystemTurns(own, rules.system_turns);
+  const edited = own === body && call.isPersonas !== true ? body : withoutThoughtEdits(own, rules);
+  return withoutSystemTurns(edited, rules.system_turns);
+}
+
+/**
+ * Where thinking was taken away, or turned off by a persona, edits of earlier thoughts go with it: "`clear_thinking_20251015` strategy
+ * requires `thinking` to be enabled or adaptive": https://github.com/router-for-me/CLIProxyAPI/issues/4957
+ */
+function withoutThoughtEdits(body: JsonObject, { thinking_off }: AnthropicRules): JsonObject {
+  const context = objectOf(body["context_management"]);
+  const type = objectOf(body["thinking"])?.["type"];
+  const isOff = type === "disabled" || (type === undefined && thinking_off === "omit");
+  if (context === undefined || !isOff) return body;
+  const edits = listOf(context["edits"]);
+  const kept = edits.filter((edit) => !String(objectOf(edit)?.["type"]).startsWith("clear_thinking_"));
+  if (kept.length === edits.length) return body;
+  const { context_management: _, ...rest } = body;
+  return kept.length === 0 ? rest : { ...rest, context_management: { ...context, edits: kept } };
 }
 
 /** Without what the model refuses of a caller who does not know it: a persona's answer would be an error without the upstream's words. */

@@ -28,13 +28,27 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   if (quirks.sampling !== undefined) {
     for (const name of refusedSampling(call, quirks, body["reasoning_effort"])) delete body[name];
   }
-  for (const name of quirks.dropped ?? noNames) delete body[name];
-  for (const name of quirks.dropped_when_neutral ?? noNames) if (isNeutral(name, body[name])) delete body[name];
+  for (const name of quirks.dropped ?? noNames) drop(body, name);
+  for (const name of quirks.dropped_when_neutral ?? noNames) if (isNeutral(name, body[name])) drop(body, name);
   for (const name in quirks.renamed) rename(body, name, quirks.renamed[name]!);
   return body;
 }
 
 const noNames: readonly string[] = [];
+
+/** Options that hold only beside another one. */
+const besides: Readonly<Record<string, readonly string[]>> = {
+  tools: ["tool_choice", "parallel_tool_calls"],
+  logprobs: ["top_logprobs"],
+  modalities: ["audio"],
+};
+
+/** Removes a field, with what is refused without it. */
+function drop(body: JsonObject, name: string): void {
+  if (body[name] === undefined) return;
+  delete body[name];
+  if (Object.hasOwn(besides, name)) for (const option of besides[name]!) delete body[option];
+}
 
 /**
  * Removes what would store the answer upstream: it is stored here. There a list of stored completions needs no id, and so shows each
@@ -97,8 +111,11 @@ function switchOf(off: boolean): "enabled" | "disabled" {
 function narrowTools(body: JsonObject, choice: ToolChoice | undefined): void {
   if (typeof choice !== "object" || choice.type !== "allowed_tools") return;
   const allowed = new Set(choice.allowed_tools.tools.map(toolName));
-  body["tools"] = ((body["tools"] ?? []) as JsonObject[]).filter((tool) => allowed.has(toolName(tool)));
+  const tools = ((body["tools"] ?? []) as JsonObject[]).filter((tool) => allowed.has(toolName(tool)));
+  body["tools"] = tools;
   body["tool_choice"] = choice.allowed_tools.mode;
+  // Where a call is demanded the upstream says what is wrong.
+  if (tools.length === 0 && choice.allowed_tools.mode === "auto") drop(body, "tools");
 }
 
 function setResponseFormat(body: JsonObject, quirks: Quirks): void {

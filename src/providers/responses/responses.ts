@@ -196,7 +196,7 @@ const translated = [
   ...["model", "messages", "functions", "function_call", "max_tokens", "max_completion_tokens", "n"],
   ...["reasoning_effort", "response_format", "verbosity", "tools", "tool_choice", "web_search_options"],
   ...["logprobs", "top_logprobs", "stream", "stream_options", "usage", "store", "modalities"],
-  ...["input", "previous_response_id", "conversation", "background"],
+  ...["input", "previous_response_id", "conversation", "background", "background_options", "parallel_tool_calls"],
 ];
 /** Request fields without a counterpart in this format. */
 const dropped = ["stop", "presence_penalty", "frequency_penalty", "logit_bias", "prediction", "audio"];
@@ -226,7 +226,11 @@ function requestBody(given: Call, quirks: ResponsesQuirks, rules: Rules): JsonOb
         verbosity: quirks.verbosity ? request.verbosity : undefined,
       }),
       tools: tools.length > 0 ? tools : undefined,
-      tool_choice: toolChoiceOf(request.tool_choice, quirks),
+      // What says how tools are called goes with them where none is left.
+      ...((tools.length > 0 || request.tools === undefined) && {
+        tool_choice: toolChoiceOf(request.tool_choice, quirks),
+        parallel_tool_calls: request.parallel_tool_calls,
+      }),
       ...logprobsOf(request, quirks),
       include: includeOf(call, quirks, rules),
       // The upstream's default is true, which no caller of chat completions expects.

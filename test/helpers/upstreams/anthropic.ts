@@ -127,6 +127,7 @@ const bodyKeys = new Set([
   "cache_control",
   "metadata",
   "service_tier",
+  "context_management",
 ]);
 
 /** @throws Invalid in the words of the real one */
@@ -189,7 +190,17 @@ function checkTools({ tools, tool_choice: choice, thinking }: MessagesBody, mode
   demand(thinking?.type !== "enabled", "Thinking may not be enabled when tool_choice forces tool use.");
 }
 
-function checkThinking({ thinking, output_config, max_tokens, messages }: MessagesBody, model: Model): void {
+function checkThinking(
+  { thinking, output_config, max_tokens, messages, context_management: context }: MessagesBody,
+  model: Model,
+): void {
+  // https://github.com/router-for-me/CLIProxyAPI/issues/4957
+  const isEdited = JSON.stringify(context ?? {}).includes("clear_thinking_");
+  const thinks = thinking === undefined ? !model.thinking.includes("enabled") : thinking.type !== "disabled";
+  demand(
+    !isEdited || (thinks && model.thinking.length > 0),
+    "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive",
+  );
   const effort = (output_config as { effort?: string } | undefined)?.effort;
   if (effort !== undefined) demand(model.efforts.includes(effort), "This model does not support the effort parameter.");
   if (thinking === undefined) return;
