@@ -7,8 +7,7 @@ import { type Host, RequestContext, type ServedRoute, type ServerHandle } from "
 import { modelHint } from "./hints.ts";
 import { allowOrigin, checkHost } from "./origins.ts";
 import { asApiError, errorAnswer, respondWhole } from "./respond.ts";
-import type { Route } from "./routes.ts";
-import type { Services } from "./services.ts";
+import { basePath, type Route } from "./routes.ts";
 
 export type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
 
@@ -44,34 +43,31 @@ export function openContext(host: Host, { request, server }: Incoming, route: Se
  * @param takesWebSocket true where the route may go on as one
  * @returns undefined where that is done. @throws ApiError, or rejects with it
  */
-export function checkRequest(
-  { services, checksNames }: Host,
-  context: RequestContext,
-  takesWebSocket = false,
-): Promise<void> | undefined {
+export function checkRequest(host: Host, context: RequestContext, takesWebSocket = false): Promise<void> | undefined {
+  const { services, checksNames } = host;
   const { area } = context;
   const refreshing = area === "operations" ? undefined : services.keys.refresh();
   const isLoading = services.loading !== undefined && area === "orchestrator";
   const upgrade = context.request.headers.get("upgrade");
   if (refreshing === undefined && !isLoading && upgrade === null)
     return checksNames ? checkHost(services, context) : undefined;
-  return checkLater(services, checksNames, context, takesWebSocket, refreshing, upgrade);
+  return checkLater(host, context, takesWebSocket, refreshing, upgrade);
 }
 
 async function checkLater(
-  services: Services,
-  checksNames: boolean,
+  host: Host,
   context: RequestContext,
   takesWebSocket: boolean,
   refreshing: Promise<void> | undefined,
   upgrade: string | null,
 ): Promise<void> {
+  const { services, checksNames } = host;
   const { area } = context;
   await refreshing;
   if (area === "orchestrator") await services.loading;
   if (checksNames) await checkHost(services, context);
   if (!takesWebSocket && upgrade !== null && area !== "operations" && webSocket.test(upgrade))
-    await refuseWebSocket(services, context, area);
+    await refuseWebSocket(host, context, area);
 }
 
 /** Answers what was thrown. */
@@ -92,7 +88,14 @@ const webSocket = /(?:^|,)\s*websocket\s*(?:,|\/|$)/i;
 
 export const asksForWebSocket = ({ headers }: Request): boolean => webSocket.test(headers.get("upgrade") ?? "");
 
-async function refuseWebSocket(services: Services, context: RequestContext, area: ServedSurface): Promise<never> {
+/** Clients that are given a base address alone open their socket there: they are told where it is. */
+async function refuseWebSocket(host: Host, context: RequestContext, area: ServedSurface): Promise<never> {
+  const { services, surfaces } = host;
   await admit(services, context, area);
-  throw ApiError.websocketsUnsupported(/\/v1\/responses\/?$/.test(context.path) ? 426 : 400);
+  const isThere = /\/v1\/responses\/?$/.test(context.path);
+  const isTaken = area !== "admin" && services.live.config.websockets.enabled && !isThere;
+  throw ApiError.websocketsUnsupported(
+    isThere ? 426 : 400,
+    isTaken ? `${basePath(area, surfaces)}/v1/responses` : undefined,
+  );
 }

@@ -296,9 +296,14 @@ export class ApiError extends Error {
    * @param status of Responses 426, on which clients that would rather have one go on by HTTP; elsewhere 400
    * Source: https://www.rfc-editor.org/rfc/rfc9110#section-15.5.22
    */
-  static websocketsUnsupported(status: 400 | 426): ApiError {
+  /** @param place the path that takes them; absent: none does */
+  static websocketsUnsupported(status: 400 | 426, place?: string): ApiError {
     const headers = status === 426 ? { connection: "close", upgrade: "HTTP/1.1" } : {};
-    const error = ApiError.#of("websockets_unsupported", "WebSockets are not supported; use HTTP.", { headers });
+    const message =
+      place === undefined
+        ? "WebSockets are not supported; use HTTP."
+        : `There is no WebSocket here: Responses take one at ${place}. Else use HTTP.`;
+    const error = ApiError.#of("websockets_unsupported", message, { headers });
     return new ApiError({ ...error.record(), status });
   }
   /** Clients are to ask again: nobody else does it for them, as an upstream may have taken the call. */

@@ -372,6 +372,103 @@ test("who leaves ends the call", async () => {
   await gone;
 });
 
+describe("response.cancel", () => {
+  /** An upstream's answer that goes on until its connection ends. @returns what tells of that */
+  const endless = () => {
+    const reached = Promise.withResolvers<AbortSignal>();
+    answer = () => {
+      reached.resolve(upstream.last.signal);
+      return new Response(
+        new ReadableStream({ start: (c) => c.enqueue(new TextEncoder().encode(chunk({ delta: { content: "a" } }))) }),
+        { headers: { "content-type": "text/event-stream" } },
+      );
+    };
+    return reached.promise.then((signal) => new Promise((resolve) => signal.addEventListener("abort", resolve)));
+  };
+
+  test.each([
+    ["by its id, as pipecat does", (id: string) => ({ response_id: id })],
+    ["without an id, as Effect does", () => ({})],
+  ])("ends the turn's upstream at once, and the next turn runs: %s", async (_name, which) => {
+    const gone = endless();
+    const client = await connect();
+    const earlier = { ...ask, store: true };
+    client.send({ type: "response.create", ...earlier });
+    const begun = await client.next();
+    while ((await client.next()).type !== "response.output_text.delta");
+    client.send({ type: "response.cancel", response_id: "resp_of_another" });
+    client.send({ type: "response.cancel", ...which(begun.response.id) });
+    const rest = await client.turn();
+    expect(rest).toHaveLength(1);
+    expect(rest[0]).toMatchObject({
+      type: "response.incomplete",
+      sequence_number: expect.any(Number),
+      response: { id: begun.response.id, status: "cancelled" },
+    });
+    await gone;
+    answer = () => says("next");
+    expect(textOf(await client.turn(ask))).toBe("next");
+    // What comes too late says nothing: its turn has ended.
+    client.send({ type: "response.cancel", response_id: begun.response.id });
+    client.send({ type: "response.cancel" });
+    expect(textOf(await client.turn(ask))).toBe("next");
+  });
+
+  test("before anything came", async () => {
+    const reached = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    answer = () => {
+      upstream.last.signal.addEventListener("abort", () => gone.resolve());
+      reached.resolve();
+      return new Promise(() => {});
+    };
+    const client = await connect();
+    client.send({ type: "response.create", ...ask });
+    await reached.promise;
+    client.send({ type: "response.cancel" });
+    const [ended] = await client.turn();
+    expect(ended).toMatchObject({ type: "response.incomplete", sequence_number: 0, response: { status: "cancelled" } });
+    await gone.promise;
+    answer = () => says("next");
+    expect(textOf(await client.turn(ask))).toBe("next");
+  });
+
+  test("ends the turn of its lane alone, and what was remembered stays", async () => {
+    const client = await connect();
+    answer = () => says("one");
+    const first = (await client.turn(ask)).at(-1)!.response.id;
+    const gone = endless();
+    client.send({ type: "response.create", ...ask, previous_response_id: first });
+    while ((await client.next()).type !== "response.output_text.delta");
+    client.send({ type: "response.cancel", stream_id: "another" });
+    client.send({ type: "response.cancel" });
+    expect((await client.turn())[0]).toMatchObject({ type: "response.incomplete" });
+    await gone;
+    answer = () => says("two");
+    expect(textOf(await client.turn({ ...ask, previous_response_id: first }))).toBe("two");
+    expect((upstream.last.json as Json).messages.map(({ content }) => content)).toEqual(["hi", "one", "hi"]);
+  });
+
+  test("wants an id that is a text", async () => {
+    const client = await connect();
+    client.send({ type: "response.cancel", response_id: 7 });
+    expect(await client.next()).toMatchObject({ type: "error", status: 400, error: { param: "response_id" } });
+  });
+});
+
+test.each([
+  ["/v1", "/v1/responses"],
+  ["/v1/", "/v1/responses"],
+  ["/v1/realtime", "/v1/responses"],
+  ["/gateway/v1", "/gateway/v1/responses"],
+])("a socket opened at %s is told where it is", async (path, place) => {
+  const refused = await troupe.fetch(path, { headers: handshake });
+  expect([refused.status, await refused.json()]).toEqual([
+    400,
+    { error: expect.objectContaining({ message: expect.stringContaining(` ${place}.`) }) },
+  ]);
+});
+
 test("each turn has its own lines in the ledger, with tokens", async () => {
   answer = () => says("x");
   const client = await connect();

@@ -5,7 +5,8 @@
  */
 import type { ServerWebSocket } from "bun";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
-import { type SseEvent, SseParser } from "../../lib/sse.ts";
+import { SseParser } from "../../lib/sse.ts";
+import type { Usage } from "../../protocols/chat/schema.ts";
 import { callerKey } from "../../protocols/credentials.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { responseObject } from "../../protocols/responses/object.ts";
@@ -13,17 +14,21 @@ import { optionsOf } from "../../protocols/responses/options.ts";
 import type { Host, ServerHandle } from "../context.ts";
 import {
   bodyOf,
+  type Cancel,
+  endOf,
   errorEvent,
   faultEvent,
-  inputOf,
-  keptOutput,
   limitReached,
+  named,
   parsed,
   parseMessage,
   type Remembered,
   refusalEvent,
+  rememberedOf,
   type Turn,
 } from "./message.ts";
+
+import { RunningTurn } from "./running.ts";
 
 export type Socket = ServerWebSocket<Connection>;
 
@@ -48,15 +53,10 @@ const closing = { normal: 1000, goingAway: 1001, policy: 1008 } as const;
 type Ending = { readonly code: number; readonly reason: string; readonly event?: JsonObject };
 
 /** Turns with one `stream_id` run one after the other. */
-type Lane = { readonly waiting: Turn[]; isRunning: boolean; latest: Remembered | undefined };
+type Lane = { readonly waiting: Turn[]; running: RunningTurn | undefined; latest: Remembered | undefined };
 
-const terminal: ReadonlySet<unknown> = new Set([
-  "response.completed",
-  "response.incomplete",
-  "response.failed",
-  "response.cancelled",
-  "error",
-]);
+/** The event that names a response. */
+const beginning = "response.created";
 
 export class Connection {
   /** The id of the key that opened it. */
@@ -140,7 +140,10 @@ export class Connection {
     this.#host.sockets.delete(this);
     this.#closed.abort();
     this.drain();
-    for (const lane of this.#lanes.values()) lane.waiting.splice(0);
+    for (const { waiting, running } of this.#lanes.values()) {
+      waiting.splice(0);
+      running?.abort();
+    }
     this.#lanes.clear();
     this.#hold(-this.#held);
     this.#socket = undefined;
@@ -152,16 +155,40 @@ export class Connection {
   }
 
   async #read(message: string | Uint8Array, size: number): Promise<void> {
-    let turn: Turn | undefined;
+    let isWaiting = false;
     try {
-      turn = await parseMessage(message, this.#host.services.live.config.limits);
-      if (turn !== undefined) this.#laneOf(turn.streamId).waiting.push(turn);
+      const said = await parseMessage(message, this.#host.services.live.config.limits);
+      if (said !== undefined && "cancels" in said) this.#cancel(said);
+      else if (said !== undefined) {
+        this.#laneOf(said.streamId).waiting.push(said);
+        isWaiting = true;
+      }
     } catch (error) {
-      turn = undefined;
+      isWaiting = false;
       this.#refuse(error);
     }
-    if (turn === undefined) this.#passed(size);
+    if (!isWaiting) this.#passed(size);
     this.#next();
+  }
+
+  /**
+   * Ends a turn and its upstream's call at once. Nothing is said where none is under way any more: it ended while the message came.
+   * The event is one that all clients take for an end: https://github.com/pipecat-ai/pipecat/blob/main/src/pipecat/services/openai/responses/llm.py
+   */
+  #cancel({ cancels, streamId }: Cancel): void {
+    if (this.#lanes.size === 0)
+      throw ApiError.invalidValue("type", "type is response.cancel where nothing was asked yet.");
+    const lanes = cancels === undefined ? [this.#lanes.get(streamId)] : [...this.#lanes.values()];
+    const running = lanes.find((lane) => lane?.running?.mayCancel(cancels) === true)?.running;
+    if (running === undefined) return;
+    running.hasEnded = true;
+    running.abort();
+    const { turn, begun, events: sequence_number } = running;
+    const response = begun ?? this.#responseOf(turn.source.parsed, "cancelled");
+    void this.#sendEvent(
+      { type: "response.incomplete", sequence_number, response: { ...response, status: "cancelled" } },
+      turn.streamId,
+    );
   }
 
   /** @throws ApiError where the connection has as many lanes as it may */
@@ -170,7 +197,7 @@ export class Connection {
     if (known !== undefined) return known;
     if (name !== undefined && this.#lanes.size - (this.#lanes.has(undefined) ? 1 : 0) >= maxLanes)
       throw ApiError.invalidValue("stream_id", `A connection may have ${maxLanes} values of stream_id, and no more.`);
-    const lane: Lane = { waiting: [], isRunning: false, latest: undefined };
+    const lane: Lane = { waiting: [], running: undefined, latest: undefined };
     this.#lanes.set(name, lane);
     return lane;
   }
@@ -183,7 +210,7 @@ export class Connection {
           this.#passed(size);
           this.#sendRefusal(this.#ending.event ?? errorEvent(goingAway()), streamId);
         }
-      } else if (!lane.isRunning && this.#running < maxRunning && lane.waiting.length > 0) {
+      } else if (lane.running === undefined && this.#running < maxRunning && lane.waiting.length > 0) {
         void this.#run(lane, lane.waiting.shift()!);
       }
     }
@@ -191,25 +218,27 @@ export class Connection {
   }
 
   async #run(lane: Lane, turn: Turn): Promise<void> {
-    lane.isRunning = true;
+    const running = new RunningTurn(turn);
+    lane.running = running;
     this.#running += 1;
     // From here on its request counts the same bytes.
     this.#passed(turn.size);
     try {
-      await this.#answer(lane, turn);
+      await this.#answer(lane, running);
     } catch (error) {
-      if (!this.#closed.signal.aborted) {
+      if (!running.isAborted) {
         this.#host.services.log.error("a turn over a WebSocket failed unexpectedly", { error });
         await this.#sendEvent(errorEvent(ApiError.internal(error)), turn.streamId);
       }
     }
-    lane.isRunning = false;
+    lane.running = undefined;
     this.#running -= 1;
     this.#lastTurnAt = this.#host.services.clock.monotonic();
     if (this.#socket !== undefined) this.#next();
   }
 
-  async #answer(lane: Lane, turn: Turn): Promise<void> {
+  async #answer(lane: Lane, running: RunningTurn): Promise<void> {
+    const { turn } = running;
     const { parsed: body } = turn.source;
     const previous = body["previous_response_id"];
     const lanes = [...this.#lanes.values()];
@@ -217,16 +246,17 @@ export class Connection {
     const earlier = source?.latest;
     const isWarmUp = body["generate"] === false;
     const response = await this.#call(
-      this.#requestOf(turn, earlier),
+      this.#requestOf(running, earlier),
       this.#handle,
       isWarmUp ? () => this.#warmUp(body) : undefined,
     );
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
     const answer = isStream
-      ? await this.#forward(response.body!, turn.streamId)
-      : await this.#forwardWhole(response, turn.streamId);
+      ? await this.#forward(response.body!, running)
+      : await this.#forwardWhole(response, running);
+    // What was cancelled is not remembered, and what it continued is continued again.
+    if (running.isAborted) return;
     if (response.status === 401) this.#end({ code: closing.policy, reason: "the API key is no longer valid" });
-    if (this.#closed.signal.aborted) return;
     // What failed is not continued from here: https://developers.openai.com/api/docs/guides/websocket-mode
     if (answer === undefined && source?.latest === earlier) this.#remember(source, undefined);
     if (answer === undefined) return;
@@ -235,27 +265,34 @@ export class Connection {
   }
 
   /** The request by HTTP that a message stands for. */
-  #requestOf(turn: Turn, earlier: Remembered | undefined): Request {
+  #requestOf({ turn, signal }: RunningTurn, earlier: Remembered | undefined): Request {
     const body = bodyOf(turn, earlier);
     const headers = new Headers(this.#headers);
     headers.set("content-length", String(body.size));
     const requestId = turn.source.parsed["service_request_id"];
     if (requestId != null) headers.set("service-request-id", headerText(requestId));
-    return new Request(this.#url, { method: "POST", headers, body, signal: this.#closed.signal });
+    return new Request(this.#url, { method: "POST", headers, body, signal });
   }
 
   /** A response without output that a turn may continue: nothing is asked of a model. */
   #warmUp(body: JsonObject): JsonObject {
+    const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    return this.#responseOf(body, "completed", usage);
+  }
+
+  #responseOf(body: JsonObject, status: "completed" | "cancelled", usage?: Usage): JsonObject {
     const { clock } = this.#host.services;
     const created = Math.floor(clock.now() / 1000);
     const envelope = { id: `resp_${clock.newId()}`, created, model: String(body["model"] ?? "") };
-    const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-    return responseObject({ usage }, { ...envelope, completed: () => created }, optionsOf(body), "completed");
+    return responseObject({ usage }, { ...envelope, completed: () => created }, optionsOf(body), status);
   }
 
   /** @returns the warmed-up response; undefined for a refusal */
-  async #forwardWhole(response: Response, streamId: string | undefined): Promise<JsonObject | undefined> {
+  async #forwardWhole(response: Response, running: RunningTurn): Promise<JsonObject | undefined> {
+    const { streamId } = running.turn;
     const text = await response.text();
+    if (running.isAborted) return undefined;
+    running.hasEnded = true;
     if (!response.ok) {
       await this.#sendEvent(refusalEvent(response.status, text, response.headers), streamId);
       return undefined;
@@ -268,26 +305,31 @@ export class Connection {
   }
 
   /** Sends a stream's events on, each as its data alone. @returns the response that it ended with; undefined where it failed */
-  async #forward(stream: ReadableStream<Uint8Array>, streamId: string | undefined): Promise<JsonObject | undefined> {
+  async #forward(stream: ReadableStream<Uint8Array>, running: RunningTurn): Promise<JsonObject | undefined> {
+    const { streamId } = running.turn;
     const parser = new SseParser();
     const reader = stream.getReader();
     const cancel = () => void reader.cancel().catch(() => {});
-    this.#closed.signal.addEventListener("abort", cancel, { once: true });
+    running.signal.addEventListener("abort", cancel, { once: true });
     let last: JsonObject | undefined;
     try {
       for (;;) {
         const { done, value } = await reader.read();
         for (const event of done ? parser.end() : parser.push(value)) {
+          if (running.isAborted) return undefined;
           last = endOf(event) ?? last;
+          running.hasEnded ||= last !== undefined;
+          running.events += 1;
+          if (event.event === beginning) running.begun = objectOf(parsed(event.data)?.["response"]);
           const isFault = last?.["type"] === "error";
           await this.#send(named(isFault ? JSON.stringify(faultEvent(last!)) : event.data, streamId));
         }
         if (done) break;
       }
     } finally {
-      this.#closed.signal.removeEventListener("abort", cancel);
+      running.signal.removeEventListener("abort", cancel);
     }
-    if (last === undefined && !this.#closed.signal.aborted)
+    if (last === undefined && !running.isAborted)
       await this.#sendEvent(
         errorEvent(ApiError.upstreamUnreachable("The answer ended before it was complete.")),
         streamId,
@@ -403,30 +445,3 @@ function headersOf(handshake: Headers): Headers {
 /** Any value as a header: what is no good as an id is refused as one. */
 const headerText = (value: unknown): string =>
   typeof value === "string" && /^[\x21-\x7e]+$/.test(value) ? value : " ";
-
-/** An event's text with its lane's name, which is put in front. */
-function named(data: string, streamId: string | undefined): string {
-  if (streamId === undefined || !data.startsWith("{")) return data;
-  return `{"stream_id":${JSON.stringify(streamId)},${data.slice(1)}`;
-}
-
-/** @returns an event that ends a response; undefined for any other */
-function endOf({ event, data }: SseEvent): JsonObject | undefined {
-  if (event !== "" && !terminal.has(event)) return undefined;
-  const body = parsed(data);
-  return terminal.has(body?.["type"]) ? body : undefined;
-}
-
-function rememberedOf(answer: JsonObject, turn: Turn, earlier: Remembered | undefined): Remembered | undefined {
-  const { parsed: body } = turn.source;
-  const { id } = answer;
-  if (typeof id !== "string") return undefined;
-  const output = keptOutput(answer);
-  const stored = body["previous_response_id"];
-  return {
-    id,
-    items: [...inputOf(body, earlier), ...output],
-    continues: earlier === undefined ? (typeof stored === "string" ? stored : undefined) : earlier.continues,
-    size: (earlier?.size ?? 0) + turn.size + JSON.stringify(output).length,
-  };
-}

@@ -5,6 +5,7 @@
 import { nextSlice } from "../../lib/cooperative-scheduling.ts";
 import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
+import type { SseEvent } from "../../lib/sse.ts";
 import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
@@ -29,6 +30,12 @@ export type Turn = {
   readonly streamId: string | undefined;
 };
 
+/** One `response.cancel`: ends the response of that id, or whichever is under way in its lane. */
+export type Cancel = {
+  readonly cancels: string | undefined;
+  readonly streamId: string | undefined;
+};
+
 /** The names that lanes may have. */
 const streamIdForm = /^[\w.-]{1,256}$/;
 
@@ -38,7 +45,7 @@ const maxScanned = 1024 * 1024;
 export async function parseMessage(
   message: string | Uint8Array,
   limits: JsonLimits & { readonly bodyBytes: number },
-): Promise<Turn | undefined> {
+): Promise<Turn | Cancel | undefined> {
   if (typeof message !== "string") throw ApiError.invalidJson("Messages must be text.");
   const bytes = Buffer.from(message);
   if (bytes.length > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
@@ -46,11 +53,16 @@ export async function parseMessage(
   const { type, stream_id } = source.parsed;
   // Codex reports so that it has read an answer: nothing waits for it.
   if (type === "response.processed") return undefined;
-  if (type !== "response.create")
-    throw ApiError.invalidValue("type", "The only event that is taken here is response.create.");
+  if (type !== "response.create" && type !== "response.cancel")
+    throw ApiError.invalidValue("type", "The only events that are taken here are response.create and response.cancel.");
   if (stream_id != null && !(typeof stream_id === "string" && streamIdForm.test(stream_id)))
     throw ApiError.invalidValue("stream_id", "stream_id must be 1 to 256 letters, digits, '_', '.' and '-'.");
-  return { source, size: bytes.length, streamId: stream_id ?? undefined };
+  const streamId = stream_id ?? undefined;
+  if (type === "response.create") return { source, size: bytes.length, streamId };
+  const { response_id = null } = source.parsed;
+  if (response_id !== null && typeof response_id !== "string")
+    throw ApiError.invalidValue("response_id", "response_id must be a string.");
+  return { cancels: response_id ?? undefined, streamId };
 }
 
 /** Scans and parses in pieces, which others have turns between. */
@@ -143,4 +155,39 @@ export function parsed(text: string): JsonObject | undefined {
   } catch {
     return undefined;
   }
+}
+
+const terminal: ReadonlySet<unknown> = new Set([
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+  "response.cancelled",
+  "error",
+]);
+
+/** An event's text with its lane's name, which is put in front. */
+export function named(data: string, streamId: string | undefined): string {
+  if (streamId === undefined || !data.startsWith("{")) return data;
+  return `{"stream_id":${JSON.stringify(streamId)},${data.slice(1)}`;
+}
+
+/** @returns an event that ends a response; undefined for any other */
+export function endOf({ event, data }: SseEvent): JsonObject | undefined {
+  if (event !== "" && !terminal.has(event)) return undefined;
+  const body = parsed(data);
+  return terminal.has(body?.["type"]) ? body : undefined;
+}
+
+export function rememberedOf(answer: JsonObject, turn: Turn, earlier: Remembered | undefined): Remembered | undefined {
+  const { parsed: body } = turn.source;
+  const { id } = answer;
+  if (typeof id !== "string") return undefined;
+  const output = keptOutput(answer);
+  const stored = body["previous_response_id"];
+  return {
+    id,
+    items: [...inputOf(body, earlier), ...output],
+    continues: earlier === undefined ? (typeof stored === "string" ? stored : undefined) : earlier.continues,
+    size: (earlier?.size ?? 0) + turn.size + JSON.stringify(output).length,
+  };
 }
