@@ -22,12 +22,12 @@ const folder = process.env["TROUPE_TEST_PROGRAMS"] ?? join(tmpdir(), "troupe-for
 const installMs = 300_000;
 
 /** @param command and its arguments @returns what it wrote, or undefined where it failed or is not there */
-function run(command: readonly string[], { cwd = folder, stdin = "" } = {}): string | undefined {
+function run(command: readonly string[], { cwd = folder, stdin = "", isShown = false } = {}): string | undefined {
   if (Bun.which(command[0]!) === null) return undefined;
   const { success, stdout } = Bun.spawnSync([...command], {
     cwd,
     stdin: Buffer.from(stdin),
-    stderr: "ignore",
+    stderr: isShown ? "inherit" : "ignore",
     timeout: installMs,
     env: { ...process.env, npm_config_loglevel: "silent" },
   });
@@ -96,14 +96,18 @@ func main() {
 
 /** @param script an ES module that reads JSON of stdin and prints JSON */
 export function askNode(script: string, input: unknown): unknown {
-  const answer = run(["node", "--input-type=module", "-e", script], { cwd: npmFolder!, stdin: JSON.stringify(input) });
+  const answer = run(["node", "--input-type=module", "-e", script], {
+    cwd: npmFolder!,
+    stdin: JSON.stringify(input),
+    isShown: true,
+  });
   if (answer === undefined) throw new Error("the script failed");
   return JSON.parse(answer);
 }
 
 export const hasPython = venv !== undefined;
 export function askPython(script: string, input: unknown): unknown {
-  const answer = run([join(venv!, "bin/python"), "-c", script], { stdin: JSON.stringify(input) });
+  const answer = run([join(venv!, "bin/python"), "-c", script], { stdin: JSON.stringify(input), isShown: true });
   if (answer === undefined) throw new Error("the script failed");
   return JSON.parse(answer);
 }

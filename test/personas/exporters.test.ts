@@ -86,6 +86,50 @@ test("a Dotprompt comes back as it was", () => {
   expect(none).toEqual([]);
 });
 
+test.each([
+  ["\\{{x}} and {{name}}", "\\{{x}} and {{name}}"],
+  ['C:{{"\\\\"}}{{name}}', "C:\\\\{{name}}"],
+  ["C:\\\\{{x}}", "C:\\\\{{! }}\\{{x}}"],
+  ["{{name}}}", "{{name}}{{! }}}"],
+  ["{{role}} {{if}} {{history}}", "{{this.role}} {{this.if}} {{this.history}}"],
+])("%j is %j in Handlebars", (template, body) => {
+  const variables = { name: {}, role: {}, if: {}, history: {} };
+  const used = Object.fromEntries(Object.entries(variables).filter(([name]) => template.includes(`{{${name}}}`)));
+  const { text, omitted } = write("dotprompt", {
+    description: "x",
+    model: "google/x",
+    system: template,
+    variables: used,
+  });
+  expect(text).toEndWith(`{{role "system"}}\n${body}\n{{history}}\n`);
+  expect(omitted).toEqual([]);
+});
+
+test("a brace before a variable gets a space in a Dotprompt, which is listed", () => {
+  const system = '{{"{"}}{{name}}}';
+  const { text, omitted } = write("dotprompt", {
+    description: "x",
+    model: "google/x",
+    system,
+    variables: { name: {} },
+  });
+  expect(text).toContain('{{role "system"}}\n{ {{name}}{{! }}}\n');
+  expect(omitted).toEqual(["system: has a brace before a variable: a space stands between them there"]);
+});
+
+test("a Dotprompt's schemas are JSON Schema, which a field named type does not change", () => {
+  const schema = { properties: { type: { type: "string" } } };
+  const { text } = write("dotprompt", {
+    ...{ description: "x", model: "google/x", system: "{{type}} x", variables: { type: { description: "a (b) (c)" } } },
+    response_format: { type: "json_schema", json_schema: { name: "x", schema } },
+  } as PersonaContent);
+  const { input, output } = parse(text.split("---\n")[1]!);
+  expect(input).toEqual({
+    schema: { type: "object", properties: { type: { type: "string", description: "a (b) (c)" } } },
+  });
+  expect(output).toEqual({ format: "json", schema: { ...schema, type: "object" } });
+});
+
 test("promptfoo asks the persona at the server", () => {
   expect(parse(write("promptfoo").text)).toEqual({
     description: content.description,

@@ -48,7 +48,7 @@ export function filesOf(imported: Imported, id: string, folder: string, models: 
   const picture = avatar && `${name}.${avatar.extension}`;
   const value = {
     ...draft,
-    description: draft.description ?? imported.name,
+    description: draft.description ?? (imported.name.trim() || name),
     model: models.length === 1 ? models[0]! : [...models],
     ...(picture !== undefined && { avatar: picture }),
     ...(draft.variables !== undefined && draft.card === undefined && { variables: uncapped(draft.variables) }),

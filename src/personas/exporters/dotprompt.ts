@@ -5,6 +5,7 @@ import { literal, Omissions } from "../importers/draft.ts";
 import { writeYaml } from "../persona-yaml.ts";
 import type { PersonaContent } from "../schema.ts";
 import type { Exporter } from "./exporter.ts";
+import { handlebarsOf } from "./handlebars.ts";
 
 const carried = [
   "description",
@@ -40,7 +41,7 @@ export const dotpromptExporter: Exporter = {
     const tools = (content.tools ?? []).map(({ function: { name, description, parameters } }) => ({
       name,
       description: description ?? name,
-      inputSchema: parameters ?? { type: "object", properties: {} },
+      inputSchema: plainSchema(parameters ?? { properties: {} }),
     }));
     const fields: JsonObject = {
       name: parseModelId(id)?.name ?? id,
@@ -65,39 +66,60 @@ function configOf({ defaults = {}, stop }: PersonaContent, omissions: Omissions)
   return { ...Object.fromEntries(set), ...(stops.length > 0 && { stopSequences: stops }) };
 }
 
+/** JSON Schema, as the short form has no way to say a field named `type`, or a bracket in a description. */
 function inputOf({ variables = {} }: PersonaContent): JsonObject {
-  const schema: JsonObject = {};
-  const defaults: JsonObject = {};
-  for (const [name, variable] of Object.entries(variables)) {
-    const field = variable.required === true ? name : `${name}?`;
-    const description = variable.description?.replace(/\s+/g, " ");
-    if (variable.enum !== undefined)
-      schema[description === undefined ? `${field}(enum)` : `${field}(enum, ${description})`] = variable.enum;
-    else schema[field] = description === undefined ? "string" : `string, ${description}`;
-    if (variable.default !== undefined) defaults[name] = variable.default;
-  }
-  if (Object.keys(schema).length === 0) return {};
-  return { input: { schema, ...(Object.keys(defaults).length > 0 && { default: defaults }) } };
+  const entries = Object.entries(variables);
+  if (entries.length === 0) return {};
+  const properties = entries.map(([name, { description, enum: values }]) => [
+    name,
+    {
+      type: "string",
+      ...(description !== undefined && { description: description.replace(/\s+/g, " ") }),
+      ...(values !== undefined && { enum: values }),
+    },
+  ]);
+  const required = entries.flatMap(([name, variable]) => (variable.required === true ? name : []));
+  const defaults = entries.flatMap(([name, variable]) =>
+    variable.default === undefined ? [] : [[name, variable.default]],
+  );
+  const schema = {
+    type: "object",
+    properties: Object.fromEntries(properties) as JsonObject,
+    ...(required.length > 0 && { required }),
+  };
+  return { input: { schema, ...(defaults.length > 0 && { default: Object.fromEntries(defaults) as JsonObject }) } };
 }
+
+/** A schema is taken for a short form where its type does not say that it is none. */
+const plainSchema = (schema: JsonObject): JsonObject =>
+  typeof schema["type"] === "string" ? schema : { ...schema, type: "object" };
 
 function outputOf({ response_format: format }: PersonaContent, omissions: Omissions): JsonObject | undefined {
   if (format?.type === "json_object") return { format: "json" };
   if (format?.type !== "json_schema") return undefined;
   const { schema } = format.json_schema;
-  if (isObject(schema)) return { format: "json", schema };
+  if (isObject(schema)) return { format: "json", schema: plainSchema(schema) };
   omissions.add("response_format", "has no schema");
   return { format: "json" };
 }
 
-/** Literal braces are written alike in both. The conversation stands behind the examples. */
+/** Dotprompt's own, called by their names alone. */
+const helpers: ReadonlySet<string> = new Set("json role history media section ifEquals unlessEquals".split(" "));
+
+/** The conversation stands behind the examples. */
 function bodyOf({ system, examples = [] }: PersonaContent, omissions: Omissions): string {
-  const parts = [`{{role "system"}}\n${system}`];
+  const onSpace = () => omissions.add("system", "has a brace before a variable: a space stands between them there");
+  const written = (template: string) => handlebarsOf(template, helpers, onSpace);
+  const parts = [`{{role "system"}}\n${written(system)}`];
   for (const [at, turn] of examples.entries()) {
     const next = examples[at + 1];
     if (turn.role !== "user") continue;
     if (next?.role !== "assistant" || next.tool_calls !== undefined || next.content === undefined) {
       omissions.add(["examples", at], "has tool calls, which a template can't show");
-    } else parts.push(`{{role "user"}}\n${literal(turn.content)}`, `{{role "model"}}\n${literal(next.content)}`);
+    } else {
+      const [question, answer] = [turn, next].map(({ content }) => written(literal(content as string)));
+      parts.push(`{{role "user"}}\n${question}`, `{{role "model"}}\n${answer}`);
+    }
   }
   return `${[...parts, "{{history}}"].join("\n")}\n`;
 }

@@ -1,5 +1,6 @@
 /** A persona as an Ollama Modelfile. Source: https://github.com/ollama/ollama/blob/main/docs/modelfile.mdx */
 import { Omissions, type SamplingName } from "../importers/draft.ts";
+import { unprinted } from "../importers/modelfile.ts";
 import type { PersonaContent } from "../schema.ts";
 import { fillTemplate, parseTemplate } from "../template.ts";
 import type { Exporter } from "./exporter.ts";
@@ -23,7 +24,7 @@ export const modelfileExporter: Exporter = {
     const omissions = new Omissions();
     omissions.addRest(content, carried, [], "has no place in a Modelfile");
     const lines = [
-      `# ${id}: ${content.description.replaceAll("\n", " ")}`,
+      `# ${id}: ${content.description.replace(/[\r\n]+/g, " ")}`,
       `FROM ${modelOf(content, omissions)}`,
       ...parametersOf(content, omissions),
       `SYSTEM ${quoted(systemOf(content, omissions), "system", omissions)}`,
@@ -84,8 +85,13 @@ function messagesOf({ examples = [] }: PersonaContent, omissions: Omissions): st
 
 /** Quotes have no escape there. */
 function quoted(text: string, place: string, omissions: Omissions): string {
-  if (!text.includes('"') && !text.includes("\n") && text.trim() === text) return `"${text}"`;
+  const [character] = unprinted.exec(text) ?? [];
+  if (character !== undefined) {
+    const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+    omissions.add(place, `has characters that Ollama leaves out, such as U+${code}`);
+  }
   if (text.includes('"""')) omissions.add(place, "has \"\"\", which stands as ''' there");
+  if (!text.includes('"') && !text.includes("\n") && text.trim() === text) return `"${text}"`;
   const safe = text.replaceAll('"""', "'''");
   return `"""${safe}${safe.endsWith('"') ? "\n" : ""}"""`;
 }

@@ -13,7 +13,13 @@ import {
 import type { Importer } from "./importer.ts";
 import { ImportError } from "./source.ts";
 
-type Command = { readonly name: string; readonly value: string; readonly line: number };
+type Command = {
+  readonly name: string;
+  /** The role of a MESSAGE, the name of a PARAMETER. */
+  readonly key: string;
+  readonly value: string;
+  readonly line: number;
+};
 
 const names = "from parameter template system adapter license message requires draft renderer parser".split(" ");
 
@@ -31,6 +37,7 @@ const reasons: Readonly<Record<string, string>> = {
 export const modelfile: Importer = {
   format: "modelfile",
   title: "Ollama Modelfile",
+  claims: (source) => /(?:^|\.)modelfile$/i.test(source.name),
   detects(source) {
     if (source.looksLikeJson || source.bytes.subarray(0, 8192).includes(0)) return false;
     const lines = source.text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"));
@@ -38,7 +45,9 @@ export const modelfile: Importer = {
     return names.includes(first) && lines.some((line) => /^\s*from\s+\S/i.test(line));
   },
   read(source) {
-    return [new Reader(commandsOf(source.text.replaceAll("\r\n", "\n"))).read()];
+    const commands = commandsOf(source.text.replaceAll("\r\n", "\n"));
+    if (!commands.some(({ name }) => name === "from")) throw new ImportError("", "has no FROM: it is no Modelfile");
+    return [new Reader(commands).read()];
   },
 };
 
@@ -54,19 +63,42 @@ function commandsOf(text: string): Command[] {
     if (!names.includes(name))
       throw new ImportError(`line ${at + 1}`, `'${word.slice(0, 40)}' is no command of a Modelfile`);
     const start = at;
+    const [before = ""] = beforeValue[name]?.exec(rest) ?? [];
+    let written = rest.slice(before.length);
+    let value = unquoted(written.trim());
     // A value in quotes, one or three, goes on to the line that ends with them.
-    const [before = "", , quotes = ""] = /^((?:system|user|assistant)\s+)?("""|")/i.exec(rest) ?? [];
-    let value = rest.slice(before.length).trimEnd();
-    while (quotes !== "" && !value.endsWith(quotes)) {
+    while (value === undefined) {
       at++;
-      if (at >= lines.length) throw new ImportError(`line ${start + 1}`, `has ${quotes} without its end`);
-      value += `\n${lines[at]!.trimEnd()}`;
+      if (at >= lines.length) {
+        const quotes = written.trimStart().startsWith('"""') ? '"""' : '"';
+        throw new ImportError(`line ${start + 1}`, `has ${quotes} without its end`);
+      }
+      written += `\n${lines[at]!}`;
+      value = unquoted(written.trim());
     }
-    value = quotes === "" ? rest.trim() : rest.slice(0, before.length - quotes.length) + value.slice(0, -quotes.length);
-    commands.push({ name, value, line: start + 1 });
+    commands.push({ name, key: before.trim(), value, line: start + 1 });
   }
   return commands;
 }
+
+/** The role of a message, the name of a parameter. */
+const beforeValue: Readonly<Record<string, RegExp>> = { message: /^\S+(?:\s+|$)/, parameter: /^\S+(?:\s+|$)/ };
+
+/** What stands between quotes is as it is there, blanks at its ends and within too. @returns undefined for quotes without their end */
+function unquoted(value: string): string | undefined {
+  for (const quotes of ['"""', '"']) {
+    if (!value.startsWith(quotes)) continue;
+    const isEnded = value.length >= 2 * quotes.length && value.endsWith(quotes);
+    return isEnded ? value.slice(quotes.length, -quotes.length) : undefined;
+  }
+  return value;
+}
+
+/** Without empty lines around it, and blanks at its end. */
+const withoutBlankEnds = (text: string): string => text.replace(/^(?:[ \t]*\n)+/, "").trimEnd();
+
+/** What Ollama leaves out when it reads a file, but for line ends and tabs: characters that are no letters, marks, numbers or signs. */
+export const unprinted = /(?![ \n\r\t])[\p{C}\p{Z}]/u;
 
 class Reader {
   readonly #commands: readonly Command[];
@@ -117,14 +149,25 @@ class Reader {
   #texts() {
     const systems = this.#commands.filter(({ name }) => name === "system");
     for (const { line } of systems.slice(0, -1)) this.#omit(line, "SYSTEM stands further down again, which wins");
-    const texts = systems.slice(-1).map(({ value }) => value.trim());
+    const texts = systems.slice(-1).map(({ value }) => withoutBlankEnds(value));
     const turns: Turn[] = [];
     const messages = this.#commands.filter(({ name }) => name === "message");
-    for (const { value, line } of messages) {
-      const [, role = "", content = ""] = /^(system|user|assistant)\s+([\s\S]*)$/i.exec(value.trim()) ?? [];
-      if (role === "") throw new ImportError(`line ${line}`, "MESSAGE must have a role: system, user or assistant");
-      if (role.toLowerCase() === "system") texts.push(content.trim());
-      else turns.push({ role: role.toLowerCase() as Turn["role"], content: content.trim() });
+    for (const { key, value, line } of messages) {
+      const role = key.toLowerCase();
+      if (!/^(?:system|user|assistant)$/.test(role))
+        throw new ImportError(`line ${line}`, "MESSAGE must have a role: system, user or assistant");
+      const content = withoutBlankEnds(value);
+      if (role === "system") texts.push(content);
+      else turns.push({ role: role as Turn["role"], content });
+    }
+    for (const { name, value, line } of [...systems.slice(-1), ...messages]) {
+      const [character] = unprinted.exec(value) ?? [];
+      if (character === undefined) continue;
+      const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+      this.#omit(
+        line,
+        `${name.toUpperCase()} has characters that Ollama leaves out, such as U+${code}: they are kept here`,
+      );
     }
     const system = texts
       .filter((text) => text !== "")
@@ -141,14 +184,13 @@ class Reader {
   #parameters() {
     const given: Record<string, number> = {};
     const stops: string[] = [];
-    for (const { name, value, line } of this.#commands) {
+    for (const { name, key, value: text, line } of this.#commands) {
       if (name !== "parameter") continue;
-      const [, key = "", text = ""] = /^(\S+)\s+([\s\S]*)$/.exec(value.trim()) ?? [];
       const number = Number(text);
-      if (key === "stop") stops.push(text.trim().replace(/^"(.*)"$/, "$1"));
+      if (key === "stop") stops.push(text);
       else if (!Object.hasOwn(samplingNames, key))
         this.#omit(line, `PARAMETER ${key} is one of Ollama's own API: set it where the model is served`);
-      else if (text === "" || Number.isNaN(number))
+      else if (text.trim() === "" || Number.isNaN(number))
         throw new ImportError(`line ${line}`, `PARAMETER ${key} must be a number`);
       // -1 and -2 mean "no limit" to Ollama, which is the default here.
       else if (key !== "num_predict" || number > 0) given[key] = number;

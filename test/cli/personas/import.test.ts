@@ -129,6 +129,15 @@ describe("personas import takes what it can", () => {
     );
   });
 
+  test("a Modelfile of weights is a persona of the model and name that are given", async () => {
+    using at = withFile("Modelfile", "FROM ./model.gguf\nSYSTEM You are brief.\n");
+    const { code } = await at.shell.run("personas import Modelfile --name brief --model ollama/brief");
+    expect(code).toBe(0);
+    const text = readFileSync(at.folder.file("personas/imported/brief.yaml"), "utf8");
+    expect(text).toContain("description: brief\n");
+    expect(text).toContain("\nmodel: ollama/brief\n");
+  });
+
   test("variables have no less room than they had", async () => {
     using at = withFile("a.prompty", "---\nname: a\n---\nsystem:\nSum up {{text}} for {{reader}}.");
     await at.shell.run("personas import a.prompty");

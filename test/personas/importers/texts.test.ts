@@ -93,6 +93,28 @@ LICENSE MIT
     expect(refusal(file, "Modelfile")).toBe(message);
   });
 
+  test("keeps blanks within texts, and numbers and texts in quotes", () => {
+    const file =
+      'FROM x\nSYSTEM """\n  - one  \n\ttwo \n\n"""  \nPARAMETER temperature "0.5"\nPARAMETER stop " #"\nPARAMETER stop ""\nMESSAGE user """ a "b"  \nc"""\nMESSAGE assistant d  \n';
+    const { draft } = one(file, "Modelfile");
+    expect(draft).toMatchObject({
+      system: "  - one  \n\ttwo",
+      defaults: { temperature: 0.5 },
+      stop: [" #"],
+      examples: [
+        { role: "user", content: ' a "b"  \nc' },
+        { role: "assistant", content: "d" },
+      ],
+    });
+  });
+
+  test("says where Ollama leaves characters out", () => {
+    expect(one("FROM x\nSYSTEM a\u00a0b \u{1f468}\u200d\u{1f469}", "Modelfile").omitted).toEqual([
+      "line 2: SYSTEM has characters that Ollama leaves out, such as U+00A0: they are kept here",
+    ]);
+    expect(refusal("SYSTEM a", "my.Modelfile")).toBe(": has no FROM: it is no Modelfile");
+  });
+
   test("may be UTF-16, as Windows' editors write it", () => {
     for (const isLittle of [true, false]) {
       const bytes = Buffer.from("\ufeffFROM llama3.2\r\nSYSTEM Grüß dich\r\n", "utf16le");

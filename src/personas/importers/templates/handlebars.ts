@@ -18,7 +18,9 @@ export type HandlebarsText<T> = TemplateText & {
 type Node<T> = Piece | { readonly special: T };
 
 /** Names that are helpers, values or operators of the language, and no variables. */
-const words = new Set("this else true false null undefined if unless each with lookup log".split(" "));
+export const handlebarsWords: ReadonlySet<string> = new Set(
+  "this else true false null undefined if unless each with lookup log".split(" "),
+);
 const comment = /\{\{(~?)!(?:--[\s\S]*?--(~?)|(?!--)[\s\S]*?)\}\}/y;
 const partial = /\{\{(~?)>\s*([\w./-]+|"[^"]*"|'[^']*')\s*(~?)\}\}/y;
 const unescaped = /\{\{(~?)\{\s*([^{}]*?)\s*\}(~?)\}\}/y;
@@ -114,7 +116,7 @@ class Reader<T> {
     const made = this.#source.special?.(inside, placeAt(this.#source, at));
     if (made !== undefined) return { special: made };
     const name = /^(?:this\.|\.\/|this\/|@root\.)?\[?([^[\]]+)\]?$/.exec(inside)?.[1] ?? "";
-    if (!variableName.test(name) || words.has(inside)) return refuseMark(this.#source, at, whole);
+    if (!variableName.test(name) || handlebarsWords.has(inside)) return refuseMark(this.#source, at, whole);
     return { variable: name };
   }
 }
