@@ -62,7 +62,7 @@ export async function estimateMeter({ length, sample }: TextMeter, how: Estimati
 }
 
 /** @returns the same by the text's length alone, at once */
-function reckonMeter({ length, sample }: TextMeter): Estimate {
+export function reckonMeter({ length, sample }: TextMeter): Estimate {
   if (length === 0) return nothing;
   const kept = charactersIn(sample);
   const bytes = kept === 0 ? length : (bytesIn(sample) * length) / kept;

@@ -124,6 +124,7 @@ class PlannedCall implements Attempts {
       : undefined;
     const attempt = attemptAt(context, caller, request.model, target, bounds, upstreamFormat);
     const accounts = { input: requestMeter(call.request, source), mayFallBack };
+    writer.envelope.input = accounts.input;
     const observer: CallRecorder =
       turn === undefined
         ? new CallRecorder(services, context, attempt, accounts, memories)

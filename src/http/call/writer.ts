@@ -5,6 +5,8 @@ import { ApiError } from "../../protocols/errors.ts";
 import type { EventEncoder, NativeEncoder, ParsedCall, Protocol } from "../../protocols/protocol.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import type { AnswerWriter } from "../../upstream/call.ts";
+import type { TextMeter } from "../../usage/attempt.ts";
+import { reckonMeter } from "../../usage/estimate.ts";
 import type { RequestContext } from "../context.ts";
 import { errorObjectIn } from "../error-fields.ts";
 import { jsonAnswer, type StreamRules } from "../respond.ts";
@@ -15,12 +17,12 @@ import type { Surface } from "./surface.ts";
 /** Does not take the request, and neither does `streamRules`: they live as long as the stream. */
 export class Writer implements AnswerWriter {
   readonly protocol: Protocol;
-  readonly envelope: Envelope;
+  readonly envelope: CallEnvelope;
   /** The media type of a stream that is no event stream. */
   readonly streamType: string | undefined;
   readonly #options: unknown;
 
-  constructor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope) {
+  constructor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: CallEnvelope) {
     this.protocol = protocol;
     this.envelope = envelope;
     this.streamType = protocol.streamType?.(options);
@@ -83,7 +85,7 @@ export function newEnvelope(
   { uniqueId }: RequestContext,
   { answerIdPrefix }: Protocol,
   model: string,
-): Envelope {
+): CallEnvelope {
   return new CallEnvelope(clock, `${answerIdPrefix}${uniqueId}`, model);
 }
 
@@ -91,6 +93,8 @@ class CallEnvelope implements Envelope {
   readonly id: string;
   readonly created: number;
   readonly model: string;
+  /** The text of the request that was sent last. */
+  input: TextMeter | undefined;
   readonly #clock: Clock;
   #completed: number | undefined;
 
@@ -104,5 +108,9 @@ class CallEnvelope implements Envelope {
   completed(): number {
     this.#completed ??= Math.floor(this.#clock.now() / 1000);
     return this.#completed;
+  }
+
+  promptTokens(): number {
+    return this.input === undefined ? 0 : reckonMeter(this.input).tokens;
   }
 }

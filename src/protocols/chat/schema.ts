@@ -382,5 +382,8 @@ export type Envelope = {
   readonly model: string;
   /** The time at which the answer was whole, for formats that say so: Unix time in seconds, read when it is first asked. Absent: not known. */
   completed?(): number;
+  /** An estimate of the prompt's tokens, for formats that begin a stream with them: most upstreams count at its end. Absent: not known. */
+  promptTokens?(): number;
 };
-export type ChatCompletion = Omit<Envelope, "completed"> & CompletionBody & { object: "chat.completion" };
+export type ChatCompletion = Omit<Envelope, "completed" | "promptTokens"> &
+  CompletionBody & { object: "chat.completion" };

@@ -81,14 +81,16 @@ export class MessagesEncoder implements EventEncoder {
     events.push(errorEvent(error));
   }
 
-  /** Counts come with the end: those of the start are what is known then, which is nothing. */
+  /** Counts come with the end: what is known at the start is an estimate of the prompt, which clients show until then. */
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
     const { id, model } = this.#envelope;
+    const prompt_tokens = this.#envelope.promptTokens?.() ?? 0;
+    const usage = { prompt_tokens, completion_tokens: 0, total_tokens: prompt_tokens };
     const message = { id, type: "message", role: "assistant", model, content: [], ...notStopped };
     this.#events.push(
-      eventOf({ type: "message_start", message: { ...message, usage: usageFields(undefined, this.#tier) } }),
+      eventOf({ type: "message_start", message: { ...message, usage: usageFields(usage, this.#tier) } }),
     );
   }
 
