@@ -145,7 +145,8 @@ export function doorOptions({ messages, responses }: Doors = {}): TObject["prope
   };
 }
 
-const address = (format: string) =>
+/** The option of an account's base URL of a format; false: there is none. */
+export const address = (format: string) =>
   Type.Optional(
     Type.Union([Type.String({ pattern: "^https?://" }), Type.Literal(false)], {
       description: `The base URL of this server's ${format} format; false: it has none, and such calls are translated. Default: derived from base_url.`,

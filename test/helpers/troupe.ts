@@ -118,6 +118,8 @@ export class Troupe implements AsyncDisposable {
 }
 
 const closedDoors = { messages_base_url: false, responses_base_url: false };
+/** Responses are its family's own format, which the same option closes. */
+const opensResponses = new Set(["openai"]);
 
 export function testConfig(data: string, { providers = {}, doors, personas, config }: TroupeOptions): Config {
   return {
@@ -134,7 +136,10 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
         modelRules: [],
         timeouts: { connectSeconds: 5, firstByteSeconds: 30, idleSeconds: 30 },
         ...provider,
-        options: { ...(doors !== true && closedDoors), ...provider.options },
+        options: {
+          ...(doors !== true && !opensResponses.has(provider.dialect ?? name) && closedDoors),
+          ...provider.options,
+        },
       }),
     ),
     workers: 1,

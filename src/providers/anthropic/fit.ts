@@ -5,10 +5,11 @@
  * https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting ("adaptive thinking is not supported on this model"),
  * https://github.com/anthropics/claude-code/issues/68551
  */
-import { derive, isObject, type JsonObject, keepSame, listOf, objectOf } from "../../lib/json/json.ts";
+import { derive, isObject, type JsonObject, keepSame, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { Call } from "../provider.ts";
 import { type AnthropicRules, anthropicRules } from "./rules.ts";
 import { canStartThinking, minBudget, nearestEffort, planThinking } from "./thinking.ts";
+import { demandInWords } from "./tools.ts";
 
 /** @returns the body itself where its model takes all of it */
 export function fitted(body: JsonObject, call: Call): JsonObject {
@@ -65,8 +66,7 @@ function fitChoice(next: JsonObject, { forced_tools }: AnthropicRules): void {
   if (forced_tools || (type !== "any" && type !== "tool")) return;
   const { name, ...others } = choice!;
   next["tool_choice"] = { ...others, type: "auto" };
-  const which = type === "tool" ? `the tool ${String(name)}` : "one of the tools";
-  const text = `Answer by calling ${which}, and in no other way.`;
+  const text = demandInWords(type === "tool" ? textOf(name) : undefined);
   next["system"] = derive(listOf(next["system"]), [...blocksOf(next["system"]), { type: "text", text }]);
 }
 

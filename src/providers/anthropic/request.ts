@@ -14,7 +14,7 @@ import { planOutput } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
 import { type AnthropicRules, anthropicRules } from "./rules.ts";
 import { canStartThinking, planThinking, type ThinkingPlan } from "./thinking.ts";
-import { demandsCall, planTools } from "./tools.ts";
+import { demandOf, demandsCall, planTools } from "./tools.ts";
 
 /** @throws ApiError for what this provider can't do, naming the field */
 export function encodeRequest(call: Call): UpstreamRequest {
@@ -79,6 +79,8 @@ export function encodeBody(call: Call) {
   const output = planOutput(request, rules);
   const { system, turns } = encodeConversation(request.messages, rules);
   if (output.kind === "instruction") system.push({ type: "text", text: output.text });
+  const demand = demandOf(request, rules);
+  if (demand !== undefined) system.push({ type: "text", text: demand });
   const toolPlan = planTools(request, rules, output);
   const thinking = planThinking(call, rules, !demandsCall(toolPlan) && canStartThinking(turns));
   const tokens = outputTokens(request, rules, thinking);

@@ -28,6 +28,19 @@ export function planTools(request: ChatRequest, rules: AnthropicRules, output: O
   };
 }
 
+/** @param name of the tool; absent: any of them */
+export const demandInWords = (name: string | undefined): string =>
+  `Answer by calling ${name === undefined ? "one of the tools" : `the tool ${name}`}, and in no other way.`;
+
+/** @returns the demand for a call of a model that can't be made to call; undefined where it can, or nothing is demanded */
+export function demandOf(request: ChatRequest, rules: AnthropicRules): string | undefined {
+  const { tool_choice, tools = [] } = request;
+  if (rules.forced_tools || tools.length === 0) return undefined;
+  const named = namedChoice(tool_choice);
+  const isDemanded = named !== undefined || wantedMode(tool_choice) === "required";
+  return isDemanded ? demandInWords(named) : undefined;
+}
+
 /** True when the model is bound to call a tool. */
 export function demandsCall({ choice }: ToolPlan): boolean {
   return choice?.type === "any" || choice?.type === "tool";
@@ -75,15 +88,15 @@ function encodeChoice(request: ChatRequest, rules: AnthropicRules): ToolChoice |
   const { tool_choice, parallel_tool_calls } = request;
   const oneCall = parallel_tool_calls === false ? { disable_parallel_tool_use: true } : {};
   const named = namedChoice(tool_choice);
-  const wanted =
-    typeof tool_choice === "object" && tool_choice.type === "allowed_tools"
-      ? tool_choice.allowed_tools.mode
-      : tool_choice;
+  const wanted = wantedMode(tool_choice);
   if (wanted === "none") return { type: "none" };
   if (rules.forced_tools && named !== undefined) return { type: "tool", name: named, ...oneCall };
   if (rules.forced_tools && wanted === "required") return { type: "any", ...oneCall };
   return wanted === undefined && parallel_tool_calls !== false ? undefined : { type: "auto", ...oneCall };
 }
+
+const wantedMode = (choice: ChatRequest["tool_choice"]) =>
+  typeof choice === "object" && choice.type === "allowed_tools" ? choice.allowed_tools.mode : choice;
 
 function namedChoice(choice: ChatRequest["tool_choice"]): string | undefined {
   if (typeof choice !== "object") return undefined;

@@ -161,7 +161,7 @@ export class ConverseStream implements StreamDecoder {
         textAt(body, "role");
         return this.#pass("message_start", { message: {} });
       case "contentBlockStart":
-        return this.#start(body["contentBlockIndex"], startedBlock(objectAt(body, "start")));
+        return this.#begin(body["contentBlockIndex"], objectAt(body, "start"));
       case "contentBlockDelta":
         return this.#delta(body["contentBlockIndex"], objectAt(body, "delta"));
       case "contentBlockStop":
@@ -193,6 +193,11 @@ export class ConverseStream implements StreamDecoder {
   #start(index: unknown, content_block: JsonObject): ChunkBody[] {
     this.#lastIndex = Math.max(this.#lastIndex, Number(index));
     return this.#pass("content_block_start", { index, content_block });
+  }
+
+  /** Some models announce a text by a start that says nothing: it begins with its first fragment, as where there is none. */
+  #begin(index: unknown, start: JsonObject): ChunkBody[] {
+    return Object.keys(start).length === 0 ? [] : this.#start(index, startedBlock(start));
   }
 
   /** Blocks of text and of thoughts begin with their first fragment. */

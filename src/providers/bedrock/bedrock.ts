@@ -21,6 +21,7 @@ import { openAiQuirks } from "../openai-compatible/openai.ts";
 import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
 import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
+import { withToolNames } from "../tool-names.ts";
 import { baseOf, converseUrl, isMantle, openAiBase, usualBase } from "./address.ts";
 import { ConverseStream, decodeConverse } from "./answer.ts";
 import { converseBody } from "./body.ts";
@@ -83,9 +84,19 @@ function encode(call: Call): UpstreamRequest {
     case "chat":
       return chat.encode(call);
     case "converse":
-      return { url: converseUrl(call), body: JSON.stringify(converseBody(call)) };
+      return converse.encode(call);
   }
 }
+
+/** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolSpecification.html */
+const converse = withToolNames<Pick<RemoteProvider, "encode" | "decode" | "streamDecoder">>(
+  {
+    encode: (call) => ({ url: converseUrl(call), body: JSON.stringify(converseBody(call)) }),
+    decode: decodeConverse,
+    streamDecoder: (call) => new ConverseStream(call),
+  },
+  { legal: /^[a-zA-Z0-9_-]{1,64}$/, maxLength: 64, fitting: (name) => name.replace(/[^a-zA-Z0-9_-]/g, "_") },
+);
 
 const { counter: _, ...messages } = messagesRoute(messagesBase);
 const claude = onCloud(
@@ -165,7 +176,7 @@ export const bedrock: RemoteProvider = {
       case "chat":
         return chat.decode(body, text, call);
       case "converse":
-        return decodeConverse(body, text, call);
+        return converse.decode(body, text, call);
     }
   },
   streamDecoder(call) {
@@ -175,7 +186,7 @@ export const bedrock: RemoteProvider = {
       case "chat":
         return chat.streamDecoder(call);
       case "converse":
-        return new ConverseStream(call);
+        return converse.streamDecoder(call);
     }
   },
 };

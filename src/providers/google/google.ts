@@ -11,6 +11,7 @@ import { modelIn } from "../../protocols/generate-content/address.ts";
 import { tierOf } from "../../protocols/generate-content/ending.ts";
 import { googleModelList } from "../model-lists.ts";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
+import { withToolNames } from "../tool-names.ts";
 import { apiRoot, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
 import { googleEmbeddings } from "./embeddings.ts";
@@ -20,8 +21,9 @@ import { GoogleExtras, requestBody } from "./request.ts";
 import { retryAfterSeconds } from "./retry.ts";
 import { GoogleRules, googleRules, modelName } from "./rules.ts";
 import { wantsThoughts } from "./thinking.ts";
+import { nameForm } from "./tool-names.ts";
 
-export const google: RemoteProvider = {
+const own: RemoteProvider = {
   kind: "remote",
   format: "generate-content",
   name: "google",
@@ -68,6 +70,8 @@ export const google: RemoteProvider = {
   retryAfterSeconds,
   servedTier: (header) => tierOf(header(tierHeaders.google) ?? undefined),
 };
+
+export const google = withToolNames(own, nameForm);
 
 /** Estimates what would have to be fetched first. */
 function countPrompt(call: Call): TokenCounter | undefined {

@@ -55,6 +55,8 @@ type CompatibleSpec = {
   readonly responses?: ResponsesQuirks;
   /** Default: below the account's base URL. */
   readonly responsesAddress?: ResponsesAddress;
+  /** The option by which an account has none of it, where it is false. Default: every account has it. */
+  readonly responsesOption?: string;
   /** Formats that it speaks beside chat completions. */
   readonly doors?: Doors;
 };
@@ -112,7 +114,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
       return new ChatStream(quirks, idsFor(call), echo);
     },
   };
-  return responses === undefined ? chat : withResponses(chat, responses, quirksOf, spec.responsesAddress);
+  return responses === undefined ? chat : withResponses(chat, responses, quirksOf, spec);
 }
 
 function optionsOf({ options, doors }: CompatibleSpec): TObject | undefined {

@@ -1,5 +1,7 @@
 /** OpenAI, and any server that follows it to the letter: https://platform.openai.com/docs/api-reference/chat */
 
+import { Type } from "@sinclair/typebox";
+import { address } from "../doors.ts";
 import { openaiResponses } from "../responses/quirks.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { openAiModels } from "./openai-models.ts";
@@ -28,6 +30,11 @@ export const openai = openAiCompatible({
     "gpt-5.4-mini",
   ],
   responses: openaiResponses,
+  // Of servers that are listed nowhere, many have chat completions alone.
+  options: Type.Object({ responses_base_url: address("Responses") }),
+  responsesOption: "responses_base_url",
+  responsesAddress: (path, { baseUrl, options: { responses_base_url: own } }) =>
+    `${typeof own === "string" ? own.replace(/\/+$/, "") : baseUrl}/${path}`,
   // "Invalid 'tools': array too long. Expected an array with maximum length 128": https://github.com/zed-industries/zed/issues/32946
   maxTools: 128,
   quirks: openAiQuirks,

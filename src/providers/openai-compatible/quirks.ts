@@ -32,6 +32,7 @@ export const Quirks = Type.Object({
   alternating: flag(
     "After the instructions the user and the assistant must take turns, beginning and ending with the user: neighbours of one role are merged, and a missing turn of the user is put in.",
   ),
+  empty_answers: flag("false: an earlier answer without text and calls is refused, and left out."),
   answer_after_tools: flag("A user message may not follow a tool's result: an assistant's is put between."),
   prefill_field: Type.Optional(
     Type.String(field("Marks a last assistant message as the beginning of the answer, with true.")),
@@ -61,6 +62,10 @@ export const Quirks = Type.Object({
   json_schema_as_object: flag("No json_schema: asked for as json_object, with the schema as an instruction."),
   json_object_as_schema: flag("No json_object: asked for as a json_schema of any object."),
   allowed_tools: flag("tool_choice may be allowed_tools; where not, only the allowed tools are sent."),
+  required_choice: flag("false: a tool can't be demanded; the model is left to choose."),
+  typed_variants: flag(
+    "Schemas say a type within their variants (anyOf), not beside them, and the items of a tuple by prefixItems.",
+  ),
   refusal_parts: flag("Earlier refusals may be said as such; where not, they are sent as text."),
   answer_fields: flag("Earlier answers may come back with their annotations and images."),
   cache_control: flag("Prompt-cache markers of other formats' clients are understood; where not, they are left out."),

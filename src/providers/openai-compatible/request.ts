@@ -10,6 +10,7 @@ import { dropRefused } from "../client-fields.ts";
 import type { Call } from "../provider.ts";
 import type { Quirks } from "./quirks.ts";
 import { refusedSampling } from "./sampling.ts";
+import { withTypedVariants } from "./schemas.ts";
 import { inOrder } from "./turns.ts";
 
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
@@ -22,6 +23,8 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   if (quirks.thinking_field === true || request.reasoning_effort !== undefined) setReasoning(body, call, quirks);
   if (quirks.thinking_flag !== undefined) switchThinking(body, call, quirks.thinking_flag);
   if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
+  if (quirks.required_choice === false && body["tool_choice"] === "required") body["tool_choice"] = "auto";
+  if (quirks.typed_variants === true) writeSchemas(body);
   if (request.response_format !== undefined) setResponseFormat(body, quirks);
   if (body["store"] === true && call.account.upstreamStore !== true) dropStore(body);
   for (const name of quirks.options ?? noNames) if (call.extras[name] !== undefined) body[name] = call.extras[name];
@@ -131,6 +134,11 @@ function setResponseFormat(body: JsonObject, quirks: Quirks): void {
   if (format?.type === "json_object" && quirks.json_object_as_schema === true) {
     body["response_format"] = { type: "json_schema", json_schema: { name: "object", schema: { type: "object" } } };
   }
+}
+
+function writeSchemas(body: JsonObject): void {
+  for (const name of ["tools", "response_format"])
+    if (body[name] !== undefined) body[name] = withTypedVariants(body[name]);
 }
 
 /** Instructions stand together, before what was said. */

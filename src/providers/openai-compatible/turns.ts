@@ -1,10 +1,11 @@
 /** Puts messages into the order that single upstreams ask for beyond the public format. */
-import { derive, type JsonObject } from "../../lib/json/json.ts";
+import { derive, isObject, type JsonObject, saysNothing } from "../../lib/json/json.ts";
 import type { Quirks } from "./quirks.ts";
 
 /** @returns the same list where nothing had to change */
 export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readonly JsonObject[] {
   let ordered = messages;
+  if (quirks.empty_answers === false) ordered = withoutEmptyAnswers(ordered);
   if (quirks.answer_after_tools === true) ordered = withAnswers(ordered);
   if (quirks.alternating === true) ordered = alternating(ordered);
   const last = ordered.at(-1);
@@ -12,6 +13,15 @@ export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readon
     return ordered;
   }
   return [...ordered.slice(0, -1), derive(last, { [quirks.prefill_field]: true, ...last })];
+}
+
+function withoutEmptyAnswers(messages: readonly JsonObject[]): readonly JsonObject[] {
+  const isBlank = (part: unknown) => isObject(part) && part["type"] === "text" && part["text"] === "";
+  const isEmpty = ({ role, content, tool_calls }: JsonObject) =>
+    role === "assistant" &&
+    tool_calls === undefined &&
+    (saysNothing(content) || (Array.isArray(content) && content.every(isBlank)));
+  return messages.some(isEmpty) ? messages.filter((message) => !isEmpty(message)) : messages;
 }
 
 /** Adds the answer of a model that has seen a tool's result and was interrupted. */

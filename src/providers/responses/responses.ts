@@ -15,6 +15,7 @@ import { idsFor } from "../made-ids.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
 import { refusedSampling, withoutFields } from "../openai-compatible/sampling.ts";
+import { unwrappingDecoder, withoutWrappedCalls } from "../parallel-calls.ts";
 import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { nativeCompaction } from "./compaction.ts";
@@ -113,12 +114,19 @@ const promptFields = [
 /** The differences of a call's model, in both formats. */
 export type Rules = Quirks & Partial<ResponsesRules>;
 
+/** Where an account has this format, if it has. */
+type Place = {
+  readonly responsesAddress?: ResponsesAddress;
+  /** The option that says so by false. Absent: every account has it. */
+  readonly responsesOption?: string;
+};
+
 /** A provider that speaks this format where it is asked to, or has to, and its other one elsewhere. */
 export function withResponses(
   chat: RemoteProvider,
   quirks: ResponsesQuirks,
   rulesOf: (call: Call) => Rules,
-  addressOf = usualAddress,
+  { responsesAddress: addressOf = usualAddress, responsesOption = "" }: Place,
 ): RemoteProvider {
   const own = nativeResponses(quirks, addressOf);
   const native: NativeRoute = {
@@ -127,6 +135,7 @@ export function withResponses(
   };
   const compaction = quirks.compacts === true ? nativeCompaction(addressOf) : undefined;
   const speaks = (call: Call) => {
+    if (call.account.options[responsesOption] === false) return false;
     const asked = call.extras["use_responses_api"];
     if (asked !== undefined) return asked === true;
     const rules = rulesOf(call);
@@ -141,15 +150,23 @@ export function withResponses(
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
     remoteMedia: (call) => (speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
     holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call, rulesOf(call)),
-    counter: (call) => (quirks.countsInput ? counterOf(bodyOf(call), call) : undefined),
+    counter: (call) =>
+      quirks.countsInput && call.account.options[responsesOption] !== false ? counterOf(bodyOf(call), call) : undefined,
     encode: (call) =>
       speaks(call)
         ? { url: addressOf("responses", call.account), body: JSON.stringify(bodyOf(call)) }
         : chat.encode(call),
-    decode: (body, text, call) => (speaks(call) ? native : chat).decode(body, text, call),
-    streamDecoder: (call) => (speaks(call) ? native : chat).streamDecoder(call),
+    decode(body, text, call) {
+      const answer = (speaks(call) ? native : chat).decode(body, text, call);
+      return call.request.tools === undefined ? answer : withoutWrappedCalls(answer, call);
+    },
+    streamDecoder(call) {
+      const decoder = (speaks(call) ? native : chat).streamDecoder(call);
+      return call.request.tools === undefined ? decoder : unwrappingDecoder(decoder, call);
+    },
     upstreamResponseId,
     native(format, call) {
+      if (call.account.options[responsesOption] === false) return chat.native?.(format, call);
       if (format === compactionName) return compaction;
       return format === "responses" ? native : chat.native?.(format, call);
     },

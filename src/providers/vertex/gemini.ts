@@ -12,7 +12,9 @@ import { native as googleNative } from "../google/native.ts";
 import { requestBody } from "../google/request.ts";
 import { googleRules, modelRules } from "../google/rules.ts";
 import { wantsThoughts } from "../google/thinking.ts";
+import { nameForm } from "../google/tool-names.ts";
 import type { Call, EmbeddingsCall, EmbeddingsFormat, NativeBody, NativeRoute, TokenCounter } from "../provider.ts";
+import { withToolNames } from "../tool-names.ts";
 import { methodUrl } from "./address.ts";
 import { countedMembers, vertexRules } from "./facts.ts";
 import type { Family } from "./families.ts";
@@ -39,7 +41,7 @@ const native: NativeRoute = {
   counter: counterOf,
 };
 
-export const gemini: Family = {
+const own: Family = {
   format: "generate-content",
   wantsThoughts,
   remoteMedia,
@@ -57,6 +59,8 @@ export const gemini: Family = {
   },
   native: (format) => (format === "generate-content" ? native : undefined),
 };
+
+export const gemini = withToolNames(own, nameForm);
 
 /** Newer models are asked by `embedContent`: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api */
 const asksByContent = (model: string): boolean => /^gemini-embedding-(?!001)/.test(model);

@@ -111,7 +111,9 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
     roles: olderRoles,
     messageKeys: ["role", "content", "name", "tool_calls", "tool_call_id", "prefix"],
     callIds: /^[A-Za-z0-9]{9}$/,
-    order: (role, before, isLast, { prefix }) => {
+    order: (role, before, isLast, { prefix, content, tool_calls }) => {
+      if (role === "assistant" && !content && tool_calls === undefined)
+        return "Assistant message must have either content or tool_calls, but not none.";
       if (role === "user" && before === "tool") return "Unexpected role 'user' after role 'tool'";
       return isLast && role === "assistant" && prefix !== true
         ? "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
@@ -164,7 +166,19 @@ const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
     refuse: (status, message, param) =>
       jsonResponse({ message, type: "invalid_request_error", param, code: "wrong_api_format" }, status),
   },
-  moonshot: { ...easy, inlineImagesOnly: true, besideCalls: "reasoning_content" },
+  moonshot: {
+    ...easy,
+    inlineImagesOnly: true,
+    besideCalls: "reasoning_content",
+    rules: ({ tool_choice, tools, response_format }) => {
+      if (tool_choice === "required") return "tool_choice 'required' is incompatible with thinking enabled";
+      const text = JSON.stringify([tools, response_format]);
+      if (/"items":\[/.test(text)) return "At path 'items': tuples are said by prefixItems";
+      return /"type":"[a-z]+","anyOf"|\],"type":"/.test(text)
+        ? "type should be defined in anyOf items instead of the parent schema"
+        : undefined;
+    },
+  },
   zai: { ...easy, path: "/api/paas/v4/chat/completions", refused: ["user", "max_completion_tokens"] },
   alibaba: {
     ...easy,

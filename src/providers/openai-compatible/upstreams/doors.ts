@@ -98,7 +98,10 @@ export const groqDoors: Doors = {
   responses: {
     tools: ["mcp", "browser_search", "code_interpreter"],
     drops: { fields: ["prompt", "truncation=auto", "include=message.output_text.logprobs"] },
-    leavesOut: ["include", "prompt_cache_key", "safety_identifier", "truncation"],
+    leavesOut: [
+      ...["include", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "moderation"],
+      ...["safety_identifier", "truncation"],
+    ],
   },
 };
 

@@ -10,6 +10,8 @@ export const platformFields = [
   "safety_identifier",
   "prompt_cache_key",
   "prompt_cache_retention",
+  "prompt_cache_options",
+  "moderation",
   "verbosity",
 ];
 export const platformFieldsBut = (...kept: string[]) => platformFields.filter((name) => !kept.includes(name));

@@ -22,6 +22,8 @@ export const mistral = openAiCompatible({
     message_keys: [...strictMessageKeys, "name", "prefix"],
     // https://github.com/mistralai/mistral-common: ids of other lengths are refused
     tool_call_ids: "nine_alphanumerics",
+    // "Assistant message must have either content or tool_calls, but not none.": https://github.com/mistralai/mistral-common
+    empty_answers: false,
     // "Unexpected role 'user' after role 'tool'"
     answer_after_tools: true,
     // "Expected last role User or Tool (or Assistant with prefix True) for serving"
@@ -80,7 +82,12 @@ export const moonshot = openAiCompatible({
     prefill_field: "partial",
     // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: base64 only
     inline_images: true,
+    // The flavour of schemas that it checks: https://github.com/MoonshotAI/walle, as @ai-sdk/moonshotai 3.0 writes it
+    typed_variants: true,
   },
+  // "tool_choice 'required' is incompatible with thinking enabled": https://platform.moonshot.ai/docs/guide/kimi-k2-5-quickstart,
+  // refused by later models of the line too (@ai-sdk/moonshotai 3.0)
+  modelRules: [{ match: "kimi-k2*", required_choice: false }],
 });
 
 /** https://docs.z.ai/api-reference/llm/chat-completion, https://docs.z.ai/guides/capabilities/thinking-mode */
