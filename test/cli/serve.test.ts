@@ -92,3 +92,17 @@ test("an invalid configuration starts nothing", async () => {
   expect(code).toBe(2);
   expect(existsSync(folder.file("data"))).toBe(false);
 });
+
+test("serve logs what check calls an error of an alias, at the start and after a reload, and serves on", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), "aliases: {a: nobody/x, b: openai/gpt-6, c: builtin/echo}\n");
+  const shell = new Console(folder.path);
+  const serving = shell.run("serve --port 0");
+  await shell.seen(/"an alias leads nowhere yet"/);
+  expect(shell.err).toContain(`"an alias leads nowhere","at":"troupe.yaml:1:14: aliases.a: 'nobody/x' is neither`);
+  writeFileSync(folder.file("troupe.yaml"), "aliases: {a: troupe/giude}\n");
+  shell.signal("SIGHUP");
+  await shell.seen(/'troupe\/giude' is neither a persona nor a provider's model; did you mean 'troupe\/guide'/);
+  shell.signal("SIGTERM");
+  expect((await serving).code).toBe(0);
+});
