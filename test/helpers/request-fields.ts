@@ -17,7 +17,7 @@ export type FieldHandling = {
    * dropped: not sent; refused: answered with a 400 of ours that names the field.
    */
   readonly handling: "passed" | "mapped" | "dropped" | "refused";
-  /** Where it goes in the upstream's body, `[]` for any element (`contents[].parts[].inlineData`), or `url`; "" for nowhere. */
+  /** Where it goes in the upstream's body, `[]` for any element (`contents[].parts[].inlineData`), or `url`, or `headers.<name>`; "" for nowhere. */
   readonly to: string;
   /** The rule, in a sentence or less. */
   readonly note: string;

@@ -18,7 +18,7 @@ import { textOfBody } from "../helpers/upstream-body.ts";
 const plainMessages = [{ role: "user", content: "Hi" }];
 const pixel = { mimeType: "image/png", base64: "iVBORw0KGgo=" };
 
-type Sent = { url: string; body: Record<string, unknown> };
+type Sent = { url: string; body: Record<string, unknown>; headers: Readonly<Record<string, string>> };
 
 function encode({ provider, extras: switches }: Family, row: FieldHandling, value: unknown): Sent {
   const fields: Record<string, unknown> = { messages: plainMessages, ...row.with };
@@ -47,8 +47,8 @@ function encode({ provider, extras: switches }: Family, row: FieldHandling, valu
   return asSent(provider.encode({ ...call, media }));
 }
 
-function asSent({ url, body }: UpstreamRequest): Sent {
-  return { url, body: JSON.parse(textOfBody(body)) };
+function asSent({ url, body, headers = {} }: UpstreamRequest): Sent {
+  return { url, body: JSON.parse(textOfBody(body)), headers };
 }
 
 /** All that stands at a path such as `contents[].parts[].inlineData`. */
@@ -89,7 +89,7 @@ function check(family: Family, row: FieldHandling): void {
         if (row.field !== "model") expect(sent.url).not.toBe(bare.url);
         return;
       }
-      expect(valuesAt(sent.body, row.to)).not.toEqual([]);
+      expect(valuesAt(row.to.startsWith("headers.") ? sent : sent.body, row.to)).not.toEqual([]);
       if (row.field !== "model") expect(sent).not.toEqual(bare);
       return;
     case "dropped":

@@ -65,7 +65,8 @@ export function innerRequest(body: GenerateContentBody, model: string, stream: b
   if (body.cachedContent) nativeOnly.part("cachedContent", "contents that are cached there are known to Google alone.");
   if (messages.length === 0) nativeOnly.refuse(ApiError.invalidValue("contents", "contents must hold some content."));
   const { safetySettings } = body;
-  const tier = body.serviceTier?.toLowerCase();
+  // Also by the whole name of its enum: `SERVICE_TIER_FLEX`.
+  const tier = body.serviceTier?.toLowerCase().replace(/^service_tier_/, "");
   const request = {
     model,
     messages,
@@ -73,7 +74,7 @@ export function innerRequest(body: GenerateContentBody, model: string, stream: b
     ...tools.fields,
     ...generationFields(body.generationConfig ?? {}, nativeOnly),
     ...(safetySettings != null && safetySettings.length > 0 && { safety_settings: safetySettings }),
-    ...(tier && { service_tier: ownMember(tiers, tier) ?? tier }),
+    ...(tier && tier !== "unspecified" && { service_tier: ownMember(tiers, tier) ?? tier }),
     ...variablesIn(body as JsonObject),
   };
   return {

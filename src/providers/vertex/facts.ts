@@ -16,8 +16,8 @@ export const vertexRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
 
 /** Members that a body may not have there, by the object that they stand in. */
 export const unknownMembers = {
-  // The model stands in the address alone.
-  body: ["model", "store"],
+  // The model stands in the address alone, the tier in a header.
+  body: ["model", "store", "serviceTier"],
   generationConfig: ["enableEnhancedCivicAnswers"],
   toolConfig: ["includeServerSideToolInvocations"],
   part: ["partMetadata"],
@@ -26,6 +26,14 @@ export const unknownMembers = {
   /** Of a function's response. */
   responsePart: ["mediaProcessing"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/**
+ * A tier of the body is refused or overlooked there: https://github.com/googleapis/python-genai/issues/2847,
+ * https://docs.cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo
+ */
+export const tierHeader = "x-vertex-ai-llm-shared-request-type";
+/** Tiers that are asked for; any other is the usual one. */
+export const headerTiers: ReadonlySet<string> = new Set(["flex", "priority"]);
 
 /** Parts that only the Gemini API has: calls of tools that it ran itself. */
 export const unknownParts: readonly string[] = ["toolCall", "toolResponse"];

@@ -13,10 +13,18 @@ import { requestBody } from "../google/request.ts";
 import { googleRules, modelRules } from "../google/rules.ts";
 import { wantsThoughts } from "../google/thinking.ts";
 import { nameForm } from "../google/tool-names.ts";
-import type { Call, EmbeddingsCall, EmbeddingsFormat, NativeBody, NativeRoute, TokenCounter } from "../provider.ts";
+import type {
+  Call,
+  EmbeddingsCall,
+  EmbeddingsFormat,
+  NativeBody,
+  NativeRoute,
+  TokenCounter,
+  UpstreamRequest,
+} from "../provider.ts";
 import { withToolNames } from "../tool-names.ts";
 import { methodUrl } from "./address.ts";
-import { countedMembers, vertexRules } from "./facts.ts";
+import { countedMembers, headerTiers, tierHeader, vertexRules } from "./facts.ts";
 import type { Family } from "./families.ts";
 import { fitted } from "./fit.ts";
 
@@ -34,9 +42,14 @@ const counterOf = (body: NativeBody, call: Call): TokenCounter => ({
 const rows = [...vertexRules, ...modelRules];
 const rulesOf = (call: Call) => googleRules(call, rows);
 
+const answerRequest = (call: Call, body: NativeBody): UpstreamRequest => {
+  const { service_tier: tier = "" } = call.request;
+  return { url: answerUrl(call), ...(headerTiers.has(tier) && { headers: { [tierHeader]: tier } }), body };
+};
+
 const native: NativeRoute = {
   ...googleNative,
-  encode: (body, call) => ({ url: answerUrl(call), body }),
+  encode: (body, call) => answerRequest(call, body),
   fit: fitted,
   counter: counterOf,
 };
@@ -47,8 +60,8 @@ const own: Family = {
   remoteMedia,
   encode(call) {
     const { labels } = call.extras;
-    const body = requestBody(call, rulesOf(call));
-    return { url: answerUrl(call), body: JSON.stringify(labels === undefined ? body : { ...body, labels }) };
+    const body = fitted(requestBody(call, rulesOf(call)));
+    return answerRequest(call, JSON.stringify(labels === undefined ? body : { ...body, labels }));
   },
   decode: decodeAnswer,
   streamDecoder: (call) => new GoogleStreamDecoder(call),

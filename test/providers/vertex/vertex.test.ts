@@ -72,7 +72,7 @@ const openAnswer = {
 /** https://docs.cloud.google.com/gemini-enterprise-agent-platform/reference/rest/v1/projects.locations.endpoints/generateContent */
 const answeredFields = [
   ...["contents", "cachedContent", "tools", "toolConfig", "labels", "safetySettings", "modelArmorConfig"],
-  ...["generationConfig", "systemInstruction", "serviceTier", "continuationToken"],
+  ...["generationConfig", "systemInstruction", "continuationToken"],
 ];
 /** https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/count-tokens */
 const countedFields = ["instances", "contents", "systemInstruction", "tools", "generationConfig"];
@@ -436,6 +436,24 @@ describe("through the gateway", () => {
       toolConfig: {},
       generationConfig: { temperature: 1 },
     });
+  });
+
+  test.each([
+    ["chat", { service_tier: "flex" }, "flex"],
+    ["chat", { service_tier: "priority" }, "priority"],
+    ["chat", { service_tier: "default" }, null],
+    ["generate-content", { serviceTier: "FLEX" }, "flex"],
+    ["generate-content", { service_tier: "SERVICE_TIER_PRIORITY" }, "priority"],
+    ["generate-content", { serviceTier: "standard" }, null],
+  ] as const)("a tier of %s, %j, stands in a header", async (format, tier, header) => {
+    const model = "vertex/gemini-3.5-flash";
+    const said =
+      format === "chat"
+        ? { model, messages: [{ role: "user", content: "Hi" }] }
+        : { contents: [{ parts: [{ text: "Hi" }] }] };
+    const response = await troupe.post(pathOf("gateway", format, model), { ...said, ...tier });
+    expect([response.status, upstream.last.headers.get("x-vertex-ai-llm-shared-request-type")]).toEqual([200, header]);
+    expect(upstream.last.text).not.toMatch(/tier/i);
   });
 
   test("a Gemini client's prompt is counted in Vertex's own words", async () => {
