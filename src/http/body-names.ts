@@ -66,7 +66,8 @@ export function namesIn({ parsed, large }: Pick<Source, "parsed" | "large">): Bo
 }
 
 /** Servers differ in whether they heed a name's case, and its underscores. */
-const plainName = (name: string) => name.toUpperCase().toLowerCase().replace(/[_-]/g, "");
+const plainName = (name: string) =>
+  /[^a-z]/.test(name) ? name.toUpperCase().toLowerCase().replace(/[_-]/g, "") : name;
 
 const naming =
   /models?(?:id|name)?s?$|^fallbacks?$|^preset$|^engines?$|^deployment(?:id|name)?$|^(?:lora|adapter)s?(?:path|id|name)?s?$/;
@@ -83,6 +84,9 @@ const opaque: ReadonlySet<string> = new Set([
   ...["arguments", "args", "env", "response", "action"],
   ...["annotations", "citations", "results", "tabs", "statechanges"],
 ]);
+
+/** Texts that name nothing, and are most of what a conversation has: they need no look. */
+const plainTexts: ReadonlySet<string> = new Set(["role", "type", "text", "content", "name", "id", "tool_use_id"]);
 
 /** Members whose elements are turns or items: https://platform.openai.com/docs/api-reference/responses/create#responses-create-input */
 const conversation: ReadonlySet<string> = new Set(["messages", "input", "contents"]);
@@ -144,6 +148,7 @@ class Walk implements BodyNames {
     for (const name in value) {
       const member = value[name];
       if (typeof member !== "string" && (typeof member !== "object" || member === null)) continue;
+      if (typeof member === "string" && plainTexts.has(name)) continue;
       const plain = plainName(name);
       this.#path.push(name);
       if (isTop && Object.hasOwn(keptKinds, plain)) this.#keeps(keptKinds[plain]!, member);
@@ -161,7 +166,8 @@ class Walk implements BodyNames {
     // What a tool is called with.
     const isCalled = plain === "input" && !isTop;
     if (opaque.has(plain) || declares || isCalled) return;
-    if (naming.test(plain)) this.#named(member, isOfAnswer(plain, within));
+    if (plain === "content") this.#each(member, within);
+    else if (naming.test(plain)) this.#named(member, isOfAnswer(plain, within));
     else if (toolPlaces.has(plain)) this.#declared(member, within | inTool);
     else if (!this.#medium(member, plain, type, within)) {
       if (isTop && plain === "mcpservers") this.servers += Array.isArray(member) ? member.length : 1;

@@ -1,6 +1,6 @@
 /** Bounds of what a call may use, for the budgets that reserve it before. */
 import type { Caller } from "../auth/keys.ts";
-import type { JsonObject } from "../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
 import { formatPath } from "../lib/schema-errors.ts";
 import type { ChatRequest, Message } from "../protocols/chat/schema.ts";
 import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
@@ -44,7 +44,6 @@ export type Sent = {
  */
 export function chatBounds(source: Source, request: ChatRequest, sent: Sent): AttemptBounds {
   const { call, isNative, format, kept } = sent;
-  const { max_completion_tokens, max_tokens, n } = call.request;
   refuseDoubledWithin(source);
   const added = addedTo(request, call.request);
   const own = isNative ? namesIn(source) : undefined;
@@ -58,10 +57,9 @@ export function chatBounds(source: Source, request: ChatRequest, sent: Sent): At
   const bytes = bodyBytes(source) + jsonBytes(added) + kept.bytes;
   return {
     ...inputOf(bytes, kept.tokens, own === undefined ? [rest] : [own, rest]),
-    maxOutputTokens: max_completion_tokens ?? max_tokens ?? undefined,
-    choices: n ?? 1,
-    ...tierIn(source.parsed),
-    ...hosted(tools, isNative ? source.parsed : undefined),
+    ...outputIn(call.request, isNative ? source.parsed : undefined),
+    ...tierIn([source.parsed, call.request]),
+    ...hosted(tools, format === "responses" ? source.parsed : undefined),
     ...(passed && othersIn(passed)),
     ...(own && unboundedIn(own.kept.filter(({ kind }) => !measured.has(kind)))),
   };
@@ -92,16 +90,53 @@ function hosted(tools: readonly HostedTool[], body?: JsonObject): Pick<AttemptBo
 
 const dearTiers: ReadonlySet<string> = new Set(["priority", "fast", "ultrafast"]);
 
-/** Finds tiers and surcharges that cost more: others cost less, or may cost as much as the usual one. Anthropic's region and speed are named as prices name them. */
-function tierIn({ service_tier, inference_geo, speed }: JsonObject): Pick<AttemptBounds, "serviceTier" | "surcharges"> {
-  const surcharges = [
-    ...(typeof inference_geo === "string" && inference_geo !== "global" ? [`inference_geo_${inference_geo}`] : []),
-    ...(speed === "fast" ? ["speed_fast"] : []),
-  ];
+/**
+ * Finds tiers and surcharges that cost more: others cost less, or may cost as much as the usual one. Anthropic's region and speed are
+ * named as prices name them.
+ * @param bodies each a form of the same request
+ */
+function tierIn(bodies: readonly JsonObject[]): Pick<AttemptBounds, "serviceTier" | "surcharges"> {
+  let serviceTier: string | undefined;
+  const surcharges = new Set<string>();
+  for (const { service_tier, serviceTier: spelt = service_tier, inference_geo, speed, fallbacks } of bodies) {
+    const tier = typeof spelt === "string" ? spelt.toLowerCase() : "";
+    if (dearTiers.has(tier)) serviceTier = tier;
+    if (typeof inference_geo === "string" && inference_geo !== "global")
+      surcharges.add(`inference_geo_${inference_geo}`);
+    if (speed === "fast" || listOf(fallbacks).some((one) => objectOf(one)?.["speed"] === "fast"))
+      surcharges.add("speed_fast");
+  }
   return {
-    ...(typeof service_tier === "string" && dearTiers.has(service_tier) && { serviceTier: service_tier }),
-    ...(surcharges.length > 0 && { surcharges }),
+    ...(serviceTier !== undefined && { serviceTier }),
+    ...(surcharges.size > 0 && { surcharges: [...surcharges] }),
   };
+}
+
+/** Names of the longest answer and of the number of answers, in all formats. */
+const lengths = ["max_completion_tokens", "max_output_tokens", "max_tokens", "max_tokens_to_sample", "maxOutputTokens"];
+/** https://platform.openai.com/docs/api-reference/completions/create: all of `best_of` are made, and one prompt of several has as many. */
+const numbers = ["n", "best_of", "candidateCount", "candidate_count"];
+const configs = ["generationConfig", "generation_config"];
+
+/**
+ * Finds the longest answer that a request asks for, and the most answers: upstreams differ in which of several names they heed.
+ * @param passed what goes up beside it, as it came
+ */
+function outputIn(body: JsonObject, passed = body): Pick<AttemptBounds, "maxOutputTokens" | "choices"> {
+  const asked = [body, ...configs.flatMap((name) => objectOf(body[name]) ?? [])];
+  const longest = mostOf(asked, lengths);
+  // One that answers in place of another may have an answer of its own length.
+  const others = mostOf(listOf(passed["fallbacks"]), lengths) ?? 0;
+  const prompts = listOf(passed["prompt"]).filter((one) => typeof one !== "number").length;
+  return {
+    maxOutputTokens: longest === undefined ? longest : Math.max(longest, others),
+    choices: Math.max(1, mostOf([...asked, { best_of: passed["best_of"] }], numbers) ?? 1) * Math.max(1, prompts),
+  };
+}
+
+function mostOf(values: readonly unknown[], names: readonly string[]): number | undefined {
+  const counts = values.flatMap((value) => names.flatMap((name) => countIn(value, name) ?? []));
+  return counts.length === 0 ? undefined : Math.max(...counts);
 }
 
 /** Messages that did not come with the request. */
@@ -148,18 +183,14 @@ export function operationBounds(source: Source, path: Operation | string, isRena
   // Thinking that is kept was an answer, and is not longer than one can be; what else is kept may be of any size.
   const thoughts = names.kept.filter(({ kind }) => kind === "reasoning").length;
   const pictures = names.kept.filter(({ kind }) => kind === "image").length;
-  const choices = Math.max(1, countIn(parsed, "n") ?? countIn(parsed, "generationConfig", "candidateCount") ?? 1);
-  const limits = ["max_completion_tokens", "max_output_tokens", "max_tokens", "max_tokens_to_sample"];
+  const { maxOutputTokens, choices = 1 } = outputIn(parsed);
   return {
     ...inputOf(size, thoughts * linkedFileTokens + pictures * imageTokens, [names]),
-    maxOutputTokens: answersWithoutTokens.test(path)
-      ? 0
-      : (limits.map((name) => countIn(parsed, name)).find((count) => count !== undefined) ??
-        countIn(parsed, "generationConfig", "maxOutputTokens")),
+    maxOutputTokens: answersWithoutTokens.test(path) ? 0 : maxOutputTokens,
     choices,
     ...mediaBounds(path, size, choices),
-    ...tierIn(parsed),
-    ...hosted(hostedToolsIn(names, parsed), parsed),
+    ...tierIn([parsed]),
+    ...hosted(hostedToolsIn(names, parsed), /(?:^|\/)responses$/.test(path) ? parsed : undefined),
     ...othersIn(names, isRenamed),
     ...unboundedIn(names.kept.filter(({ kind }) => kind !== "reasoning" && kind !== "image")),
   };

@@ -64,7 +64,9 @@ function hostedIn(tool: JsonObject): HostedTool[] {
   if (type !== undefined) {
     const name = type.replace(/_20\d{6}$/, "");
     if (clientRun.has(name) || isLocalShell(name, tool)) return [];
-    return [toolOf(name.startsWith("web_search") ? "web_search" : name, countIn(tool, "max_uses"))];
+    // Anthropic's alone have a bound of their own.
+    const maxUses = name === type ? undefined : countIn(tool, "max_uses");
+    return [toolOf(name.startsWith("web_search") ? "web_search" : name, maxUses)];
   }
   // Anthropic's own functions have no type.
   if ("input_schema" in tool) return [];

@@ -212,13 +212,15 @@ describe("a key that may use some models names no other", () => {
       for (const form of [body, { tools: [], ...body }, { ...body, stream: true }, { ...body, store: false }]) {
         await isKept(keys.limited, "POST", `/gateway/v1/${route}`, JSON.stringify({ model: `${account}/ok`, ...form }));
         await isKept(keys.limitedRaw, "POST", `/gateway/providers/${path}`, JSON.stringify({ model: "ok", ...form }));
-        const counted = route === "messages" ? "messages/count_tokens" : "responses/input_tokens";
-        await isKept(
-          keys.limited,
-          "POST",
-          `/gateway/v1/${counted}`,
-          JSON.stringify({ model: `${account}/ok`, ...form }),
-        );
+        const beside =
+          route === "messages" ? ["messages/count_tokens"] : ["responses/input_tokens", "responses/compact"];
+        for (const other of beside)
+          await isKept(
+            keys.limited,
+            "POST",
+            `/gateway/v1/${other}`,
+            JSON.stringify({ model: `${account}/ok`, ...form }),
+          );
       }
       // A model that it may use is no reason to refuse.
       const allowed = JSON.stringify({ model: `${account}/ok`, ...body }).replaceAll("forbidden", "ok-too");
@@ -445,7 +447,7 @@ describe("what a provider keeps", () => {
       { type: "item_reference", id: "msg_of_another_0" },
     ]) {
       for (const store of [true, false]) {
-        for (const path of ["/gateway/v1/responses", "/gateway/v1/responses/input_tokens"]) {
+        for (const path of ["", "/input_tokens", "/compact"].map((rest) => `/gateway/v1/responses${rest}`)) {
           const body = JSON.stringify({ model: "openai/ok", input: [{ role: "user", content: "hi" }, item], store });
           const { status } = await send(keys.free, "POST", path, body);
           expect([path, item, status, upstream.requests.length]).toEqual([path, item, 400, 0]);

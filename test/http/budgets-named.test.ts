@@ -20,7 +20,13 @@ const budgets: Config["budgets"] = {
 };
 /** A micro-dollar for each token, and ten for the dearer one's. */
 const prices: Config["prices"] = [
-  { match: "*/m", input: 1, output: 1, tools: { image_generation: 0.01 } },
+  {
+    match: "*/m",
+    input: 1,
+    output: 1,
+    tools: { image_generation: 0.01 },
+    service_tiers: { priority: 2, speed_fast: 3 },
+  },
   { match: "*/dear", input: 10, output: 10 },
 ];
 
@@ -177,6 +183,101 @@ describe("is reserved, on the gateway and by the provider's own API", () => {
   });
 });
 
+describe("the longest and dearest answer is reserved", () => {
+  const hello = [{ role: "user", content: "Hello" }];
+  const longest = {
+    model: "anthropic/m",
+    max_tokens: 16,
+    messages: hello,
+    fallbacks: [{ model: "m", max_tokens: 1016 }],
+  };
+  const cases: readonly [what: string, path: string, body: object, beyond: number][] = [
+    ["of a model that answers in place of another", "/v1/messages", longest, 1000],
+    [
+      "of two names",
+      "/v1/chat/completions",
+      { model: "groq/m", messages: hello, max_completion_tokens: 16, max_tokens: 1016 },
+      1000,
+    ],
+    [
+      "in the other spelling",
+      "/providers/google/v1beta/models/m:generateContent",
+      { contents: [], generation_config: { max_output_tokens: 508, candidate_count: 2 } },
+      1000,
+    ],
+    [
+      "the best of several",
+      "/v1/completions",
+      { model: "openrouter/m", prompt: "a", max_tokens: 254, best_of: 4 },
+      1000,
+    ],
+    ["of several prompts", "/v1/completions", { model: "openrouter/m", prompt: ["a", "b"], max_tokens: 508 }, 1000],
+    ["of tokens", "/v1/completions", { model: "openrouter/m", prompt: [1, 2, 3], max_tokens: 16 }, 0],
+    [
+      "of several texts of tokens",
+      "/providers/openrouter/v1/completions",
+      { model: "m", prompt: [[1], [2]], max_tokens: 508 },
+      1000,
+    ],
+    [
+      "however few uses of tools another format says",
+      "/v1/messages",
+      { ...longest, fallbacks: [], tools: [{ type: "web_fetch_20260318", name: "f" }], max_tool_calls: 0 },
+      5 * perUse,
+    ],
+    [
+      "however few uses a tool of another says",
+      "/v1/responses",
+      {
+        model: "openai/m",
+        input: "a",
+        max_output_tokens: 16,
+        tools: [{ type: "mcp", server_label: "a", server_url: "https://a", max_uses: 0 }],
+      },
+      5 * perUse,
+    ],
+    [
+      "of servers without a set of tools",
+      "/v1/messages",
+      { ...longest, fallbacks: [], mcp_servers: [{ type: "url", name: "a", url: "https://a" }] },
+      5 * perUse,
+    ],
+  ];
+  test.each(cases)("%s", async (_, path, body, beyond) => {
+    const { status, said, beyond: reserved } = await ask(path, body);
+    expect([status, reserved, said]).toEqual([400, beyond, expect.any(String)]);
+  });
+
+  test("of Gemini's dear tier, and a fallback's dear speed", async () => {
+    const tiered = await ask(roads.gemini[0], { ...parts(), serviceTier: "PRIORITY" });
+    const usual = await ask(roads.gemini[0], { ...parts(), serviceTier: "STANDARD" });
+    expect(tiered.beyond).toBeGreaterThan(usual.beyond);
+    const fast = await ask(roads.messages[0], { ...longest, fallbacks: [{ model: "m", speed: "fast" }] });
+    const slow = await ask(roads.messages[0], { ...longest, fallbacks: [{ model: "m", speed: "slow" }] });
+    expect(fast.beyond).toBeGreaterThan(slow.beyond);
+  });
+});
+
+test("what an earlier turn refers to is reserved again with it", async () => {
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  answer = () =>
+    Response.json({
+      id: `resp_${crypto.randomUUID()}`,
+      object: "response",
+      status: "completed",
+      model: "m",
+      output: [],
+      usage,
+    });
+  const first = items({ role: "user", content: [file] });
+  const begun = await troupe.post("/gateway/v1/responses", { model: "openai/m", ...first });
+  expect(begun.status).toBe(200);
+  const { id } = (await begun.json()) as { id: string };
+  answer = refusing;
+  const next = await ask("/v1/responses", { model: "openai/m", ...items(), previous_response_id: id });
+  expect(next.beyond).toBeWithin(100_000, 100_100);
+});
+
 describe("is refused where nobody can say how much it holds", () => {
   const cases: readonly [place: string, format: keyof typeof roads, body: object, roads?: readonly number[]][] = [
     ["prompt", "responses", { ...items(), prompt: { id: "pmpt_a" } }],
@@ -257,7 +358,7 @@ describe("is refused where nobody can say how much it holds", () => {
 
 /** Where a request can refer to something, what the cost of it is on top. */
 const refers =
-  /(?:file_id|file_ids\[\]|fileUri|file_url|image_url|source\.url|cachedContent|previous_message_id|^container|^prompt\.id)$/;
+  /(?:\bfile_id|file_ids\[\]|fileUri|file_url|image_url|source\.url|cachedContent|thread\.previous_message_id|^container|^prompt\.id)$/;
 const tells = /annotations|results|\.content\.content\[\]\.file_id/;
 
 test("no place at which a client's types name a file or an image lets a call go up for its text alone", async () => {
