@@ -117,9 +117,7 @@ for (const agent of agents) {
       "on a model that speaks %s",
       async (family) => {
         expect(await converse(agent, "gateway", models[family])).toContain(final);
-        // OpenAI is asked for a translated call by chat completions.
-        const asked = family === "responses" && agent.format !== "responses" ? "chat" : family;
-        expectResults(asked);
+        expectResults(family);
       },
       clientSeconds * 1000,
     );

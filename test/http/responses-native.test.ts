@@ -109,6 +109,22 @@ describe.each([
   });
 });
 
+test("an end that comes alone is the answer where nothing follows it, and else none", async () => {
+  const [first, ...others] = events;
+  const end = event({ type: "response.completed", sequence_number: 0, response });
+  const streamed = async (...given: string[]) => {
+    answer = () => sseResponse(given);
+    const got = await ask(body("openai/x").replace('"store"', '"stream":true,"store"'));
+    return [got.status, await got.text()] as const;
+  };
+  expect(await streamed(end)).toEqual([200, end]);
+  expect(await streamed(end, "data: [DONE]\n\n")).toEqual([200, end]);
+  // The end of another answer, and then this one.
+  expect(await streamed(end, first!, ...others)).toMatchObject([503, expect.stringContaining("behind its end")]);
+  const foreign = end.replace('"sequence_number":0', '"sequence_number":9');
+  expect(await streamed(foreign, first!, ...others)).toMatchObject([503, expect.stringContaining("in the middle")]);
+});
+
 test("a broken stream ends with the format's events, numbered on", async () => {
   answer = () => sseResponse(events.slice(0, 4));
   const text = await (await ask(body("openai/x").replace('"store"', '"stream":true,"store"'))).text();

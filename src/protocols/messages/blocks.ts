@@ -73,8 +73,9 @@ export class Blocks {
     const { reasoning_content, content, refusal, tool_calls } = delta;
     if (reasoning_content) this.#take({ kind: "thinking", text: reasoning_content });
     // A whole answer in one piece has its state beside what it led to.
-    this.endThought(delta);
-    if (content || refusal || tool_calls?.length) this.#takeDetails();
+    if (delta.extra_content != null || delta.thinking_blocks != null || delta["reasoning_details"] != null)
+      this.endThought(delta);
+    if (this.#state.hasDetails && (content || refusal || tool_calls?.length)) this.#takeDetails();
     if (content) this.#take({ kind: "text", text: content });
     if (refusal) this.#take({ kind: "text", text: refusal });
     for (const annotation of listOf(delta.annotations)) {

@@ -48,6 +48,10 @@ export class EndedState {
     return blocks;
   }
 
+  get hasDetails(): boolean {
+    return this.#details.length > 0;
+  }
+
   takeDetails(): ThinkingBlock | undefined {
     const details = wholeDetails(this.#details);
     this.#details = [];

@@ -56,7 +56,7 @@ export class GoogleStreamDecoder implements StreamDecoder {
     if (data === doneData || (data === "" && isSignOfLife(event))) return [];
     const json = event === "error" ? reportedError(data) : jsonIn(data);
     const bodies = this.#reader.read(json, data);
-    if (bodies.some(isEnd)) {
+    if (this.#reader.hasEnded) {
       if (data === this.#ending) throw new InvalidAnswer("an event twice");
       this.#ending = data;
     }
@@ -75,8 +75,6 @@ export class GoogleStreamDecoder implements StreamDecoder {
   }
 }
 
-const isEnd = ({ choices }: ChunkBody): boolean => choices.some(({ finish_reason }) => finish_reason !== null);
-
 /** Reads an event of that name as Google's own error: the format has no such name, but proxies in front of it have. */
 function reportedError(data: string): unknown {
   if (!/^\s*[{[]/.test(data)) return { error: { message: plainWords(data) } };
@@ -92,6 +90,8 @@ class AnswerReader {
   #usage: JsonObject | undefined;
   #counted: JsonObject | undefined;
   #isBlocked = false;
+  /** What was read last told the end of a candidate. */
+  hasEnded = false;
 
   /** @param whole whether the body is a whole answer, which may lack a finish reason */
   constructor(call: AnsweredCall, whole: boolean) {
@@ -104,6 +104,7 @@ class AnswerReader {
    * @throws UpstreamFault when the body is an error; InvalidAnswer when it is no answer, or one out of order
    */
   read(body: unknown, text: string): ChunkBody[] {
+    this.hasEnded = false;
     if (!Array.isArray(body)) return [this.#answer(body, text, this.#whole)];
     if (body.length === 0 || !body.every(isObject)) throw new InvalidAnswer("something that is no answer");
     // A list is a whole stream, which has a finish reason.
@@ -119,6 +120,7 @@ class AnswerReader {
       const index = indexOf(candidate["index"]) ?? at;
       const choice = this.#candidate(index).read(candidate, isWhole);
       if (choice !== undefined) chunk.choices.push(choice);
+      if (choice?.finish_reason) this.hasEnded = true;
       const note = finishNote(candidate, index);
       if (note !== undefined) chunk.metadata = { ...chunk.metadata, ...note };
     }

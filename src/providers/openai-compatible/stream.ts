@@ -154,7 +154,7 @@ export class ChatStream implements StreamDecoder {
       }
       const state = this.#state(indexOf(choice, at));
       if (state.finished && !saysMore(choice)) continue;
-      this.#goOn(state, data);
+      if (state.finished) this.#goOn(state, data);
       choices.push(this.#withoutEcho(choiceOf(state, choice)));
       if (state.finished) this.#ending = data;
     }
@@ -172,8 +172,8 @@ export class ChatStream implements StreamDecoder {
 
   /** Some tell an end with every call, or with every event: the last one counts. @throws InvalidAnswer for the same event again */
   #goOn(state: ChoiceState, data: string): void {
-    state.goesOn ||= state.finished;
-    if (state.finished && data === this.#ending) throw new InvalidAnswer("an event twice");
+    state.goesOn = true;
+    if (data === this.#ending) throw new InvalidAnswer("an event twice");
     state.finished = false;
   }
 

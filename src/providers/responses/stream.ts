@@ -93,7 +93,6 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   push({ data, event: name }: SseEvent): ChunkBody[] {
-    if (this.closing && data === doneData) this.finished = true;
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
     // Anything else without data has lost what it said.

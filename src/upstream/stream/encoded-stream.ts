@@ -96,9 +96,9 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
       this.observer.body(chunk);
       const normal = this.#normaliser.push(this.#legacyFunctions ? downgradeChunk(chunk) : chunk);
       for (const one of normal) {
-        const [choice] = one.choices;
-        if (choice === undefined && one.ended_thought === undefined) this.#late = { ...this.#late, ...one };
-        else if (choice === undefined || choice.finish_reason === null) this.#encoder.push(one, events);
+        const choice = one.choices[0];
+        if (choice?.finish_reason === null || one.ended_thought !== undefined) this.#encoder.push(one, events);
+        else if (choice === undefined) this.#late = { ...this.#late, ...one };
         else this.#end(one, choice);
       }
     }

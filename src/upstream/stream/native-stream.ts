@@ -137,7 +137,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
       if (this.#decoder.isRepetition === true) shown = [];
       if (this.#decoder.closing === true) {
         // Clients end there, and would miss the error that may follow.
-        this.#closing = this.#textOf(event);
+        this.#closing ||= this.#textOf(event);
         shown = [];
       }
       if (shown.length !== 1 || shown[0] !== event) {

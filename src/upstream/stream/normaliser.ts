@@ -228,7 +228,7 @@ export class Normaliser {
       chunks.push({ ...extras, choices: [fragmentChoice] });
       for (const delta of others) chunks.push({ ...extras, choices: [{ index, delta, finish_reason: null }] });
     }
-    for (const call of delta.tool_calls ?? []) this.#calls.push(index, call);
+    if (delta.tool_calls !== undefined) for (const call of delta.tool_calls) this.#calls.push(index, call);
     if (finish_reason === null) return;
     const end = this.#calls.end(index, finish_reason);
     if (this.#finished.get(index) === end) return;
