@@ -9,6 +9,7 @@
  * https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data, https://docs.sglang.io/docs/advanced_features/lora
  */
 import { isObject, type JsonObject } from "../lib/json/json.ts";
+import { isTextType } from "../lib/media-types.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { googleUri } from "../protocols/generate-content/media.ts";
 import { isReference } from "../protocols/responses/references.ts";
@@ -262,7 +263,7 @@ class Walk implements BodyNames {
   #blob(data: string, mimeType: unknown, type: string): true {
     const kind = typeof mimeType === "string" ? mimeType.toLowerCase() : "";
     // A text in base64 is one all the same.
-    if (kind.startsWith("text/")) return true;
+    if (isTextType(kind.split(";", 1)[0]!)) return true;
     return this.#inline(data, type === "image" || (type === "" && kind.startsWith("image/")) ? inPicture : 0);
   }
 
@@ -272,7 +273,8 @@ class Walk implements BodyNames {
     const type = mimeType ?? mime_type;
     if (typeof uri !== "string" || uri === "") return false;
     const isImage = typeof type === "string" && /^image\//i.test(type);
-    return this.#link(isImage && /^https?:/i.test(uri) && !googleUri.test(uri) ? inPicture : 0);
+    const address = this.#beginning(uri);
+    return this.#link(isImage && /^https?:/i.test(address) && !googleUri.test(address) ? inPicture : 0);
   }
 
   /** @param text what the file holds, or its address */
@@ -288,7 +290,8 @@ class Walk implements BodyNames {
   }
 
   #inline(text: string, place: number): true {
-    if (/^data:text\//i.test(text)) return true;
+    const type = /^data:([^;,]*)/i.exec(this.#beginning(text))?.[1];
+    if (type !== undefined && (type.trim() === "" || isTextType(type))) return true;
     const size = this.#large?.sizeOf(text) ?? text.length;
     if ((place & inPicture) === 0) this.fileBytes += size;
     else {
@@ -296,6 +299,11 @@ class Walk implements BodyNames {
       this.imageBytes += size;
     }
     return true;
+  }
+
+  /** Of a large text less may be there than its type. */
+  #beginning(text: string): string {
+    return this.#large?.textOf(text, 256) ?? text;
   }
 
   #keeps(kind: KeptKind, value: unknown): void {

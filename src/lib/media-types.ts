@@ -30,3 +30,9 @@ export function typeByName(name: string): string | undefined {
     ? typesByExtension[extension]
     : undefined;
 }
+
+const textTypes =
+  /^text\/|^application\/(?:[\w.-]+\+)?(?:json|jsonl|ndjson|xml|yaml|toml|sql|rtf|csv|(?:x-)?(?:javascript|ecmascript|typescript|python|sh|yaml|httpd-php|tex|ndjson))$/;
+
+/** True where a file of the type is a text, that is as many tokens as it has words. @param type without parameters */
+export const isTextType = (type: string): boolean => textTypes.test(type.trim().toLowerCase());

@@ -156,6 +156,7 @@ describe("files and what is kept", () => {
     ["a recording", { inlineData: { mimeType: "audio/wav", data: "abcd" } }, { fileBytes: 4 }],
     ["an image", { inline_data: { mime_type: "image/png", data: "abcd" } }, { images: 1, imageBytes: 4 }],
     ["a text", { inlineData: { mimeType: "text/plain", data: "abcd" } }, {}],
+    ["a text of another type", { inlineData: { mimeType: "application/vnd.a+json; charset=utf-8", data: "abcd" } }, {}],
   ])("in Gemini's parts: %s", (_, part, found) => {
     for (const place of ["systemInstruction", "contents"]) {
       const { images, linkedFiles, imageBytes, fileBytes } = namesIn({ parsed: { [place]: { parts: [part] } } });
@@ -170,6 +171,8 @@ describe("files and what is kept", () => {
     ["a video", { type: "video_url", video_url: { url: "https://a/b.mp4" } }, { linkedFiles: 1 }],
     ["a recording", { type: "input_audio", input_audio: { data: "abcd", format: "wav" } }, { fileBytes: 4 }],
     ["a text file", { type: "input_file", file_data: "data:text/plain;base64,abcd" }, {}],
+    ["a text of no type", { type: "input_file", file_data: "data:;base64,abcd" }, {}],
+    ["a program", { type: "file", file: { file_data: "data:application/x-python;base64,abcd" } }, {}],
     ["a plain document", { type: "document", source: { type: "text", media_type: "text/plain", data: "abcd" } }, {}],
     [
       "a document",

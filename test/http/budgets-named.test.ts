@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
+import { Random } from "../helpers/random.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type Place, typedPlaces } from "../helpers/typed-places/places.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -426,4 +427,67 @@ describe("a dollar lets no more through than the calls under way could be undere
     },
     30_000,
   );
+});
+
+/** What each place costs, where the client's types name an image or a file: as docs/budgets.md has it. */
+const costOf = ({ owner, path }: Place) => (/image|screenshot/i.test(`${owner} ${path}`) ? 5_000 : 100_000);
+
+describe("whatever a body refers to, a dollar is not overspent", () => {
+  const answers = {
+    messages: (tokens: number) => ({
+      ...{ id: "m", type: "message", role: "assistant", model: "m", stop_reason: "end_turn", stop_sequence: null },
+      content: [{ type: "text", text: "a" }],
+      usage: { input_tokens: tokens, output_tokens: 1 },
+    }),
+    responses: (tokens: number) => ({
+      ...{ id: `resp_${crypto.randomUUID()}`, object: "response", status: "completed", model: "m", output: [] },
+      usage: { input_tokens: tokens, output_tokens: 1, total_tokens: tokens + 1 },
+    }),
+    gemini: (tokens: number) => ({
+      candidates: [{ content: { role: "model", parts: [{ text: "a" }] }, finishReason: "STOP" }],
+      usageMetadata: { promptTokenCount: tokens, candidatesTokenCount: 1, totalTokenCount: tokens + 1 },
+    }),
+  };
+  /** The elements of the lists that hold a conversation. */
+  const lists = { messages: "messages", responses: "input", gemini: "contents" } as const;
+  const roadOf = { BetaMessages: "messages", Responses: "responses", GenerateContent: "gemini" } as const;
+
+  test("by forty calls at once, in each format and by each road", async () => {
+    const formats = ["BetaMessages", "Responses", "GenerateContent"] as const;
+    const places = await typedPlaces(formats, (member) => /_id|_ids|[Uu]ri|[Uu]rl|^id$/.test(member));
+    const random = new Random(20_261_128);
+    for (const format of formats) {
+      const road = roadOf[format];
+      const list = lists[road];
+      const within = places[format].filter(
+        ({ path }) =>
+          path.startsWith(`${list}[].`) && refers.test(path) && !tells.test(path) && !/container|tools/.test(path),
+      );
+      expect(within.length).toBeGreaterThan(1);
+      const atFirst = upstream.requests.length;
+      for (let round = 0; round < 3; round += 1) {
+        const chosen = Array.from({ length: 1 + random.below(6) }, () => random.pick(within));
+        const base = { messages: messages({ type: "text", text: "a" }), responses: items(), gemini: parts() }[
+          road
+        ] as Record<string, unknown>;
+        const turns = chosen.flatMap(({ body }) => body("https://a.example/planted")[list] as object[]);
+        const body = { ...base, [list]: [...(base[list] as object[]), ...turns] };
+        const tokens = chosen.reduce((sum, place) => sum + costOf(place), 0);
+        answer = () => Response.json(answers[road](tokens));
+        await using poor = await Troupe.start({
+          surfaces: ["gateway", "raw"],
+          providers: { [accounts[road]]: { baseUrl: upstream.url, apiKey: "k" } },
+          config: { budgets: { ...budgets, all: { prepaid: 1 } }, prices },
+        });
+        const before = upstream.requests.length;
+        await Promise.all(
+          Array.from({ length: 40 }, (_, at) => poor.post(`/gateway${roads[road][at % 2]}`, named(road, at % 2, body))),
+        );
+        const billed = (upstream.requests.length - before) * (tokens + 1);
+        const what = chosen.map(({ path }) => path);
+        expect([what, billed <= 1_000_000]).toEqual([what, true]);
+      }
+      expect(upstream.requests.length).toBeGreaterThan(atFirst);
+    }
+  }, 60_000);
 });
