@@ -17,6 +17,7 @@ import { Accounts, usualConfig } from "../upstream/accounts.ts";
 import { type BodyPart, bodyOrigins } from "../upstream/body-origins.ts";
 import type { CallTools } from "../upstream/call.ts";
 import { renderRequest } from "../upstream/render.ts";
+import type { Target } from "../upstream/target.ts";
 import { targetOf } from "./orchestrator.ts";
 
 export type RenderTools = Pick<CallTools, "media"> & {
@@ -126,7 +127,7 @@ async function renderModel(
   const encode = async (changed: ComposedRequest) => {
     try {
       // Without the source: a changed part must not be copied from there.
-      const other = await renderRequest(tools, targetOf(accounts, model, changed), signal);
+      const other = await renderRequest(tools, inFormatOf(target, targetOf(accounts, model, changed)), signal);
       return parseJson(new TextDecoder().decode(other!.body));
     } catch (error) {
       if (error instanceof ApiError) return undefined;
@@ -135,6 +136,14 @@ async function renderModel(
   };
   const named = { name: target.call.model, origin };
   return { request: { ...rendered, body }, parts: await bodyOrigins(parseJson(body), composed, parts, named, encode) };
+}
+
+/** A changed request might go by another format, in which nothing stands where it stood. */
+function inFormatOf({ call: shown }: Target, changed: Target): Target {
+  const { provider, call } = changed;
+  return provider.kind === "remote" && provider.alike !== undefined
+    ? { ...changed, call: provider.alike(call, shown) }
+    : changed;
 }
 
 /** Fetches nothing twice. */

@@ -279,6 +279,8 @@ export interface RemoteProvider extends Described {
   readonly format: string;
   /** The same of one translated call, where its upstreams speak more than one. Default: `format`. */
   formatOf?(call: Call): string;
+  /** A call as it goes in the format of another one. Absent: the format does not depend on what is asked. */
+  alike?(call: Call, other: Call): Call;
   /** The upstream's public address; the config may point elsewhere. */
   readonly baseUrl: string;
   readonly environment: ProviderEnvironment;

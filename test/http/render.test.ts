@@ -307,6 +307,33 @@ describe("origins", () => {
     expect(await placesOf(persona!, source!, folder.path)).toBeUndefined();
   });
 
+  test("of a call whose tools choose its road are those of that road", async () => {
+    using folder = new TempFolder();
+    mkdirSync(folder.file("acme"));
+    const lines = [
+      "description: d",
+      "model: openai/gpt-5.6-sol",
+      "system: Help.",
+      "tools: [{ type: function, function: { name: look, description: Looks., parameters: { type: object, properties: {} } } }]",
+      "defaults: { reasoning_effort: high }",
+      "",
+    ];
+    writeFileSync(folder.file("acme/road.yaml"), lines.join("\n"));
+    const [persona] = (await loadFolder(folder.path)).personas;
+    const { models } = await render(persona!, { messages: [{ role: "user", content: "Hi" }] });
+    const [{ request, parts }] = models as [RenderedCall["models"][number]];
+    expect(request!.url).toEndWith("/responses");
+    const kinds = Object.fromEntries(parts.map(({ path, origins }) => [path, origins.map(({ kind }) => kind)]));
+    expect(kinds).toMatchObject({
+      model: ["model"],
+      "input[0]": ["persona"],
+      "input[1]": ["caller"],
+      reasoning: ["default"],
+      tools: ["persona"],
+      store: ["provider"],
+    });
+  });
+
   test("of sections, lorebook entries and a variant's fields are named, and what is sent is the same", async () => {
     using folder = new TempFolder();
     mkdirSync(folder.file("acme/docs"), { recursive: true });

@@ -145,6 +145,7 @@ export function withResponses(
   return {
     ...chat,
     formatOf: (call) => (speaks(call) ? "responses" : chat.format),
+    alike: (call, other) => ({ ...call, extras: { ...call.extras, use_responses_api: speaks(other) } }),
     // No two of these share a field; Type.Composite would look into each, a dozen times a start.
     extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
