@@ -5,7 +5,7 @@ import { globMatches } from "../lib/glob.ts";
 export type ModelRule = {
   readonly match: string;
   /**
-   * The first version that the row is of, `5.6`: the version of a model stands in its name in place of the first `*`. Later ones, those
+   * The first version that the row is of, `5.6` or `5-5`, as its line writes it: the version of a model stands in its name in place of the first `*`. Later ones, those
    * that nobody knows yet among them, are of the row too. Absent: all are.
    */
   readonly since?: string;
@@ -60,7 +60,7 @@ function isSince({ match, since }: ModelRule, model: string): boolean {
 
 /** @returns nothing where the text does not begin with a version */
 function versionOf(text: string): readonly number[] {
-  const [, written, minor] = /^(\d{1,2})(?:\.(\d{1,3}))?(?!\d)/.exec(text) ?? [];
+  const [, written, minor] = /^(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(text) ?? [];
   if (written === undefined) return [];
   const major = Number(written);
   // Azure names models without the dot: `gpt-35-turbo`.

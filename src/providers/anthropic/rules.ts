@@ -1,6 +1,7 @@
 /**
- * The fields that each Claude model takes and refuses, as data. The first row that fits a model and names a key wins, so the newest
- * and most special models stand first and the widest globs last.
+ * The fields that each Claude model takes and refuses, as data, as of 2026-11-28. The first row that fits a model and names a key wins, so
+ * the newest and most special models stand first and the widest globs last. A model that came after the table has the rules of the newest
+ * of its line.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { Closed, Words } from "../../lib/schemas.ts";
@@ -59,6 +60,24 @@ const fourth: Omit<AnthropicRules, "default_output" | "max_output"> = {
   structured_output: false,
 };
 
+/** https://platform.claude.com/docs/en/about-claude/models/migration-guide: budgets deprecated, prefill gone, no xhigh */
+const lastWithBudgets: AnthropicRules = {
+  ...fourth,
+  thinking: "both",
+  efforts: ["low", "medium", "high", "max"],
+  prefill: false,
+  structured_output: true,
+  default_output: fifth.default_output,
+  max_output: fifth.max_output,
+};
+
+const structured: AnthropicRules = {
+  ...fourth,
+  structured_output: true,
+  default_output: 32_000,
+  max_output: 64_000,
+};
+
 type Row = Partial<AnthropicRules> & ModelRule;
 
 /**
@@ -71,43 +90,44 @@ type Row = Partial<AnthropicRules> & ModelRule;
  */
 const modelRules: readonly Row[] = [
   // https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5: always thinks, no forced tools
-  { match: "claude-opus-5-5*", thinking_off: "never", forced_tools: false, system_turns: true },
+  { match: "claude-opus-*", since: "5-5", ...fifth, thinking_off: "never", forced_tools: false, system_turns: true },
+  // https://platform.claude.com/docs/en/models/opus-5/migration-guide: thinks unless disabled
+  { match: "claude-opus-*", since: "5", ...fifth, system_turns: true },
+  // https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-8: thinking off unless asked for
+  { match: "claude-opus-*", since: "4-8", ...fifth, thinking_off: "omit", system_turns: true },
+  // https://platform.claude.com/docs/en/about-claude/models/migration-guide#migrating-to-claude-opus-4-7
+  { match: "claude-opus-*", since: "4-7", ...fifth, thinking_off: "omit" },
+  { match: "claude-opus-*", since: "4-6", ...lastWithBudgets },
+  { match: "claude-opus-*", since: "4-5", ...structured, efforts: ["low", "medium", "high"] },
+  {
+    match: "claude-opus-*",
+    since: "4-1",
+    ...fourth,
+    structured_output: true,
+    default_output: 16_000,
+    max_output: 32_000,
+  },
+  { match: "claude-opus-*", since: "4", ...fourth, default_output: 16_000, max_output: 32_000 },
   // https://platform.claude.com/docs/en/models/sonnet-5-5/whats-new-sonnet-5-5
-  { match: "claude-sonnet-5-5*", thinking_off: "between_tools", forced_tools: false, system_turns: true },
+  {
+    match: "claude-sonnet-*",
+    since: "5-5",
+    ...fifth,
+    thinking_off: "between_tools",
+    forced_tools: false,
+    system_turns: true,
+  },
+  { match: "claude-sonnet-*", since: "5", ...fifth },
+  { match: "claude-sonnet-*", since: "4-6", ...lastWithBudgets },
+  { match: "claude-sonnet-*", since: "4-5", ...structured },
   // https://platform.claude.com/docs/en/models/haiku-5-5/whats-new-haiku-5-5
-  { match: "claude-haiku-5-5*", system_turns: true },
+  { match: "claude-haiku-*", since: "5-5", ...fifth, system_turns: true },
+  { match: "claude-haiku-*", since: "5", ...fifth },
+  { match: "claude-haiku-*", since: "4-5", ...structured },
   // https://platform.claude.com/docs/en/models/fable-5-1/migration-guide
   { match: "claude-fable-*", thinking_off: "never", forced_tools: false, system_turns: true },
   { match: "claude-mythos-preview*", system_turns: false },
   { match: "claude-mythos-*", thinking_off: "never", forced_tools: false, system_turns: true },
-  // https://platform.claude.com/docs/en/models/opus-5/migration-guide: thinks unless disabled
-  { match: "claude-opus-5*", system_turns: true },
-  // https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-8: thinking off unless asked for
-  { match: "claude-opus-4-8*", thinking_off: "omit", system_turns: true },
-  // https://platform.claude.com/docs/en/about-claude/models/migration-guide#migrating-to-claude-opus-4-7
-  { match: "claude-opus-4-7*", thinking_off: "omit" },
-  ...["claude-opus-4-8*", "claude-opus-4-7*"].map((match) => ({ match, ...fifth })),
-  // https://platform.claude.com/docs/en/about-claude/models/migration-guide: budgets deprecated, prefill gone, no xhigh
-  ...["claude-opus-4-6*", "claude-sonnet-4-6*"].map((match) => ({
-    match,
-    ...fourth,
-    thinking: "both" as const,
-    efforts: ["low", "medium", "high", "max"] as Effort[],
-    prefill: false,
-    structured_output: true,
-    default_output: fifth.default_output,
-    max_output: fifth.max_output,
-  })),
-  { match: "claude-opus-4-5*", efforts: ["low", "medium", "high"] },
-  ...["claude-opus-4-5*", "claude-sonnet-4-5*", "claude-haiku-4-5*"].map((match) => ({
-    match,
-    ...fourth,
-    structured_output: true,
-    default_output: 32_000,
-    max_output: 64_000,
-  })),
-  { match: "claude-opus-4-1*", ...fourth, structured_output: true, default_output: 16_000, max_output: 32_000 },
-  { match: "claude-opus-4*", ...fourth, default_output: 16_000, max_output: 32_000 },
   { match: "claude-3-7-*", sampling: "both" },
   ...["claude-sonnet-4*", "claude-3-7-*"].map((match) => ({
     match,
@@ -117,7 +137,7 @@ const modelRules: readonly Row[] = [
   })),
   { match: "claude-3-5-*", ...fourth, thinking: "none", sampling: "both", default_output: 8192, max_output: 8192 },
   { match: "claude-3-*", ...fourth, thinking: "none", sampling: "both", default_output: 4096, max_output: 4096 },
-  // Models that came after this table: as the newest known ones.
+  // Lines that came after this table.
   { match: "claude-*", ...fifth },
   // Other vendors' models behind this format take its older form.
   { match: "*", ...fourth, sampling: "both", default_output: 8192, max_output: 1_000_000 },
