@@ -9,9 +9,68 @@ const schemaMaps = new Set(["properties", "$defs", "definitions"]);
 const silentlyDropped = new Set(["$schema", "$id", "$comment"]);
 const formats = new Set(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"]);
 
-/** @returns undefined for a schema that refers to itself: those are rejected, whatever their form */
+/** "Schema is too complex" beyond so many, all objects together: @ai-sdk/anthropic 4.0 (supports-native-structured-output-schema) */
+const maxOptional = 10;
+
+/**
+ * @returns undefined for a schema that can't be closed: one that refers to itself, or has too many optional properties, is rejected; a map,
+ *   or an object of any form, could only be `{}`
+ */
 export function closedSchema(schema: JsonObject): JsonObject | undefined {
-  return isRecursive(schema) ? undefined : close(schema);
+  if (isRecursive(schema)) return undefined;
+  const { isOpen, optional } = new Measure(schema).of(schema);
+  return isOpen || optional > maxOptional ? undefined : close(schema);
+}
+
+type Size = { readonly isOpen: boolean; readonly optional: number };
+
+const nothing: Size = { isOpen: false, optional: 0 };
+const within = ["items", "contains", "not", "if", "then", "else"];
+const lists = ["allOf", "anyOf", "oneOf", "prefixItems"];
+
+/** Reads a schema that does not refer to itself; what is referred to counts wherever it is. */
+class Measure {
+  readonly #root: JsonObject;
+  readonly #byReference = new Map<string, Size>();
+
+  constructor(root: JsonObject) {
+    this.#root = root;
+  }
+
+  of(schema: unknown): Size {
+    const node = objectOf(schema);
+    if (node === undefined) return nothing;
+    const properties = objectOf(node["properties"]) ?? {};
+    const required = new Set(listOf(node["required"]));
+    const parts = [
+      ...within.map((name) => node[name]),
+      ...lists.flatMap((name) => listOf(node[name])),
+      ...Object.values(properties),
+    ].map((part) => this.of(part));
+    const reference = textOf(node["$ref"]);
+    if (reference !== undefined) parts.push(this.#referred(reference));
+    const own = Object.keys(properties).filter((name) => !required.has(name)).length;
+    return {
+      isOpen: isOpenObject(node) || parts.some(({ isOpen }) => isOpen),
+      optional: parts.reduce((sum, { optional }) => sum + optional, own),
+    };
+  }
+
+  #referred(reference: string): Size {
+    const known = this.#byReference.get(reference);
+    if (known !== undefined) return known;
+    const size = this.of(resolve(this.#root, reference));
+    this.#byReference.set(reference, size);
+    return size;
+  }
+}
+
+/** True for an object whose members have names that the schema does not give. */
+function isOpenObject({ type, properties, additionalProperties: others, patternProperties }: JsonObject): boolean {
+  if (others === true || objectOf(others) !== undefined) return true;
+  if (Object.keys(objectOf(patternProperties) ?? {}).length > 0) return true;
+  const isObject = type === "object" || listOf(type).includes("object");
+  return isObject && properties === undefined && others !== false;
 }
 
 function close(schema: unknown): JsonObject {
