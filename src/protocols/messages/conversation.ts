@@ -2,6 +2,7 @@
 import { type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
+import { fittingName } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { nameAnswer } from "../returned-state.ts";
 import { summaryText } from "../summary-text.ts";
@@ -186,6 +187,6 @@ const spoken = (texts: readonly TextBlock[]): AssistantMessage["content"] | unde
   texts.length === 0 ? undefined : (contentOf(texts.map(textPart)) as AssistantMessage["content"]);
 
 function toolCall({ id, name, input, ...block }: ToolUseBlock): ToolCall {
-  const called = { name, arguments: JSON.stringify(input ?? {}) };
+  const called = { name: fittingName(name), arguments: JSON.stringify(input ?? {}) };
   return { id, type: "function", function: called, ...marker(block) } as ToolCall;
 }

@@ -6,6 +6,7 @@ import { isObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
+import { longNamesOf } from "./names.ts";
 import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
 import { checkCount, checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
@@ -15,7 +16,8 @@ import { thinkingShown } from "./thinking.ts";
 
 const parsed = (body: MessagesBody, identity: unknown): ParsedCall<AnswerOptions> => {
   const { request, nativeOnly } = innerRequest(body);
-  const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
+  const names = longNamesOf(body);
+  const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [], ...(names && { names }) };
   const { refusal, toolRefusal, hosted } = nativeOnly;
   return { request, identity, options, nativeOnly: refusal, nativeTools: toolRefusal, hosted };
 };

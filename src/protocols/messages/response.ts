@@ -5,6 +5,7 @@ import type { AnswerMessage, CompletionBody, Envelope } from "../chat/schema.ts"
 import { type BlockSink, Blocks } from "./blocks.ts";
 import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
 import { inputOf } from "./facts.ts";
+import { type OwnNames, withOwnName } from "./names.ts";
 import type { ThinkingShown } from "./thinking.ts";
 
 /** Options of the request that its answer depends on. */
@@ -12,11 +13,18 @@ export type AnswerOptions = {
   readonly thinking: ThinkingShown;
   /** The stop sequences that were asked for. */
   readonly stops: readonly string[];
+  /** Absent: every tool has its own name. */
+  readonly names?: OwnNames | undefined;
 };
 
-export function messageBody(body: CompletionBody, { id, model }: Envelope, { thinking, stops }: AnswerOptions): object {
+export function messageBody(
+  body: CompletionBody,
+  { id, model }: Envelope,
+  { thinking, stops, names }: AnswerOptions,
+): object {
   const [choice] = body.choices;
-  const content = choice === undefined ? [] : contentOf(choice.message, thinking, id);
+  const blocks = choice === undefined ? [] : contentOf(choice.message, thinking, id);
+  const content = names === undefined ? blocks : blocks.map((block) => withOwnName(block, names));
   const calls = content.some(({ type }) => type === "tool_use");
   const stop =
     choice === undefined

@@ -9,6 +9,7 @@ import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { Blocks } from "./blocks.ts";
 import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
 import { errorBody, typeOfFields } from "./errors.ts";
+import { withOwnName } from "./names.ts";
 import type { AnswerOptions } from "./response.ts";
 
 const eventOf = (value: JsonObject & { type: string }): string => formatSseEvent(JSON.stringify(value), value.type);
@@ -42,7 +43,8 @@ export class MessagesEncoder implements EventEncoder {
       void this.#events.push(eventOf({ type, index, ...rest }));
     this.#blocks = new Blocks(
       {
-        start: (index, content_block) => add("content_block_start", index, { content_block }),
+        start: (index, block) =>
+          add("content_block_start", index, { content_block: withOwnName(block, options.names) }),
         delta: (index, delta) => add("content_block_delta", index, { delta }),
         stop: (index) => add("content_block_stop", index),
       },

@@ -2,6 +2,7 @@
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { FunctionTool, ToolChoice } from "../chat/schema.ts";
+import { fittingName } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { marker } from "./parts.ts";
 import type { MessagesBody, MessagesTool } from "./schema.ts";
@@ -37,7 +38,7 @@ function functionTool(tool: MessagesTool, path: string, nativeOnly: NativeOnly):
   }
   const { name, description, input_schema, strict } = tool;
   const described = {
-    name,
+    name: fittingName(name),
     ...(description != null && { description }),
     parameters: input_schema as JsonObject,
     ...(strict === true && { strict }),
@@ -50,7 +51,7 @@ function choiceOf(choice: NonNullable<MessagesBody["tool_choice"]>): ToolChoice 
     case "any":
       return "required";
     case "tool":
-      return { type: "function", function: { name: choice.name } };
+      return { type: "function", function: { name: fittingName(choice.name) } };
     default:
       return choice.type;
   }

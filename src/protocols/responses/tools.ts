@@ -10,6 +10,7 @@ import type { Tool, ToolChoice } from "../chat/schema.ts";
 import { customAsFunction, toolName } from "../chat/tools.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import { fittingName, maxName, shortened } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { refuseKind } from "./check.ts";
 import { choiceSchemas, type FunctionTool, itemSchemas, type RequestFields, toolSchemas } from "./schema.ts";
@@ -66,20 +67,11 @@ export class ToolNames {
 
 const keyOf = (name: string, namespace?: string | null) => JSON.stringify([namespace ?? null, name]);
 
-/** The longest name of a function that every format takes. */
-const maxName = 64;
-
 function flatName(name: string, namespace?: string | null): string {
-  if (namespace == null) return name;
+  if (namespace == null) return fittingName(name);
   const flat = `${namespace}${namespace.endsWith("__") ? "" : "__"}${name}`;
   const isLegal = flat.length <= maxName && /^[a-zA-Z0-9_-]+$/.test(flat);
   return isLegal ? flat : shortened(flat, flat);
-}
-
-/** @returns a legal name, the same for the same text */
-function shortened(name: string, text: string): string {
-  const mark = Bun.hash(text).toString(36);
-  return `${name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxName - mark.length - 1)}_${mark}`;
 }
 
 type InnerTools = {
