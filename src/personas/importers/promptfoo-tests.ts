@@ -1,7 +1,12 @@
 /** promptfoo's tests as a test file of a persona: the part of its vocabulary that is read here; the rest is listed. */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { assertionNames } from "../tests/assertion-schema.ts";
+import { graderFrom } from "../tests/graders.ts";
+import { parseTestFile } from "../tests/test-file.ts";
+import { namesIn } from "../tests/vars.ts";
 import type { Omissions } from "./draft.ts";
+import { providerNamed } from "./models.ts";
 
 type Prompt = {
   /** Of the persona. */
@@ -11,31 +16,10 @@ type Prompt = {
   readonly asked: readonly string[];
 };
 
-/** Assertions that `troupe personas test` judges, each with `not-` before it too. */
-const assertions = [
-  ...[
-    "equals",
-    "contains",
-    "icontains",
-    "starts-with",
-    "regex",
-    "contains-all",
-    "contains-any",
-    "icontains-all",
-    "icontains-any",
-  ],
-  ...[
-    "is-json",
-    "contains-json",
-    "is-valid-openai-tools-call",
-    "tool-call-f1",
-    "trajectory:tool-used",
-    "trajectory:tool-args-match",
-  ],
-  ...["finish-reason", "cost", "latency", "llm-rubric"],
-];
 const assertionKeys = ["type", "value", "threshold", "weight", "metric", "provider"];
 const optionKeys = ["provider", "repeat", "passthrough", "disableVarExpansion", "disableDefaultAsserts"];
+/** Who grades where nothing names a model: promptfoo takes one of OpenAI's. */
+const usualGrader = "openai:chat:gpt-5.4-mini";
 /** What a prompt without a turn of its own is asked. */
 const opening = "Begin.";
 
@@ -43,8 +27,8 @@ const opening = "Begin.";
 export function testsOf(config: JsonObject, prompt: Prompt, omissions: Omissions): JsonObject | undefined {
   if (typeof config["tests"] === "string") omissions.add("tests", "names a file: put its tests in its place");
   const reader = new TestReader(prompt, omissions);
-  const tests = listOf(config["tests"]).flatMap((test, at) => {
-    if (isObject(test)) return reader.test(test, ["tests", at]);
+  const tests = listOf(config["tests"]).flatMap((test, at): JsonObject[] => {
+    if (isObject(test)) return [reader.test(test, ["tests", at])];
     omissions.add(["tests", at], "names a file: put its tests in its place");
     return [];
   });
@@ -52,7 +36,8 @@ export function testsOf(config: JsonObject, prompt: Prompt, omissions: Omissions
   if (prompt.question === undefined)
     omissions.add("prompts", `has no message of the user's own: each test sends '${opening}'`);
   const defaultTest = objectOf(config["defaultTest"]);
-  const common = defaultTest === undefined ? {} : reader.test(defaultTest, ["defaultTest"]);
+  const named = defaultTest === undefined ? {} : reader.test(defaultTest, ["defaultTest"]);
+  const common = withGrader(named, tests, config, omissions);
   const evaluate = objectOf(config["evaluateOptions"]) ?? {};
   omissions.addRest(evaluate, ["repeat", "maxConcurrency"], ["evaluateOptions"]);
   const { repeat, maxConcurrency } = evaluate;
@@ -61,9 +46,65 @@ export function testsOf(config: JsonObject, prompt: Prompt, omissions: Omissions
     ...(textOf(config["description"]) !== undefined && { description: config["description"] }),
     prompts: [prompt.question ?? opening],
     ...(Object.keys(common).length > 0 && { defaultTest: common }),
-    tests,
+    tests: tests.map((test) => withEmptyVars(test, common, prompt)),
     ...(Object.keys(options).length > 0 && { evaluateOptions: options }),
   };
+}
+
+/** Rubrics that name no grader get one of the file's own models, or the usual one. */
+function withGrader(
+  common: JsonObject,
+  tests: readonly JsonObject[],
+  config: JsonObject,
+  omissions: Omissions,
+): JsonObject {
+  const options = objectOf(common["options"]) ?? {};
+  if (options["provider"] !== undefined) return common;
+  const lacks = (test: JsonObject) =>
+    objectOf(test["options"])?.["provider"] === undefined &&
+    rubricsIn(test["assert"]).some((one) => one["provider"] === undefined);
+  if (![common, ...tests].some(lacks)) return common;
+  const [first] = [config["providers"] ?? config["targets"] ?? []].flat();
+  const id = textOf(first) ?? textOf(objectOf(first)?.["id"]);
+  const isModel = id !== undefined && providerNamed(id.split(":")[0]!) !== undefined && graderFrom(id) !== undefined;
+  const provider = isModel ? id : usualGrader;
+  omissions.add("defaultTest.options.provider", `is named by nothing, and ${provider} grades`);
+  return { ...common, options: { ...options, provider } };
+}
+
+const rubricsIn = (assertions: unknown): JsonObject[] =>
+  listOf(assertions)
+    .filter(isObject)
+    .flatMap((one) => (/^(?:not-)?llm-rubric$/.test(textOf(one["type"]) ?? "") ? [one] : rubricsIn(one["assert"])));
+
+/** A name that no variable has is empty there. */
+function withEmptyVars(test: JsonObject, common: JsonObject, { question }: Prompt): JsonObject {
+  const vars = objectOf(test["vars"]) ?? {};
+  const known = { ...objectOf(common["vars"]), ...vars };
+  const missing = [...namesIn([question ?? "", common["assert"], test["assert"]])].filter(
+    (name) => !Object.hasOwn(known, name),
+  );
+  if (missing.length === 0) return test;
+  return { ...test, vars: { ...vars, ...Object.fromEntries(missing.map((name) => [name, ""])) } };
+}
+
+/** @returns what the checker says of an assertion; undefined where it takes it */
+function assertionProblem(assertion: JsonObject): string | undefined {
+  const file = {
+    prompts: ["x"],
+    tests: [
+      {
+        vars: Object.fromEntries([...namesIn(assertion)].map((name) => [name, "x"])),
+        options: { provider: usualGrader },
+        assert: [assertion],
+      },
+    ],
+  };
+  const parsed = parseTestFile(JSON.stringify(file), "", { persona: "imported/x" });
+  if (!("errors" in parsed)) return undefined;
+  const [{ path, message } = { path: "", message: "is refused" }] = parsed.errors;
+  const inside = path.replace(/^tests\[0\]\.assert\[0\]\.?/, "");
+  return inside === "" ? message : `${inside} ${message}`;
 }
 
 class TestReader {
@@ -78,7 +119,7 @@ class TestReader {
   test(test: JsonObject, path: readonly PathPart[]): JsonObject {
     this.#omissions.addRest(test, ["description", "vars", "assert", "threshold", "options", "metadata"], path);
     const asserted = listOf(test["assert"]).flatMap((one, at) => this.#assertion(one, [...path, "assert", at]) ?? []);
-    const vars = this.#vars(test["vars"], JSON.stringify(asserted), [...path, "vars"]);
+    const vars = this.#vars(test["vars"], JSON.stringify([asserted, test["vars"] ?? {}]), [...path, "vars"]);
     const options = objectOf(test["options"]) ?? {};
     this.#omissions.addRest(options, optionKeys, [...path, "options"]);
     const taken = Object.fromEntries(
@@ -108,8 +149,8 @@ class TestReader {
       if (!isUsed && !isAsserted) this.#omissions.add(place, "is not used by the prompt or an assertion");
       else if (values.some((one) => typeof one === "string" && one.startsWith("file://")))
         this.#omissions.add(place, "names a file");
-      else if (values.some((one) => typeof one === "object")) this.#omissions.add(place, "is no text");
-      else vars[name] = Array.isArray(given) ? given.map(String) : String(given);
+      else if (values.some((one) => typeof one === "object" && one !== null)) this.#omissions.add(place, "is no text");
+      else vars[name] = Array.isArray(given) ? given.map(textIn) : textIn(given);
     }
     return vars;
   }
@@ -123,7 +164,7 @@ class TestReader {
       if (inner.length === 0) return void omit("has no assertion that is known here");
       return { ...pick(value, ["type", "threshold", "weight", "metric"]), assert: inner };
     }
-    if (!assertions.includes(type.replace(/^not-/, "")))
+    if (!assertionNames.includes(type.replace(/^not-/, "")))
       return void omit(`${type.slice(0, 60)} is no assertion that is known here`);
     const text = JSON.stringify(value["value"] ?? "");
     if (text.includes("file://")) return void omit("names a file");
@@ -131,9 +172,15 @@ class TestReader {
     for (const key of Object.keys(value)) {
       if (!assertionKeys.includes(key)) this.#omissions.add(formatPath([...path, key]), "has no place in a test here");
     }
-    return pick(value, assertionKeys);
+    // What is null is not there, but for a whole answer that has to be null.
+    const isNull = value["value"] === null && !type.endsWith("equals");
+    const made = pick(isNull ? { ...value, value: undefined } : value, assertionKeys);
+    const problem = assertionProblem(made);
+    return problem === undefined ? made : void omit(`${problem}: it is left out`);
   }
 }
+
+const textIn = (value: unknown): string => (value === null || value === undefined ? "" : String(value));
 
 const pick = (value: JsonObject, keys: readonly string[]): JsonObject =>
   Object.fromEntries(keys.flatMap((key) => (value[key] === undefined ? [] : [[key, value[key]]])));

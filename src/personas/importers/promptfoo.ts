@@ -17,7 +17,7 @@ import {
 import type { Importer } from "./importer.ts";
 import { contentText, roleOf } from "./message-content.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
-import { variablesOf } from "./pieces.ts";
+import { type Piece, variablesOf } from "./pieces.ts";
 import { testsOf } from "./promptfoo-tests.ts";
 import { functionTool } from "./schema-fields.ts";
 import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
@@ -129,7 +129,9 @@ function turnsOf({ text, place }: Prompt): TemplateTurn[] {
   return [{ role: "user", pieces: piecesOf(text, place), place }];
 }
 
-const piecesOf = (text: string, place: string) => jinjaPieces({ text, place });
+/** Where a mark has no end on its line, promptfoo takes all of the text as it is. */
+const piecesOf = (text: string, place: string): Piece[] =>
+  /\{%[^%]*$|\{\{[^}]*$|\{#[^#]*$/m.test(text) && !/\{%\s*raw\s*%\}/.test(text) ? [text] : jinjaPieces({ text, place });
 
 function modelOf(value: unknown, omissions: Omissions) {
   const providers = [value ?? []].flat().map((one) => {

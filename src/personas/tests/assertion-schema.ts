@@ -51,11 +51,15 @@ const kinds = {
   },
   texts: {
     names: ["contains-all", "contains-any", "icontains-all", "icontains-any"],
-    members: { value: Texts },
+    members: { value: Type.Union([Texts, Type.String({ minLength: 1, description: "The texts, parted by commas." })]) },
   },
   json: {
     names: ["is-json", "contains-json"],
-    members: { value: Type.Optional(JsonSchema) },
+    members: {
+      value: Type.Optional(
+        Type.Union([JsonSchema, Type.String({ minLength: 1, description: "A JSON Schema as text, in YAML or JSON." })]),
+      ),
+    },
   },
   calls: {
     names: ["is-valid-openai-tools-call"],
@@ -63,7 +67,10 @@ const kinds = {
   },
   toolNames: {
     names: ["tool-call-f1"],
-    members: { value: ToolNames, threshold: Type.Optional(Type.Number({ ...score, description: "Default 1." })) },
+    members: {
+      value: Type.Union([ToolNames, Type.String({ minLength: 1, description: "The names, parted by commas." })]),
+      threshold: Type.Optional(Type.Number({ ...score, description: "Default 1." })),
+    },
   },
   toolUsed: {
     names: ["trajectory:tool-used"],
@@ -131,6 +138,9 @@ export const foreignTypes: ReadonlySet<string> = new Set([
   ],
   ...["rouge-n", "ruby", "search-rubric", "select-best", "similar", "skill-used", "trajectory:goal-success"],
   ...["trajectory:step-count", "trajectory:tool-sequence", "webhook", "word-count"],
+  // Of 0.123: https://www.promptfoo.dev/docs/configuration/expected-outputs/
+  ...["similar:cosine", "similar:dot", "similar:euclidean"],
+  ...["trace-error-spans", "trace-span-count", "trace-span-duration"],
 ]);
 
 const schemaOf = ({ names, members }: { readonly names: readonly string[]; readonly members: TProperties }) =>

@@ -1,15 +1,32 @@
 /** Checks values against a JSON Schema of the author's. The library interprets it: no code is made of what a file says. */
 import { type OutputUnit, type Schema, type SchemaDraft, Validator } from "@cfworker/json-schema";
-import { parseJson } from "../../lib/json/json.ts";
+import { isObject, parseJson } from "../../lib/json/json.ts";
 
 /** @returns what is wrong, as a sentence; undefined where the value fits */
 export function schemaProblem(schema: object, value: unknown): string | undefined {
-  const { valid, errors } = new Validator(schema as Schema, draftOf(schema)).validate(value);
+  const { valid, errors } = new Validator(withNullable(schema) as Schema, draftOf(schema)).validate(value);
   if (valid) return undefined;
   // The errors of the whole come before those of its parts, which say what is wrong.
   const causes = errors.filter(({ keyword }) => !["properties", "items", "allOf", "$ref"].includes(keyword));
   return (causes.length === 0 ? errors : causes).slice(0, 3).map(sentence).join(" ");
 }
+
+/** `nullable: true` beside a type, of OpenAPI, which promptfoo takes too. @param isNames whether the members are names of properties */
+function withNullable(schema: unknown, isNames = false): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => withNullable(one));
+  if (!isObject(schema)) return schema;
+  const made = Object.fromEntries(
+    Object.entries(schema).map(([key, one]) => {
+      const isValue = !isNames && ["enum", "const", "default", "examples"].includes(key);
+      return [key, isValue ? one : withNullable(one, !isNames && holdsNames.includes(key))];
+    }),
+  );
+  const { type, nullable } = made;
+  const isNullable = !isNames && nullable === true && (typeof type === "string" || Array.isArray(type));
+  return isNullable ? { ...made, type: [...new Set([type, "null"].flat())] } : made;
+}
+
+const holdsNames = ["properties", "patternProperties", "definitions", "$defs", "dependentSchemas"];
 
 const sentence = ({ instanceLocation, error }: OutputUnit) => {
   const place = instanceLocation === "#" ? "" : `${instanceLocation.slice(1)}: `;

@@ -64,7 +64,8 @@ export function requestOf(
   return { ...fields, messages, ...(Object.keys(variables).length > 0 && { variables }) };
 }
 
-/** A variable's value as text. A line break at its end is left out, as promptfoo does: YAML's blocks have one. */
+/** A variable's value as text: null is none. A line break at its end is left out, as promptfoo does: YAML's blocks have one. */
 export function plainText(value: unknown): string {
+  if (value === null) return "";
   return typeof value === "string" ? value.replace(/\n$/, "") : (JSON.stringify(value) ?? "");
 }

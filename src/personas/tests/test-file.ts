@@ -15,7 +15,7 @@ import {
 import { graderFrom } from "./graders.ts";
 import { TestFile } from "./schema.ts";
 import type { Assertion, AssertionSet, TestCase, TestSuite } from "./suite.ts";
-import { combinationsOf, fillAll, namesIn, TemplateError, type Vars } from "./vars.ts";
+import { combinationsOf, fillAll, namesIn, resolved, TemplateError, type Vars } from "./vars.ts";
 
 type ParsedTests = { readonly suite: TestSuite } | { readonly errors: readonly Diagnostic[] };
 
@@ -119,6 +119,7 @@ class Builder {
       prompts,
       [defaultTest ?? {}, ...tests].map(({ assert, options }) => [assert, options?.passthrough]),
       tests.map(({ messages }) => messages),
+      [defaultTest ?? {}, ...tests].map(({ vars }) => vars),
     ]);
     const check = (vars: Vars | undefined, path: Path) => {
       for (const name of Object.keys(vars ?? {})) {
@@ -141,7 +142,8 @@ class Builder {
     const path: Path = ["tests", at];
     const options = { ...defaultTest.options, ...entry.options };
     const vars: Vars = { ...defaultTest.vars, ...entry.vars };
-    const sets = options.disableVarExpansion ? [{ vars, expanded: [] }] : combinationsOf(vars);
+    const combined = options.disableVarExpansion ? [{ vars, expanded: [] }] : combinationsOf(vars);
+    const sets = combined?.map((set) => ({ ...set, given: set.vars, vars: resolved(set.vars) }));
     if (sets === undefined) {
       this.#report([...path, "vars"], "has lists of more than 1000 combinations");
       return [];
@@ -150,11 +152,11 @@ class Builder {
     const threshold = entry.threshold ?? defaultTest.threshold;
     const all = [prompts].flat();
     const asked = entry.messages === undefined ? all : [undefined];
-    return sets.flatMap(({ vars, expanded }) =>
+    return sets.flatMap(({ vars, given, expanded }) =>
       asked.map((prompt, number) => {
         const label = typeof prompt === "object" ? prompt.label : undefined;
         const details = [
-          ...expanded.map((name) => `${name}=${String(vars[name])}`),
+          ...expanded.map((name) => `${name}=${String(given[name])}`),
           ...(asked.length > 1 ? [label ?? `prompt ${number + 1}`] : []),
         ];
         const raw = typeof prompt === "object" ? prompt.raw : prompt;
@@ -265,6 +267,8 @@ class Builder {
     if (base === "trajectory:tool-used" || base === "trajectory:tool-args-match") this.#checkTool(value, at);
     const isPlain = typeof value === "string" || (Array.isArray(value) && base !== "equals");
     const filled = isPlain ? this.#filled(value, vars, at) : value;
+    if (typeof filled === "string" && listTypes.includes(base)) return this.#listIn(filled, base, at);
+    if (typeof filled === "string" && schemaTypes.includes(base)) return this.#schemaIn(filled, at);
     if (base !== "regex") return filled;
     try {
       new RegExp(filled as string);
@@ -272,6 +276,22 @@ class Builder {
       this.#report(at, `is no regular expression: ${(error as Error).message}`);
     }
     return filled;
+  }
+
+  /** Texts parted by commas, which may stand in quotes; names of tools may not. */
+  #listIn(text: string, base: string, at: Path): string[] {
+    const texts = base === "tool-call-f1" ? text.split(",").map((one) => one.trim()) : textsIn(text);
+    const found = texts?.filter((one) => one !== "") ?? [];
+    if (found.length === 0) this.#report(at, texts === undefined ? "has a quote without its end" : "lists nothing");
+    return found;
+  }
+
+  /** A schema that is written as text, in YAML or JSON. */
+  #schemaIn(text: string, at: Path): unknown {
+    const { value, errors } = new YamlSource(text, "");
+    if (errors.length > 0 || !isObject(value))
+      this.#report(at, "is no JSON Schema: it must be a mapping, or text that is one");
+    return value;
   }
 
   #checkTool(value: unknown, path: Path): void {
@@ -284,6 +304,23 @@ class Builder {
     const error = { file: this.#source.file, ...position, path: formatPath(path), message };
     if (!this.#errors.some((one) => Bun.deepEquals(one, error))) this.#errors.push(error);
   }
+}
+
+/** Types whose lists and schemas may be written as texts, as promptfoo takes them. */
+const listTypes = ["contains-all", "contains-any", "icontains-all", "icontains-any", "tool-call-f1"];
+const schemaTypes = ["is-json", "contains-json"];
+
+/** @returns the texts of a list that is written with commas; undefined for a quote without its end */
+function textsIn(list: string): string[] | undefined {
+  const field = /\s*(?:"((?:[^"\\]|""|\\[\s\S])*)"\s*(?:,|$)|([^",][^,]*)(?:,|$)|(,))/y;
+  const texts: string[] = [];
+  for (field.lastIndex = 0; list.slice(field.lastIndex).trim() !== ""; ) {
+    const [whole, quoted, plain] = field.exec(list) ?? [];
+    if (whole === undefined) return undefined;
+    if (quoted !== undefined) texts.push(quoted.replace(/""|\\(["\\])/g, (mark, one?: string) => one ?? mark[0]!));
+    else if (plain !== undefined) texts.push(plain.trim());
+  }
+  return texts;
 }
 
 /** @returns the messages that a prompt is the JSON of; undefined for a text */

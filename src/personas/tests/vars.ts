@@ -1,6 +1,9 @@
 /** `{{name}}` in prompts, messages and assertions of test files: promptfoo's templates without filters and statements. */
 import { isObject } from "../../lib/json/json.ts";
-import { fillTemplate, findMarks, parseTemplate } from "../template.ts";
+import { type Piece, variablesOf } from "../importers/pieces.ts";
+import { ImportError } from "../importers/source.ts";
+import { jinjaPieces } from "../importers/templates/jinja.ts";
+import { findMarks } from "../template.ts";
 import { plainText } from "./suite.ts";
 
 export type Vars = Readonly<Record<string, unknown>>;
@@ -10,18 +13,55 @@ export class TemplateError extends Error {
   override readonly name = "TemplateError";
 }
 
-/** @throws TemplateError */
+/** By Nunjucks' rules, which promptfoo has. @throws TemplateError */
 function fillText(text: string, vars: Vars): string {
-  if (/\{[%#]/.test(text)) throw new TemplateError("holds a statement ({% or {#); only {{name}} is filled in here");
-  const values = new Map<string, string>();
-  for (const { kind, name } of findMarks(text)) {
-    if (kind === "stray") throw new TemplateError("has '{{' without a plain name; filters are not known here");
-    if (kind !== "variable") continue;
-    if (!Object.hasOwn(vars, name)) throw new TemplateError(`uses {{${name}}}, which vars does not have`);
-    values.set(name, plainText(vars[name]));
-  }
-  return fillTemplate(parseTemplate(text), values);
+  return piecesOf(text)
+    .map((piece) => {
+      if (typeof piece === "string") return piece;
+      const { variable: name } = piece;
+      if (!Object.hasOwn(vars, name)) throw new TemplateError(`uses {{${name}}}, which vars does not have`);
+      return plainText(vars[name]);
+    })
+    .join("");
 }
+
+function piecesOf(text: string): Piece[] {
+  try {
+    return jinjaPieces({ text });
+  } catch (error) {
+    if (!(error instanceof ImportError)) throw error;
+    const isStatement = /^\{[%#]/.test(error.message);
+    throw new TemplateError(
+      isStatement
+        ? "holds a statement ({% or {#); only {{name}} is filled in here"
+        : "has '{{' without a plain name; filters are not known here",
+    );
+  }
+}
+
+/** Rounds in which values lead to others, as there. */
+const maxRounds = 5;
+
+/** Fills in values of `vars` that name others of them; what they have beside is text. */
+export function resolved(vars: Vars): Vars {
+  const values: Record<string, unknown> = { ...vars };
+  for (let round = 0; round < maxRounds; round += 1) {
+    let isSame = true;
+    for (const [name, value] of Object.entries(values)) {
+      if (typeof value !== "string" || value.length > maxResolved) continue;
+      const filled = value.replace(/\{\{\s*(\w+)\s*\}\}/, (mark, other: string) =>
+        other !== name && Object.hasOwn(values, other) ? plainText(values[other]) : mark,
+      );
+      if (filled !== value) isSame = false;
+      values[name] = filled;
+    }
+    if (isSame) break;
+  }
+  return values;
+}
+
+/** A value beyond it names no others. */
+const maxResolved = 100_000;
 
 /** Fills in every text of a value; keys stay as they are. @throws TemplateError */
 export function fillAll<T>(value: T, vars: Vars): T {
@@ -34,9 +74,17 @@ export function fillAll<T>(value: T, vars: Vars): T {
 /** The names in all templates of a value. */
 export function namesIn(value: unknown, names = new Set<string>()): Set<string> {
   if (typeof value === "string") {
-    for (const { kind, name } of findMarks(value)) if (kind === "variable") names.add(name);
+    for (const name of namesInText(value)) names.add(name);
   } else if (typeof value === "object" && value !== null) for (const one of Object.values(value)) namesIn(one, names);
   return names;
+}
+
+function namesInText(text: string): string[] {
+  try {
+    return variablesOf(piecesOf(text));
+  } catch {
+    return findMarks(text).flatMap(({ kind, name }) => (kind === "variable" ? name : []));
+  }
 }
 
 /** At most so many tests of one entry of a file. */

@@ -7,6 +7,7 @@ import { ImportError, SourceFile } from "../../../src/personas/importers/source.
 import { parsePersona } from "../../../src/personas/persona.ts";
 import { personaYaml } from "../../../src/personas/persona-yaml.ts";
 import type { PersonaContent } from "../../../src/personas/schema.ts";
+import { parseTestFile } from "../../../src/personas/tests/test-file.ts";
 
 const read = (text: string | object, name: string, format?: string) => {
   const bytes = Buffer.from(typeof text === "string" ? text : JSON.stringify(text));
@@ -828,6 +829,72 @@ sharing: false
       "tests[1]",
       "prompts",
     ]);
+  });
+
+  const imported = (tests: object[], rest: object = {}) => {
+    const config = { prompts: ["Say {{word}}."], providers: ["anthropic:messages:claude-sonnet-5"], tests, ...rest };
+    const [{ tests: made, omitted }] = read(config, "p.json").personas as [ReturnType<typeof read>["personas"][0]];
+    const file = parseTestFile(JSON.stringify(made), "a.test.yaml", { persona: "acme/x", declared: new Set(["word"]) });
+    expect("errors" in file ? file.errors : []).toEqual([]);
+    return {
+      made: made as { tests: { assert?: unknown; vars: object }[]; defaultTest?: object },
+      omitted: omitted.map(({ place, message }) => `${place}: ${message}`).filter((one) => !one.startsWith("prompts")),
+    };
+  };
+
+  test("make test files that the checker takes, and list what it would refuse", () => {
+    const { made, omitted } = imported([
+      {
+        vars: { word: null, when: "{{word}}!" },
+        assert: [
+          { type: "contains-all", value: 'a, "b, c"' },
+          { type: "is-json", value: "type: object\nrequired: [a]" },
+          { type: "tool-call-f1", value: "find, send" },
+          { type: "regex", value: 5 },
+          { type: "regex", value: "(" },
+          { type: "contains", value: "{{when}} {{absent}}" },
+          { type: "is-json", value: null },
+          { type: "trace-span-count", value: { max: 1 } },
+          {
+            type: "assert-set",
+            assert: [
+              { type: "regex", value: 5 },
+              { type: "contains", value: "x" },
+            ],
+          },
+        ],
+      },
+    ]);
+    expect(made.tests[0]!.vars).toEqual({ word: "", when: "{{word}}!", absent: "" });
+    expect((made.tests[0]!.assert as { type: string }[]).map(({ type }) => type)).toEqual([
+      ...["contains-all", "is-json", "tool-call-f1", "contains", "is-json", "assert-set"],
+    ]);
+    expect(omitted).toEqual([
+      "tests[0].assert[3]: value must be a string: it is left out",
+      expect.stringMatching(/^tests\[0\]\.assert\[4\]: value is no regular expression: .*: it is left out$/),
+      "tests[0].assert[7]: trace-span-count is no assertion that is known here",
+      "tests[0].assert[8].assert[0]: value must be a string: it is left out",
+    ]);
+  });
+
+  test("name a grader where theirs name none", () => {
+    const rubric = [{ vars: { word: "x" }, assert: [{ type: "llm-rubric", value: "Is kind" }] }];
+    const { made, omitted } = imported(rubric);
+    expect(made.defaultTest).toEqual({ options: { provider: "anthropic:messages:claude-sonnet-5" } });
+    expect(omitted).toEqual([
+      "defaultTest.options.provider: is named by nothing, and anthropic:messages:claude-sonnet-5 grades",
+    ]);
+    expect(imported(rubric, { providers: ["python:a.py"] }).made.defaultTest).toEqual({
+      options: { provider: "openai:chat:gpt-5.4-mini" },
+    });
+    expect(imported(rubric, { defaultTest: { options: { provider: "openai:gpt-5.4" } } }).omitted).toEqual([]);
+  });
+
+  test("keep their braces, comments and marks without an end as promptfoo does", () => {
+    const systemOf = (text: string) => read({ prompts: [text], tests: [] }, "p.json").personas[0]!.draft.system;
+    expect(systemOf('As {"a": {{b}}} {# no #}C:\\{{d}}')).toBe('As {"a": {{b}}} C:{{"\\\\"}}{{d}}');
+    expect(systemOf("{{a}} {#1 first\n{{b}}")).toBe("\\{{a}} {#1 first\n\\{{b}}");
+    expect(systemOf("{% raw %}{{a}}{% endraw %} {{b}}")).toBe("\\{{a}} {{b}}");
   });
 
   test("whose user's turn is a variable send it", () => {

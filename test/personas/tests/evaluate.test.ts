@@ -35,6 +35,8 @@ const answer = said('Your parcel ships on Monday, order 4711. {"lat": 48.1}');
 /** Each with the reason for which the same with `not-` passes; "" for those that pass. */
 const cases: [type: string, value: unknown, answer: Answer, reason: string][] = [
   ["contains", "parcel", answer, ""],
+  ["is-json", { type: "object", properties: { a: { type: "string", nullable: true } } }, said('{"a": null}'), ""],
+  ["is-json", { properties: { nullable: { type: "null" }, type: { const: 1 } } }, said('{"nullable": null}'), ""],
   ["contains", "Parcel", answer, 'does not contain "Parcel"'],
   ["contains", 4711, answer, ""],
   ["icontains", "PARCEL", answer, ""],

@@ -43,6 +43,44 @@ tests:
     } as never);
   });
 
+  test("are filled in by Nunjucks' rules, values that name others too, and null is empty", () => {
+    const { tests } = suiteOf(`
+prompts: ['{{a}} {{b}} \\{{c}}{# no #}{{- d }} {"x": {{n}}}']
+tests:
+  - vars: {a: "<{{b}}>", b: "({{c}} {{absent}} {{b}})", c: "deep", d: "{% if %}", n: null, w: "unused but {{a}}"}
+    assert: [{type: equals, value: "{{w}}"}]
+`);
+    expect(tests[0]!.messages[0]!.content).toBe(
+      '<(deep {{absent}} {{b}})> (deep {{absent}} {{b}}) \\deep{% if %} {"x": }',
+    );
+    expect(tests[0]!.assertions).toMatchObject([{ value: "unused but <(deep {{absent}} {{b}})>" }]);
+  });
+
+  test("may have lists and schemas as texts", () => {
+    const { tests } = suiteOf(`
+tests:
+  - vars: {prompt: x, word: "y, z"}
+    assert:
+      - {type: contains-any, value: 'a, "b, ""c""" , {{word}},'}
+      - {type: not-icontains-all, value: "one"}
+      - {type: tool-call-f1, value: "find,  send "}
+      - {type: contains-json, value: "{type: object, nullable: true}"}
+`);
+    expect(tests[0]!.assertions.map((one) => "value" in one && one.value)).toEqual([
+      ["a", 'b, "c"', "y", "z"],
+      ["one"],
+      ["find", "send"],
+      { type: "object", nullable: true },
+    ]);
+    const fault = (assertion: string) => errorsOf(`tests: [{vars: {prompt: x}, assert: [${assertion}]}]`)[0];
+    expect(fault("{type: contains-any, value: ' , '}")).toContain("assert[0].value: lists nothing");
+    expect(fault(`{type: contains-any, value: '"a'}`)).toContain("assert[0].value: has a quote without its end");
+    expect(fault("{type: is-json, value: 'a b'}")).toContain("assert[0].value: is no JSON Schema");
+    expect(fault("{type: 'not-similar:cosine', value: x}")).toContain(
+      "'not-similar:cosine' is an assertion of promptfoo that is not evaluated here",
+    );
+  });
+
   test("ask {{prompt}} where the file has no prompts, or messages of their own", () => {
     const { tests } = suiteOf(`
 tests:
