@@ -65,7 +65,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       return connect({ ...options, isOld: true });
     });
   } catch (error) {
-    throw new Error(`'${name}' could not be ${config.command === undefined ? "reached" : "started"}: ${textOf(error)}`);
+    const isLate = error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
+    const reason = isLate ? `did not answer within ${config.startSeconds} s (start_seconds)` : textOf(error);
+    throw new Error(`'${name}' could not be ${config.command === undefined ? "reached" : "started"}: ${reason}`);
   }
 }
 

@@ -69,6 +69,13 @@ describe("a server by stdio", () => {
     30_000,
   );
 
+  test("that answers nothing is down, and says after how long and by which setting", async () => {
+    const { servers, logged } = start({ it: mcpServer({ command: "sleep", args: ["60"], startSeconds: 0.2 }) });
+    expect(await servers.find("it")!.tools()).toBeUndefined();
+    const { fields } = await logged(({ message }) => message === "mcp server down");
+    expect(fields["reason"]).toContain("could not be started: did not answer within 0.2 s (start_seconds)");
+  });
+
   test("whose program there is not is down", async () => {
     const { servers, logged } = start({ it: mcpServer({ command: "/no/such/program" }) });
     expect(await servers.find("it")!.tools()).toBeUndefined();

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { personaJsonSchema } from "../../personas/schema.ts";
+import { testJsonSchema } from "../../personas/tests/schema.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { CommandError } from "../context.ts";
@@ -67,11 +68,17 @@ function linkWhereFree(from: string, path: string): void {
   }
 }
 
-/** @param folder of the personas @returns the schema's file, where it is missing or of another version; what others put there stays */
+/** @param folder of the personas @returns the schemas' files, where they are missing or of another version; what others put there stays */
 export function schemaFiles(folder: string): NewFile[] {
-  const path = join(folder, schemaFile);
-  const content = `${JSON.stringify(personaJsonSchema(optionSchemas(providers)), null, 2)}\n`;
-  const present = existsSync(path) ? readFileSync(path, "utf8") : undefined;
-  const isOurs = present === undefined || present.includes('"A persona of Troupe"');
-  return isOurs && present !== content ? [{ path, content }] : [];
+  const ours = [
+    { name: schemaFile, schema: personaJsonSchema(optionSchemas(providers)), title: "A persona of Troupe" },
+    { name: "persona-test.schema.json", schema: testJsonSchema(), title: "Tests of a persona of Troupe" },
+  ];
+  return ours.flatMap(({ name, schema, title }) => {
+    const path = join(folder, name);
+    const content = `${JSON.stringify(schema, null, 2)}\n`;
+    const present = existsSync(path) ? readFileSync(path, "utf8") : undefined;
+    const isOurs = present === undefined || present.includes(JSON.stringify(title));
+    return isOurs && present !== content ? [{ path, content }] : [];
+  });
 }

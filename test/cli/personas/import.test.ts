@@ -37,6 +37,8 @@ describe("personas import", () => {
     expect(text).toContain("avatar: marla.png\n");
     const schema = JSON.parse(readFileSync(at.folder.file("personas/persona.schema.json"), "utf8"));
     expect(schema).toEqual(JSON.parse(readFileSync("docs/persona.schema.json", "utf8")));
+    const ofTests = readFileSync(at.folder.file("personas/persona-test.schema.json"), "utf8");
+    expect(JSON.parse(ofTests)).toEqual(JSON.parse(readFileSync("docs/persona-test.schema.json", "utf8")));
     expect(await at.shell.run("personas check")).toMatchObject({ code: 0, out: expect.stringContaining("no errors") });
     expect((await at.shell.run("personas list")).out).toContain("imported/marla");
   });
