@@ -6,15 +6,24 @@ import OpenAI from "openai";
 /** `calls` are names with their arguments as they were written, or as the client read them. */
 export type Made = { readonly text: string; readonly calls: unknown[]; readonly end: unknown };
 type Gateway = { readonly url: string; readonly key: string };
-const tool = { name: "weather", parameters: { type: "object" as const, properties: {} } };
+/** What is asked: "hi", with a tool, where nothing else is said. */
+export type Question = { readonly prompt?: string; readonly hasTool?: boolean };
+const city = { type: "string" as const };
+const parameters = { type: "object" as const, properties: { city }, required: ["city"] };
+const tool = { name: "weather", parameters };
 
 export const readers = {
-  async chat({ url, key }: Gateway, model: string, stream: boolean): Promise<Made> {
+  async chat(
+    { url, key }: Gateway,
+    model: string,
+    stream: boolean,
+    { prompt = "hi", hasTool = true }: Question = {},
+  ): Promise<Made> {
     const client = new OpenAI({ baseURL: `${url}/gateway/v1`, apiKey: key, maxRetries: 0 });
     const asked = {
       model,
-      messages: [{ role: "user" as const, content: "hi" }],
-      tools: [{ type: "function" as const, function: tool }],
+      messages: [{ role: "user" as const, content: prompt }],
+      ...(hasTool && { tools: [{ type: "function" as const, function: tool }] }),
     };
     const called = (calls: readonly { function?: { name?: string; arguments?: string } }[] | undefined) =>
       (calls ?? []).map((call) => [call.function?.name, call.function?.arguments]);
@@ -38,19 +47,34 @@ export const readers = {
     return { text, calls, end: behind === 0 ? end : `${end}, and ${behind} behind it` };
   },
 
-  async responses({ url, key }: Gateway, model: string, stream: boolean): Promise<Made> {
+  async responses(
+    { url, key }: Gateway,
+    model: string,
+    stream: boolean,
+    { prompt = "hi", hasTool = true }: Question = {},
+  ): Promise<Made> {
     const client = new OpenAI({ baseURL: `${url}/gateway/v1`, apiKey: key, maxRetries: 0 });
     const tools = [{ type: "function" as const, ...tool, strict: false }];
-    const asked = { model, input: "hi", store: false, tools };
+    const asked = { model, input: prompt, store: false, ...(hasTool && { tools }) };
     const made = stream ? await client.responses.stream(asked).finalResponse() : await client.responses.create(asked);
     const calls = made.output.flatMap((item) => (item.type === "function_call" ? [[item.name, item.arguments]] : []));
     return { text: made.output_text, calls, end: made.status };
   },
 
-  async messages({ url, key }: Gateway, model: string, stream: boolean): Promise<Made> {
+  async messages(
+    { url, key }: Gateway,
+    model: string,
+    stream: boolean,
+    { prompt = "hi", hasTool = true }: Question = {},
+  ): Promise<Made> {
     const client = new Anthropic({ baseURL: `${url}/gateway`, apiKey: key, maxRetries: 0 });
     const tools = [{ name: tool.name, input_schema: tool.parameters }];
-    const asked = { model, max_tokens: 99, messages: [{ role: "user" as const, content: "hi" }], tools };
+    const asked = {
+      model,
+      max_tokens: 99,
+      messages: [{ role: "user" as const, content: prompt }],
+      ...(hasTool && { tools }),
+    };
     // A call that was cut off is no JSON, which the client's own helper refuses.
     let [text, end] = ["", undefined as unknown];
     const calls: [string, string][] = [];
@@ -73,10 +97,15 @@ export const readers = {
     return { text, calls, end };
   },
 
-  async gemini({ url, key }: Gateway, model: string, stream: boolean): Promise<Made> {
+  async gemini(
+    { url, key }: Gateway,
+    model: string,
+    stream: boolean,
+    { prompt = "hi", hasTool = true }: Question = {},
+  ): Promise<Made> {
     const client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: `${url}/gateway` } });
     const config = { tools: [{ functionDeclarations: [{ name: tool.name, parametersJsonSchema: tool.parameters }] }] };
-    const asked = { model, contents: "hi", config };
+    const asked = { model, contents: prompt, ...(hasTool && { config }) };
     const events = stream
       ? await client.models.generateContentStream(asked)
       : [await client.models.generateContent(asked)];
