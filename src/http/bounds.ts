@@ -59,7 +59,7 @@ export function chatBounds(source: Source, request: ChatRequest, sent: Sent): At
     ...inputOf(bytes, kept.tokens, own === undefined ? [rest] : [own, rest]),
     ...outputIn(call.request, isNative ? source.parsed : undefined),
     ...tierIn([source.parsed, call.request]),
-    ...hosted(tools, format === "responses" ? source.parsed : undefined),
+    ...hosted(tools, isNative && format === "responses" ? source.parsed : undefined),
     ...(passed && othersIn(passed)),
     ...(own && unboundedIn(own.kept.filter(({ kind }) => !measured.has(kind)))),
   };

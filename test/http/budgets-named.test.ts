@@ -227,6 +227,15 @@ describe("the longest and dearest answer is reserved", () => {
       5 * perUse,
     ],
     [
+      "however few uses a format says that goes up as another",
+      "/v1/chat/completions",
+      {
+        ...{ model: "openai/m", max_tokens: 16, messages: hello, use_responses_api: true, max_tool_calls: 0 },
+        server_tools: [{ type: "mcp", server_label: "a", server_url: "https://a" }],
+      },
+      5 * perUse,
+    ],
+    [
       "however few uses a tool of another says",
       "/v1/responses",
       {
