@@ -142,7 +142,7 @@ export async function sendVia(
   observer.sent(bound.account.name);
   try {
     const answer = await services.upstream.send(request, bound, signal, onSent);
-    observer.answered();
+    observer.answered(answer.status);
     tellTier(provider, answer, observer);
     return answer;
   } catch (error) {

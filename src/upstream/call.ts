@@ -238,7 +238,7 @@ async function answerOf(
     try {
       answer = await sending;
     } finally {
-      observer.answered();
+      observer.answered(answer?.status);
     }
     await turnEnd();
     if (provider.servedTier !== undefined) tellTier(provider, answer, observer);

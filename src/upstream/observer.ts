@@ -26,8 +26,8 @@ export interface CallObserver {
   begin(signal?: AbortSignal): Promise<void> | undefined;
   /** The request is about to go upstream. */
   sent(provider: string): void;
-  /** The upstream's headers arrived, or the call failed. */
-  answered(): void;
+  /** The upstream's headers arrived, or the call failed. @param status absent where it failed */
+  answered(status?: number): void;
   /** The head of an answer names its service tier, which its body may not. */
   tierTold(serviceTier: string): void;
   /** Another model than the one that was asked answers. */

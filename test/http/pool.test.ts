@@ -249,6 +249,72 @@ describe("a key rests", () => {
   });
 });
 
+test("after the rest of a limit all calls go to all keys, before the first whole answer is there", async () => {
+  await fresh();
+  script = () => failing(429, { message: "slow" }, { "retry-after": "5" });
+  expect((await ask("x")).status).toBe(429);
+  expect((await ask("x")).status).toBe(503);
+  upstream.requests.length = 0;
+  shift = 6 * second;
+  const answered = Promise.withResolvers<void>();
+  script = async (key) => {
+    await answered.promise;
+    return jsonResponse(body(key));
+  };
+  const calls = Array.from({ length: 80 }, (_, at) => ask(`talk ${at}`));
+  await upstream.received(80);
+  answered.resolve();
+  const statuses = (await Promise.all(calls)).map(({ status }) => status);
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  expect(new Set(asked()).size).toBe(3);
+});
+
+test("calls that are limited at once after a rest lengthen it once", async () => {
+  await fresh();
+  script = () => failing(429, { message: "slow" });
+  expect((await ask("x")).status).toBe(429);
+  shift = 11 * second;
+  const calls = Array.from({ length: 30 }, (_, at) => ask(`talk ${at}`));
+  for (const answer of await Promise.all(calls)) expect([429, 503]).toContain(answer.status);
+  for (const { rests } of view().members) expect(rests[0]!.until - begin - shift).toBeWithin(19_000, 20_001);
+});
+
+describe("fastest", () => {
+  test("measures whole answers, apart from streams", async () => {
+    await fresh(
+      pool("fastest", [
+        { apiKey: "k1", baseUrl: upstream.url, weight: 1 },
+        { apiKey: "k1", baseUrl: other.url, weight: 1 },
+      ]),
+    );
+    // The first takes a second for a whole answer, and begins its streams at once; the other is the other way round.
+    const stream = () =>
+      sseResponse([
+        `data: ${JSON.stringify({ choices: [{ index: 0, delta: { role: "assistant", content: "a" }, finish_reason: "stop" }] })}\n\n`,
+        "data: [DONE]\n\n",
+      ]);
+    script = (key, request) => {
+      const isStream = (request.json as { stream?: boolean }).stream === true;
+      if ((key === "k1") !== isStream) shift += second;
+      return isStream ? stream() : undefined;
+    };
+    for (let at = 0; at < 40; at += 1) {
+      await (await ask(`whole ${at}`)).text();
+      await (await ask(`stream ${at}`, { stream: true })).text();
+    }
+    upstream.requests.length = 0;
+    other.requests.length = 0;
+    const counts: number[][] = [];
+    for (const isStream of [false, true]) {
+      for (let at = 0; at < 40; at += 1) await (await ask(`next ${at}`, { stream: isStream })).text();
+      counts.push([upstream.requests.length, other.requests.length]);
+    }
+    // One call in twenty asks any.
+    expect(counts[0]![1]!).toBeGreaterThan(30);
+    expect(counts[1]![0]! - counts[0]![0]!).toBeGreaterThan(30);
+  });
+});
+
 describe("an endpoint", () => {
   const two = (strategy: PoolConfig["strategy"] = "first") =>
     pool(strategy, [
@@ -294,6 +360,37 @@ describe("an endpoint", () => {
     answered = Promise.withResolvers();
   });
 
+  test.each([
+    ["its answer comes whole", true],
+    ["its answer breaks", false],
+  ])("is open to all at the head of its trial's answer, before the rest of it is there: %s", async (_, isWhole) => {
+    await fresh(two());
+    script = (key) => (key === "k1" ? failing(500, { message: "broken" }) : undefined);
+    for (let at = 0; at < 3; at += 1) await (await ask("x")).text();
+    expect(view().members[0]!.breaker.state).toBe("open");
+    shift = 5 * second;
+    const text = JSON.stringify(body("k1"));
+    let rest!: ReadableStreamDefaultController<Uint8Array>;
+    const slow = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        rest = controller;
+        controller.enqueue(Buffer.from(text.slice(0, 9)));
+      },
+    });
+    script = (key) =>
+      key === "k1" ? new Response(slow, { headers: { "content-type": "application/json" } }) : undefined;
+    const trial = ask("trial");
+    while (view().members[0]!.breaker.state !== "closed") await new Promise((resolve) => setImmediate(resolve));
+    const before = upstream.requests.length;
+    script = () => undefined;
+    expect((await ask("other")).status).toBe(200);
+    expect(upstream.requests.length).toBe(before + 1);
+    if (isWhole) rest.enqueue(Buffer.from(text.slice(9)));
+    rest.close();
+    expect((await trial).status).toBe(isWhole ? 200 : 503);
+    expect(view().members[0]!.breaker).toMatchObject(isWhole ? { state: "closed", failures: 0 } : { failures: 1 });
+  });
+
   test("that is the only one is called whatever it answers, with one of its keys for each call", async () => {
     await fresh();
     script = () => failing(500, { message: "broken" });
@@ -330,6 +427,58 @@ describe("an endpoint", () => {
     expect((await ask("x")).status).toBe(200);
     expect(counts()).toEqual([3, 1]);
     expect(view().members[0]!.breaker).toMatchObject({ state: "open", reason: "timeout", until: begin + 5 * second });
+  });
+
+  test.each([
+    ["that is silent", () => new Promise<Response>(() => {}), 504],
+    ["whose gateway waited too long", () => failing(504, { message: "late" }), 504],
+    [
+      "that breaks its streams",
+      () => sseResponse([`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }] })}\n\n`]),
+      200,
+    ],
+    [
+      "that ends its streams with an error",
+      () =>
+        sseResponse([
+          `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }] })}\n\n`,
+          `data: ${JSON.stringify({ error: { message: "oh", code: 500 } })}\n\n`,
+        ]),
+      200,
+    ],
+  ])("%s: the conversation's next try goes elsewhere, and stays there", async (_, broken, status) => {
+    await troupe[Symbol.asyncDispose]();
+    troupe = await Troupe.start({
+      clock,
+      providers: {
+        openai: { ...two("sticky"), timeouts: { connectSeconds: 5, firstByteSeconds: 0.05, idleSeconds: 5 } },
+      },
+    });
+    // Conversations that live at the first endpoint, and one at the other.
+    const names = Array.from({ length: 20 }, (_, at) => `talk ${at}`);
+    const homes = new Map<string, number>();
+    for (const name of names) {
+      const before = upstream.requests.length;
+      await ask(name);
+      homes.set(name, upstream.requests.length - before);
+    }
+    const there = names.filter((name) => homes.get(name) === 1);
+    expect(there.length).toBeWithin(3, 18);
+    upstream.requests.length = 0;
+    script = (key) => (key === "k1" ? broken() : undefined);
+    const [first, second] = there;
+    const statuses: number[] = [];
+    for (let at = 0; at < 4; at += 1) {
+      const answer = await ask(first!, { stream: status === 200 });
+      await answer.text();
+      statuses.push(answer.status);
+    }
+    expect(statuses).toEqual([status, 200, 200, 200]);
+    expect(upstream.requests).toHaveLength(1);
+    // Nobody else is kept from there for it.
+    await (await ask(second!, { stream: status === 200 })).text();
+    expect(upstream.requests).toHaveLength(2);
+    expect(view().members[0]!.breaker).toMatchObject({ state: "closed", failures: 2 });
   });
 
   test("that breaks its streams is not asked again for a call, and rests", async () => {

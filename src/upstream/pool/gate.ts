@@ -1,10 +1,14 @@
-/** Keeps calls from what rests. When the rest is over one call tries it, and the others follow only once that was answered. */
+/**
+ * Keeps calls from what rests. When a breaker's rest is over one call tries it, and the others follow only once that is answered; what is
+ * limited or spent is open to all then, as many calls learn no more than one.
+ */
 import type { RestReason, Verdict } from "./rests.ts";
 
 /** How a call passed: `trial` decides whether the others may follow. */
 export type Passage = "usual" | "trial";
 
 export class Gate {
+  readonly #isBreaker: boolean;
   /** A monotonic reading; undefined: it does not rest. */
   #until: number | undefined;
   #reason: RestReason | undefined;
@@ -15,6 +19,11 @@ export class Gate {
   /** When it last began or ended a rest: the failure of a call that began before says nothing about now. */
   #changedAt = Number.NEGATIVE_INFINITY;
   #triedAt = Number.NEGATIVE_INFINITY;
+
+  /** @param isBreaker true for a server that fails, of which one call learns whether it is well again */
+  constructor(isBreaker = false) {
+    this.#isBreaker = isBreaker;
+  }
 
   get failures(): number {
     return this.#failures;
@@ -35,7 +44,7 @@ export class Gate {
   }
 
   isOpen(now: number): boolean {
-    return this.#until !== undefined && (now < this.#until || this.#hasTrial);
+    return this.#until !== undefined && (now < this.#until || (this.#hasTrial && this.#isBreaker));
   }
 
   /** True if a call may try it before its time: nobody stated the end, and the last try is a while ago. */
@@ -46,6 +55,10 @@ export class Gate {
   /** @returns how a call passes that `isOpen` or `mayProbe` lets pass */
   pass(now: number): Passage {
     if (this.#until === undefined) return "usual";
+    if (!this.#isBreaker && now >= this.#until) {
+      this.#end();
+      return "usual";
+    }
     this.#hasTrial = true;
     this.#triedAt = now;
     return "trial";
@@ -54,10 +67,14 @@ export class Gate {
   /** A call is being answered: what was tried is in order. */
   answered(passage: Passage, now: number): void {
     if (passage === "usual") return;
+    this.#end();
+    this.#changedAt = now;
+  }
+
+  #end(): void {
     this.#hasTrial = false;
     this.#until = undefined;
     this.#reason = undefined;
-    this.#changedAt = now;
   }
 
   /** A call was answered to its end. */

@@ -7,15 +7,29 @@ import type { Known, Resting, RestReason, Verdict } from "./rests.ts";
 const maxModels = 256;
 /** How often one call tries what rests without a stated end, while nothing else is left. */
 const probeEveryMs = 60_000;
-/** Share of the latest first token in the moving average. */
+/** Share of the latest time in the moving average. */
 const latestShare = 0.2;
 /** An average says nothing about now after that. */
 const averageLastsMs = 5 * 60_000;
 
+/** A moving average of times. */
+class Average {
+  #latest: { readonly ms: number; readonly at: number } | undefined;
+
+  add(ms: number, now: number): void {
+    const before = this.at(now);
+    this.#latest = { ms: before === undefined ? ms : before + latestShare * (ms - before), at: now };
+  }
+
+  at(now: number): number | undefined {
+    return this.#latest !== undefined && now - this.#latest.at < averageLastsMs ? this.#latest.ms : undefined;
+  }
+}
+
 /** An address of an account. */
 export class Endpoint {
   readonly url: string;
-  readonly gate = new Gate();
+  readonly gate = new Gate(true);
 
   constructor(url: string) {
     this.url = url;
@@ -37,7 +51,8 @@ export class Member {
   readonly #key = new Gate();
   /** By model. */
   readonly #models = new Map<string, Gate>();
-  #average: { readonly ms: number; readonly at: number } | undefined;
+  readonly #firstTokens = new Average();
+  readonly #wholeAnswers = new Average();
 
   constructor(id: string, fingerprint: string, endpoint: Endpoint) {
     this.id = id;
@@ -80,13 +95,21 @@ export class Member {
   }
 
   firstToken(ms: number, now: number): void {
-    const before = this.firstTokenMs(now);
-    this.#average = { ms: before === undefined ? ms : before + latestShare * (ms - before), at: now };
+    this.#firstTokens.add(ms, now);
+  }
+
+  wholeAnswer(ms: number, now: number): void {
+    this.#wholeAnswers.add(ms, now);
   }
 
   /** The moving average of the time to a stream's first fragment; undefined: there was none of late. */
   firstTokenMs(now: number): number | undefined {
-    return this.#average !== undefined && now - this.#average.at < averageLastsMs ? this.#average.ms : undefined;
+    return this.#firstTokens.at(now);
+  }
+
+  /** The same of the time to a whole answer, for calls that do not stream. */
+  wholeAnswerMs(now: number): number | undefined {
+    return this.#wholeAnswers.at(now);
   }
 
   /** What of it rests. */
@@ -117,8 +140,11 @@ export class Attempt {
   readonly member: Member;
   /** Of its failure; undefined: it has not failed. */
   verdict: Verdict | undefined;
+  /** Called where it failed by its endpoint in a way in which the same can't be asked again: the next try is to go elsewhere. */
+  onBroken: (() => void) | undefined;
   readonly #model: string;
-  readonly #begunAt: number;
+  /** A failure counts where nothing changed since. */
+  #begunAt: number;
   readonly #passages: Readonly<Record<Resting, Passage>>;
   /** What it tried has been answered, or has failed. */
   #isDecided = false;
@@ -132,11 +158,13 @@ export class Attempt {
     this.#passages = { key: pass("key"), model: pass("model"), endpoint: pass("endpoint") };
   }
 
-  /** The upstream answers: the others may follow. */
+  /** The upstream answers, of which the head is proof: the others may follow. */
   answered(now: number): void {
     if (this.#isDecided) return;
     this.#isDecided = true;
     for (const resting of all) this.#gate(resting)?.answered(this.#passages[resting], now);
+    // What it tried is open by this very answer, whose own failure counts again from here on.
+    if (all.some((resting) => this.#passages[resting] === "trial")) this.#begunAt = now;
   }
 
   /** It was answered to its end. */
@@ -146,8 +174,8 @@ export class Attempt {
     this.over();
   }
 
-  /** It failed, also within its answer. @param judge decides what rests */
-  failed(judge: (failures: Known["failures"]) => Verdict, now: number): void {
+  /** It failed. @param judge decides what rests @param isAnswered true where it failed within its answer, and nobody else is asked */
+  failed(judge: (failures: Known["failures"]) => Verdict, now: number, isAnswered = false): void {
     const verdict = judge({
       key: this.#failures("key"),
       model: this.#failures("model"),
@@ -162,6 +190,7 @@ export class Attempt {
       else this.#gate(resting)?.released(passage);
     }
     this.#isDecided = true;
+    if (verdict.rests === "endpoint" && (isAnswered || !verdict.mayRepeat)) this.onBroken?.();
     this.over();
   }
 

@@ -16,6 +16,8 @@ export type Choosing = {
   readonly key: string | undefined;
   /** A monotonic reading. */
   readonly now: number;
+  /** True for a call that does not stream. */
+  readonly isWhole?: boolean;
   /** In [0, 1). */
   readonly random: () => number;
 };
@@ -35,7 +37,8 @@ const ranks: Readonly<Record<Strategy, Rank>> = {
   first: () => 0,
   weighted: byWeight,
   least_busy: ({ member, weight }) => member.underWay / weight,
-  fastest: ({ member }, { now }) => member.firstTokenMs(now) ?? 0,
+  fastest: ({ member }, { now, isWhole }) =>
+    (isWhole === true ? member.wholeAnswerMs(now) : member.firstTokenMs(now)) ?? 0,
 };
 
 /** What are equally good go by conversation; `first` keeps their order. */

@@ -6,7 +6,7 @@ import type { UpstreamError } from "../answer.ts";
 import { wasUnsent } from "../client.ts";
 import type { CallObserver, CompletedCall } from "../observer.ts";
 import type { Attempt } from "./member.ts";
-import { type Failure, isUpstreamFault, restAfterAnswer, restAfterFault } from "./rests.ts";
+import { type Failure, isUpstreamFault, type Known, restAfterAnswer, restAfterFault } from "./rests.ts";
 
 /** Bytes of an error that are looked at. */
 const maxText = 16_384;
@@ -17,6 +17,7 @@ export class PooledObserver implements CallObserver {
   readonly #clock: Clock;
   #begun: Attempt | undefined;
   #sentAt = 0;
+  #isStream = false;
 
   /** @param start begins the call, when it does */
   constructor(inner: CallObserver, start: () => Attempt, clock: Clock) {
@@ -49,14 +50,15 @@ export class PooledObserver implements CallObserver {
     this.#inner.sent(provider);
   }
 
-  answered(): void {
-    this.#inner.answered();
+  answered(status?: number): void {
+    if (status !== undefined && status >= 200 && status < 300) this.#attempt.answered(this.#clock.monotonic());
+    this.#inner.answered(status);
   }
 
   firstFragment(): void {
     const now = this.#clock.monotonic();
     this.#attempt.member.firstToken(now - this.#sentAt, now);
-    this.#attempt.answered(now);
+    this.#isStream = true;
     this.#inner.firstFragment();
   }
 
@@ -69,7 +71,9 @@ export class PooledObserver implements CallObserver {
   }
 
   completed(result: CompletedCall): Promise<unknown> | undefined {
-    this.#attempt.completed(this.#clock.monotonic());
+    const now = this.#clock.monotonic();
+    if (!this.#isStream) this.#attempt.member.wholeAnswer(now - this.#sentAt, now);
+    this.#attempt.completed(now);
     return this.#inner.completed(result);
   }
 
@@ -95,7 +99,7 @@ export class PooledObserver implements CallObserver {
   }
 
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {
-    if (fault instanceof UpstreamFault) this.#judge({ status: fault.status, headers: {}, text: fault.payload });
+    if (fault instanceof UpstreamFault) this.#judge({ status: fault.status, headers: {}, text: fault.payload }, true);
     else this.#broke(fault);
     this.#inner.faulted(fault, counted);
   }
@@ -118,11 +122,12 @@ export class PooledObserver implements CallObserver {
     });
   }
 
-  #judge(failure: Failure): void {
+  #judge(failure: Failure, isAnswered = false): void {
     const now = this.#clock.now();
     const attempt = this.#attempt;
     const isKeyless = attempt.member.fingerprint === "";
-    attempt.failed((failures) => restAfterAnswer(failure, { now, failures, isKeyless }), this.#clock.monotonic());
+    const judge = (failures: Known["failures"]) => restAfterAnswer(failure, { now, failures, isKeyless });
+    attempt.failed(judge, this.#clock.monotonic(), isAnswered);
   }
 
   #broke(error: unknown): void {

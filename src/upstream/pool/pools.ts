@@ -14,6 +14,8 @@ import type { RestReason } from "./rests.ts";
 
 /** How long a conversation stays where a failure moved it, after its last call; as long as the longest prompt cache lasts. */
 const movedMs = 60 * 60_000;
+/** How long a conversation keeps away from an endpoint that broke its call: while its caller may try again. */
+const brokenMs = 5 * 60_000;
 /** The most conversations that are remembered to have moved; beyond it the one that was called longest ago goes back. */
 const maxMoved = 10_000;
 
@@ -93,6 +95,8 @@ export class Pools {
   readonly members = new Members();
   readonly #clock: Clock;
   readonly #random: () => number;
+  /** By conversation: the endpoint that broke its last call, which is asked last for a while. */
+  readonly #broken = new Map<string, { readonly url: string; readonly until: number }>();
   /** By conversation: the id of the member that it moved to. */
   readonly #moved = new Map<string, { readonly id: string; readonly until: number }>();
   #hits = 0;
@@ -118,7 +122,8 @@ export class Pools {
     const stored = pinned === undefined ? [] : all.filter(({ member }) => member.id === pinned);
     const candidates = stored.length > 0 ? stored : all;
     const by = strategy ?? targets[0]?.pool?.strategy ?? "sticky";
-    const inOrder = ordered(candidates, by, { key, now, random: this.#random });
+    const isWhole = targets[0]?.call.request.stream !== true;
+    const inOrder = ordered(candidates, by, { key, now, isWhole, random: this.#random });
     const heedsEndpoints = areSeveral(inOrder);
     const isSticky = by === "sticky" && key !== undefined;
     const placed = isSticky
@@ -126,7 +131,20 @@ export class Pools {
       : "";
     const moved = isSticky ? this.#movedTo(placed, inOrder, now) : undefined;
     const first = moved === undefined ? inOrder : [moved, ...inOrder.filter((one) => one !== moved)];
-    return { candidates: first, heedsEndpoints, home: isSticky ? first[0] : undefined, key: placed };
+    const home = isSticky ? first[0] : undefined;
+    return { candidates: this.#awayFromBroken(placed, first, now), heedsEndpoints, home, key: placed };
+  }
+
+  /** @returns the same with those of an endpoint that broke the conversation's last call behind the others */
+  #awayFromBroken(key: string, candidates: readonly PooledTarget[], now: number): readonly PooledTarget[] {
+    const broken = this.#broken.get(key);
+    if (broken === undefined) return candidates;
+    if (now >= broken.until) {
+      this.#broken.delete(key);
+      return candidates;
+    }
+    const isBroken = ({ member }: PooledTarget) => member.endpoint.url === broken.url;
+    return [...candidates.filter((one) => !isBroken(one)), ...candidates.filter(isBroken)];
   }
 
   /**
@@ -143,7 +161,7 @@ export class Pools {
       bound: one,
       ...candidateOf(one, model),
     }));
-    const inOrder = ordered(candidates, strategy, { key, now, random: this.#random });
+    const inOrder = ordered(candidates, strategy, { key, now, isWhole: true, random: this.#random });
     const isFit = ({ member }: Candidate) => !member.isResting(model, now, areSeveral(inOrder));
     return { ...(inOrder.find(isFit) ?? soonest(inOrder))!.bound, pool: bound.pool };
   }
@@ -154,9 +172,18 @@ export class Pools {
   }
 
   /** @returns undefined where it rests */
-  begin({ member, model }: PooledTarget, heedsEndpoints: boolean): Attempt | undefined {
+  begin({ member, model }: PooledTarget, { heedsEndpoints, home, key }: Choice): Attempt | undefined {
     const now = this.#clock.monotonic();
-    return member.isResting(model, now, heedsEndpoints) ? undefined : member.begin(model, now);
+    if (member.isResting(model, now, heedsEndpoints)) return undefined;
+    const attempt = member.begin(model, now);
+    if (heedsEndpoints && home !== undefined) attempt.onBroken = () => this.#broke(key, member.endpoint.url);
+    return attempt;
+  }
+
+  #broke(key: string, url: string): void {
+    this.#broken.delete(key);
+    this.#broken.set(key, { url, until: this.#clock.monotonic() + brokenMs });
+    if (this.#broken.size > maxMoved) this.#broken.delete(this.#broken.keys().next().value!);
   }
 
   /** Tries one though all rest. @returns undefined where none may be tried by now */

@@ -48,7 +48,7 @@ export async function walkPool(
   for (let [next] = left; next !== undefined; [next] = left) {
     const candidate = next;
     left = left.slice(1);
-    const attempt = pools.begin(candidate, choice.heedsEndpoints);
+    const attempt = pools.begin(candidate, choice);
     if (attempt === undefined) continue;
     const result = await callMember(walk, candidate, attempt, isFollowed || left.length > 0);
     if (!isFailure(result)) {
