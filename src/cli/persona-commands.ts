@@ -78,9 +78,9 @@ function addPersonaCommands(personas: Declare): void {
   );
   personas(
     "import",
-    "Make a persona of another program's file: a character card, a Modelfile, a prompt",
+    "Make personas of other programs' files: character cards, Modelfiles, prompts",
     "importPersona",
-    argument("<file>", "Its format is found by its content", filled),
+    argument("<files...>", "Files, folders or globs; the format is found by a file's name and content"),
     new Option("--format <format>", "The format, where the content leaves it open").choices(importFormats),
     namespace,
     option("--name <name>", "Its name (default: as the file says)", filled),
@@ -89,7 +89,12 @@ function addPersonaCommands(personas: Declare): void {
     option("--dry-run", "Show what would be written, and write nothing"),
     force,
     json,
-    examples("troupe personas import zelda.png", "troupe personas import Modelfile --namespace acme --name helper"),
+    examples(
+      "troupe personas import zelda.png",
+      "troupe personas import Modelfile --namespace acme --name helper",
+      "troupe personas import .claude/agents --dry-run",
+      "troupe personas import 'patterns/*/system.md' --namespace fabric",
+    ),
   );
   personas(
     "export",

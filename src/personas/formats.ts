@@ -10,6 +10,7 @@ export const importFormats = [
     "prompty",
     "claude-subagent",
     "modelfile",
+    "markdown",
   ],
 ];
 export const exportFormats = [
@@ -20,4 +21,5 @@ export const exportFormats = [
   "modelfile",
   "dotprompt",
   "promptfoo",
+  "claude-subagent",
 ];

@@ -152,6 +152,40 @@ test("promptfoo asks the persona at the server", () => {
   });
 });
 
+test("a subagent of Claude Code has its name, description, model and text", () => {
+  const given = { ...content, model: ["anthropic/claude-sonnet-5", "openai/gpt-5.4"], mcp: [{ server: "desk" }] };
+  const { text, omitted } = write("claude-subagent", { ...given, description: "Use it: for kettles.\nAlways." });
+  expect(text).toBe(`---
+name: support
+description: "Use it: for kettles. Always."
+
+model: sonnet
+---
+
+You know {{product}} for a customer.
+Templates look like {{this}} and "that".
+`);
+  expect(omitted).toEqual([
+    ...["tier", "examples", "defaults", "stop", "mcp"].map((name) => `${name}: has no place in a subagent`),
+    "model[1]: is openai/gpt-5.4, which Claude Code does not call",
+    "variables.product: has no default: {{product}} stands in the text",
+    "variables.reader: is its default in the text",
+  ]);
+  expect(again(text, "support.md")).toEqual({
+    name: "support",
+    draft: {
+      description: "Use it: for kettles. Always.",
+      model: ["anthropic/claude-sonnet-5"],
+      system: 'You know \\{{product}} for a customer.\nTemplates look like \\{{this}} and "that".',
+    },
+    omitted: [],
+  });
+  expect(write("claude-subagent", { ...content, model: "anthropic/claude-opus-4-1" }).text).toContain(
+    "\nmodel: claude-opus-4-1\n",
+  );
+  expect(write("claude-subagent", { ...content, model: "openai/gpt-5.4" }).text).not.toContain("model:");
+});
+
 describe("any text", () => {
   const text = fc
     .array(

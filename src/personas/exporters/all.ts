@@ -1,5 +1,6 @@
 /** All forms that personas are exported to. */
 import { characterCards } from "./character-card.ts";
+import { claudeSubagentExporter } from "./claude-subagent.ts";
 import { dotpromptExporter } from "./dotprompt.ts";
 import type { Exporter } from "./exporter.ts";
 import { modelfileExporter } from "./modelfile.ts";
@@ -10,4 +11,5 @@ export const exporters: readonly Exporter[] = [
   modelfileExporter,
   dotpromptExporter,
   promptfooExporter,
+  claudeSubagentExporter,
 ];

@@ -5,6 +5,7 @@ import { dotprompt } from "./dotprompt.ts";
 import type { Imported } from "./draft.ts";
 import type { Importer } from "./importer.ts";
 import { libreChat } from "./librechat.ts";
+import { markdown } from "./markdown.ts";
 import { modelfile } from "./modelfile.ts";
 import { openWebUi } from "./open-webui.ts";
 import { openAiPrompt } from "./openai-prompt.ts";
@@ -12,9 +13,23 @@ import { promptfoo } from "./promptfoo.ts";
 import { prompty } from "./prompty.ts";
 import { ImportError, type SourceFile } from "./source.ts";
 
+/** A file that no importer takes for its own. */
+export class UnknownFormat extends ImportError {}
+
 /** In the order in which they are tried: a form that others look like stands behind them. */
 export const importers: readonly Importer[] = [
-  ...[characterCard, openAiPrompt, openWebUi, libreChat, promptfoo, dotprompt, prompty, claudeSubagent, modelfile],
+  ...[
+    characterCard,
+    openAiPrompt,
+    openWebUi,
+    libreChat,
+    promptfoo,
+    dotprompt,
+    prompty,
+    claudeSubagent,
+    markdown,
+    modelfile,
+  ],
 ];
 
 /**
@@ -33,7 +48,7 @@ export function importFile(
   if (importer === undefined) {
     if (source.looksLikeJson) void source.json; // What is no JSON is reported as that.
     const names = importers.map((one) => one.format).join(", ");
-    throw new ImportError("", `is of no format that is known here; --format says which it is (${names})`);
+    throw new UnknownFormat("", `is of no format that is known here; --format says which it is (${names})`);
   }
   return { format: importer.format, personas: importer.read(source) };
 }

@@ -7,7 +7,7 @@ import { modelReference } from "./models.ts";
 import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
 
 /** The words for models of which the newest is meant. */
-const families: Readonly<Record<string, string>> = {
+export const subagentFamilies: Readonly<Record<string, string>> = {
   haiku: "anthropic/claude-haiku-4-5",
   sonnet: "anthropic/claude-sonnet-5",
   opus: "anthropic/claude-opus-5",
@@ -47,7 +47,7 @@ export const claudeSubagent: Importer = {
     const omissions = new Omissions();
     omissions.addRest(fields, known, [], "is for Claude Code: a persona has no place for it");
     const asked = textOf(fields["model"]) ?? "inherit";
-    const model = Object.hasOwn(families, asked) ? families[asked] : modelReference(asked, "anthropic");
+    const model = Object.hasOwn(subagentFamilies, asked) ? subagentFamilies[asked] : modelReference(asked, "anthropic");
     const isInherited = asked === "inherit";
     if (isInherited && fields["model"] !== undefined) omissions.add("model", "is inherit: name a model by --model");
     const draft: Draft = withoutEmpty({

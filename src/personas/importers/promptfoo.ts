@@ -69,7 +69,7 @@ export const promptfoo: Importer = {
   read(source) {
     const config = objectOf(source.looksLikeJson ? source.json : parseYamlText(source.text));
     if (config === undefined) throw new ImportError("", "must be a mapping with prompts");
-    const prompts = promptsOf(config["prompts"]);
+    const prompts = promptsOf(config["prompts"]).flatMap((prompt) => inFile(prompt, source));
     if (prompts.length === 0) throw new ImportError("prompts", "is empty");
     return prompts.map((prompt) => readPrompt(prompt, config, source, prompts.length > 1));
   },
@@ -83,6 +83,42 @@ function promptsOf(value: unknown): Prompt[] {
     if (!isObject(prompt)) return { text: prompt, label: "", place };
     return { text: prompt["raw"] ?? prompt["id"], label: textOf(prompt["label"]) ?? "", place };
   });
+}
+
+/** Files that are text, or messages. Others are programs and tables. */
+const promptFile = /^(?:file:\/\/)?(?:\.\/)?([^:*?{}\n]+\.(?:txt|md|j2|json|jsonl|ya?ml))$/i;
+
+/**
+ * A prompt that names a file beside the configuration is what that holds: of a `.txt` the texts between lines `---`, of a `.jsonl` each line.
+ * Source: https://www.promptfoo.dev/docs/configuration/prompts/
+ * @throws ImportError
+ */
+function inFile(prompt: Prompt, source: SourceFile): Prompt[] {
+  const { text, place } = prompt;
+  const [, path] = (typeof text === "string" && promptFile.exec(text)) || [];
+  if (path === undefined) return [prompt];
+  const found = source.textBeside(path);
+  if (found === undefined) {
+    // A text may end as a file's name does.
+    if (!(text as string).startsWith("file://")) return [prompt];
+    throw new ImportError(place, `names file://${path.slice(0, 80)}, which is not beside the file`);
+  }
+  const label = prompt.label || path.replace(/^.*\//, "").replace(/\.[^.]*$/, "");
+  const texts = textsIn(path, found.replaceAll("\r\n", "\n"), place);
+  return texts.map((one, at) => ({
+    text: one,
+    label: texts.length === 1 ? label : `${label} ${at + 1}`,
+    place: `${place} (${path})`,
+  }));
+}
+
+function textsIn(path: string, text: string, place: string): unknown[] {
+  const ending = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
+  if (/^ya?ml$/.test(ending)) return [parseYamlText(text)];
+  const parts = ending === "txt" ? text.split(/^---$/m) : ending === "jsonl" ? text.split("\n") : [text];
+  const texts = parts.map((one) => one.trim()).filter((one) => one !== "");
+  if (texts.length === 0) throw new ImportError(place, `names ${path.slice(0, 80)}, which is empty`);
+  return texts;
 }
 
 function readPrompt(prompt: Prompt, config: JsonObject, source: SourceFile, isOneOfSeveral: boolean): Imported {
@@ -114,7 +150,7 @@ const fileNameOf = (name: string) => name.trim().split(/\s+/).slice(0, 5).join("
 
 function turnsOf({ text, place }: Prompt): TemplateTurn[] {
   if (typeof text === "string" && /^(?:file|https?|exec|package):\/\//.test(text)) {
-    throw new ImportError(place, `names ${text.slice(0, 80)}: put the text of that file in its place`);
+    throw new ImportError(place, `names ${text.slice(0, 80)}: put the text that it comes to in its place`);
   }
   const chat = typeof text === "string" && /^\s*\[/.test(text) ? parseJson(text) : text;
   if (Array.isArray(chat)) {

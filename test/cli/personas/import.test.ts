@@ -257,3 +257,83 @@ test("an imported prompt object answers its id: the persona passes the checker w
   expect(text).toContain('prompt_ids:\n  pmpt_abc:\n    "2": current\n    default: current\n');
   expect((await at.shell.run("personas check")).out).toContain("1 persona");
 });
+
+describe("personas import of many", () => {
+  const subagent = (name: string, more = "") => `---\nname: ${name}\ndescription: ${name}.\n${more}---\nBe ${name}.\n`;
+
+  function workplace(files: Record<string, string>) {
+    const folder = new TempFolder();
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(folder.file(`${name}/..`), { recursive: true });
+      writeFileSync(folder.file(name), text);
+    }
+    return { folder, shell: new Console(folder.path), [Symbol.dispose]: () => folder[Symbol.dispose]() };
+  }
+  const files = {
+    "agents/a.md": subagent("a", "tools: Read\n"),
+    "agents/deep/a.md": subagent("a"),
+    "agents/README.md": "# About",
+    "agents/empty.md": "",
+    "agents/other.json": '{"x": 1}',
+    "agents/.git/b.md": subagent("hidden"),
+    "agents/patterns/sum_up/system.md": "# IDENTITY\n\nYou sum up.\n",
+    "agents/patterns/sum_up/user.md": "CONTENT:",
+    "agents/photo.jpg": "x",
+  };
+
+  test("takes a folder, and says in one table what came in and what did not", async () => {
+    using at = workplace(files);
+    const { code, out, err } = await at.shell.run("personas import agents --namespace team");
+    expect(out.replaceAll(/ +$/gm, "")).toBe(
+      `FILE                              FORMAT           PERSONA      NOTE
+agents/a.md                       claude-subagent  team/a       not carried over: tools
+agents/deep/a.md                  claude-subagent  team/a-2     -
+agents/empty.md                   -                -            is empty
+agents/other.json                 -                -            is of no format that is known here
+agents/patterns/sum_up/system.md  markdown         team/sum_up  not carried over: user.md
+`,
+    );
+    expect(err).toBe("3 personas of 3 files; 2 did not come in.\n");
+    expect(code).toBe(1);
+    expect(readdirSync(at.folder.file("personas/team")).sort()).toEqual(["a-2.yaml", "a.yaml", "sum_up.yaml"]);
+    expect(await at.shell.run("personas check")).toMatchObject({ code: 0 });
+  });
+
+  test("takes globs and several files; one that is in the way keeps no other out", async () => {
+    using at = workplace(files);
+    expect(await at.shell.run("personas import agents/*/a.md agents/a.md --dry-run")).toMatchObject({
+      code: 0,
+      err: "2 personas of 2 files.\n",
+    });
+    expect(existsSync(at.folder.file("personas"))).toBe(false);
+    await at.shell.run("personas import agents/a.md");
+    const { code, out } = await at.shell.run("personas import agents/a.md agents/patterns/**/system.md --json");
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toEqual({
+      written: true,
+      files: [
+        {
+          file: "agents/a.md",
+          error: expect.stringContaining("a.yaml exists; nothing was written. --force replaces."),
+        },
+        {
+          file: "agents/patterns/sum_up/system.md",
+          format: "markdown",
+          personas: [expect.objectContaining({ id: "imported/sum_up" })],
+        },
+      ],
+    });
+  });
+
+  test.each([
+    ["agents --name one", "--name names one persona: import one file."],
+    ["none/*.md", "none/*.md names no file."],
+    ["empty", "empty holds no file of a format that is known here."],
+    ["none.md", "none.md can't be read"],
+  ])("%s is an error", async (line, message) => {
+    using at = workplace({ ...files, "empty/a.txt": "x" });
+    const { code, err } = await at.shell.run(`personas import ${line}`);
+    expect(code).toBeGreaterThan(0);
+    expect(err).toContain(message);
+  });
+});
