@@ -5,8 +5,8 @@ import { globMatches } from "../lib/glob.ts";
 export type ModelRule = {
   readonly match: string;
   /**
-   * The first version that the row is of, `5.6` or `5-5`, as its line writes it: the version of a model stands in its name in place of the first `*`. Later ones, those
-   * that nobody knows yet among them, are of the row too. Absent: all are.
+   * The first version that the row is of, as its line writes it: `5.6`, `5-5`. The version of a model stands in its name in place of the
+   * first `*`. Later ones, those that nobody knows yet among them, are of the row too. Absent: all are.
    */
   readonly since?: string;
   readonly [key: string]: unknown;

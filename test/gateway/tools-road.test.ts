@@ -165,6 +165,11 @@ describe("the road of a call", () => {
     expect((upstream.last.json as Json)["tools"]).toMatchObject([{ type: "function", name: "look_up" }]);
   });
 
+  test("is Responses for models that have no other", async () => {
+    for (const model of ["gpt-5-codex", "gpt-5.2-pro-2025-12-11", "gpt-7-pro", "gpt-6.1-codex-max", "o5-pro"])
+      expect([model, await roadOf(`openai/${model}`, {})]).toEqual([model, "responses"]);
+  });
+
   test("of a deployment with a name of its own is said by model_rules", async () => {
     expect(await roadOf("azure/codex-of-ours", { tools: [tool] })).toBe("responses");
     expect(upstream.last.path).toBe("/openai/v1/responses");

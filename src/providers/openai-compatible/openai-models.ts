@@ -11,9 +11,9 @@ const everyGpt = ["gpt-*", "ft:gpt-*"];
 
 export const openAiModels: readonly (Quirks & Partial<ResponsesRules> & ModelRule)[] = [
   // "This model is only supported in v1/responses and not in v1/chat/completions.": https://github.com/alvinunreal/tmuxai/issues/82
-  ...["gpt-5*-codex*", "gpt-5*-pro*", "o1-pro*", "o3-pro*", "codex-*", "*-deep-research*", "computer-use-*"].map(
-    (match) => ({ match, responses_only: true }),
-  ),
+  ...["gpt-*-codex*", "gpt-*-pro*"].map((match) => ({ match, since: "5", responses_only: true })),
+  { match: "o*-pro*", since: "1", responses_only: true },
+  ...["codex-*", "*-deep-research*", "computer-use-*"].map((match) => ({ match, responses_only: true })),
   // Models that do not think: they take no effort, and refuse no tools for it. "Encrypted content is not supported with this
   // model.": https://github.com/pydantic/pydantic-ai/issues/2865
   { match: "gpt-*-chat*", reasoning_items: false, tools_road: "chat" },
