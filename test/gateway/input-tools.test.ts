@@ -202,6 +202,31 @@ test("at OpenAI both go as they came, with Codex's own headers; a result by its 
   expect(sent.has("x-codex-window-id")).toBe(false);
 });
 
+test("over a WebSocket, Codex says those headers in its messages", async () => {
+  const socket = new WebSocket(`${troupe.url.replace("http", "ws")}/gateway/v1/responses`, {
+    headers: { authorization: `Bearer ${troupe.key}` },
+  } as never);
+  const answered = new Promise<void>((resolve) => socket.addEventListener("message", () => resolve(), { once: true }));
+  await new Promise((resolve) => socket.addEventListener("open", resolve, { once: true }));
+  const client_metadata = {
+    ws_request_header_x_openai_internal_codex_responses_lite: "true",
+    ws_request_header_x_openai_internal_codex_broken: "a\nb",
+    ws_request_header_authorization: "Bearer other",
+    session_id: "s",
+  };
+  const before = native.requests.length;
+  socket.send(JSON.stringify({ type: "response.create", model: "openai/gpt-6-sol", ...body, client_metadata }));
+  await answered;
+  socket.close();
+  expect(native.requests.length).toBe(before + 1);
+  const { headers } = native.last;
+  expect([
+    headers.get("x-openai-internal-codex-responses-lite"),
+    headers.has("x-openai-internal-codex-broken"),
+  ]).toEqual(["true", false]);
+  expect(headers.get("authorization")).toBe("Bearer sk");
+});
+
 test.each([
   ["xai/grok-4.5", "/v1/responses"],
   ["openrouter/some/model", "/api/v1/chat/completions"],

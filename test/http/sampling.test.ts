@@ -163,6 +163,21 @@ test.each(Object.entries(calls))("%s", async (name, call) => {
   }
 });
 
+test("Kimi's later models have a temperature of their own, too", async () => {
+  using kimi = new UpstreamServer(() =>
+    jsonResponse({ id: "c", object: "chat.completion", created: 1, model: "m", choices: [] }),
+  );
+  await using other = await Troupe.start({ providers: { moonshot: { baseUrl: `${kimi.url}/v1` } } });
+  const asked = { max_tokens: 99, messages, temperature: 0.3, top_p: 0.5 };
+  for (const [model, expected] of [
+    ["kimi-k2.6", false],
+    ["moonshot-v1-auto", true],
+  ] as const) {
+    await other.post("/gateway/v1/messages", { model: `moonshot/${model}`, ...asked });
+    expect("temperature" in (kimi.last.json as Json)).toBe(expected);
+  }
+});
+
 test("who names the model by chat completions is told by the upstream, byte for byte", async () => {
   const body = { model: "openai/gpt-5", messages, temperature: 0.2 };
   const answered = await troupe.post("/gateway/v1/chat/completions", body);

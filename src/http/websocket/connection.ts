@@ -18,6 +18,7 @@ import {
   endOf,
   errorEvent,
   faultEvent,
+  headersIn,
   limitReached,
   named,
   parsed,
@@ -271,6 +272,7 @@ export class Connection {
     headers.set("content-length", String(body.size));
     const requestId = turn.source.parsed["service_request_id"];
     if (requestId != null) headers.set("service-request-id", headerText(requestId));
+    for (const [name, value] of headersIn(turn)) headers.set(name, value);
     return new Request(this.#url, { method: "POST", headers, body, signal });
   }
 

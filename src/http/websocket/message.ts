@@ -106,6 +106,20 @@ export const keptOutput = (response: JsonObject): unknown[] =>
     (item) => !isObject(item) || item["type"] !== "reasoning" || typeof item["encrypted_content"] === "string",
   );
 
+/** Codex says headers of a single request so, as a socket has only those of its handshake. */
+const headerMember = /^ws_request_header_(x_openai_internal_codex_[a-z_]{1,64})$/;
+const maxHeaders = 16;
+
+/** @returns names and values of the headers that a message says for its request; what is no header's text is left out */
+export function headersIn({ source }: Turn): [string, string][] {
+  const said = Object.entries(objectOf(source.parsed["client_metadata"]) ?? {}).flatMap(([member, value]) => {
+    const name = headerMember.exec(member)?.[1];
+    const isText = typeof value === "string" && /^[\x20-\x7e]{1,1024}$/.test(value);
+    return name === undefined || !isText ? [] : [[name.replaceAll("_", "-"), value] as [string, string]];
+  });
+  return said.slice(0, maxHeaders);
+}
+
 /** Headers of a refusal that its client may act on. */
 const shownHeaders = ["retry-after", "retry-after-ms", "x-should-retry", "x-request-id"];
 

@@ -87,7 +87,11 @@ export const moonshot = openAiCompatible({
   },
   // "tool_choice 'required' is incompatible with thinking enabled": https://platform.moonshot.ai/docs/guide/kimi-k2-5-quickstart,
   // refused by later models of the line too (@ai-sdk/moonshotai 3.0)
-  modelRules: [{ match: "kimi-k2*", required_choice: false }],
+  modelRules: [
+    { match: "kimi-k2*", required_choice: false },
+    // "temperature is fixed by model" (@ai-sdk/moonshotai 3.0): "invalid temperature: only 1 is allowed for this model"
+    ...["kimi-k2.5*", "kimi-k2.6*", "kimi-k2.7*", "kimi-k3*"].map((match) => ({ match, sampling: "never" as const })),
+  ],
 });
 
 /** https://docs.z.ai/api-reference/llm/chat-completion, https://docs.z.ai/guides/capabilities/thinking-mode */
