@@ -41,6 +41,8 @@ export type Resumed = {
   /** All messages so far, answers included. */
   readonly messages: readonly Message[];
   readonly upstream: UpstreamState | undefined;
+  /** Tokens of the last turn, its prompt and its answer, as its upstream told them; 0: it told none. */
+  readonly tokens: number;
 };
 
 /** The stored parts of one exchange. */
@@ -109,16 +111,19 @@ export class Conversations {
     if (turn.state !== "finished") throw ApiError.invalidValue("previous_response_id", unfinished[turn.state](id));
     const messages: Message[] = [];
     let characters = 0;
+    let tokens = 0;
     for (const { id: turnId, input, completion } of await needsStorage(() => this.#rows.chain(id))) {
       const [said, answered] = [textOf(turnId, input), textOf(turnId, completion)];
       characters += said.length + answered.length;
       if (characters > maxHistoryCharacters) {
         throw ApiError.invalidValue("previous_response_id", "The conversation has grown too long to be continued.");
       }
-      messages.push(...parsed<Message[]>(turnId, said), answerOf(parsed<ChatCompletion>(turnId, answered)));
+      const turnAnswer = parsed<ChatCompletion>(turnId, answered);
+      messages.push(...parsed<Message[]>(turnId, said), answerOf(turnAnswer));
+      tokens = turnAnswer.usage?.total_tokens ?? 0;
     }
     await this.#touch(id);
-    return { id, messages, upstream: upstreamOf(turn) };
+    return { id, messages, upstream: upstreamOf(turn), tokens };
   }
 
   /** Stores a complete exchange. Its handle is the completion's id. @throws ApiError storage_unavailable */

@@ -7,6 +7,7 @@ import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
 import { bodyBytes, type Source } from "../protocols/source.ts";
 import type { Call, Operation } from "../providers/provider.ts";
 import type { AttemptBounds, HostedTool, TextMeter } from "../usage/attempt.ts";
+import { inputTokensOf } from "../usage/cost-estimate.ts";
 import { bodyMeter } from "../usage/text-meter.ts";
 import {
   type BodyNames,
@@ -35,6 +36,8 @@ export type Sent = {
   readonly format: string | undefined;
   /** What it names of its own at the provider. */
   readonly kept: KeptSize;
+  /** Tokens of earlier turns that the upstream holds, as it told them: more than is kept here, with what its tools had found. */
+  readonly heldTokens: number;
 };
 
 /**
@@ -43,7 +46,7 @@ export type Sent = {
  * @throws ApiError invalid_value for what can be read in two ways
  */
 export function chatBounds(source: Source, request: ChatRequest, sent: Sent): AttemptBounds {
-  const { call, isNative, format, kept } = sent;
+  const { call, isNative, format, kept, heldTokens } = sent;
   refuseDoubledWithin(source);
   const added = addedTo(request, call.request);
   const own = isNative ? namesIn(source) : undefined;
@@ -54,9 +57,11 @@ export function chatBounds(source: Source, request: ChatRequest, sent: Sent): At
   if (own !== undefined) tools.push(...hostedToolsIn(own, source.parsed));
   // Chat completions are the inner form, of which such an upstream gets what nobody here knows.
   const passed = own ?? (call.clientFormat === undefined && format === "chat" ? rest : undefined);
-  const bytes = bodyBytes(source) + jsonBytes(added) + kept.bytes;
+  const addedBytes = jsonBytes(added);
+  const beyond = heldTokens - inputTokensOf(inputOf(addedBytes, 0, [rest]));
+  const bytes = bodyBytes(source) + addedBytes + kept.bytes;
   return {
-    ...inputOf(bytes, kept.tokens, own === undefined ? [rest] : [own, rest]),
+    ...inputOf(bytes, kept.tokens + Math.max(0, beyond), own === undefined ? [rest] : [own, rest]),
     ...outputIn(call.request, isNative ? source.parsed : undefined),
     ...tierIn([source.parsed, call.request]),
     ...hosted(tools, isNative && format === "responses" ? source.parsed : undefined),

@@ -99,6 +99,11 @@ export class Conversation {
     return this.#resumed?.messages;
   }
 
+  /** Tokens of what an upstream holds of it, as it told them; 0: nobody told any. */
+  get heldTokens(): number {
+    return this.held === undefined ? 0 : this.#resumed!.tokens;
+  }
+
   /** The upstream's own state of the conversation; undefined where there is none. */
   get held(): UpstreamState | undefined {
     return this.#resumed?.upstream;

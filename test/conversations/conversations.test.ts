@@ -187,7 +187,7 @@ describe("continuing", () => {
 
   test("a conversation beyond all reason is refused, not loaded", async () => {
     using house = new House();
-    const resumed: Resumed = { id: "a0", messages: [], upstream: undefined };
+    const resumed: Resumed = { id: "a0", messages: [], upstream: undefined, tokens: 0 };
     const huge = "x".repeat(17 * 1024 * 1024);
     await house.say("a0", huge);
     for (let at = 1; at < 4; at += 1) {

@@ -268,24 +268,24 @@ describe("the longest and dearest answer is reserved", () => {
   });
 });
 
-test("what an earlier turn refers to is reserved again with it", async () => {
-  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
-  answer = () =>
-    Response.json({
-      id: `resp_${crypto.randomUUID()}`,
-      object: "response",
-      status: "completed",
-      model: "m",
-      output: [],
-      usage,
-    });
-  const first = items({ role: "user", content: [file] });
-  const begun = await troupe.post("/gateway/v1/responses", { model: "openai/m", ...first });
-  expect(begun.status).toBe(200);
-  const { id } = (await begun.json()) as { id: string };
-  answer = refusing;
-  const next = await ask("/v1/responses", { model: "openai/m", ...items(), previous_response_id: id });
-  expect(next.beyond).toBeWithin(100_000, 100_100);
+describe("what an upstream holds of earlier turns is reserved again", () => {
+  /** @returns what a second turn reserves beyond its own text */
+  const second = async (first: object, input_tokens: number) => {
+    const usage = { input_tokens, output_tokens: 10, total_tokens: input_tokens + 10 };
+    const id = `resp_${crypto.randomUUID()}`;
+    answer = () => Response.json({ id, object: "response", status: "completed", model: "m", output: [], usage });
+    expect((await troupe.post("/gateway/v1/responses", { model: "openai/m", ...first })).status).toBe(200);
+    answer = refusing;
+    return (await ask("/v1/responses", { model: "openai/m", ...items(), previous_response_id: id })).beyond;
+  };
+
+  test("by the files that it refers to", async () => {
+    expect(await second(items({ role: "user", content: [file] }), 1)).toBeWithin(100_000, 100_100);
+  });
+
+  test("by what the upstream told of it, as its tools may have found more", async () => {
+    expect(await second(items(), 400_000)).toBe(400_010);
+  });
 });
 
 describe("is refused where nobody can say how much it holds", () => {

@@ -120,6 +120,7 @@ class PlannedCall implements Attempts {
           isNative: native !== undefined,
           format: upstreamFormat,
           kept,
+          heldTokens: conversation.heldTokens,
         })
       : undefined;
     const attempt = attemptAt(context, caller, request.model, target, bounds, upstreamFormat);
