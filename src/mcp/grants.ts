@@ -50,18 +50,22 @@ export class GrantedTool {
   readonly definition: FunctionTool;
   readonly #server: McpServer;
   readonly #grant: Grant;
+  /** The server's names of arguments that the model knows by others. */
+  readonly #renamed: ReadonlyMap<string, string>;
 
   constructor(name: string, server: McpServer, grant: Grant, tool: McpTool) {
     this.name = name;
     this.tool = tool;
     this.#server = server;
     this.#grant = grant;
+    const { schema, renamed } = namedForModels(withoutProperties(tool.inputSchema, Object.keys(grant.arguments ?? {})));
+    this.#renamed = renamed;
     this.definition = {
       type: "function",
       function: {
         name,
         ...(tool.description !== undefined && { description: tool.description }),
-        parameters: withoutProperties(tool.inputSchema, Object.keys(grant.arguments ?? {})),
+        parameters: schema,
       },
     };
   }
@@ -76,7 +80,8 @@ export class GrantedTool {
     const current = this.#server.listed?.find((tool) => tool.name === name);
     if (current === undefined || !isGranted(this.#grant, current))
       return Promise.reject(new McpCallError("refused", `the server '${this.server}' has no such tool any more`));
-    return this.#server.call(name, { ...args, ...this.#grant.arguments }, signal);
+    const named = Object.entries(args).map(([one, value]) => [this.#renamed.get(one) ?? one, value]);
+    return this.#server.call(name, { ...Object.fromEntries(named), ...this.#grant.arguments }, signal);
   }
 }
 
@@ -128,6 +133,30 @@ function withoutProperties(schema: JsonObject, fixed: readonly string[]): JsonOb
   const required = listOf(schema["required"]).filter((name) => !fixed.includes(String(name)));
   return withoutUnused({ ...schema, properties: Object.fromEntries(properties), required });
 }
+
+/**
+ * Gives arguments names that every provider takes: Anthropic refuses the whole request for another.
+ * Source: https://github.com/anthropics/claude-code/issues/34771
+ */
+function namedForModels(schema: JsonObject): { readonly schema: JsonObject; readonly renamed: Map<string, string> } {
+  const renamed = new Map<string, string>();
+  const properties = Object.entries(objectOf(schema["properties"]) ?? {});
+  if (properties.every(([name]) => argumentName.test(name))) return { schema, renamed };
+  const names = new ToolNames(properties.flatMap(([name]) => (argumentName.test(name) ? name : [])));
+  const shown = new Map(properties.map(([name]) => [name, argumentName.test(name) ? name : names.plain(name)]));
+  for (const [name, other] of shown) if (name !== other) renamed.set(other, name);
+  const required = listOf(schema["required"]).map((name) => shown.get(String(name)) ?? name);
+  return {
+    schema: {
+      ...schema,
+      properties: Object.fromEntries(properties.map(([name, one]) => [shown.get(name), one])),
+      ...(required.length > 0 && { required }),
+    },
+    renamed,
+  };
+}
+
+const argumentName = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /** Of which upstreams take so many characters. */
 const maxName = 64;

@@ -6,7 +6,7 @@
  * https://github.com/spacelift-io/spacectl/issues/402 (array schema missing items),
  * https://github.com/enechange/collmbo/pull/384 (object schema missing properties),
  * https://github.com/promptfoo/promptfoo/pull/5965 ($schema), https://github.com/smallmain/vscode-unify-chat-provider/issues/162 (a property
- * that is no schema), https://github.com/anthropics/claude-code/issues/4753 (no oneOf, allOf or anyOf at the root)
+ * that is no schema), https://github.com/anthropics/claude-code/issues/4886 (no oneOf, allOf or anyOf at the root)
  */
 import { isObject, type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
 import { ownMember } from "../lib/own-member.ts";

@@ -64,6 +64,33 @@ test("fixed arguments are not in the schema; a tool that has gone is refused whe
   await expect(granted.call({}, new AbortController().signal)).rejects.toMatchObject({ kind: "refused" });
 });
 
+test("arguments have names that every provider takes, and their own when the server is called", async () => {
+  const odd = { type: "object", properties: { $filter: {}, "a b": {}, a_b: {}, ok: {} }, required: ["$filter", "ok"] };
+  const called: unknown[] = [];
+  const session = {
+    revision: "2025-11-25",
+    isOld: true,
+    tools: async () => [{ name: "search", inputSchema: odd }],
+    call: async (_: string, args: object) => {
+      called.push(args);
+      return { content: [] };
+    },
+    close: async () => {},
+  };
+  const options = { clock: new ManualClock(), log: silentLogger, version: "0", open: async () => session };
+  const server = new McpServer("s", mcpServer({ command: "x" }), options);
+  server.start();
+  const [listed] = (await server.tools())!;
+  const granted = new GrantedTool("s__search", server, { server: "s", arguments: { ok: 1 } }, listed!);
+  const { properties, required } = granted.definition.function.parameters as { properties: object; required: string[] };
+  const [filter, spaced] = Object.keys(properties);
+  expect([filter, required]).toEqual(["_filter", ["_filter"]]);
+  expect(spaced).toMatch(/^a_b_[0-9a-f]{8}$/);
+  await granted.call({ _filter: "x", [spaced!]: 2, a_b: 3 }, new AbortController().signal);
+  expect(called).toEqual([{ $filter: "x", "a b": 2, a_b: 3, ok: 1 }]);
+  await server.close();
+});
+
 test("keys may use a server by their plan and by one of its tags", () => {
   const pro = mcpServer({ tier: "pro" });
   const tagged = mcpServer({ tags: ["a", "b"] });
