@@ -22,6 +22,7 @@ beforeAll(async () => {
       google: { baseUrl },
       mistral: { baseUrl },
       alibaba: { baseUrl },
+      openrouter: { baseUrl },
     },
   });
   // Estimates do not wait for it as long as it takes to start.
@@ -561,6 +562,30 @@ test.each<[string, string, (stream: boolean) => Response, number | null]>([
       answer = () => given(stream);
       const { line } = await lineOf(client, model, stream);
       expect([client, stream, line.counted, line.cost]).toEqual([client, stream, "upstream", cost]);
+    }
+  }
+});
+
+test("one of several models that the call lists answers: it is named, and priced where the upstream tells no cost", async () => {
+  const models = ["openai/gpt-4o", "openai/gpt-4o-mini"];
+  for (const [name, served, cost] of [
+    // 1,000 × 0.15 + 10 × 0.6, and 1,000 × 2.5 + 10 × 10
+    ["openai/gpt-4o-mini-2024-07-18", "openai/gpt-4o-mini", 156],
+    ["openai/gpt-4o-2024-08-06", "openai/gpt-4o", 2600],
+    ["somebody/else", "openai/gpt-4o", 2600],
+  ] as const) {
+    for (const stream of both) {
+      answer = () => chatAnswer(used, { model: name })(stream);
+      const answered = await troupe.post("/gateway/v1/chat/completions", {
+        ...clients.chat("openrouter/openai/gpt-4o", stream).body,
+        models,
+      });
+      await answered.text();
+      expect([name, answered.headers.get("x-troupe-upstream-model")]).toEqual([name, served]);
+      const { ledger, store } = troupe.server.services;
+      await ledger.flush();
+      const [line] = await store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, limit: 1 });
+      expect(line).toMatchObject({ upstreamModel: served, cost, counted: "upstream" });
     }
   }
 });

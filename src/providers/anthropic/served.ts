@@ -12,13 +12,19 @@ export function servedBy(asked: string, answered: unknown): string | undefined {
   return one === undefined || other === undefined || one === other ? undefined : name.slice(0, 128);
 }
 
-/** The name of a Claude model without its date, version and place; undefined where it is none: a deployment or a profile may have any name. */
+/**
+ * The name of a Claude model without its date, version and place, its words in one order: `claude-4.5-sonnet` is `claude-sonnet-4-5`.
+ * Undefined where it is none: a deployment or a profile may have any name.
+ */
 function plainName(model: string): string | undefined {
   const name = /claude-[a-z0-9.-]+/.exec(model.toLowerCase().replace(/.*(?=claude-)/, ""))?.[0];
-  return name
+  const words = name
     ?.replaceAll(".", "-")
     .replace(/-v\d+$/, "")
-    .replace(/-(?:20\d{6}|latest|0)$/, "");
+    .replace(/-(?:20\d{6}|latest|0)$/, "")
+    .split("-");
+  const isNumber = (word: string) => /^\d+$/.test(word);
+  return words && [...words.filter((word) => !isNumber(word)).sort(), ...words.filter(isNumber)].join("-");
 }
 
 /** The model behind a boundary between two attempts: https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback */

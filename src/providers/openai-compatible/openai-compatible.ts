@@ -25,6 +25,7 @@ import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
 import { callerNames, requestBody } from "./request.ts";
+import { servedAmong, servedAnswer } from "./served.ts";
 import { ChatStream } from "./stream.ts";
 import { textCompletions } from "./text-completions.ts";
 
@@ -106,12 +107,13 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     decode(body, text, call) {
       const quirks = quirksOf(call);
       const repeats = quirks.echoes_last_answer === true || quirks.repeats_prefill === true;
-      return completionOf(body, text, quirks, idsFor(call), repeats ? lastAnswerOf(call) : undefined);
+      const answer = completionOf(body, text, quirks, idsFor(call), repeats ? lastAnswerOf(call) : undefined);
+      return Object.hasOwn(call.request, "models") ? servedAnswer(answer, body, servedAmong(call)) : answer;
     },
     streamDecoder(call) {
       const quirks = quirksOf(call);
       const echo = quirks.echoes_last_answer === true ? lastAnswerOf(call) : undefined;
-      return new ChatStream(quirks, idsFor(call), echo);
+      return new ChatStream(quirks, idsFor(call), echo, servedAmong(call));
     },
   };
   return responses === undefined ? chat : withResponses(chat, responses, quirksOf, spec);

@@ -5,7 +5,7 @@
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
-import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
@@ -31,6 +31,7 @@ import {
   usageOf,
 } from "./answer.ts";
 import type { Quirks } from "./quirks.ts";
+import { type Served, withServed } from "./served.ts";
 import { ThinkTags } from "./think-tags.ts";
 
 /** A tool call that has begun. */
@@ -82,8 +83,12 @@ export class ChatStream implements StreamDecoder {
   /** The event that told an end. */
   #ending = "";
 
-  /** @param echo a first text that is no answer but a repetition of what was sent */
-  constructor(quirks: Quirks, makeId: MakeId, echo?: string) {
+  readonly #served: Served | undefined;
+  #servedBy: string | undefined;
+
+  /** @param echo a first text that is no answer but a repetition of what was sent @param served for calls that list several models */
+  constructor(quirks: Quirks, makeId: MakeId, echo?: string, served?: Served) {
+    this.#served = served;
     this.#quirks = quirks;
     this.#makeId = makeId;
     this.#echo = echo;
@@ -102,6 +107,7 @@ export class ChatStream implements StreamDecoder {
     const chunk = eventIn(data);
     if (event === "error" || isFault(chunk))
       throw new UpstreamFault(data, faultStatus(chunk), usageOf(chunk["usage"], this.#quirks));
+    if (this.#served !== undefined) this.#servedBy ??= this.#served(chunk["model"]);
     const plain = this.#plainFragment(chunk);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
   }
@@ -158,11 +164,17 @@ export class ChatStream implements StreamDecoder {
       choices.push(this.#withoutEcho(choiceOf(state, choice)));
       if (state.finished) this.#ending = data;
     }
+    if (usage !== undefined) usage = withServed(usage, this.#servedBy);
     const metadata = metadataOf(chunk["metadata"]);
     const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
     if (choices.length > 0) return this.#withExtras({ ...dressed(chunk, choices), ...whole });
     // A chunk without choices matters for its counts alone; Azure's first one has none either.
     return usage === undefined && metadata === undefined ? nothing : [{ choices: [], ...whole }];
+  }
+
+  /** The counts come with the end: before it only the model is known that answers, where it is another one. */
+  get counted(): Usage | undefined {
+    return withServed(undefined, this.#servedBy);
   }
 
   /** Every choice that began has ended. */
