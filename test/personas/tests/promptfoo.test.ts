@@ -71,6 +71,19 @@ tests:
       - {type: not-is-json, value: {type: object, required: [lon]}}
       - {type: contains-json}
       - {type: equals, value: {lat: 48}}
+  - description: texts and schemas as texts
+    vars: {question: json please, word: "la{{part}}", part: t, nil: null}
+    assert:
+      - {type: contains-all, value: '"lat", {{word}}'}
+      - {type: not-contains-any, value: 'lon, "x, y"'}
+      - {type: is-json, value: "type: object"}
+      - {type: is-json, value: {type: object, properties: {lat: {type: number, nullable: true}}}}
+      - {type: contains-json, value: '{"required": ["lat"]}'}
+      - {type: not-equals, value: "{{nil}}{# hidden #}"}
+      - {type: regex, value: "{{- word -}}"}
+  - description: braces and backslashes
+    vars: {question: 'c:\\{{dir}} {"a": {{dir}}}', dir: x}
+    assert: [{type: equals, value: 'C:\\X {"A": X}'}, {type: not-contains, value: '\\{{dir}}'}]
   - description: wrong json
     vars: {question: json please}
     assert: [{type: contains-json, value: {type: object, properties: {lat: {type: string}}}}]
