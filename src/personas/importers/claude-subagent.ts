@@ -51,7 +51,7 @@ export const claudeSubagent: Importer = {
     const isInherited = asked === "inherit";
     if (isInherited && fields["model"] !== undefined) omissions.add("model", "is inherit: name a model by --model");
     const draft: Draft = withoutEmpty({
-      description: descriptionOf(textOf(fields["description"])),
+      description: descriptionOf(textOf(fields["description"]), omissions),
       model: isInherited || model === undefined ? undefined : [model],
       system: literal(body.trim()),
     });

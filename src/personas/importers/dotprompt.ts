@@ -57,7 +57,7 @@ export const dotprompt: Importer = {
     if (fields["model"] !== undefined && model === undefined) omissions.add("model", unknownMaker);
     const responseFormat = outputOf(fields["output"], name, omissions);
     const draft: Draft = withoutEmpty({
-      description: descriptionOf(textOf(fields["description"])),
+      description: descriptionOf(textOf(fields["description"]), omissions),
       model: model === undefined ? undefined : [model],
       system,
       variables: usedVariables(declared, used, "input", omissions),

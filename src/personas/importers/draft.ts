@@ -107,7 +107,10 @@ export function samplingOf(
 
 /** @param value of any form @returns up to four stop sequences; the rest is listed */
 export function stopsOf(value: unknown, path: readonly PathPart[], omissions: Omissions): string[] {
-  const all = [value ?? []].flat().filter((stop): stop is string => typeof stop === "string" && stop !== "");
+  const given = [value ?? []].flat();
+  const all = given.filter((stop): stop is string => typeof stop === "string" && stop !== "");
+  if (given.some((stop) => typeof stop !== "string"))
+    omissions.add(path, "has some that are no texts, which are left out");
   if (all.length > 4) omissions.add(path, "has more than four: the first four are taken");
   return [...new Set(all)].slice(0, 4);
 }
@@ -120,8 +123,18 @@ export function withoutEmpty<T extends object>(fields: { readonly [K in keyof T]
 
 const isEmpty = (value: unknown) => typeof value === "object" && value !== null && Object.keys(value).length === 0;
 
-/** @returns a sentence for lists of models: one line of at most 1000 characters; undefined where there is none */
-export function descriptionOf(text: string | undefined): string | undefined {
+/**
+ * @param omissions is told where some of the text is left out
+ * @returns a sentence for lists of models: one line of at most 1000 characters; undefined where there is none
+ */
+export function descriptionOf(text: string | undefined, omissions?: Omissions): string | undefined {
+  const line = firstLineOf(text);
+  if (line !== undefined && line !== text!.trim().replace(/\s+/g, " ").toWellFormed())
+    omissions?.add("description", "is cut to its first paragraph, of at most 1000 characters");
+  return line;
+}
+
+function firstLineOf(text: string | undefined): string | undefined {
   const line = (text ?? "")
     .trim()
     .split(/\n\s*\n/)[0]!

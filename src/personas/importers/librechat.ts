@@ -111,7 +111,7 @@ function readPreset(preset: JsonObject, path: readonly PathPart[]): Imported {
   const name = textOf(preset["title"]) || textOf(preset["modelLabel"]) || textOf(preset["chatGptLabel"]) || "";
   const greeting = textOf(preset["greeting"]);
   const draft: Draft = withoutEmpty({
-    description: descriptionOf(textOf(preset["description"]) || name),
+    description: descriptionOf(textOf(preset["description"]) || name, omissions),
     model: model === undefined ? undefined : [model],
     avatar: address,
     greeting: greeting === "" ? undefined : greeting,

@@ -87,7 +87,7 @@ function readRow(row: JsonObject, path: readonly PathPart[]): Imported {
     omissions,
   );
   const draft: Draft = withoutEmpty({
-    description: descriptionOf(textOf(meta["description"]) || textOf(row["name"])),
+    description: descriptionOf(textOf(meta["description"]) || textOf(row["name"]), omissions),
     tags: tags.filter((tag) => tag.length <= 128).slice(0, 64),
     model: model === undefined ? undefined : [model],
     avatar: address,

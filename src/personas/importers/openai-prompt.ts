@@ -10,6 +10,7 @@ import {
   Omissions,
   type SamplingName,
   samplingOf,
+  stopsOf,
   withoutEmpty,
 } from "./draft.ts";
 import type { Importer } from "./importer.ts";
@@ -135,7 +136,7 @@ function readVersion({ id, fields, place }: Version): Imported {
   const names = { ...samplingNames, effort: "reasoning_effort", verbosity: "verbosity" } as const;
   const name = textOf(fields["name"]) ?? textOf(fields["title"]) ?? id;
   const draft: Draft = withoutEmpty({
-    description: descriptionOf(textOf(fields["description"]) ?? name),
+    description: descriptionOf(textOf(fields["description"]) ?? name, omissions),
     model: wanted === "" ? undefined : [modelReference(wanted) ?? `openai/${wanted}`],
     system,
     variables: usedVariables(
@@ -146,6 +147,7 @@ function readVersion({ id, fields, place }: Version): Imported {
     ),
     examples,
     defaults: samplingOf(given, names, place === "" ? [] : [place], omissions),
+    stop: stopsOf(fields["stop"], place === "" ? ["stop"] : [place, "stop"], omissions),
     tools: toolsOf(fields["tools"], at("tools"), omissions),
     response_format: responseFormatIn(text["format"] ?? fields["response_format"], at("text.format"), omissions),
   });

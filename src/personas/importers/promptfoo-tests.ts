@@ -36,6 +36,8 @@ export function testsOf(config: JsonObject, prompt: Prompt, omissions: Omissions
   if (prompt.question === undefined)
     omissions.add("prompts", `has no message of the user's own: each test sends '${opening}'`);
   const defaultTest = objectOf(config["defaultTest"]);
+  if (typeof config["defaultTest"] === "string")
+    omissions.add("defaultTest", "names a file: put its test in its place");
   const named = defaultTest === undefined ? {} : reader.test(defaultTest, ["defaultTest"]);
   const common = withGrader(named, tests, config, omissions);
   const evaluate = objectOf(config["evaluateOptions"]) ?? {};

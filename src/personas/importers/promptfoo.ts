@@ -19,7 +19,7 @@ import { contentText, roleOf } from "./message-content.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { type Piece, variablesOf } from "./pieces.ts";
 import { testsOf } from "./promptfoo-tests.ts";
-import { functionTool } from "./schema-fields.ts";
+import { functionTool, responseFormatIn } from "./schema-fields.ts";
 import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
 import { jinjaPieces } from "./templates/jinja.ts";
 import { fromTurns, type TemplateTurn } from "./turns.ts";
@@ -135,7 +135,7 @@ function readPrompt(prompt: Prompt, config: JsonObject, source: SourceFile, isOn
     omissions,
   );
   const draft: Draft = withoutEmpty({
-    description: descriptionOf(description ?? name),
+    description: descriptionOf(description ?? name, omissions),
     model: model === undefined ? undefined : [model],
     system,
     variables: Object.fromEntries(used.map((variable) => [variable, {}])),
@@ -190,13 +190,15 @@ function modelOf(value: unknown, omissions: Omissions) {
     omissions.add("providers[0]", `'${first.id.slice(0, 80)}' ${unknownMaker}`);
   const config = first?.config ?? {};
   const path = ["providers", 0, "config"];
-  omissions.addRest(config, [...Object.keys(samplingNames), "stop", "tools"], path, "is no default of personas");
+  const others = ["stop", "tools", "response_format"];
+  omissions.addRest(config, [...Object.keys(samplingNames), ...others], path, "is no default of personas");
   return {
     model,
     settings: {
       defaults: samplingOf(config, samplingNames, path, omissions),
       stop: stopsOf(config["stop"], [...path, "stop"], omissions),
       tools: toolsOf(config["tools"], omissions),
+      response_format: responseFormatIn(config["response_format"], "providers[0].config.response_format", omissions),
     },
   };
 }

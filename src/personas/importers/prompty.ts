@@ -69,7 +69,7 @@ export const prompty: Importer = {
     const { model, defaults, stop, format } = modelOf(fields["model"], omissions);
     const name = textOf(fields["name"]) ?? source.name.replace(/\.prompty$/i, "");
     const draft: Draft = withoutEmpty({
-      description: descriptionOf(textOf(fields["description"]) ?? textOf(fields["displayName"])),
+      description: descriptionOf(textOf(fields["description"]) ?? textOf(fields["displayName"]), omissions),
       model: model === undefined ? undefined : [model],
       system,
       variables: usedVariables(declared, used, "inputs", omissions),

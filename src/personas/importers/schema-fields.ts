@@ -28,6 +28,7 @@ export function variablesOfSchema(
     const values = listOf(property["enum"])
       .filter((value) => value !== null)
       .map(String);
+    if (values.length > 256) omissions.add(`${place}.${name}`, "has more than 256 values: any text will do here");
     const given = Object.hasOwn(defaults, name) ? defaults[name] : property["default"];
     const fallback = textOfDefault(given);
     variables[name] = {

@@ -548,6 +548,15 @@ describe("Claude Code's subagents", () => {
     });
   });
 
+  test("say that a description of several paragraphs is cut", () => {
+    const { draft, omitted } = one(
+      "---\nname: a\ndescription: |\n  Reviews\n  code.\n\n  <example>x</example>\n---\nBe brief.",
+      "a.md",
+    );
+    expect(draft["description"]).toBe("Reviews code.");
+    expect(omitted).toEqual(["description: is cut to its first paragraph, of at most 1000 characters"]);
+  });
+
   test("without a text are refused", () => {
     expect(refusal("---\nname: a\ndescription: b\n---\n", "a.md")).toBe(
       "line 5: has no text: a persona is its system text",
@@ -730,6 +739,12 @@ describe("OpenAI's prompt objects", () => {
     expect(omitted).toEqual(["instructions: {{#if a}} stays text: a variable's name is of letters, digits and '_'"]);
   });
 
+  test("carry stops, and list what is none", () => {
+    const { draft, omitted } = one({ id: "pmpt_1", instructions: "Be brief.", stop: ["END", 7] }, "p.json");
+    expect(draft["stop"]).toEqual(["END"]);
+    expect(omitted).toEqual(["stop: has some that are no texts, which are left out"]);
+  });
+
   test("with versions: the newest answers, older ones stand beside it", () => {
     const { personas } = read(
       {
@@ -875,6 +890,15 @@ sharing: false
       "tests[0].assert[7]: trace-span-count is no assertion that is known here",
       "tests[0].assert[8].assert[0]: value must be a string: it is left out",
     ]);
+  });
+
+  test("list a defaultTest in a file, and carry response_format", () => {
+    const config = { id: "openai:chat:gpt-5.4", config: { response_format: { type: "json_object" } } };
+    const rest = { providers: [config], defaultTest: "file://d.yaml" };
+    const { omitted } = imported([{ vars: { word: "x" } }], rest);
+    expect(omitted).toEqual(["defaultTest: names a file: put its test in its place"]);
+    const { draft } = read({ prompts: ["JSON"], tests: [], ...rest }, "p.json").personas[0]!;
+    expect(draft.response_format).toEqual({ type: "json_object" });
   });
 
   test("name a grader where theirs name none", () => {
