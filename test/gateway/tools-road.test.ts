@@ -8,6 +8,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import fc from "fast-check";
 import { type Asked, asked, bodyFor, type FormatName, pathOf } from "../helpers/client-formats.ts";
 import { runs } from "../helpers/long-form.ts";
+import { testServer } from "../helpers/mcp.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -20,8 +21,9 @@ type Json = Record<string, unknown>;
 type Client = Exclude<FormatName, "responses">;
 const clients = ["chat", "messages", "generate-content"] as const satisfies readonly Client[];
 
-/** What the model says next, and what it was asked. */
+/** What the model says next, and behind results of tools. */
 let turn: Turn;
+let turns: Turn[] = [];
 let upstream: UpstreamServer;
 let troupe: Troupe;
 let folder: TempFolder;
@@ -39,8 +41,10 @@ function refusalOf({ path, json }: RecordedRequest): Response | undefined {
   return isRefused ? jsonResponse({ error }, 400) : undefined;
 }
 
-const saying = (family: "chat" | "responses") => (json: Json) =>
-  agentFamilies[family].answer(turn, { model: String(json["model"]), isStream: json["stream"] === true });
+const saying = (family: "chat" | "responses") => (json: Json) => {
+  const request = agentFamilies[family].read({ json } as RecordedRequest);
+  return agentFamilies[family].answer(request.results.length > 0 ? (turns.shift() ?? turn) : turn, request);
+};
 const strict = {
   chat: strictCompatible("openai", "key", saying("chat")),
   responses: strictResponses("openai", "key", saying("responses")),
@@ -54,6 +58,7 @@ beforeAll(async () => {
   for (const [name, model, more] of [
     ["older", "openai/gpt-5.2", ""],
     ["newer", "openai/gpt-5.6-sol", ""],
+    ["served", "openai/gpt-5.6-sol", "mcp: [{server: desk, allow: [add]}]\n"],
     ["tooled", "openai/gpt-5.6-sol", tools],
     ["held", "openai/gpt-5.6-sol", `${tools}options: {use_responses_api: false}\n`],
   ])
@@ -79,8 +84,10 @@ beforeAll(async () => {
     },
     personas: folder.path,
     log: watched.log,
+    config: { mcpServers: { desk: testServer() } },
   });
   await troupe.server.services.loading;
+  await troupe.server.services.mcp.find("desk")!.tools();
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
@@ -89,6 +96,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   turn = { text: "It rains." };
+  turns = [];
   upstream.requests.length = 0;
 });
 
@@ -319,7 +327,7 @@ async function answered(
 
 const word = fc.stringMatching(/^[A-Za-zé€"\\ ]{1,9}$/);
 const call = fc.record({ name: fc.constantFrom("look_up", "add"), q: word });
-const turns: fc.Arbitrary<Turn> = fc.oneof(
+const anyTurn: fc.Arbitrary<Turn> = fc.oneof(
   word.map((text) => ({ text })),
   fc.array(call, { minLength: 1, maxLength: 3 }).map((calls) => ({
     calls: calls.map(({ name, q }, at): Call => ({ id: `call_new_${at}`, name, args: { q } })),
@@ -336,7 +344,7 @@ test("the answer is the same by either road", async () => {
   await fc.assert(
     fc.asyncProperty(
       given,
-      turns,
+      anyTurn,
       fc.constantFrom(...clients),
       target,
       fc.boolean(),
@@ -379,6 +387,17 @@ describe("a tool loop", () => {
       expect.objectContaining({ type: "function_call", call_id: "call_1", name: "look_up", arguments: '{"q":"x"}' }),
       { type: "function_call_output", call_id: "call_1", output: "rain" },
     ]);
+  });
+
+  test.each([false, true])("of a persona's own servers goes on by its road, streamed: %p", async (stream) => {
+    turn = { calls: [{ id: "call_1", name: "desk__add", args: { a: 2, b: 3 } }] };
+    turns = [{ calls: [{ id: "call_2", name: "desk__add", args: { a: 5, b: 5 } }] }, { text: "Ten." }];
+    const response = await troupe.post("/v1/chat/completions", { ...question, model: "acme/served", stream });
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining("Ten")]);
+    expect(upstream.requests.map(({ path }) => path)).toEqual(["/responses", "/responses", "/responses"]);
+    const items = (upstream.last.json as { input: Json[] }).input.map(({ type, role }) => type ?? role);
+    const [called, result] = ["function_call", "function_call_output"];
+    expect(items).toEqual(["system", "user", "reasoning", called, result, "reasoning", called, result]);
   });
 
   test("goes on by the other road, with the same ids", async () => {
