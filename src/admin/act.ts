@@ -81,7 +81,12 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
   if (user !== undefined) return { by: "proxy", user };
   const cookie = keyOf(context) === undefined ? sessionCookie(context) : undefined;
   if (cookie === undefined) return { by: "key", caller: await admit(services, context, "admin") };
-  if (!safeMethods.includes(context.request.method) && !isOwnPage(context)) throw ApiError.foreignPage();
+  const { method, body, headers } = context.request;
+  if (!safeMethods.includes(method)) {
+    if (!isOwnPage(context)) throw ApiError.foreignPage();
+    // A form of another page can send a body without a type, and JSON not.
+    if (body !== null && headers.get("content-type") === null) throw ApiError.unsupportedMediaType("no content type");
+  }
   const isUse = !context.request.headers.has(refreshHeader);
   const session = await needsStorage(() => findSession(services, cookie, isUse));
   if (session === undefined) {
@@ -122,14 +127,21 @@ const safeMethods = ["GET", "HEAD"];
  * True where the browser says that a page of this very server asks. No script can set either header; where a proxy renames the host, the first one
  * alone is right. Browsers leave it out where the connection is not encrypted. Source: https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header
  */
-function isOwnPage({ request: { headers } }: RequestContext): boolean {
-  const site = headers.get("sec-fetch-site");
-  return site === null ? isOwnOrigin(headers) : site === "same-origin";
+function isOwnPage(context: RequestContext): boolean {
+  const site = context.request.headers.get("sec-fetch-site");
+  return site === null ? isOwnOrigin(context) : site === "same-origin";
 }
 
-function isOwnOrigin(headers: Headers): boolean {
+/**
+ * Scheme, host and port alone, as browsers write it. This server's own scheme counts, unless a trusted proxy is in front, which takes TLS off.
+ */
+function isOwnOrigin(context: RequestContext): boolean {
+  const { headers, url } = context.request;
   const origin = headers.get("origin") ?? "";
-  return URL.canParse(origin) && new URL(origin).host === headers.get("host");
+  if (!URL.canParse(origin)) return false;
+  const { origin: written, host, protocol } = new URL(origin);
+  if (written !== origin || host !== headers.get("host")) return false;
+  return context.isFromTrustedProxy || url.startsWith(protocol);
 }
 
 /**
@@ -140,7 +152,7 @@ export function refuseForeignPages({ live }: Services, context: RequestContext):
   const { headers, method } = context.request;
   const origin = headers.get("origin");
   if (origin === null || safeMethods.includes(method)) return;
-  const isOwn = isOwnOrigin(headers) || isOwnPage(context);
+  const isOwn = isOwnOrigin(context) || isOwnPage(context);
   if (!isOwn && !live.config.cors.origins.includes(origin)) throw ApiError.hostNotAllowed(origin);
 }
 

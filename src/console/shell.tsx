@@ -21,7 +21,10 @@ async function lookForNewer(): Promise<void> {
   isStale.value = served !== undefined && served !== own.content;
   if (isStale.value && isDevelopment) location.reload();
 }
-setInterval(() => !document.hidden && void lookForNewer(), isDevelopment ? 1_000 : 600_000);
+const lookIfSeen = () => void (document.hidden || lookForNewer());
+// Most answers are a 304. Who comes back to a page is told at once.
+setInterval(lookIfSeen, isDevelopment ? 1_000 : 60_000);
+document.addEventListener("visibilitychange", lookIfSeen);
 
 const themes = [
   { value: "", title: "Theme: system" },

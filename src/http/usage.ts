@@ -34,7 +34,9 @@ import type { Services } from "./services.ts";
 
 const Totals = {
   calls: Type.Integer({ description: "Attempts, however they ended." }),
-  ended: Type.Record(Type.String(), Type.Integer()),
+  ended: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.String()], {
+    description: "Attempts by how they ended; in rows by `ended`, how theirs did.",
+  }),
   tokens: Type.Record(Type.String(), Type.Integer()),
   cost_micro_dollars: Type.Integer({ description: "Millionths of a dollar, of the calls whose cost is known." }),
   costs_micro_dollars: Type.Record(Type.String(), Type.Integer()),

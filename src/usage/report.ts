@@ -171,10 +171,13 @@ export type KeyNames = ReadonlyMap<string, string>;
 const keyName = (names: KeyNames, group: LedgerGroup, value: string) =>
   group === "key" ? [["key_name", names.get(value) ?? null] as const] : [];
 
-const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): Record<string, unknown> => ({
-  ...Object.fromEntries(by.flatMap((group, at) => [[group, sum.group[at]!], ...keyName(names, group, sum.group[at]!)])),
-  ...totalsJson(sum),
-});
+/** By `ended` the group is said where the counts of each end are: of those all but one are 0. */
+const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): Record<string, unknown> => {
+  const group = Object.fromEntries(
+    by.flatMap((name, at) => [[name, sum.group[at]!], ...keyName(names, name, sum.group[at]!)]),
+  );
+  return { ...group, ...totalsJson(sum), ...("ended" in group && { ended: group["ended"] }) };
+};
 
 /** Names the span of a question, for files. @returns such as 2026-11-01_2026-11-24, of the first and the last day */
 export const spanName = ({ since, until }: LedgerFilter): string =>

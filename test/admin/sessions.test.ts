@@ -322,6 +322,9 @@ describe("requests that other pages make", () => {
         { origin: "https://evil.example" },
         { origin: "https://ops.example" },
         { origin: own.replace(/\d+$/, "1") },
+        { origin: own.replace("http:", "https:") },
+        { origin: `${own}/console` },
+        { origin: `${own}?a` },
       ];
       const ask = (method: string, headers: Headers) =>
         browser.ask(method, "/admin/v1/keys/key_1", method === "GET" ? undefined : {}, headers);
@@ -339,6 +342,14 @@ describe("requests that other pages make", () => {
         }
         expect((await ask("GET", headers)).status).toBe(404);
       }
+      // A body without a type is what a page of another origin could send unasked.
+      const untyped = await troupe.fetch("/admin/v1/keys", {
+        method: "POST",
+        key: null,
+        headers: { cookie: browser.cookie, "sec-fetch-site": "same-origin" },
+        body: Buffer.from('{"name":"x"}'),
+      });
+      expect(untyped.status).toBe(415);
       for (const headers of [{ "sec-fetch-site": "same-origin" }, { origin: own }]) {
         expect((await browser.ask("POST", "/admin/v1/keys", { name: "x" }, headers)).status).toBe(200);
       }

@@ -143,3 +143,12 @@ test("sums say how new and how old what they count can be", async () => {
     retention_days: 400,
   });
 });
+
+test("rows by how calls ended say it", async () => {
+  const rows = async (by: string) => {
+    const { data } = (await (await ask(`by=${by}&since=2d`)).json()) as { data: Record<string, unknown>[] };
+    return data.map((row) => [row["ended"], row["calls"]]);
+  };
+  expect(await rows("ended")).toEqual([["finished", 5]]);
+  expect((await rows("day"))[0]).toEqual([expect.objectContaining({ finished: 5, refused: 0 }), 5]);
+});

@@ -62,6 +62,10 @@ test("script and style are kept for ever under an address of their content", asy
       "cache-control": "public, max-age=31536000, immutable",
     });
     const sent = await answer.bytes();
+    for (const other of [`console/${name}`, `console/${name}?v=`, `${path}0`, `console/${name}?v=other`]) {
+      const refused = await fetch(`${troupe.url}/${other}`);
+      expect([other, refused.status, refused.headers.get("cache-control")]).toEqual([other, 404, null]);
+    }
     const plain = await fetch(`${troupe.url}/${path}`, { headers: { "accept-encoding": "identity" } });
     expect(brotliDecompressSync(sent).equals(await plain.bytes())).toBe(true);
   }

@@ -115,6 +115,34 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(faults()).toEqual([]);
   }, 30_000);
 
+  test("the text is edited by mouse and keyboard, at the place that was clicked", async () => {
+    for (const look of [
+      { width: 1440, height: 900, theme: "light" as const },
+      { width: 360, height: 740, theme: "light" as const },
+    ]) {
+      await page.look(look);
+      await show("#/personas");
+      await page.until(`!${editor}`);
+      await show("#/personas/acme%2Fsupport/source");
+      await page.until(`${editor}?.value.includes("kind")`);
+      const before = await page.read<string>(`${editor}.value`);
+      await page.read(`document.activeElement?.blur()`);
+      // The first line is a comment: behind its end.
+      const lineHeight = await page.read<number>(
+        `document.querySelector(".editor .line").getBoundingClientRect().height`,
+      );
+      await page.click(editor, { x: 300, y: lineHeight });
+      await page.until(`document.activeElement === ${editor}`);
+      for (const letter of "xyz") await page.pressLetter(letter);
+      const firstLine = before.split("\n")[0]!;
+      await page.until(`${editor}.value === ${JSON.stringify(before.replace(firstLine, `${firstLine}xyz`))}`);
+      await page.click(button("Undo all changes"));
+      await page.until(`${editor}.value === ${JSON.stringify(before)}`);
+    }
+    await page.look({ width: 1440, height: 900, theme: "light" });
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
   test("who saves after somebody else loses no text, and overwrites none unseen", async () => {
     await show("#/personas/acme%2Fsupport/source");
     await page.until(`${editor}?.value.includes("kind")`);

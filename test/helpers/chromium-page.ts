@@ -165,6 +165,21 @@ export class ChromiumPage implements AsyncDisposable {
     await this.#send("Input.insertText", { text });
   }
 
+  /**
+   * Presses and lets go of the mouse, as a hand does: whatever lies on top there gets it.
+   * @param element an expression @param from its left upper corner, in pixels; absent: its middle
+   */
+  async click(element: string, from?: { readonly x: number; readonly y: number }): Promise<void> {
+    const [x, y] = await this.read<[number, number]>(`(() => {
+      const one = ${element};
+      one.scrollIntoView({ block: "nearest" });
+      const { left, top, width, height } = one.getBoundingClientRect();
+      return [left + ${from?.x ?? "width / 2"}, top + ${from?.y ?? "height / 2"}];
+    })()`);
+    for (const type of ["mouseMoved", "mousePressed", "mouseReleased"])
+      await this.#send("Input.dispatchMouseEvent", { type, x, y, button: "left", clickCount: 1 });
+  }
+
   /** Presses the key of one letter. */
   async pressLetter(letter: string): Promise<void> {
     for (const type of ["keyDown", "keyUp"]) {

@@ -1,9 +1,11 @@
 /** The console: one page, its script and its style sheet, on the listeners that serve the admin API. */
 import type { AnyElysia } from "elysia";
 import { pageTitles } from "../../console/page-titles.ts";
-import type { Host } from "../../http/context.ts";
+import type { Host, RequestContext } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
 import { answerPage, type CompressedText, immutable, preparePage } from "../../http/pages.ts";
+import { nothingAt } from "../../http/routes.ts";
+import type { WholeAnswer } from "../../upstream/answer.ts";
 import { isSignedOut } from "../act.ts";
 
 /** Whether the files are inside; set when the executable is built. */
@@ -78,7 +80,11 @@ const html = (hash: string, theme: Theme, session: Session) => `<!doctype html>
 `;
 
 type Prepared = Awaited<ReturnType<typeof preparePage>>;
-type Files = Readonly<Record<"script" | "style", Prepared>> & { readonly pages: ReadonlyMap<string, Prepared> };
+type Files = Readonly<Record<"script" | "style", Prepared>> & {
+  readonly pages: ReadonlyMap<string, Prepared>;
+  /** Of script and style, as their addresses have it. */
+  readonly hash: string;
+};
 
 async function make(): Promise<Files> {
   const { script, style } = await loadFiles();
@@ -99,7 +105,13 @@ async function make(): Promise<Files> {
     file(style, "text/css"),
     ...themes.flatMap((theme) => sessions.map((session) => page(theme, session))),
   ]);
-  return { script: scriptFile, style: styleFile, pages: new Map(pages) };
+  return { script: scriptFile, style: styleFile, pages: new Map(pages), hash };
+}
+
+/** @throws ApiError not_found for the script or style of another build: whoever kept it for a year would have the wrong one */
+function fileOf(context: RequestContext, files: Files, name: "script" | "style"): WholeAnswer {
+  if (context.query.get("v") !== files.hash) throw nothingAt(context);
+  return answerPage(files[name], context.request);
 }
 
 /** The theme that the page's reader chose there, which the page keeps in a cookie; empty: the system's. */
@@ -125,6 +137,6 @@ export function consoleRoutes(host: Host): AnyElysia {
       const { pages } = await files(isDevelopment);
       return answerPage(pages.get(`${themeOf(request)} ${session}`)!, request);
     })
-    .get("/console/console.js", async ({ request }) => answerPage((await files()).script, request))
-    .get("/console/console.css", async ({ request }) => answerPage((await files()).style, request));
+    .get("/console/console.js", async ({ context }) => fileOf(context, await files(), "script"))
+    .get("/console/console.css", async ({ context }) => fileOf(context, await files(), "style"));
 }
