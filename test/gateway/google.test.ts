@@ -363,7 +363,8 @@ describe("errors", () => {
     const response = await post({ stream: true });
     expect(response.status).toBe(200);
     const events = dataIn(await response.text());
-    expect(events.length).toBe(3);
+    // The error stands there twice: without a name, and as an event of one.
+    expect(events.length).toBe(4);
     expect(events[0]).toContain('"content":"He"');
     expect(JSON.parse(events[1]!).error.code).toBe(503);
   });
@@ -375,11 +376,12 @@ describe("errors", () => {
     const response = await post({ stream: true });
     held.close();
     const events = dataIn(await response.text());
-    expect(events.length).toBe(3);
+    expect(events.length).toBe(4);
     expect(events[0]).toContain('"content":"Hel"');
     const fault = JSON.parse(events[1]!);
     expect(fault).not.toHaveProperty("choices");
     expect(fault.error.code).toBe("upstream_invalid_response");
-    expect(events[2]).toBe("[DONE]");
+    expect(events[2]).toBe(events[1]!);
+    expect(events[3]).toBe("[DONE]");
   });
 });

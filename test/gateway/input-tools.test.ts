@@ -1,5 +1,6 @@
 /** Tools and configuration that stand in a Responses input, as Codex sends them: at OpenAI as they came, everywhere else as the request's own. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { patchedBody } from "../../src/protocols/responses/native.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
 import { anthropicKey, anthropicUpstream } from "../helpers/upstreams/anthropic.ts";
@@ -200,6 +201,17 @@ test("at OpenAI both go as they came, with Codex's own headers; a result by its 
   const sent = native.last.headers;
   expect([sent.get("x-openai-internal-codex-responses-lite"), sent.get("openai-beta")]).toEqual(["true", "b"]);
   expect(sent.has("x-codex-window-id")).toBe(false);
+});
+
+test("a persona's tools stand before the caller's own in the body, and what the input adds stays where it is", () => {
+  const fn = (name: string) => ({ type: "function", function: { name, parameters: {} } });
+  const own = { type: "function", name: "wait", parameters: {} };
+  const again = { ...added, tools: [own] };
+  const given = { model: "p", store: false, tools: [own], input: [added, again, user] };
+  const fields = { tools: ["theirs", "wait", "functions__exec", "functions__wait"].map(fn), store: false };
+  const patched = patchedBody(given, { model: "m", before: [], fields })!;
+  expect((patched["tools"] as Json[]).map(({ name }) => name)).toEqual(["theirs", "wait"]);
+  expect(patched["input"]).toBe(given.input);
 });
 
 test("over a WebSocket, Codex says those headers in its messages", async () => {
