@@ -145,7 +145,8 @@ class Walk implements BodyNames {
     const type = typeof value["type"] === "string" ? value["type"] : "";
     const isOwnTurn = (place & isTurn) !== 0;
     if (isOwnTurn) this.#item(value, type);
-    const within = (place & ~isTurn) | (pictured.test(type) ? inPicture : 0);
+    // What a turn calls itself says nothing of its parts.
+    const within = (place & ~isTurn) | (!isOwnTurn && pictured.test(type) ? inPicture : 0);
     for (const name in value) {
       const member = value[name];
       if (typeof member !== "string" && (typeof member !== "object" || member === null)) continue;
@@ -167,7 +168,7 @@ class Walk implements BodyNames {
     // What a tool is called with.
     const isCalled = plain === "input" && !isTop;
     if (opaque.has(plain) || declares || isCalled) return;
-    if (plain === "content") this.#each(member, within);
+    if (plain === "content") this.#each(member, within & ~inPicture);
     else if (naming.test(plain)) this.#named(member, isOfAnswer(plain, within));
     else if (toolPlaces.has(plain)) this.#declared(member, within | inTool);
     else if (!this.#medium(member, plain, type, within)) {

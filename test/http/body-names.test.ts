@@ -146,6 +146,11 @@ describe("files and what is kept", () => {
     ).toEqual([]);
   });
 
+  test("in a turn that calls itself an image", () => {
+    const turn = { role: "user", type: "image", content: [{ type: "file", file: { file_id: "a" } }] };
+    expect(namesIn({ parsed: { messages: [turn] } })).toMatchObject({ images: 0, linkedFiles: 1 });
+  });
+
   const fileUri = "https://generativelanguage.googleapis.com/v1beta/files/a";
   const none = { images: 0, linkedFiles: 0, imageBytes: 0, fileBytes: 0 };
   test.each<[string, object, Partial<BodyNames>]>([
@@ -178,6 +183,11 @@ describe("files and what is kept", () => {
       "a document",
       { type: "document", source: { type: "base64", media_type: "application/pdf", data: "abcd" } },
       { fileBytes: 4 },
+    ],
+    [
+      "a file in what is called an image",
+      { type: "image", content: [{ type: "file", file: { file_id: "a" } }] },
+      { linkedFiles: 1 },
     ],
     ["nothing", { type: "image_url", image_url: { url: "" } }, {}],
   ])("in a message's content: %s", (_, part, found) => {
