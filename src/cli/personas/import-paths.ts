@@ -18,21 +18,24 @@ export type FilesIn = {
   readonly isOne: boolean;
 };
 
+/** As they were named, by their absolute paths. */
+type Found = Map<string, string>;
+
 /** @param given files, folders and globs, from `cwd` @throws CommandError where one of them names nothing */
 export function filesIn(cwd: string, given: readonly string[]): FilesIn {
-  const files = new Set<string>();
+  const files: Found = new Map();
   let isOne = given.length === 1;
   for (const one of given) {
     const kind = kindOf(resolve(cwd, one));
     if (kind === "folder") addFolder(cwd, one, files);
     else if (kind === undefined && isGlob.test(one)) addMatches(cwd, one, files);
     else {
-      files.add(one);
+      add(cwd, files, one);
       continue;
     }
     isOne = false;
   }
-  return { files: [...files], isOne };
+  return { files: [...files.values()], isOne };
 }
 
 /** @returns undefined where there is nothing */
@@ -42,7 +45,7 @@ function kindOf(path: string): "folder" | "file" | undefined {
 }
 
 /** Those below it that may be of a format, in order of their names. Links to folders are not followed. */
-function addFolder(cwd: string, folder: string, files: Set<string>): void {
+function addFolder(cwd: string, folder: string, files: Found): void {
   const before = files.size;
   const walk = (at: string) => {
     const entries = readdirSync(resolve(cwd, at), { withFileTypes: true });
@@ -54,7 +57,7 @@ function addFolder(cwd: string, folder: string, files: Set<string>): void {
       if (entry.isDirectory()) walk(path);
       // What stands beside a pattern's text is read with it.
       else if (importable.test(name) && !about.test(name) && !(name === "user.md" && names.has("system.md")))
-        add(files, path);
+        add(cwd, files, path);
     }
   };
   try {
@@ -66,13 +69,17 @@ function addFolder(cwd: string, folder: string, files: Set<string>): void {
   if (files.size === before) throw new CommandError(`${folder} holds no file of a format that is known here.`);
 }
 
-function addMatches(cwd: string, glob: string, files: Set<string>): void {
-  const found = [...new Bun.Glob(glob).scanSync({ cwd, onlyFiles: true })].toSorted();
+function addMatches(cwd: string, glob: string, files: Found): void {
+  // Links to files count, which the library does not take for such.
+  const named = [...new Bun.Glob(glob).scanSync({ cwd, onlyFiles: false })].toSorted();
+  const found = named.filter((path) => kindOf(resolve(cwd, path)) === "file");
   if (found.length === 0) throw new CommandError(`${glob} names no file.`);
-  for (const path of found) if (!about.test(basename(path))) add(files, path);
+  for (const path of found) if (!about.test(basename(path))) add(cwd, files, path);
 }
 
-function add(files: Set<string>, path: string): void {
-  files.add(path);
+/** A file that is named twice comes in once. */
+function add(cwd: string, files: Found, path: string): void {
+  const place = resolve(cwd, path);
+  if (!files.has(place)) files.set(place, path);
   if (files.size > maxFiles) throw new CommandError(`These are more than ${maxFiles} files: import a part of them.`);
 }

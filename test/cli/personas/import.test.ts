@@ -301,7 +301,9 @@ agents/patterns/sum_up/system.md  markdown         team/sum_up  not carried over
 
   test("takes globs and several files; one that is in the way keeps no other out", async () => {
     using at = workplace(files);
-    expect(await at.shell.run("personas import agents/*/a.md agents/a.md --dry-run")).toMatchObject({
+    symlinkSync("a.md", at.folder.file("agents/link.md"));
+    expect(await at.shell.run("personas import agents/li*.md --dry-run --json")).toMatchObject({ code: 0 });
+    expect(await at.shell.run("personas import agents/*/a.md agents/a.md ./agents/a.md --dry-run")).toMatchObject({
       code: 0,
       err: "2 personas of 2 files.\n",
     });
