@@ -35,7 +35,7 @@ import type { Services } from "./services.ts";
 const Totals = {
   calls: Type.Integer({ description: "Attempts, however they ended." }),
   ended: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.String()], {
-    description: "Attempts by how they ended; in rows by `ended`, how theirs did.",
+    description: "Attempts by how they ended. In rows that were asked for by how calls ended: how theirs did.",
   }),
   tokens: Type.Record(Type.String(), Type.Integer()),
   cost_micro_dollars: Type.Integer({ description: "Millionths of a dollar, of the calls whose cost is known." }),
