@@ -136,7 +136,9 @@ export class LineCounter {
     // Names of models that nobody has answered for add no labels.
     if (provider === null || (cost === 0 && tokens.input === 0 && tokens.output === 0)) return;
     // An operator's own models have labels of their own.
-    const model = this.#models.of(upstreamModel ?? "", target?.isListed === true);
+    // A name in an upstream's own word is none that the operator listed.
+    const isListed = target?.isListed === true && target.model === upstreamModel;
+    const model = this.#models.of(upstreamModel ?? "", isListed);
     const series = this.#of(provider, model);
     series.calls += 1;
     if (cost === null) unknownCosts.series(surface, provider, model).add();
