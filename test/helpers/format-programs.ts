@@ -41,12 +41,14 @@ function installed(name: string, install: (path: string) => unknown): string | u
   if (existsSync(path)) return path;
   const unfinished = `${path}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
-  if (install(unfinished) !== undefined) {
-    renameSync(unfinished, path);
-    return path;
+  const isWhole = install(unfinished) !== undefined;
+  try {
+    if (isWhole) renameSync(unfinished, path);
+  } catch {
+    // Another process was faster: its folder is as good.
   }
   rmSync(unfinished, { recursive: true, force: true });
-  return undefined;
+  return isWhole ? path : undefined;
 }
 
 const versionsOf = (packages: Readonly<Record<string, string>>, between: string) =>
