@@ -143,3 +143,12 @@ test.each(wishes)("%s is refused by name where it can't be kept, and its usual v
   expect((await ask("anthropic/claude-opus-4-6", { [name]: value })).status).toBe(200);
   expect(sent()[name]).toBe(value);
 });
+
+test.each(wishes)("%s of a client of chat completions is not forgotten either", async (name, value) => {
+  const body = { messages: [{ role: "user", content: "Hi" }], [name]: value };
+  for (const model of ["anthropic/claude-opus-4-6", "google/gemini-2.5-flash", "bedrock/amazon.nova-pro-v1:0"]) {
+    const refused = await troupe.post("/gateway/v1/chat/completions", { model, ...body });
+    const { error } = (await refused.json()) as { error: Json };
+    expect([model, refused.status, error["param"]]).toEqual([model, 400, name]);
+  }
+});

@@ -5,6 +5,7 @@
 import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { specialWishes } from "../../protocols/messages/ending.ts";
 import { ownTier } from "../../protocols/messages/facts.ts";
 import type { Account, Call, NativeBody, PassedHeaders, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
@@ -108,7 +109,15 @@ export function encodeBody(call: Call) {
   return dropExcessMarkers(marker === undefined ? body : markSystem(body, marker));
 }
 
-export function refuseUnsupported({ n, modalities }: ChatRequest): void {
+/** @throws ApiError for promises about the place and the speed, which would be forgotten otherwise */
+export function refuseWishes(request: ChatRequest): void {
+  for (const name of specialWishes(request))
+    throw ApiError.unsupported(name, `${name}: it can be had of Anthropic's own API alone, and by its own format.`);
+}
+
+export function refuseUnsupported(request: ChatRequest): void {
+  refuseWishes(request);
+  const { n, modalities } = request;
   if (n !== undefined && n > 1) throw ApiError.unsupported("n", "n: this provider gives one choice per call.");
   if (modalities?.includes("audio")) {
     throw ApiError.unsupported("modalities", "modalities: this provider's answers are text only.");

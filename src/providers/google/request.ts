@@ -18,6 +18,7 @@ import { toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { tiers } from "../../protocols/generate-content/request.ts";
 import { ownModes } from "../../protocols/generate-content/tools.ts";
+import { refuseWishes } from "../anthropic/request.ts";
 import type { Call } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { conversationOf } from "./contents.ts";
@@ -41,6 +42,7 @@ type GoogleExtras = Static<typeof GoogleExtras>;
 /** @throws ApiError naming what this provider can't do */
 export function requestBody(call: Call, rules: GoogleRules): JsonObject {
   const { request } = call;
+  refuseWishes(request);
   const { safety_settings, cached_content, continuation_token } = call.extras as GoogleExtras;
   const functionDeclarations = (request.tools ?? []).map((tool, at) => declarationOf(tool, `tools[${at}]`, rules));
   const functionCallingConfig = functionDeclarations.length === 0 ? undefined : callingConfigOf(request.tool_choice);
