@@ -1,7 +1,7 @@
 /** The tools that one call may use: what its persona names, of the servers that its key may use, as the model is given them. */
 import type { McpBounds, McpServerConfig } from "../config/mcp.ts";
 import { globMatches } from "../lib/glob.ts";
-import { isObject, type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
 import type { FunctionTool } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
@@ -195,13 +195,3 @@ function hashed(plain: string, of: string): string {
   return `${plain.slice(0, maxName - digest.length - 1)}_${digest}`;
 }
 
-/** @returns the arguments that a model wrote, or undefined where they are no JSON object */
-export function argumentsIn(text: string): JsonObject | undefined {
-  if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -2,6 +2,7 @@
 import { isAscii } from "node:buffer";
 import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import { keepNumbers } from "../lib/json/exact.ts";
 import { isObject } from "../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../lib/json/scan.ts";
 import { parseInSlices } from "../lib/json/sliced-parse.ts";
@@ -90,6 +91,8 @@ function parseAscii(bytes: Uint8Array): unknown {
 
 function sourceOf(bytes: Uint8Array<ArrayBuffer>, text: string, parsed: unknown): Source {
   if (!isObject(parsed)) throw ApiError.invalidJson("The request body must be a JSON object.");
+  // What is longer, large strings left out, would hold up others.
+  if (bytes.length < hugeBody) keepNumbers(parsed, text);
   return { body: bytes.length < byteBody ? text : withoutMark(bytes), parsed };
 }
 

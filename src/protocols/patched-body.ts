@@ -2,6 +2,7 @@
  * A body that differs from its source in some places. What did not change is copied as it was written, and with it all that a
  * parser does not keep: numbers beyond 2^53, the spelling of 1.0, names that stand twice. The rest is written anew.
  */
+import { isExactNumber, keepsSpelling } from "../lib/json/exact.ts";
 import { isObject, type JsonObject, originOf } from "../lib/json/json.ts";
 import type { Outline } from "../lib/json/outline.ts";
 import { elementsAt, isSeparator, type MemberSpan, membersAt, type Span, valueAt } from "../lib/json/spans.ts";
@@ -32,14 +33,6 @@ const viewOf = ({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>) => Buff
 const maxPlainLength = 16 * 1024;
 /** The same of a body whose large strings were left out: what remains are short ones, which are hardly worth a copy. */
 const maxPlainRest = 256 * 1024;
-
-/** Matches numbers that `JSON.stringify` would write otherwise: a last zero, an exponent, many digits… */
-const oddNumber = /\d\.\d*0(?!\d)|\d[eE][-+\d]|-0(?!\.)|0\.0{6}|[\d.]{16}/;
-
-/** @returns true only where each number in this JSON text is written as `JSON.stringify` writes it */
-export function keepsSpelling(text: string): boolean {
-  return !oddNumber.test(text);
-}
 
 /** Members and elements that are looked up in one body, which takes 1 to 2 µs each: what is beyond them is written anew. */
 const maxLookups = 32 * 1024;
@@ -127,7 +120,7 @@ class BodyPatch {
 
   /** @param namesake of the source, that an array or object may have been made from */
   #value(value: unknown, namesake: object | undefined): void {
-    if (typeof value !== "object" || value === null) {
+    if (typeof value !== "object" || value === null || isExactNumber(value)) {
       this.#add(JSON.stringify(value) ?? "null");
       return;
     }

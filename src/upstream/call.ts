@@ -1,6 +1,7 @@
 /** Makes one upstream call: encodes, sends, decodes and normalises. Gives an `Answer`, which `http/respond` turns into HTTP. */
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { folded } from "../lib/flow.ts";
+import { keepNumbers } from "../lib/json/exact.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
 import type { Framing } from "../lib/sse.ts";
 import { turnEnd } from "../lib/turn-end.ts";
@@ -360,6 +361,7 @@ function decodePlain(text: string, reader: Reader, call: AnsweredCall): Plain {
   try {
     const json = isTooDeep(text) ? undefined : parseJson(text);
     if (json === undefined) throw new InvalidAnswer("something else than JSON, or JSON that nests too deep");
+    keepNumbers(json, text);
     const whole = reader.decode(json, text, call);
     return { whole, upstreamResponseId: reader.upstreamResponseId?.(json) };
   } catch (error) {

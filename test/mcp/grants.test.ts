@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { findTools } from "../../src/mcp/find-tools.ts";
-import { argumentsIn, GrantedTool, isGranted, mayUseServer, ToolNames } from "../../src/mcp/grants.ts";
+import { GrantedTool, isGranted, mayUseServer, ToolNames } from "../../src/mcp/grants.ts";
 import { McpServer } from "../../src/mcp/server.ts";
 import { usableTools } from "../../src/mcp/tool.ts";
 import { runs } from "../helpers/long-form.ts";
@@ -100,17 +100,6 @@ test("keys may use a server by their plan and by one of its tags", () => {
     true,
   ]);
   expect([[], ["b"], ["c"]].map((tags) => mayUseServer(tagged, { tier: "free", tags }))).toEqual([false, true, false]);
-});
-
-test("arguments are a JSON object, or none", () => {
-  expect(["", " ", "{}", '{"a":1}'].map(argumentsIn)).toEqual([{}, {}, {}, { a: 1 }]);
-  expect(["[]", "1", "null", "{", '"a"'].map(argumentsIn)).toEqual([
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-  ]);
 });
 
 test("find_tools finds by names before descriptions, and by words of names", () => {

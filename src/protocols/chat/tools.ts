@@ -2,7 +2,8 @@
  * Tools, their calls and the choice among them: each says what it is in one of two members, `function` or `custom`. Some
  * clients and servers write both of them, one empty, so that the presence of a member means nothing.
  */
-import { isObject, isTooDeep, type JsonObject, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
+import { parseExact } from "../../lib/json/exact.ts";
+import { isObject, isTooDeep, type JsonObject, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 
 export type ToolKind = "function" | "custom";
 type Called = { readonly kind: ToolKind; readonly said: JsonObject };
@@ -43,10 +44,23 @@ export function toolName(tool: JsonObject): string | undefined {
   return name ?? (toolKinds.some((kind) => kind === tool["type"]) ? undefined : textOf(tool["type"]));
 }
 
-/** @param written a function's arguments, as a model gave them; it gives none as no text @returns undefined where they are no JSON object */
+/**
+ * Spellings of no arguments at all: no text, Groq's for a function without parameters, and what R and PHP make of an empty list of names.
+ * https://console.groq.com/docs/tool-use
+ */
+const maxNothing = 16;
+const noArguments = /^\s*(?:null|\[\s*\])?\s*$/;
+
+/** True for a function's arguments, as a model or a client gave them, that are none, in whatever spelling. */
+export const saysNoArguments = (written: string): boolean => written.length <= maxNothing && noArguments.test(written);
+
+/** Arguments as a JSON object where they are none; else as they were written. */
+export const writtenArguments = (written: string): string => (saysNoArguments(written) ? "{}" : written);
+
+/** @param written a function's arguments, as a model or a client gave them @returns undefined where they are no JSON object */
 export function argumentsIn(written: string): JsonObject | undefined {
-  if (written.trim() === "") return {};
-  return objectOf(isTooDeep(written) ? undefined : parseJson(written));
+  if (saysNoArguments(written)) return {};
+  return objectOf(isTooDeep(written) ? undefined : parseExact(written));
 }
 
 type Custom = { readonly name: string; readonly description?: string | null; readonly format?: unknown };

@@ -2,6 +2,7 @@
  * Answers of the Messages API, event by event; a whole one is read as a message that begins with all of its blocks.
  * Sources: https://platform.claude.com/docs/en/build-with-claude/streaming, https://platform.claude.com/docs/en/api/messages
  */
+import { keepNumbers } from "../../lib/json/exact.ts";
 import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
@@ -100,6 +101,8 @@ export class AnthropicStream implements StreamDecoder {
     const parsed = eventIn(data);
     // Data lines are padded with spaces.
     if (isError(parsed)) throw errorFault(parsed, data.trim());
+    // A call's input may stand where it begins.
+    if (event === "content_block_start") keepNumbers(parsed, data);
     return this.read(textIn(parsed, "type") ?? event, parsed);
   }
 

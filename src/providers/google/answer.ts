@@ -4,6 +4,7 @@
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
 
+import { keepNumbers } from "../../lib/json/exact.ts";
 import { isObject, type JsonObject, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { raised } from "../../lib/json/raised.ts";
 import { ownMember } from "../../lib/own-member.ts";
@@ -55,6 +56,7 @@ export class GoogleStreamDecoder implements StreamDecoder {
     // The format has no such word; some proxies add it, or a sign of life.
     if (data === doneData || (data === "" && isSignOfLife(event))) return [];
     const json = event === "error" ? reportedError(data) : jsonIn(data);
+    keepNumbers(json, data);
     const bodies = this.#reader.read(json, data);
     if (this.#reader.hasEnded) {
       if (data === this.#ending) throw new InvalidAnswer("an event twice");

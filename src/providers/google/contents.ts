@@ -4,7 +4,8 @@
  * Source: https://ai.google.dev/api/caching#Content
  */
 import type { Content, FunctionResponse, FunctionResponsePart, Part } from "@google/genai";
-import { type JsonObject, listOf, objectOf, parseJson } from "../../lib/json/json.ts";
+import { parseExact } from "../../lib/json/exact.ts";
+import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
 import { spokenText } from "../../protocols/chat/texts.ts";
@@ -180,11 +181,8 @@ function resultParts(
   return [{ functionResponse }];
 }
 
-/** Numbers of this length lose digits when they are read: such a result stays text. */
-const longNumber = /\d{16}/;
-
 function responseOf(text: string): JsonObject {
-  const parsed = text.trimStart().startsWith("{") && !longNumber.test(text) ? objectOf(parseJson(text)) : undefined;
+  const parsed = text.trimStart().startsWith("{") ? objectOf(parseExact(text)) : undefined;
   return parsed ?? { output: text };
 }
 

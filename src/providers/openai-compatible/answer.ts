@@ -28,7 +28,7 @@ import {
   type ToolCall,
   type Usage,
 } from "../../protocols/chat/schema.ts";
-import { calledIn, isOtherKind } from "../../protocols/chat/tools.ts";
+import { calledIn, isOtherKind, writtenArguments } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import { annotationsOf, logprobsOf, metadataOf, objectIn, objectsIn, textIn, thinkingBlocksOf } from "../reading.ts";
@@ -181,12 +181,13 @@ function callOf(call: JsonObject, id: string): AnyToolCall | undefined {
   if (name === "") return undefined;
   if (isCustom) return { id, type: "custom", custom: { name, input } };
   const extra = isObject(call["extra_content"]) ? { extra_content: call["extra_content"] } : {};
-  return { id, type: "function", function: { name, arguments: input || "{}" }, ...extra };
+  return { id, type: "function", function: { name, arguments: writtenArguments(input) }, ...extra };
 }
 
 /** Arguments are a JSON text; some upstreams give the value itself. @throws InvalidAnswer for what is neither */
 export function argumentsOf(value: unknown): string {
   if (typeof value === "string") return value;
+  if (Array.isArray(value) && value.length === 0) return "";
   if (value != null && !isObject(value)) throw new InvalidAnswer("arguments that are none");
   return value == null ? "" : JSON.stringify(value);
 }

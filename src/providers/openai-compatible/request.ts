@@ -5,7 +5,7 @@
 import { derive, type JsonObject, keepSame, withEach } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../../protocols/chat/schema.ts";
-import { toolName } from "../../protocols/chat/tools.ts";
+import { saysNoArguments, toolName } from "../../protocols/chat/tools.ts";
 import { dropRefused } from "../client-fields.ts";
 import type { Call } from "../provider.ts";
 import type { Quirks } from "./quirks.ts";
@@ -244,7 +244,7 @@ function stayAsMade(calls: unknown, ids: RegExp | undefined): boolean {
   if (!Array.isArray(calls) || calls.length === 0) return false;
   for (const call of calls as JsonObject[]) {
     if (call["extra_content"] !== undefined || call["index"] !== undefined || !isFitting(call["id"], ids)) return false;
-    if ((call["function"] as JsonObject | undefined)?.["arguments"] === "") return false;
+    if (lacksArguments(call["function"] as JsonObject | undefined)) return false;
   }
   return true;
 }
@@ -285,12 +285,15 @@ function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Qu
   replayThoughts(sent, message, quirks);
 }
 
+const lacksArguments = (called: JsonObject | undefined): boolean =>
+  typeof called?.["arguments"] === "string" && called["arguments"] !== "{}" && saysNoArguments(called["arguments"]);
+
 /** Without what only answers carry. Some servers parse the arguments, which an empty text is not fit for. */
 function plainCall(said: JsonObject): JsonObject {
   const { extra_content: _, index: _i, ...rest } = said;
   const call = keepSame(said, rest);
   const called = call["function"] as JsonObject | undefined;
-  return called?.["arguments"] === "" ? derive(call, { ...call, function: { ...called, arguments: "{}" } }) : call;
+  return lacksArguments(called) ? derive(call, { ...call, function: { ...called, arguments: "{}" } }) : call;
 }
 
 /** Sends a refusal as text: it is still part of the conversation. */

@@ -7,7 +7,7 @@ import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
-import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
+import { calledIn, isOtherKind, saysNoArguments, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";
@@ -402,6 +402,8 @@ function begin(
   if (name === "") return undefined;
   const index = calls.filter(isOut).length;
   call.index = index;
+  // What says so comes in one piece: an object begins otherwise.
+  if (call.type !== "custom" && saysNoArguments(call.held)) call.held = "";
   call.hasArguments = call.held !== "";
   const id = call.id || makeId(index);
   return call.type === "custom"
@@ -410,7 +412,7 @@ function begin(
 }
 
 function more(call: OpenCall, text: string): ToolCallDelta | undefined {
-  if (text === "") return undefined;
+  if (text === "" || (!call.hasArguments && call.type !== "custom" && saysNoArguments(text))) return undefined;
   call.hasArguments = true;
   return call.type === "custom"
     ? { index: call.index!, custom: { input: text } }

@@ -3,6 +3,7 @@ import { derive, type JsonObject, listOf, numberOf, objectOf, textOf } from "../
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
 import { spokenText } from "../../protocols/chat/texts.ts";
+import { writtenArguments } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { type Reasoning, reasoningOf } from "../../protocols/responses/reasoning.ts";
 import { uniqueCallIds } from "../call-ids.ts";
@@ -178,7 +179,7 @@ function callItem(call: Call, call_id: string, path: string, quirks: ResponsesQu
   const id = quirks.callItemIds ? { id: call_id } : {};
   if (call.type === "function") {
     const { name, arguments: written } = call.function;
-    return { type: "function_call", ...id, call_id, name, arguments: written || "{}", ...completed(quirks) };
+    return { type: "function_call", ...id, call_id, name, arguments: writtenArguments(written), ...completed(quirks) };
   }
   if (call.type !== "custom") return refuseType(call.type, path);
   if (!quirks.customTools) throw ApiError.unsupported(path, `${path}: custom tools are not taken here.`);

@@ -11,6 +11,7 @@ import type {
   TokenLogprob,
   ToolCall,
 } from "../../protocols/chat/schema.ts";
+import { writtenArguments } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { countsOf, finishReasonOf, hasEnded } from "../../protocols/responses/ending.ts";
 import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
@@ -129,7 +130,7 @@ export function callOf(
     return {
       id,
       type: "function",
-      function: { name: textAt(item, "name"), arguments: textIn(item, "arguments") || "{}" },
+      function: { name: textAt(item, "name"), arguments: writtenArguments(textIn(item, "arguments") ?? "") },
     };
   }
   if (item["type"] !== "custom_tool_call" || !quirks.customTools) return undefined;

@@ -3,6 +3,7 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, saysNothing, te
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
+import { saysNoArguments } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { countsOf, finishReasonOf } from "../../protocols/responses/ending.ts";
 import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
@@ -265,14 +266,16 @@ export class ResponsesStream implements StreamDecoder {
   #input(call: OpenCall | undefined, text: string): ChunkBody[] {
     if (call === undefined || text === "") return none;
     if (call.isWhole) throw new InvalidAnswer("more of a call behind its end");
+    if (call.input === "" && !call.custom && saysNoArguments(text)) return none;
     call.input += text;
     const written = call.custom ? { custom: { input: text } } : { function: { arguments: text } };
     return fragment({ tool_calls: [{ index: call.index, ...written }] });
   }
 
   /** A call's input at once, unless it came in fragments; a function without arguments gets an empty object. */
-  #whole(call: OpenCall | undefined, text = ""): ChunkBody[] {
+  #whole(call: OpenCall | undefined, given = ""): ChunkBody[] {
     if (call === undefined) return none;
+    const text = !call.custom && saysNoArguments(given) ? "" : given;
     if (call.input !== "" && text !== "" && text !== call.input) throw lost();
     const rest = call.input === "" ? this.#input(call, text || (call.custom ? "" : "{}")) : none;
     call.isWhole = true;

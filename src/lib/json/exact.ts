@@ -1,0 +1,82 @@
+/**
+ * JSON whose numbers are written again as they stood: 1234567890123456789 and not 1234567890123456800, 1.0 and not 1. Such a number is
+ * an object that `JSON.stringify` knows: https://tc39.es/proposal-json-parse-with-source/. It stands only where nobody counts with it:
+ * in what a function is called with, in what it returned, in schemas.
+ */
+import { isObject, type JsonObject, parseJson } from "./json.ts";
+
+type Raw = { readonly rawJSON: string };
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(text: string): Raw;
+  isRawJSON(value: unknown): value is Raw;
+};
+
+export { isRawJSON as isExactNumber };
+
+/** Matches numbers that `JSON.stringify` would write otherwise: a last zero, an exponent, many digits… */
+const oddNumber = /\d\.\d*0(?!\d)|\d[eE][-+\d]|-0(?!\.)|0\.0{6}|[\d.]{16}/;
+
+/** @returns true only where each number in this JSON text is written as `JSON.stringify` writes it; 0.2 ns a character */
+export function keepsSpelling(text: string): boolean {
+  return !oddNumber.test(text);
+}
+
+/** The same as `parseJson`, with each number as it stands: for a text of which all is passed on. */
+export function parseExact(text: string): unknown {
+  return keepsSpelling(text) ? parseJson(text) : parseSpelled(text);
+}
+
+/** Puts the numbers of the text where what it was parsed to has them among what is passed on as it is. Changed in place. */
+export function keepNumbers(parsed: unknown, text: string): void {
+  if (keepsSpelling(text)) return;
+  graft(parsed, parseSpelled(text));
+}
+
+function parseSpelled(text: string): unknown {
+  const revive = (_: string, value: unknown, context?: { readonly source?: string }) => {
+    const source = typeof value === "number" ? context?.source : undefined;
+    return source === undefined || source === String(value) ? value : rawJSON(source);
+  };
+  try {
+    return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Members that hold what a function of any format is called with, or returned, where the same object names the function. */
+const values = new Set(["args", "input", "arguments", "response"]);
+/** Those that hold a schema. */
+const schemas = new Set([
+  ...["parameters", "input_schema", "inputSchema", "schema", "parametersJsonSchema", "parameters_json_schema"],
+  ...["responseSchema", "response_schema", "responseJsonSchema", "response_json_schema"],
+]);
+
+function graft(parsed: unknown, exact: unknown): void {
+  if (typeof parsed !== "object" || parsed === null) return;
+  const [holder, other] = [parsed as JsonObject, exact as JsonObject];
+  for (const name in holder) {
+    const value = holder[name];
+    if (typeof value !== "object" || value === null) continue;
+    if (name === "partialArgs") holder[name] = other[name];
+    else if (!isObject(value)) graft(value, other[name]);
+    else if (values.has(name) && typeof holder["name"] === "string") holder[name] = other[name];
+    else if (schemas.has(name)) holder[name] = withoutEqual(other[name]);
+    else graft(value, other[name]);
+  }
+}
+
+/** A number that is the same in another spelling is one, as those who rewrite schemas look at their numbers. */
+function withoutEqual(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (isRawJSON(value)) return isSame(value.rawJSON) ? Number(value.rawJSON) : value;
+  const holder = value as JsonObject;
+  for (const name in holder) holder[name] = withoutEqual(holder[name]);
+  return value;
+}
+
+/** True where a double surely holds the number: so many digits it always does. */
+function isSame(source: string): boolean {
+  const [digits = ""] = source.replace("-", "").split(/[eE]/);
+  return Number.isFinite(Number(source)) && digits.replace(".", "").replace(/^0+/, "").length <= 15;
+}
