@@ -41,7 +41,8 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
   const table: RouteTable = {};
   const app: AnyElysia = new Elysia({ ...elysiaSettings, serve: { routes: table as never } });
   const description: Described = { app, surfaces };
-  const notFound = notFoundAmong(new PathHints(() => app.routes));
+  const bases = new Set(surfaces.flatMap((surface) => basesOf(basePath(surface, surfaces))));
+  const notFound = notFoundAmong(new PathHints(() => app.routes), bases);
   const lost: Answer = ({ request }) => {
     const { server } = host;
     // Bun's router knows the usual methods alone: the others are refused as they are, where there is a path for them.
@@ -227,10 +228,17 @@ const moved: ReadonlyMap<string, string> = new Map(
   ),
 );
 
+/** Base addresses of a surface's clients: some ask by HEAD whether anybody is there. */
+const basesOf = (base: string): string[] => [base, `${base}/`, `${base}/v1`, `${base}/v1/`, `${base}/v1beta`];
+
 const notFoundAmong =
-  (hints: PathHints): Route["run"] =>
+  (hints: PathHints, bases: ReadonlySet<string>): Route["run"] =>
   async (services, context) => {
     const { request, path } = context;
+    if (request.method === "HEAD" && bases.has(path)) {
+      showAnonymousLimit(services, context);
+      return { kind: "whole", status: 200, headers: {}, body: "" };
+    }
     const location = moved.get(`${request.method} ${path}`);
     if (location !== undefined) {
       showAnonymousLimit(services, context);

@@ -17,6 +17,8 @@ import type { Services } from "./services.ts";
 export type ServerHandle = {
   requestIP(request: Request): { address: string; port?: number } | null;
   readonly port?: number | undefined;
+  /** The answer goes on to this process itself, which takes its stream apart. */
+  readonly isInner?: boolean;
   timeout(request: Request, seconds: number): void;
 };
 
@@ -197,6 +199,11 @@ export class RequestContext {
   setIdleTimeout(seconds: number): void {
     this.#hasOwnIdleTimeout = true;
     this.#server?.timeout(this.request, seconds);
+  }
+
+  /** True where the answer has a connection of its own. */
+  get hasConnection(): boolean {
+    return this.#server !== null && this.#server.isInner !== true;
   }
 
   /**

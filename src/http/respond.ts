@@ -211,7 +211,7 @@ class StreamBody implements Sink<Events, LastEvents> {
 
   end({ how, events }: LastEvents): void {
     if (this.#isClosed) return;
-    if (how === "faulted") {
+    if (how === "faulted" && this.#context.hasConnection) {
       void this.#breakOff(events.join(""));
       return;
     }

@@ -326,7 +326,12 @@ export class ApiError extends Error {
 }
 
 const bearer = { "www-authenticate": "Bearer" };
-const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) });
+/** Anthropic's clients sleep for as long as they are told, whatever their own time limit says: beyond this they had better not. */
+const maxSleepSeconds = 120;
+const retryAfter = (seconds: number): Record<string, string> => ({
+  "retry-after": String(seconds),
+  ...(seconds > maxSleepSeconds && { "x-should-retry": "false" }),
+});
 
 /**
  * An error that an upstream reported inside an answer that began as a success: a 200 whose body is an error,

@@ -4,7 +4,7 @@ import { parseJson } from "../lib/json/json.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { RemoteProvider } from "../providers/provider.ts";
 import type { UpstreamError } from "./answer.ts";
-import type { UpstreamAnswer } from "./client.ts";
+import { ClientDisconnected, type UpstreamAnswer } from "./client.ts";
 import type { CallObserver } from "./observer.ts";
 import { isLimitHeader } from "./pool/rests.ts";
 
@@ -29,8 +29,12 @@ export async function readUpstreamError(
   try {
     body = await answer.bytes();
   } catch (error) {
-    observer.upstreamFailed(name, status);
-    throw error;
+    if (error instanceof ClientDisconnected) {
+      observer.upstreamFailed(name, status);
+      throw error;
+    }
+    // What its body said is lost; the status stands.
+    body = new Uint8Array();
   }
   const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
   const limits = status === 429 ? { limits: limitHeaders(answer.headers) } : undefined;

@@ -96,7 +96,11 @@ export class Connection {
     this.#url = request.url.startsWith("/") ? `http://localhost${request.url}` : request.url;
     this.#headers = headersOf(request.headers);
     this.#key = callerKey(request.headers);
-    this.#handle = { requestIP: () => (address === undefined ? null : { address }), timeout: () => {} };
+    this.#handle = {
+      requestIP: () => (address === undefined ? null : { address }),
+      timeout: () => {},
+      isInner: true,
+    };
     this.#openedAt = host.services.clock.monotonic();
     this.#lastTurnAt = this.#openedAt;
   }

@@ -4,6 +4,8 @@ import type { AnswerMessage, ChatCompletion, CompletionBody, Delta, Envelope, To
 export function chatCompletion(body: CompletionBody, { id, created, model }: Envelope): ChatCompletion {
   const completion = { id, object: "chat.completion", created, model } as ChatCompletion;
   for (const name in body) completion[name] = body[name];
+  // Some clients want the member: https://github.com/OpenRouterTeam/typescript-sdk
+  completion["system_fingerprint"] ??= null;
   return completion;
 }
 

@@ -338,7 +338,7 @@ export type Metadata = Record<string, string>;
 type BodyFields = {
   metadata?: Metadata;
   service_tier?: string;
-  system_fingerprint?: string;
+  system_fingerprint?: string | null;
   [extra: string]: unknown;
 };
 /** An upstream's answer, made by its adapter: everything but the envelope. */

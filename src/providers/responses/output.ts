@@ -239,9 +239,16 @@ const statusByName: Readonly<Record<string, number>> = {
   service_unavailable_error: 503,
 };
 
+/** @param error may have the status itself, as Azure's filter writes it behind a 200 */
 function errorStatus(error: JsonObject): number {
+  const told = [error["status"], error["code"]]
+    .map(Number)
+    .find((one) => Number.isInteger(one) && one >= 400 && one < 600);
   return (
-    ownMember(statusByName, textOf(error["code"]) ?? "") ?? ownMember(statusByName, textOf(error["type"]) ?? "") ?? 500
+    told ??
+    ownMember(statusByName, textOf(error["code"]) ?? "") ??
+    ownMember(statusByName, textOf(error["type"]) ?? "") ??
+    500
   );
 }
 

@@ -1,0 +1,100 @@
+/** What clients ask for beside the formats' words, and what becomes of errors whose body says nothing. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import { ApiError } from "../../src/protocols/errors.ts";
+import { formatNames, pathOf } from "../helpers/client-formats.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response;
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  const baseUrl = upstream.url;
+  troupe = await Troupe.start({
+    providers: { groq: { baseUrl }, openai: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl } },
+  });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+test.each(["/v1/models", "/gateway/v1/models", "/v1beta/models", "/gateway/v1beta/models"])(
+  "%s bears queries that it does not know",
+  async (path) => {
+    const response = await troupe.fetch(`${path}?offset=0&limit=500&sort=newest`);
+    expect([response.status, Object.keys((await response.json()) as object)]).toEqual([200, expect.any(Array)]);
+  },
+);
+
+test.each(["/", "/v1", "/v1/", "/v1beta", "/gateway", "/gateway/", "/gateway/v1"])(
+  "HEAD %s says that it is there",
+  async (path) => {
+    expect((await troupe.fetch(path, { method: "HEAD", key: null })).status).toBe(200);
+  },
+);
+
+test("no base address is a route, and nothing else is there by HEAD", async () => {
+  expect((await troupe.fetch("/gateway/v1")).status).toBe(404);
+  expect((await troupe.fetch("/gateway/v2", { method: "HEAD" })).status).toBe(404);
+});
+
+test("a completion has a fingerprint, null where nobody gave one", async () => {
+  const message = { role: "assistant", content: "hi" };
+  const whole = { id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] };
+  const asked = { model: "groq/m", messages: [{ role: "user", content: "hi" }] };
+  const got = async () => (await (await troupe.post("/gateway/v1/chat/completions", asked)).json()) as object;
+  answer = () => jsonResponse(whole);
+  expect(await got()).toHaveProperty("system_fingerprint", null);
+  answer = () => jsonResponse({ ...whole, system_fingerprint: "fp_1" });
+  expect(await got()).toHaveProperty("system_fingerprint", "fp_1");
+});
+
+test("who is to come back after more than two minutes is told not to wait for it", () => {
+  const waiting = (retryAfterSeconds: number) =>
+    ApiError.unavailable("upstream_unavailable", "All rest.", { retryAfterSeconds }).headers;
+  expect(waiting(120)).toEqual({ "retry-after": "120" });
+  expect(waiting(121)).toEqual({ "retry-after": "121", "x-should-retry": "false" });
+});
+
+const bodies = {
+  chat: { messages: [{ role: "user", content: "hi" }] },
+  responses: { input: "hi", store: false },
+  messages: { messages: [{ role: "user", content: "hi" }], max_tokens: 9 },
+  "generate-content": { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
+};
+const models = ["groq/m", "openai/gpt-5", "anthropic/claude-sonnet-4-5", "google/gemini-2.5-flash"];
+const whole = gzipSync(JSON.stringify({ error: { message: "no" } }));
+const unreadable = { empty: new Uint8Array(), damaged: new Uint8Array(40).fill(7), cut: whole.subarray(0, 12) };
+
+describe.each(Object.entries(unreadable))("an error whose compressed body is %s", (_, body) => {
+  test.each([429, 401, 400, 500, 529])("keeps its status: %d", async (status) => {
+    for (const model of models)
+      for (const format of formatNames) {
+        answer = () => new Response(body, { status, headers: { "content-encoding": "gzip", "retry-after": "3" } });
+        const asked = { ...bodies[format], ...(format !== "generate-content" && { model }) };
+        const response = await troupe.post(pathOf("gateway", format, model), asked);
+        expect([model, format, response.status, response.headers.get("retry-after")]).toEqual([
+          model,
+          format,
+          status,
+          "3",
+        ]);
+      }
+  });
+});
+
+test("a 200 whose error has a status is an error of that status, in every format", async () => {
+  const error = { error: { message: "filtered", code: "content_filter", status: 400 } };
+  for (const model of models.slice(0, 2))
+    for (const format of formatNames)
+      for (const stream of [false, true]) {
+        if (stream && format === "generate-content") continue;
+        answer = () => jsonResponse(error);
+        const asked = { ...bodies[format], ...(format !== "generate-content" && { model, stream }) };
+        const response = await troupe.post(pathOf("gateway", format, model), asked);
+        expect([model, format, stream, response.status]).toEqual([model, format, stream, 400]);
+      }
+});
