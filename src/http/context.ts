@@ -22,6 +22,13 @@ export type ServerHandle = {
   timeout(request: Request, seconds: number): void;
 };
 
+/** In place of a server, for a request that this process makes of itself for a client. */
+export const innerHandle = (address: string | undefined): ServerHandle => ({
+  requestIP: () => (address === undefined ? null : { address }),
+  timeout: () => {},
+  isInner: true,
+});
+
 /** A surface, or the endpoints that belong to none. */
 export type Area = ServedSurface | "operations";
 

@@ -98,3 +98,45 @@ test("a 200 whose error has a status is an error of that status, in every format
         expect([model, format, stream, response.status]).toEqual([model, format, stream, 400]);
       }
 });
+
+describe("a vendor's word for a tier is one of OpenAI's", () => {
+  const choice = { index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" };
+  test.each([
+    ["on_demand", "default"],
+    ["performance", "priority"],
+    ["anything", "default"],
+    ["flex", "flex"],
+    ["constructor", "default"],
+  ])("%s: %s", async (given, told) => {
+    for (const [path, body] of [
+      ["chat/completions", bodies.chat],
+      ["responses", bodies.responses],
+    ] as const)
+      for (const stream of [false, true]) {
+        const whole = { id: "c", choices: [choice], service_tier: given };
+        answer = () => jsonResponse(whole);
+        const response = await troupe.post(`/gateway/v1/${path}`, { ...body, model: "groq/m", stream });
+        const tiers = [...(await response.text()).matchAll(/"service_tier":"(\w+)"/g)].map(([, tier]) => tier);
+        expect([path, stream, new Set(tiers)]).toEqual([path, stream, new Set([...tiers.slice(0, -1), told])]);
+        expect(tiers).not.toContain(given === told ? "" : given);
+      }
+  });
+});
+
+test.each(models)("an answer of null, as ours was, can be sent back to %s", async (model) => {
+  const silent = {
+    id: "c",
+    choices: [{ index: 0, message: { role: "assistant", content: null }, finish_reason: "length" }],
+  };
+  answer = () => jsonResponse(silent);
+  const first = await troupe.post("/gateway/v1/chat/completions", { ...bodies.chat, model: "groq/m" });
+  const { choices } = (await first.json()) as { choices: { message: { content: unknown } }[] };
+  expect(choices[0]!.message.content).toBe("");
+  for (const content of ["", null]) {
+    const messages = [...bodies.chat.messages, { role: "assistant", content, refusal: null }, ...bodies.chat.messages];
+    answer = () => jsonResponse({ error: { message: "asked" } }, 418);
+    const next = await troupe.post("/gateway/v1/chat/completions", { model, messages });
+    expect([content, next.status]).toEqual([content, 418]);
+    expect(upstream.last.text).not.toMatch(/"content":null/);
+  }
+});

@@ -82,6 +82,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
         },
       ],
       usage,
+      system_fingerprint: null as never,
     });
     expect(made.created).toBeWithin(before, before + 10);
     expect(made).toHaveProperty("_request_id", expect.stringMatching(/^req_[0-9a-f]{32}$/));

@@ -332,6 +332,16 @@ describe("errors are messages, and the connection goes on", () => {
     expect((await client.turn(ask)).at(-1)!.type).toBe("response.completed");
   });
 
+  test("response.steer gets its words back", async () => {
+    const client = await connect();
+    client.send({ type: "response.steer", previous_response_id: "resp_1", input: "no, the other" });
+    expect(await client.next()).toMatchObject({
+      type: "response.steer.failed",
+      error: { type: "invalid_request_error", code: "steering_not_supported" },
+      steer: { previous_response_id: "resp_1", input: "no, the other" },
+    });
+  });
+
   test("a stream that breaks", async () => {
     answer = () => sseResponse([chunk({ delta: { content: "Hel" } })]);
     const client = await connect();

@@ -11,7 +11,7 @@ import { callerKey } from "../../protocols/credentials.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { responseObject } from "../../protocols/responses/object.ts";
 import { optionsOf } from "../../protocols/responses/options.ts";
-import type { Host, ServerHandle } from "../context.ts";
+import { type Host, innerHandle, type ServerHandle } from "../context.ts";
 import {
   bodyOf,
   type Cancel,
@@ -96,11 +96,7 @@ export class Connection {
     this.#url = request.url.startsWith("/") ? `http://localhost${request.url}` : request.url;
     this.#headers = headersOf(request.headers);
     this.#key = callerKey(request.headers);
-    this.#handle = {
-      requestIP: () => (address === undefined ? null : { address }),
-      timeout: () => {},
-      isInner: true,
-    };
+    this.#handle = innerHandle(address);
     this.#openedAt = host.services.clock.monotonic();
     this.#lastTurnAt = this.#openedAt;
   }
@@ -164,6 +160,7 @@ export class Connection {
     try {
       const said = await parseMessage(message, this.#host.services.live.config.limits);
       if (said !== undefined && "cancels" in said) this.#cancel(said);
+      else if (said !== undefined && "refused" in said) this.#sendRefusal(said.refused, undefined);
       else if (said !== undefined) {
         this.#laneOf(said.streamId).waiting.push(said);
         isWaiting = true;

@@ -36,6 +36,9 @@ export type Cancel = {
   readonly streamId: string | undefined;
 };
 
+/** A message that is answered by an event of its own, and asks for nothing. */
+export type Refused = { readonly refused: JsonObject };
+
 /** The names that lanes may have. */
 const streamIdForm = /^[\w.-]{1,256}$/;
 
@@ -45,7 +48,7 @@ const maxScanned = 1024 * 1024;
 export async function parseMessage(
   message: string | Uint8Array,
   limits: JsonLimits & { readonly bodyBytes: number },
-): Promise<Turn | Cancel | undefined> {
+): Promise<Turn | Cancel | Refused | undefined> {
   if (typeof message !== "string") throw ApiError.invalidJson("Messages must be text.");
   const bytes = Buffer.from(message);
   if (bytes.length > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
@@ -53,6 +56,7 @@ export async function parseMessage(
   const { type, stream_id } = source.parsed;
   // Codex reports so that it has read an answer: nothing waits for it.
   if (type === "response.processed") return undefined;
+  if (type === "response.steer") return { refused: steerFailed(source.parsed) };
   if (type !== "response.create" && type !== "response.cancel")
     throw ApiError.invalidValue("type", "The only events that are taken here are response.create and response.cancel.");
   if (stream_id != null && !(typeof stream_id === "string" && streamIdForm.test(stream_id)))
@@ -157,6 +161,18 @@ export const limitReached = (seconds: number): JsonObject => ({
     message: `This connection has reached its limit of ${seconds} s. Open a new one to continue.`,
     param: null,
   },
+});
+
+/** No upstream of ours is steered: the client gets its words back, and may say them in its next turn. */
+const steerFailed = ({ previous_response_id: id, input }: JsonObject): JsonObject => ({
+  type: "response.steer.failed",
+  sequence_number: 0,
+  error: {
+    type: "invalid_request_error",
+    code: "steering_not_supported",
+    message: "A response under way can't be steered here. Send a response.create behind it.",
+  },
+  steer: { ...(typeof id === "string" && { previous_response_id: id }), input },
 });
 
 /** An error within a stream, with the status that clients look for. */

@@ -1,10 +1,10 @@
 /** A parsed body, checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
-import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { derive, isObject, type JsonObject, withEach } from "../../lib/json/json.ts";
 import type { PathPart } from "../../lib/schema-errors.ts";
 import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { withoutEmptyMembers } from "./empty-members.ts";
-import { type ChatRequest, ChatRequestBody } from "./schema.ts";
+import { type AssistantMessage, type ChatRequest, ChatRequestBody, type Message } from "./schema.ts";
 
 /** @throws ApiError invalid_value or missing_field */
 export function checkChatRequest(parsed: JsonObject): ChatRequest {
@@ -13,8 +13,9 @@ export function checkChatRequest(parsed: JsonObject): ChatRequest {
       ? checkedAt(ChatRequestBody, withoutEmptyMembers(parsed))
       : checkedWithExtraBody(parsed);
   const request = withoutNulls(value) as ChatRequest;
-  checkTogether(request);
-  return request;
+  if (!checkTogether(request)) return request;
+  const messages = [...withEach(request.messages, saidNothing)];
+  return derive(request, { ...request, messages: derive(request.messages, messages) });
 }
 
 function checkedWithExtraBody(parsed: JsonObject): JsonObject {
@@ -48,8 +49,18 @@ function withLiteralExtraBody(value: Record<string, unknown>): {
   return { value: top, lifted };
 }
 
-/** Rules that hold between fields. */
-function checkTogether(request: ChatRequest): void {
+/** An answer that says nothing, with a null as we and others give it: upstreams want a text there. */
+function saidNothing(message: Message): Message {
+  const isNothing = message.role === "assistant" && message.content === null && !says(message);
+  return isNothing ? derive(message, { ...message, content: "" }) : message;
+}
+
+const says = ({ content, refusal, audio, tool_calls, function_call }: AssistantMessage): boolean =>
+  content != null || refusal != null || audio != null || Boolean(tool_calls?.length) || function_call != null;
+
+/** Rules that hold between fields. @returns whether an answer among the messages says nothing */
+function checkTogether(request: ChatRequest): boolean {
+  let hasSilent = false;
   if (request.stream_options !== undefined && request.stream !== true) {
     throw ApiError.invalidValue("stream_options", "stream_options is only allowed with stream: true.");
   }
@@ -60,11 +71,11 @@ function checkTogether(request: ChatRequest): void {
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at]!;
     if (message.role !== "assistant") continue;
-    const says = message.content != null || message.refusal != null || message.audio != null;
-    if (!says && !message.tool_calls?.length && message.function_call == null) {
-      throw ApiError.missingField(`messages[${at}].content`);
-    }
+    if (says(message)) continue;
+    if (message.content !== null) throw ApiError.missingField(`messages[${at}].content`);
+    hasSilent = true;
   }
+  return hasSilent;
 }
 
 /** @returns the value itself where it has none */

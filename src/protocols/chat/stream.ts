@@ -3,6 +3,7 @@ import { formatSseEvent } from "../../lib/sse.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { plainText } from "./plain-text.ts";
 import type { ChunkBody, Envelope } from "./schema.ts";
+import { openAiTier } from "./service-tier.ts";
 
 /** The data of a stream's last event. */
 export const doneData = "[DONE]";
@@ -85,7 +86,9 @@ export class ChatEncoder implements EventEncoder {
     if (extras.length !== this.#extras.length || extras.some((part, at) => part !== this.#extras[at])) {
       let text = "";
       for (let at = 0; at < extras.length; at += 2) {
-        text += `,${JSON.stringify(extras[at])}:${JSON.stringify(extras[at + 1])}`;
+        const [name, value] = [extras[at], extras[at + 1]];
+        const said = name === "service_tier" && typeof value === "string" ? openAiTier(value) : value;
+        text += `,${JSON.stringify(name)}:${JSON.stringify(said)}`;
       }
       this.#extras = extras;
       this.#extrasText = text;

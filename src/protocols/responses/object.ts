@@ -1,6 +1,7 @@
 /** The object of a response, in any state of its life. */
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 import type { Envelope, Metadata, Usage } from "../chat/schema.ts";
+import { openAiTier } from "../chat/service-tier.ts";
 import { type ResponseStatus, usageFields } from "./ending.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
 
@@ -42,7 +43,7 @@ export function responseObject(
     output,
     ...echo,
     ...(metadata !== undefined && { metadata: { ...objectOf(echo["metadata"]), ...metadata } }),
-    ...(typeof serviceTier === "string" && { service_tier: serviceTier }),
+    ...(typeof serviceTier === "string" && { service_tier: openAiTier(serviceTier) }),
     usage: usage == null ? null : usageFields(usage),
   };
 }

@@ -259,9 +259,13 @@ function isNormal({ choices, usage, metadata }: ChunkBody): boolean {
   return choices.length === 1 && usage == null && metadata === undefined && Boolean(plainText(choices[0]!));
 }
 
+const placeTakers = ["tool_calls", "function_call", "refusal", "audio"] as const;
+
 /** The message without its empty members, but for those that are always there: role, content and refusal. */
 function messageOf(message: AnswerMessage): AnswerMessage {
   const whole: AnswerMessage = { role: "assistant", content: message.content };
+  // As OpenAI answers where thoughts took all there was: only calls, a refusal or a sound stand in place of a text.
+  if (message.content === null && placeTakers.every((name) => isEmptyMember(name, message[name]))) whole.content = "";
   for (const name in message) if (name !== "role" && !isEmptyMember(name, message[name])) whole[name] = message[name];
   whole.refusal ??= null;
   return whole;

@@ -215,6 +215,7 @@ describe("a plain answer, normalised and written", () => {
         },
       ],
       usage,
+      system_fingerprint: null,
     });
   });
 
