@@ -62,5 +62,29 @@ describe("blame", () => {
     [429, {}, { kind: "transient", timedOut: false }],
     [503, {}, { kind: "transient", timedOut: false }],
     [529, {}, { kind: "transient", timedOut: false }],
+    [500, { error: { type: "exceed_context_size_error" } }, input("context_length_exceeded")],
+    [
+      500,
+      { error: { message: "image input is not supported - hint: you may need to provide the mmproj" } },
+      input("invalid_value"),
+    ],
+    ...[
+      "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
+      "the request exceeds the available context size, try increasing it",
+      "Invalid request: Your request exceeded model token limit: 8192",
+      "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
+      "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]",
+      "Total tokens of image and text exceed max message tokens.",
+      "Prompt exceeds max length",
+      "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and 512 `max_new_tokens`",
+      "Please reduce the length of the messages or completion.",
+      "prompt is too long: 210000 tokens > 200000 maximum",
+      "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+      "Input is too long for requested model.",
+    ].map((message): [number, unknown, FailureClass] => [
+      400,
+      { error: { message } },
+      input("context_length_exceeded"),
+    ]),
   ])("%d %j", (status, body, expected) => expect(classifyFailure(error(status, body))).toEqual(expected));
 });
