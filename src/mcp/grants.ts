@@ -194,4 +194,3 @@ function hashed(plain: string, of: string): string {
   const digest = Bun.SHA256.hash(of, "hex").slice(0, 8);
   return `${plain.slice(0, maxName - digest.length - 1)}_${digest}`;
 }
-

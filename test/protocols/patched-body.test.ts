@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { keepsSpelling } from "../../src/lib/json/exact.ts";
 import { derive, type JsonObject } from "../../src/lib/json/json.ts";
 import { JsonScan, noLimits } from "../../src/lib/json/scan.ts";
-import { keepsSpelling } from "../../src/lib/json/exact.ts";
 import { patchBody } from "../../src/protocols/patched-body.ts";
 import { runs } from "../helpers/long-form.ts";
 import { type Lossless, parseLossless } from "../helpers/lossless-json.ts";

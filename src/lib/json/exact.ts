@@ -28,7 +28,7 @@ export function parseExact(text: string): unknown {
 
 /** Puts the numbers of the text where what it was parsed to has them among what is passed on as it is. Changed in place. */
 export function keepNumbers(parsed: unknown, text: string): void {
-  if (keepsSpelling(text)) return;
+  if (!oddNumber.test(text) || !holder.test(text)) return;
   graft(parsed, parseSpelled(text));
 }
 
@@ -51,6 +51,9 @@ const schemas = new Set([
   ...["parameters", "input_schema", "inputSchema", "schema", "parametersJsonSchema", "parameters_json_schema"],
   ...["responseSchema", "response_schema", "responseJsonSchema", "response_json_schema"],
 ]);
+
+/** The beginning of any of them. */
+const holder = /"(?:args|partialArgs|input|arguments|response|parameters|[a-zA-Z_]*[sS]chema)"\s*:\s*[[{]/;
 
 function graft(parsed: unknown, exact: unknown): void {
   if (typeof parsed !== "object" || parsed === null) return;
