@@ -5,7 +5,7 @@ export { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts"
 export { chat } from "./chat/chat.ts";
 export { check } from "./check.ts";
 export { printCompletion } from "./completion.ts";
-export { printConfig, printConfigSchema } from "./config.ts";
+export { initConfig, printConfig, printConfigSchema } from "./config.ts";
 export { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 export { demo } from "./demo/demo.ts";
 export { doctor } from "./doctor/doctor.ts";

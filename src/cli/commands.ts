@@ -101,6 +101,8 @@ export function addCommands(program: Command, act: Act): void {
   const config = group("config", "The configuration in force", allFlags);
   config("print", "Print the configuration and where each value came from, without secrets", "printConfig", json);
   reading(config("schema", "Print the JSON Schema of troupe.yaml", "printConfigSchema"), []);
+  const replacing = option("--force", "Replace a file that exists");
+  reading(config("init", "Write a troupe.yaml to begin with, and its schema for editors", "initConfig", replacing), []);
   const about = commandsOf(program, []);
   const imports = group("import", "Configurations of other programs", []);
   imports(

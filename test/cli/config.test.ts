@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { configJsonSchema } from "../../src/config/schema.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
@@ -43,4 +43,22 @@ test("config schema prints the JSON Schema", async () => {
   using folder = new TempFolder();
   const { out } = await new Console(folder.path).run("config schema");
   expect(JSON.parse(out)).toEqual(configJsonSchema());
+});
+
+test("config init writes a file that is valid, whose first line leads editors to its schema, and replaces none", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  expect((await shell.run("config init")).code).toBe(0);
+  const text = readFileSync(folder.file("troupe.yaml"), "utf8");
+  const [, schema] = /^# yaml-language-server: \$schema=(\S+)\n/.exec(text)!;
+  expect(JSON.parse(readFileSync(folder.file(schema!), "utf8"))).toEqual(configJsonSchema());
+  expect(await shell.run("check")).toMatchObject({ code: 0, err: "" });
+  // What stands in comments is right, too.
+  writeFileSync(folder.file("troupe.yaml"), text.replaceAll(/^# (?=providers|aliases|budgets| {2})/gm, ""));
+  const whole = await new Console(folder.path, { MYCORP_API_KEY: "k", OPENAI_API_KEY: "k" }).run("check");
+  expect([whole.code, whole.err]).toEqual([0, ""]);
+  const again = await shell.run("config init");
+  expect([again.code, again.err]).toEqual([1, expect.stringContaining("troupe.yaml exists; nothing was written")]);
+  expect((await shell.run("config init --force")).code).toBe(0);
+  expect(readFileSync(folder.file("troupe.yaml"), "utf8")).toBe(text);
 });

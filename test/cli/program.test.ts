@@ -124,6 +124,7 @@ describe("help", () => {
     expect((await without("")).toSorted()).toEqual([
       ...[
         "completion",
+        "config init",
         "config schema",
         "demo",
         "import litellm",
