@@ -83,11 +83,13 @@ describe("the executable", () => {
     const page = await (await fetch(`${served.url}/docs`)).text();
     expect(page).toContain('src="docs/swagger-ui-bundle.js?v=');
     expect((await (await fetch(`${served.url}/docs/swagger-ui-bundle.js`)).bytes()).length).toBeGreaterThan(1_000_000);
+    const html = await (await fetch(`${served.url}/console`)).text();
     let sent = 0;
     for (const name of ["console.js", "console.css"]) {
       const file = async (coding: string) => {
         const headers = { "accept-encoding": coding };
-        return (await fetch(`${served.url}/console/${name}`, { decompress: false, headers })).bytes();
+        const path = new RegExp(`console/${name}\\?v=\\w+`).exec(html)![0];
+        return (await fetch(`${served.url}/${path}`, { decompress: false, headers })).bytes();
       };
       const [br, gzip, plain] = await Promise.all(["br", "gzip", "identity"].map(file));
       expect(brotliDecompressSync(br!).equals(plain!)).toBe(true);
