@@ -1,5 +1,6 @@
 /** Three nodes on one PostgreSQL server, under faults. The long form: `bun test/cluster/chaos.ts --seed 7 --minutes 2`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { asFarAsItCame } from "../helpers/broken-stream.ts";
 import { longTest } from "../helpers/long-form.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
@@ -72,8 +73,8 @@ describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {
   }, 60_000);
   afterAll(() => server[Symbol.asyncDispose]());
 
-  const ask = (cluster: Cluster, node: number, stream: boolean) =>
-    fetch(`${cluster.nodes[node]!.url}/gateway/v1/chat/completions`, {
+  const ask = async (cluster: Cluster, node: number, stream: boolean) => {
+    const answer = await fetch(`${cluster.nodes[node]!.url}/gateway/v1/chat/completions`, {
       method: "POST",
       headers: {
         authorization: `Bearer ${cluster.key}`,
@@ -82,6 +83,8 @@ describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {
       },
       body: JSON.stringify({ model: "up/m", stream, messages: [{ role: "user", content: "a 2 300" }] }),
     });
+    return asFarAsItCame(answer);
+  };
 
   for (const stream of [false, true]) {
     test(`does not give its end beyond the lease; the retry gets it${stream ? ", streamed" : ""}`, async () => {
