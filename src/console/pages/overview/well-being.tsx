@@ -9,7 +9,8 @@ import { Badge, type Tone } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
 import { errorsIn, failuresOf } from "../providers/against.ts";
-import { getSums, type Row } from "../spend/sums.ts";
+import { getSums, type Row, type Totals } from "../spend/sums.ts";
+import { type Finding, isUnreachable, ofBudgets, ofRefusals, ofSetUp, ofUnreachable, spentBudgets } from "./stops.ts";
 
 type Health = {
   readonly status: "ok" | "degraded";
@@ -20,7 +21,9 @@ type Health = {
   readonly ledger: { readonly lines_waiting: number; readonly lag_seconds: number; readonly lines_lost: number };
   readonly last_reload: { readonly at: string; readonly error: string | null } | null;
   readonly persona_faults: number;
-  readonly checks: Readonly<Record<string, { readonly status: string; readonly message?: string }>>;
+  readonly checks: Readonly<
+    Record<string, { readonly status: string; readonly message?: string; readonly set_up?: number }>
+  >;
 };
 
 type Provider = {
@@ -30,15 +33,6 @@ type Provider = {
     readonly rests: readonly { readonly reason: string; readonly until: string | null }[];
     readonly breaker: { readonly reason: string | null; readonly until: string | null };
   }[];
-};
-
-type Finding = {
-  readonly tone: Tone;
-  readonly text: string;
-  readonly href: string;
-  readonly until?: string | null;
-  readonly since?: string;
-  readonly note?: string | null;
 };
 
 /** Beyond so many seconds, costs and budgets are noticeably late. */
@@ -52,6 +46,7 @@ function ofHealth({ checks, ledger, draining, last_reload: reload, persona_fault
       text: message ?? `The check of ${name} fails.`,
       href: name === "providers" ? href("providers") : href("system"),
     }));
+  found.push(...ofSetUp(checks));
   if (reload?.error)
     found.push({
       tone: "warn",
@@ -99,9 +94,9 @@ const recentMs = 15 * 60_000;
 const leastFailures = 3;
 
 /** Providers of which every fifth call failed of late, or more: what has one key alone never rests, and says so only here. */
-function ofFailures({ now, failed, all }: Recent): Finding[] {
+function ofFailures({ now, failed, all, ends, total }: Recent): Finding[] {
   const since = new Date(now - recentMs).toISOString();
-  return [...failuresOf(failed)].flatMap(([provider, failures]): Finding[] => {
+  const ofProviders = [...failuresOf(failed)].flatMap(([provider, failures]): Finding[] => {
     const errors = errorsIn(failures);
     const calls = all.find((row) => row["provider"] === provider)?.calls ?? errors;
     if (errors < leastFailures || errors < calls / 5) return [];
@@ -114,15 +109,24 @@ function ofFailures({ now, failed, all }: Recent): Finding[] {
       },
     ];
   });
+  return [...ofRefusals(ends, total, since), ...ofProviders];
 }
 
-type Recent = { readonly now: number; readonly failed: readonly Row[]; readonly all: readonly Row[] };
+type Recent = {
+  readonly now: number;
+  readonly failed: readonly Row[];
+  readonly all: readonly Row[];
+  readonly ends: readonly Row[];
+  readonly total: Totals;
+};
 
 async function recentFailures(signal: AbortSignal): Promise<Recent> {
   const now = Date.now();
   const since = new Date(now - recentMs).toISOString();
-  const [failed, all] = await Promise.all(["provider,failure", "provider"].map((by) => getSums({ by, since }, signal)));
-  return { now, failed: failed!.data, all: all!.data };
+  const [failed, all, ends] = await Promise.all(
+    ["provider,failure", "provider", "ended,failure"].map((by) => getSums({ by, since }, signal)),
+  );
+  return { now, failed: failed!.data, all: all!.data, ends: ends!.data, total: ends!.total };
 }
 
 type Persona = { readonly id: string; readonly stopped_variants: readonly string[] };
@@ -216,9 +220,10 @@ const ofAlerts = ({ active, counts }: Alerts): Finding[] => {
 
 /** What the doctor warns of is advice: with nothing else all is well. */
 const ofDoctor = ({ findings }: Doctor): Finding[] => {
-  const faults = findings.filter(({ level }) => level !== "ok");
+  const faults = findings.filter((one) => one.level !== "ok" && !isUnreachable(one));
   const address = href("system", ["doctor"]);
   return [
+    ...ofUnreachable(findings),
     ...faults.slice(0, shown).map(({ level, place, message, advice }) => ({
       ...{ tone: level === "error" ? ("bad" as const) : ("quiet" as const), href: address, note: advice },
       text: `Doctor, ${place}: ${message}`,
@@ -244,7 +249,8 @@ function useParts(at: number | undefined) {
   });
   const doctor = useResource((signal) => get<Doctor>("v1/doctor", {}, { signal }), [], { everyMs: 300_000 });
   const failures = useResource(recentFailures, [], { everyMs: 30_000 });
-  const parts = [providers, failures, stopped, alerts, doctor];
+  const budgets = useResource(spentBudgets, [], { everyMs: 15_000 });
+  const parts = [budgets, providers, failures, stopped, alerts, doctor];
   useEffect(() => {
     for (const { error, reload } of parts) if (error !== undefined) reload();
   }, [at]);
@@ -252,6 +258,7 @@ function useParts(at: number | undefined) {
     isProviderNamed: (providers.data?.data ?? []).some(({ state }) => state !== "ok"),
     isLoading: parts.some(({ data, error }) => data === undefined && error === undefined),
     findings: [
+      ...(budgets.data ? ofBudgets(budgets.data) : []),
       ...ofProviders(providers.data?.data ?? []),
       ...(failures.data ? ofFailures(failures.data) : []),
       ...ofPersonas(stopped.data?.data ?? []),

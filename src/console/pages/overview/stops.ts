@@ -1,0 +1,84 @@
+/** What stops calls though nothing fails: a budget that is spent, no provider at all, personas without one, and refusals. */
+import { get } from "../../api.ts";
+import { href } from "../../router.ts";
+import type { Tone } from "../../ui/layout.tsx";
+import { count } from "../../ui/numbers.ts";
+import { linkOfScope } from "../keys/budgets.tsx";
+import type { Row, Totals } from "../spend/sums.ts";
+
+export type Finding = {
+  readonly tone: Tone;
+  readonly text: string;
+  readonly href: string;
+  readonly until?: string | null;
+  readonly since?: string;
+  readonly note?: string | null;
+};
+
+type Budget = {
+  readonly scope: string;
+  readonly name: string | null;
+  readonly period: string;
+  readonly resets_at: string | null;
+};
+type Spent = { readonly data: readonly Budget[]; readonly has_more: boolean };
+
+/** Spent budgets of many callers, by kind: those of single keys, which may be thousands, are below on the page. */
+const kinds = ["all", "tier", "tag"] as const;
+const shown = 3;
+
+export const spentBudgets = (signal: AbortSignal): Promise<readonly Spent[]> =>
+  Promise.all(
+    kinds.map((kind) => get<Spent>("v1/budgets", { kind, state: "spent", limit: String(shown) }, { signal })),
+  );
+
+const stopped = (scope: string): string => {
+  const [kind, name] = scope.split(":", 2);
+  return kind === "all" ? "every call of everybody" : `every call of the ${kind === "tier" ? "plan" : "tag"} ${name}`;
+};
+
+export const ofBudgets = (all: readonly Spent[]): Finding[] =>
+  all.flatMap(({ data, has_more }) => [
+    ...data.map(({ scope, period, resets_at: until }) => ({
+      ...{ tone: "bad" as const, href: scope === "all" ? href("keys", ["budgets"]) : linkOfScope(scope), until },
+      text: `A budget is spent (${scope}, ${period}): ${stopped(scope)} is refused`,
+    })),
+    ...(has_more
+      ? [{ tone: "bad" as const, href: href("keys", ["budgets"]), text: "More budgets of many callers are spent" }]
+      : []),
+  ]);
+
+export const ofSetUp = ({ providers }: Readonly<Record<string, { readonly set_up?: number }>>): Finding[] =>
+  providers?.set_up === 0
+    ? [{ tone: "bad", text: "No provider is set up: no model of any can be called.", href: href("providers") }]
+    : [];
+
+type DoctorFinding = { readonly level: string; readonly place: string; readonly message: string };
+
+/** The doctor's word for a persona that can't be called: its models' providers are none that is set up. */
+export const isUnreachable = ({ level, place, message }: DoctorFinding): boolean =>
+  level === "warning" && place.startsWith("persona ") && message.startsWith("none of its models");
+
+export function ofUnreachable(findings: readonly DoctorFinding[]): Finding[] {
+  const ids = findings.filter(isUnreachable).map(({ place }) => place.slice("persona ".length));
+  if (ids.length === 0) return [];
+  const rest = ids.length - shown;
+  const names = `${ids.slice(0, shown).join(", ")}${rest > 0 ? ` and ${count(rest)} more` : ""}`;
+  const text = `No model of ${names} has a provider that is set up: ${ids.length === 1 ? "it" : "they"} can't be called`;
+  return [{ tone: "warn", text, href: ids.length === 1 ? href("personas", [ids[0]!]) : href("system", ["doctor"]) }];
+}
+
+/** So few refusals are chance. */
+const leastRefusals = 3;
+
+/**
+ * Where every fifth call or more was refused, and not by a provider: by a limit, a budget, or for what was asked.
+ * @param ends rows by `ended` and `failure`
+ */
+export function ofRefusals(ends: readonly Row[], { calls }: Totals, since: string): Finding[] {
+  const own = ends.filter((row) => row["failure"] === "" && String(row.ended) === "refused");
+  const refused = own.reduce((sum, row) => sum + row.calls, 0);
+  if (refused < leastRefusals || refused < calls / 5) return [];
+  const text = `${count(refused)} of ${count(calls)} calls were refused here in the last 15 minutes`;
+  return [{ tone: refused >= calls / 2 ? "bad" : "warn", text, href: href("calls", [], { ended: "refused", since }) }];
+}

@@ -1,0 +1,96 @@
+/** What stops calls though nothing fails is said on the first page, in a real Chromium. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Config } from "../../src/config/config.ts";
+import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const listen: Config["listen"] = [
+  { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+];
+const prices = [{ match: "xai/grok-x", input: 2, output: 10 }];
+const answer = {
+  choices: [{ index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1000, completion_tokens: 5000, total_tokens: 6000 },
+};
+const well = `document.querySelector("[aria-label='Whether all is well']")`;
+const verdict = `${well}?.querySelector("strong")?.innerText`;
+const link = (text: string) =>
+  `[...${well}.querySelectorAll("a")].find((one) => one.innerText.includes(${JSON.stringify(text)}))`;
+
+describe.skipIf(!hasChromium)("in Chromium", () => {
+  let upstream: UpstreamServer;
+  let page: ChromiumPage;
+  beforeAll(async () => {
+    upstream = new UpstreamServer(() => jsonResponse(answer));
+    page = await ChromiumPage.open();
+    await page.look({ width: 1440, height: 900, theme: "light" });
+  }, 60_000);
+  afterAll(async () => {
+    await page?.[Symbol.asyncDispose]();
+    upstream?.[Symbol.dispose]();
+  });
+
+  async function signIn(troupe: Troupe): Promise<string> {
+    const key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+    await page.go(`${troupe.url}/console`);
+    await page.until(`document.querySelector("dialog[open]") && document.activeElement.type === "password"`);
+    await page.type(key);
+    await page.press("Enter");
+    await page.until(`!document.querySelector("dialog[open]") && ${verdict}`);
+    return key;
+  }
+
+  test("a spent budget of everybody, calls refused, and personas without a provider are findings, each with where to go", async () => {
+    await using troupe = await Troupe.start({
+      providers: { xai: { baseUrl: upstream.url } },
+      config: { listen, prices },
+    });
+    const { personas } = troupe.server.services;
+    for (const { id } of personas.list())
+      troupe.setTargets(id, [id === personas.list()[0]!.id ? "xai/grok-x" : "groq/m"]);
+    const called = async () => {
+      const body = { model: "xai/grok-x", max_tokens: 10, messages: [{ role: "user", content: "hi" }] };
+      const response = await troupe.post("/gateway/v1/chat/completions", body);
+      await response.text();
+      return response;
+    };
+    const key = await signIn(troupe);
+    const budget = (scope: string) =>
+      troupe.fetch(`/admin/v1/budgets/${scope}/day`, {
+        ...{ method: "PUT", key, headers: { "content-type": "application/json" } },
+        body: JSON.stringify({ dollars: 0.01 }),
+      });
+    expect((await budget("all")).status).toBe(200);
+    expect((await budget("tier:enterprise")).status).toBe(200);
+    // It costs 5.2 cents, which its 10 tokens at most did not let foresee.
+    expect((await called()).status).toBe(200);
+    await troupe.server.services.ledger.flush();
+    for (const _ of [1, 2, 3]) expect((await called()).status).toBe(429);
+    await troupe.server.services.ledger.flush();
+    await page.read("location.reload()");
+    await page.until(`${link("calls were refused here")} && ${link("A budget is spent (all, day)")}`);
+    expect(await page.read<string>(verdict)).toBe("Something fails");
+    const texts = await page.read<string[]>(`[...${well}.querySelectorAll("li a")].map((one) => one.innerText)`);
+    expect(texts).toContain("A budget is spent (all, day): every call of everybody is refused");
+    expect(texts).toContain("A budget is spent (tier:enterprise, day): every call of the plan enterprise is refused");
+    expect(texts).toContain("3 of 4 calls were refused here in the last 15 minutes");
+    expect(texts.find((one) => one.startsWith("No model of "))).toMatch(
+      /^No model of \S+, \S+, \S+ and 4 more has a provider that is set up: they can't be called$/,
+    );
+    await page.look({ width: 360, height: 740, theme: "dark" });
+    expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
+    await page.look({ width: 1440, height: 900, theme: "light" });
+    await page.click(link("calls were refused here"));
+    await page.until(`[...document.querySelectorAll('[aria-label="Calls"] tbody tr')].length === 3`);
+  }, 60_000);
+
+  test("a server without any provider is not well", async () => {
+    await using troupe = await Troupe.start({ config: { listen } });
+    await signIn(troupe);
+    await page.until(link("No provider is set up"));
+    expect(await page.read<string>(verdict)).toBe("Something fails");
+    await page.click(link("No provider is set up"));
+    await page.until(`document.querySelector("h1")?.innerText.startsWith("Providers")`);
+  }, 60_000);
+});
