@@ -33,17 +33,18 @@ addEventListener("hashchange", () => {
   route.value = parse(location.hash);
 });
 
-/** @param rest segments behind the page's name @param query members that are undefined or empty are left out */
+/** @param rest segments behind the page's name @param query members that are undefined are left out; an empty one asks for what has none */
 export function href(page: string, rest: readonly string[] = [], query: Query = {}): string {
   const path = [page, ...rest].map(encodeURIComponent).join("/");
-  const kept = Object.entries(query).filter((entry): entry is [string, string] => !!entry[1]);
+  const kept = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return `#/${path}${kept.length === 0 ? "" : `?${new URLSearchParams(kept)}`}`;
 }
 
-/** Changes parameters of the address of the page that is shown. @param replace without an entry in the browser's history */
+/** Changes parameters of the address of the page that is shown. @param changes empty: a field that was emptied, which goes @param replace without an entry in the browser's history */
 export function setQuery(changes: Query, { replace = false } = {}): void {
   const { page, rest, query } = route.value;
-  const address = href(page, rest, { ...Object.fromEntries(query), ...changes });
+  const changed = Object.entries(changes).map(([name, value]) => [name, value || undefined]);
+  const address = href(page, rest, { ...Object.fromEntries(query), ...Object.fromEntries(changed) });
   if (replace) {
     history.replaceState(null, "", address);
     route.value = parse(address);

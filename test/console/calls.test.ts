@@ -6,6 +6,7 @@ import type { Call } from "../../src/console/pages/calls/line.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { labelled } from "./elements.ts";
 
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
@@ -182,6 +183,52 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ["input", "1,000", "$0.002", "$2.00"],
       ["output", "500", "$0.005", "$10.00"],
     ]);
+  });
+
+  test("a filter that there is none of says so, and one for none stays when another is chosen", async () => {
+    await open("#/calls?failed=true&persona=", `document.querySelector("main .notice.warn")`);
+    await page.settle();
+    expect(await page.read<string>(`document.querySelector("main .notice.warn").innerText`)).toStartWith(
+      "There is no filter 'failed': the calls below are not chosen by it.",
+    );
+    await page.click(
+      `[...document.querySelectorAll("main .notice.warn button")].find((one) => one.innerText === "Remove it")`,
+    );
+    await page.until(`location.hash === "#/calls?persona=" && !document.querySelector("main .notice.warn")`);
+    const none = `[...document.querySelectorAll("main button")].find((one) => one.innerText.startsWith("persona: none"))`;
+    await page.until(none);
+    await page.click(`[...document.querySelectorAll(".tabs a")].find((one) => one.innerText === "Failed")`);
+    await page.until(`location.hash.includes("ended=") && location.hash.includes("persona=&")`);
+    await page.click(labelled("Model"));
+    await page.type("mistral/m");
+    await page.until(`location.hash.includes("model=mistral%2Fm") && ${cells("Calls")}.length === 1`);
+    expect(await page.read<string>("location.hash")).toContain("persona=&");
+    await page.click(none);
+    await page.until(`!location.hash.includes("persona") && ${cells("Calls")}.length === 1`);
+    expect(faults()).toEqual([]);
+  });
+
+  test("what is under way, and what comes live, is only what the filters can choose", async () => {
+    const later = call("deepseek/m");
+    await open("#/calls", `${cells("Calls under way")}.length === 1`);
+    await page.click(`[...document.querySelectorAll(".tabs a")].find((one) => one.innerText === "Failed")`);
+    await page.until(`document.body.innerText.includes("what they are chosen by (ended) is known at an end")`);
+    expect(await page.read<number>(`${cells("Calls under way")}.length`)).toBe(0);
+    await open("#/calls?since=1h", `document.body.innerText.includes("the oldest first, whenever they began")`);
+    const until = new Date(Date.now() - 1).toISOString();
+    await open(
+      `#/calls?live=1&until=${until}`,
+      `document.body.innerText.includes("Nothing is added live: what is shown ends at ${until}.")`,
+    );
+    expect(page.requests.filter((url) => url.includes("calls/stream"))).toEqual([]);
+    const shown = await page.read<number>(`${cells("Calls")}.length`);
+    await call("xai/late");
+    await troupe.server.services.ledger.flush();
+    await open("#/calls?model=xai%2Flate", `${cells("Calls")}.length === 1`);
+    await open(`#/calls?live=1&until=${until}`, `${cells("Calls")}.length === ${shown}`);
+    expect(await page.read<number>(`${cells("Calls under way")}.length`)).toBe(0);
+    expect(await Promise.race([later, "under way"])).toBe("under way");
+    expect(faults()).toEqual([]);
   });
 
   test("a call under way is shown, then appears live by itself; a burst leaves the page answering", async () => {

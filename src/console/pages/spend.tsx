@@ -136,11 +136,11 @@ function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain
 
 const callsOf = (chosen: Query, more: Query = {}): string => href("calls", [], { ...chosen, ...more });
 
-/** Where the calls of a row are: those without a value are asked for by an empty one. */
+/** Where the calls of a row are. */
 function callsOfRow(chosen: Query, row: Row, by: string, grain: Grain): string {
   if (by !== "time") {
     const value = String(row[by] ?? "");
-    return value === "" ? `${callsOf({ ...chosen, [by]: undefined })}&${by}=` : callsOf(chosen, { [by]: value });
+    return callsOf(chosen, { [by]: value });
   }
   return callsOf(chosen, timeOf(row, grain));
 }
@@ -306,9 +306,9 @@ export function SpendPage() {
           </>
         )}
         {filters.map((name) =>
-          query.get(name) ? (
+          query.has(name) ? (
             <Button key={name} onClick={() => setQuery({ [name]: undefined })}>
-              {name.replace("_", " ")}: {(name === "key" ? key.data?.name : undefined) ?? query.get(name)}{" "}
+              {name.replace("_", " ")}: {(name === "key" ? key.data?.name : undefined) ?? (query.get(name) || "none")}{" "}
               <span aria-hidden="true">✕</span>
               <span class="unseen">, remove this filter</span>
             </Button>

@@ -81,15 +81,27 @@ const openNames = [
   ...["user", "min_attempt", "min_total_ms"],
 ];
 
+/** Members of what a caller said of its calls are asked for by their names. */
+const isKnown = (name: string) => names.includes(name) || name.startsWith("metadata.");
+/** What else an address of this page may say. */
+const others: readonly string[] = ["live", "after"];
+
+const words = (name: string) => name.replaceAll("_", " ");
 const chosen = (of: readonly string[]): Query =>
   Object.fromEntries(of.map((name) => [name, route.value.query.get(name) ?? undefined]));
 
 /** What the address chooses, by the parameters of the API. */
-export const chosenCalls = (): Query => chosen(names);
+export const chosenCalls = (): Query => ({
+  ...chosen(names),
+  ...Object.fromEntries([...route.value.query].filter(([name]) => name.startsWith("metadata."))),
+});
 /** The part of it that holds of calls that have no end and no time. */
 export const chosenLive = (): Query => ({ ...chosenCalls(), since: undefined, until: undefined });
 export const chosenOpen = (): Query => chosen(openNames);
-export const isChosen = (): boolean => names.some((name) => route.value.query.has(name));
+export const isChosen = (): boolean => [...route.value.query.keys()].some(isKnown);
+/** Filters by what a call has at its end alone: none that is under way can fit them. */
+export const endFilters = (): readonly string[] =>
+  [...route.value.query.keys()].filter((name) => isKnown(name) && ![...openNames, "since"].includes(name)).map(words);
 
 /** @param keyName of the key that is chosen, once it is known */
 export function Filters({ keyName }: { readonly keyName: string | undefined }) {
@@ -101,7 +113,10 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
   const current = ends.findLast(({ query: own }) =>
     Object.entries(own).every(([name, value]) => same(of(name)) === same(value!)),
   )!;
-  const words = (name: string) => name.replaceAll("_", " ");
+  const unknown = [...query.keys()].filter((name) => !isKnown(name) && !others.includes(name));
+  const metadata = [...query.keys()].filter((name) => name.startsWith("metadata."));
+  // A field that is empty does not say that those without a value are asked for.
+  const without = typed.filter((name) => query.get(name) === "");
   return (
     <>
       <Tabs
@@ -130,7 +145,7 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
             />
           </Field>
         ))}
-        {chips.map((name) =>
+        {[...chips, ...metadata, ...without].map((name) =>
           query.has(name) ? (
             <Button key={name} onClick={() => setQuery({ [name]: undefined, after: undefined })}>
               {words(name)}: {(name === "key" && keyName) || of(name).replaceAll(",", ", ") || "none"}{" "}
@@ -140,6 +155,14 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
           ) : null,
         )}
       </Bar>
+      {unknown.length > 0 && (
+        <p class="notice warn" role="status">
+          There is no filter {unknown.map((name) => `'${name}'`).join(", ")}: the calls below are not chosen by it.{" "}
+          <Button onClick={() => setQuery(Object.fromEntries(unknown.map((name) => [name, undefined])))}>
+            Remove it
+          </Button>
+        </p>
+      )}
     </>
   );
 }

@@ -10,7 +10,7 @@ import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { serverWords, type Workers } from "../../workers.ts";
-import { chosenCalls, chosenLive, chosenOpen, Filters, isChosen } from "./filters.tsx";
+import { chosenCalls, chosenLive, chosenOpen, endFilters, Filters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
 
 type Listed = {
@@ -108,8 +108,20 @@ type Open = {
 };
 
 function UnderWay() {
+  const never = endFilters();
+  if (never.length > 0)
+    return (
+      <p class="muted">
+        Calls under way are not shown: what they are chosen by ({never.join(", ")}) is known at an end.
+      </p>
+    );
+  return <ChosenUnderWay />;
+}
+
+function ChosenUnderWay() {
   const asked = { ...chosenOpen(), limit: "20" };
   const open = useResource((signal) => get<Open>("v1/calls/open", asked, { signal }), [asked], { everyMs: 2_000 });
+  const asksSince = route.value.query.has("since");
   if (open.error !== undefined) return <Failure error={open.error} retry={open.reload} />;
   if (open.data === undefined) return null;
   if (open.data.total === 0)
@@ -121,7 +133,7 @@ function UnderWay() {
   return (
     <Panel
       title={`${count(open.data.total)} under way`}
-      note={`on ${serverWords(open.data.workers)}, the oldest first`}
+      note={`on ${serverWords(open.data.workers)}, the oldest first${asksSince ? ", whenever they began" : ""}`}
       actions={<Curl path="v1/calls/open" query={asked} />}
     >
       <Table
@@ -200,7 +212,9 @@ export function CallList() {
       get<{ readonly ledger: { readonly retention_days: number } }>("v1/usage", { by: "day", since: "1d" }, { signal }),
     [],
   );
-  const { live, state, showHeld } = useLive(chosenLive(), isLive);
+  // What ends from now on began before a time that is past only by chance, and what is shown ends there.
+  const isBounded = query.has("until");
+  const { live, state, showHeld } = useLive(chosenLive(), isLive && !isBounded);
   const kept = { ...Object.fromEntries(query), after: undefined };
   return (
     <Page
@@ -219,7 +233,8 @@ export function CallList() {
       <Filters keyName={key.data?.name} />
       {isLive && (
         <p role="status" class="muted">
-          {stateWords[state]} {live.missed && "More calls ended than are shown here. "}
+          {isBounded ? `Nothing is added live: what is shown ends at ${of("until")}.` : stateWords[state]}{" "}
+          {live.missed && "More calls ended than are shown here. "}
           {live.held.length > 0 && <Button onClick={showHeld}>{`Show ${count(live.held.length)} new calls`}</Button>}
         </p>
       )}

@@ -41,7 +41,8 @@ function risen(rows: readonly Row[], hour: number): Risen[] {
     );
     if (failure === "" && !failedEnds.some((one) => one === ended)) continue;
     const title = failure || `${ended} here`;
-    const chosen: Query = { ...(failure ? { failure } : { ended }), provider };
+    // Of what no provider failed the provider is not known.
+    const chosen: Query = failure ? { failure, provider } : { ended, failure: "" };
     const id = `${provider} ${title}`;
     const sum = found.get(id) ?? { title, provider, chosen, now: 0, past: 0 };
     if (Date.parse(String(row["hour"])) >= hour - hourMs) sum.now += row.calls;

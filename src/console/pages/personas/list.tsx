@@ -9,7 +9,8 @@ import { count, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { errorsOf, type Listed, type Persona, type Sum } from "./types.ts";
+import { errorsOf, failedEnds } from "../spend/sums.ts";
+import type { Listed, Persona, Sum } from "./types.ts";
 
 type Row = Persona & { readonly sum?: Sum };
 
@@ -101,7 +102,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     sort: byNumber(errorsOf),
     cell: ({ id, sum }) => (
       <Lead
-        to={href("calls", [], { persona: id, since, failed: "true" })}
+        to={href("calls", [], { persona: id, since, ended: failedEnds.join() })}
         text={isCounted ? count(sum === undefined ? 0 : errorsOf(sum)) : "…"}
         name={`failed calls of ${id}`}
       />

@@ -76,7 +76,4 @@ export type Sum = {
   readonly unknown_cost_calls: number;
 };
 
-export const errorsOf = ({ ended }: Pick<Sum, "ended">): number =>
-  (ended["broken"] ?? 0) + (ended["refused"] ?? 0) + (ended["interrupted"] ?? 0);
-
 export const pathOf = (id: string): string => `v1/personas/${id}`;

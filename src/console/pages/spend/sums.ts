@@ -45,7 +45,8 @@ export const getSums = (query: Query, signal: AbortSignal) =>
 /** Ends of attempts that gave no answer for a fault: the client's leaving is none. */
 export const failedEnds = ["broken", "refused", "interrupted"] as const;
 
-export const errorsOf = ({ ended }: Totals): number => failedEnds.reduce((sum, end) => sum + (ended[end] ?? 0), 0);
+export const errorsOf = ({ ended }: Pick<Totals, "ended">): number =>
+  failedEnds.reduce((sum, end) => sum + (ended[end] ?? 0), 0);
 
 export const tokensOf = ({ tokens }: Totals): number => (tokens["input"] ?? 0) + (tokens["output"] ?? 0);
 
