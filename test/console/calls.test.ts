@@ -185,6 +185,25 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     ]);
   });
 
+  test("nothing that is a page of more is sorted by what is loaded", async () => {
+    await open("#/calls", `${cells("Calls")}.length >= 4`);
+    expect(await page.read<number>(`document.querySelectorAll('[aria-label="Calls"] thead button').length`)).toBe(0);
+    const { store, budgets } = troupe.server.services;
+    const setBudgets = async (from: number, to: number) => {
+      for (let at = from; at < to; at += 1)
+        await store.budgets.set({ scope: `tag:t${at}`, period: "day", limit: 1_000_000, updatedAt: Date.now() });
+      await budgets.load();
+    };
+    const heads = `document.querySelectorAll('[aria-label="Budgets"] thead button').length`;
+    await setBudgets(0, 2);
+    await open("#/keys/budgets", `${cells("Budgets")}.length === 2 && ${heads} > 0`);
+    await setBudgets(2, 1_001);
+    await open("#/keys/budgets?period=day", `document.body.innerText.includes("Next page") && ${heads} === 0`);
+    await page.click(`[...document.querySelectorAll("main a")].find((one) => one.innerText === "Next page")`);
+    await page.until(`${cells("Budgets")}.length === 1 && ${heads} === 0`);
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
   test("a filter that there is none of says so, and one for none stays when another is chosen", async () => {
     await open("#/calls?failed=true&persona=", `document.querySelector("main .notice.warn")`);
     await page.settle();

@@ -95,6 +95,7 @@ export function SessionsPanel() {
             <Table
               columns={columns}
               rows={data}
+              isPart={has_more}
               rowKey={({ id }) => id}
               caption="Browsers that are signed in"
               choose="sessions"

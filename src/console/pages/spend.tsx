@@ -370,6 +370,7 @@ export function SpendPage() {
                 choose="spend"
                 columns={columnsFor(chosen, by, grain, total.cost_micro_dollars)}
                 rows={rows}
+                isPart={found.has_more}
                 rowKey={(row) => String(row[by === "time" ? grain : by])}
                 rowTone={(row) => (row.unknown_cost_calls > 0 ? "warn" : undefined)}
                 empty={<Empty title="There are no rows." />}

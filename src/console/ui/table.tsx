@@ -22,6 +22,8 @@ type TableProps<T> = {
   readonly rowHref?: (row: T) => string;
   readonly rowTone?: (row: T) => "bad" | "warn" | undefined;
   readonly empty: ComponentChildren;
+  /** Whether there are more rows than these: to sort a part of them would show other first ones than there are. */
+  readonly isPart?: boolean;
   /** For screen readers. */
   readonly caption: string;
   /** Under which name the chosen columns are kept; absent: they can't be chosen. */
@@ -57,6 +59,7 @@ export function Table<T>({
   rowHref,
   rowTone,
   empty,
+  isPart = false,
   caption,
   choose,
   atFirst = 100,
@@ -67,7 +70,7 @@ export function Table<T>({
   if (rows.length === 0) return <>{empty}</>;
   const isShown = ({ id, hidden = false }: Column<T>) => hidden === changed.has(id);
   const shown = columns.filter(isShown);
-  const compare = columns.find(({ id }) => id === sorting?.id)?.sort;
+  const compare = isPart ? undefined : columns.find(({ id }) => id === sorting?.id)?.sort;
   const sorted =
     compare === undefined ? rows : rows.toSorted((a, b) => (sorting!.descending ? compare(b, a) : compare(a, b)));
   const sortBy = (id: string) =>
@@ -87,9 +90,11 @@ export function Table<T>({
                   key={id}
                   scope="col"
                   class={align}
-                  aria-sort={sorting?.id === id ? (sorting.descending ? "descending" : "ascending") : undefined}
+                  aria-sort={
+                    sorting?.id === id && !isPart ? (sorting.descending ? "descending" : "ascending") : undefined
+                  }
                 >
-                  {sort === undefined ? (
+                  {sort === undefined || isPart ? (
                     title
                   ) : (
                     <button type="button" onClick={() => sortBy(id)}>

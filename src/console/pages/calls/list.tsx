@@ -67,12 +67,10 @@ const columns: readonly Column<Call>[] = [
   {
     ...{ id: "first", title: "First token", align: "end" },
     cell: ({ first_token_ms: ms }) => duration(ms),
-    sort: (a, b) => (a.first_token_ms ?? 0) - (b.first_token_ms ?? 0),
   },
   {
     ...{ id: "total", title: "Took", align: "end" },
     cell: ({ total_ms: ms }) => duration(ms),
-    sort: (a, b) => a.total_ms - b.total_ms,
   },
   {
     ...{ id: "tokens", title: "Tokens", align: "end" },
@@ -81,7 +79,6 @@ const columns: readonly Column<Call>[] = [
   {
     ...{ id: "cost", title: "Cost", align: "end" },
     cell: ({ cost_micro_dollars: cost }) => money(cost),
-    sort: (a, b) => (a.cost_micro_dollars ?? 0) - (b.cost_micro_dollars ?? 0),
   },
   optional("code", "Code", ({ error_code: code }) => code),
   optional("said", "What it said", ({ error_text: text }) => text),

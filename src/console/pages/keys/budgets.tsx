@@ -172,11 +172,14 @@ const columns = (choose: (change: Change) => void): readonly Column<Budget>[] =>
 /** Budgets with their changes. @param scope of what can be set here; absent: any */
 export function BudgetTable({
   rows,
+  isPart = false,
   scope,
   onChange,
   empty,
 }: {
   readonly rows: readonly Budget[];
+  /** Whether there are more. */
+  readonly isPart?: boolean;
   readonly scope?: string;
   readonly onChange: () => void;
   readonly empty: string;
@@ -193,6 +196,7 @@ export function BudgetTable({
         choose="budgets"
         columns={columns(setChange)}
         rows={rows}
+        isPart={isPart}
         rowKey={({ id }) => id}
         rowTone={({ state }) => (state === "spent" ? "bad" : state === "low" ? "warn" : undefined)}
         empty={<Empty title={empty}>A budget ends calls before they cost more than you want.</Empty>}
@@ -246,6 +250,7 @@ export function BudgetsPage() {
           <>
             <BudgetTable
               rows={data}
+              isPart={has_more || asked.after !== undefined}
               onChange={budgets.reload}
               empty={
                 of("kind") + of("period") + of("state") === "" ? "No budgets are set." : "No budget fits these filters."

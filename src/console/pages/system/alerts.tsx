@@ -150,6 +150,7 @@ export function AlertsPanel() {
               choose="alerts"
               columns={columns}
               rows={data}
+              isPart={has_more || after !== undefined}
               rowKey={({ id }) => id}
               rowTone={({ deliveries }) => (deliveries.some(({ state }) => state === "given_up") ? "bad" : undefined)}
               empty={
