@@ -242,7 +242,7 @@ const statusByName: Readonly<Record<string, number>> = {
 /** @param error may have the status itself, as Azure's filter writes it behind a 200 */
 function errorStatus(error: JsonObject): number {
   const told = [error["status"], error["code"]]
-    .map(Number)
+    .map((one) => (typeof one === "string" || typeof one === "number" ? Number(one) : Number.NaN))
     .find((one) => Number.isInteger(one) && one >= 400 && one < 600);
   return (
     told ??
