@@ -277,7 +277,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const facts = await page.read<string[][]>(
       `[...${panel}.querySelectorAll(".facts > div")].map((one) => one.innerText.split("\\n"))`,
     );
-    expect(facts[0]!.slice(0, 2)).toEqual(["Calls", String(await asked(at - hour, at))]);
+    expect(facts[0]!.slice(0, 2)).toEqual(["Attempts", String(await asked(at - hour, at))]);
     expect(facts[0]![2]).toStartWith(`hour before ${await asked(at - 2 * hour, at - hour)}, `);
     const risen = await page.read<string[][]>(
       `[...${panel}.querySelectorAll(".findings li")].filter((one) => one.querySelector(".badge.bad")).map((one) => [one.innerText.replaceAll("\\n", " "), ...[...one.querySelectorAll("a")].map((link) => link.hash)])`,

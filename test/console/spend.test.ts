@@ -82,8 +82,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   }, 30_000);
 
   test("the overview has the numbers of the ledger", async () => {
-    await open("#/?by=day", `${stat("Calls")}?.[1] === "60"`);
-    expect(await page.read<string[]>(stat("Errors"))).toEqual(["Errors", "8.33 %", "5 broken of 60 calls"]);
+    await open("#/?by=day", `${stat("Attempts")}?.[1] === "60"`);
+    expect(await page.read<string[]>(stat("Errors"))).toEqual(["Errors", "8.33 %", "5 broken of 60 attempts"]);
     const [, cost, note] = await page.read<string[]>(stat("Cost"));
     expect(cost).toBe(
       `$${(costOf(lines) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`,
@@ -159,7 +159,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   }, 30_000);
 
   test("the period and the group stand in the address, and a time without calls says what to do", async () => {
-    await open("#/spend?period=today&by=client", `${stat("Calls")}?.[1] === "12"`);
+    await open("#/spend?period=today&by=client", `${stat("Attempts")}?.[1] === "12"`);
     const rows = await page.read<string[][]>(cells('[aria-label="Spend by client"]'));
     expect(rows.map(([client]) => client).toSorted()).toEqual(["curl", "none"]);
     await open("#/spend?by=time", hasRows);
@@ -171,7 +171,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `#/spend?by=model&since=${today}&until=${tomorrow}`,
       `#/calls?since=${today}&until=${tomorrow}`,
     ]);
-    await open(links[0]!, `${stat("Calls")}?.[1] === "12"`);
+    await open(links[0]!, `${stat("Attempts")}?.[1] === "12"`);
     await open("#/spend?since=2001-01-01&until=2001-01-02", `document.querySelector(".state a")`);
     expect(await page.read<string>("document.querySelector('.state').innerText")).toContain("Show all that is kept");
     expect(faults()).toEqual([]);

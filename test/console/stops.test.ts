@@ -69,19 +69,19 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     for (const _ of [1, 2, 3]) expect((await called()).status).toBe(429);
     await troupe.server.services.ledger.flush();
     await page.read("location.reload()");
-    await page.until(`${link("calls were refused here")} && ${link("A budget is spent (all, day)")}`);
+    await page.until(`${link("attempts were refused here")} && ${link("A budget is spent (all, day)")}`);
     expect(await page.read<string>(verdict)).toBe("Something fails");
     const texts = await page.read<string[]>(`[...${well}.querySelectorAll("li a")].map((one) => one.innerText)`);
     expect(texts).toContain("A budget is spent (all, day): every call of everybody is refused");
     expect(texts).toContain("A budget is spent (tier:enterprise, day): every call of the plan enterprise is refused");
-    expect(texts).toContain("3 of 4 calls were refused here in the last 15 minutes");
+    expect(texts).toContain("3 of 4 attempts were refused here in the last 15 minutes");
     expect(texts.find((one) => one.startsWith("No model of "))).toMatch(
       /^No model of \S+, \S+, \S+ and 4 more has a provider that is set up: they can't be called$/,
     );
     await page.look({ width: 360, height: 740, theme: "dark" });
     expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     await page.look({ width: 1440, height: 900, theme: "light" });
-    await page.click(link("calls were refused here"));
+    await page.click(link("attempts were refused here"));
     await page.until(`[...document.querySelectorAll('[aria-label="Calls"] tbody tr')].length === 3`);
   }, 60_000);
 

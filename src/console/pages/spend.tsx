@@ -195,7 +195,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
       cell: (row) => (total === 0 ? "–" : `${((100 * row.cost_micro_dollars) / total).toFixed(1)} %`),
     },
     {
-      ...{ id: "calls", title: "Calls", align: "end" },
+      ...{ id: "calls", title: "Attempts", align: "end" },
       cell: (row) => (
         <a href={callsOfRow(chosen, row, by, grain)}>
           {count(row.calls)}
@@ -336,7 +336,7 @@ export function SpendPage() {
                   note={unknown > 0 ? `and ${count(unknown)} calls of unknown cost` : "of all calls"}
                 />
                 <Stat
-                  label="Calls"
+                  label="Attempts"
                   value={count(total.calls)}
                   href={callsOf(chosen)}
                   note={`${money(Math.round(total.cost_micro_dollars / Math.max(1, total.calls - unknown)))} each`}

@@ -146,7 +146,7 @@ function LastHour() {
           <div class="last-hour">
             <Facts
               items={[
-                ["Calls", <Change key="c" {...calls} word={word} href={href("calls", [], { since })} />],
+                ["Attempts", <Change key="c" {...calls} word={word} href={href("calls", [], { since })} />],
                 ["Errors", <Change key="e" {...errors} word={word} lessIsBetter isShare />],
                 ["First token, p95", <Change key="f" {...first} shown={duration} word={word} lessIsBetter />],
                 ["Cost", <Change key="m" {...cost} word={word} href={href("spend", [], { since })} />],

@@ -57,7 +57,12 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
         return (
           <>
             <Stats>
-              <Stat label="Calls" value={count(calls)} href={href("calls", [], { since })} note={lengths[grain]} />
+              <Stat
+                label="Attempts"
+                value={count(calls)}
+                href={href("calls", [], { since })}
+                note={`${lengths[grain]}; a rerouted call is several`}
+              />
               <Stat
                 label="Errors"
                 value={`${share.toFixed(share < 10 ? 2 : 1)} %`}
@@ -94,7 +99,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
             >
               <div class="charts">
                 <Chart
-                  title="Calls"
+                  title="Attempts"
                   unit="calls"
                   kind="stacked"
                   height={120}

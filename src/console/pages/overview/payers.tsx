@@ -20,7 +20,7 @@ const columnsOf = (by: string, title: string, total: number): readonly Column<Ro
     cell: (row) => (total === 0 ? "–" : `${((100 * row.cost_micro_dollars) / total).toFixed(0)} %`),
   },
   {
-    ...{ id: "calls", title: "Calls", align: "end" },
+    ...{ id: "calls", title: "Attempts", align: "end" },
     cell: (row) => (
       <a href={href("calls", [], { [by]: String(row[by]), since: dayOf(Date.now()) })}>
         {count(row.calls)}

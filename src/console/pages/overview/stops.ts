@@ -79,6 +79,6 @@ export function ofRefusals(ends: readonly Row[], { calls }: Totals, since: strin
   const own = ends.filter((row) => row["failure"] === "" && String(row.ended) === "refused");
   const refused = own.reduce((sum, row) => sum + row.calls, 0);
   if (refused < leastRefusals || refused < calls / 5) return [];
-  const text = `${count(refused)} of ${count(calls)} calls were refused here in the last 15 minutes`;
+  const text = `${count(refused)} of ${count(calls)} attempts were refused here in the last 15 minutes`;
   return [{ tone: refused >= calls / 2 ? "bad" : "warn", text, href: href("calls", [], { ended: "refused", since }) }];
 }

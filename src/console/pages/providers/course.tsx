@@ -20,7 +20,7 @@ type Measure = {
 
 const measures: readonly Measure[] = [
   {
-    ...{ id: "errors", title: "Errors", unit: "percent" },
+    ...{ id: "errors", title: "Faults", unit: "percent" },
     of: (row, failed) => (row === undefined ? null : (100 * failed) / row.calls),
   },
   { id: "p50", title: "First token, p50", unit: "ms", of: (row) => row?.first_token_ms?.p50 ?? null },

@@ -77,14 +77,14 @@ function columnsOf(since: string): readonly Column<Row>[] {
       sort: by(({ now }) => now.calls),
     },
     {
-      ...{ id: "errors", title: "Errors", align: "end" },
+      ...{ id: "errors", title: "Faults", align: "end" },
       cell: ({ now, before }) => (
         <Change now={now.errorShare} before={before.errorShare} shown={percent} lessIsBetter isShare />
       ),
       sort: by(({ now }) => now.errorShare),
     },
     {
-      ...{ id: "failed", title: "Failed", align: "end", hidden: true },
+      ...{ id: "failed", title: "Faults, counted", align: "end", hidden: true },
       cell: ({ now, before }) => <Change now={now.errors} before={before.errors} shown={counted} lessIsBetter />,
       sort: by(({ now }) => now.errors),
     },
@@ -159,8 +159,9 @@ export function ProviderList() {
                           empty={<p class="muted">No provider was called in either time.</p>}
                         />
                         <p class="muted">
-                          Errors are attempts that failed for the provider's own reasons: what was wrong with the
-                          request is left out. Percentiles are estimated from counts.
+                          Faults are attempts that failed for the provider's own reasons. Errors, on other pages, are
+                          all that ended refused, broken or interrupted, for a fault in the request too. Percentiles are
+                          estimated from counts.
                         </p>
                       </Panel>
                     );

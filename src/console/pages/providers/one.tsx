@@ -204,7 +204,7 @@ export function OneProvider({ name }: { readonly name: string }) {
                         href={href("calls", [], { provider: name, since })}
                       />
                       <ChangeStat
-                        {...{ label: "Errors", now: now.errorShare, before: before.errorShare, word, shown: percent }}
+                        {...{ label: "Faults", now: now.errorShare, before: before.errorShare, word, shown: percent }}
                         lessIsBetter
                         isShare
                       />

@@ -5,7 +5,7 @@ import { failedEnds, type Totals } from "./sums.ts";
 
 export function Ends({ of, chosen }: { readonly of: Totals; readonly chosen: Query }) {
   const shown = failedEnds.filter((end) => (of.ended[end] ?? 0) > 0);
-  if (shown.length === 0) return <>of {count(of.calls)} calls</>;
+  if (shown.length === 0) return <>of {count(of.calls)} attempts</>;
   return (
     <>
       {shown.map((end, at) => (
@@ -16,7 +16,7 @@ export function Ends({ of, chosen }: { readonly of: Totals; readonly chosen: Que
           </a>
         </span>
       ))}{" "}
-      of {count(of.calls)} calls
+      of {count(of.calls)} attempts
     </>
   );
 }

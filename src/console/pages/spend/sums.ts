@@ -42,7 +42,10 @@ export const maxRows = 10_000;
 export const getSums = (query: Query, signal: AbortSignal) =>
   get<Sums>("v1/usage", query["top"] ? query : { limit: String(maxRows), ...query }, { signal });
 
-/** Ends of attempts that gave no answer for a fault: the client's leaving is none. */
+/**
+ * What *Errors* are on every page: attempts that ended so, whoever's fault it was; the client's leaving is none. A provider's *Faults*
+ * are its own reasons alone.
+ */
 export const failedEnds = ["broken", "refused", "interrupted"] as const;
 
 export const errorsOf = ({ ended }: Pick<Totals, "ended">): number =>
