@@ -1,5 +1,6 @@
 /** Errors in this format's form, which is chat's; within a stream they are an event, and part of the last one. */
 import { type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import type { ErrorFields } from "../protocol.ts";
 
 const typeByStatus: Readonly<Record<number, string>> = {
@@ -37,6 +38,21 @@ export function inBothForms(data: string): string | undefined {
   return lacking.length === 0 ? undefined : JSON.stringify({ ...given, ...Object.fromEntries(lacking) });
 }
 
+/** What clients are told of an answer that ended by an error without words, by its status. */
+const silentEnds: Readonly<Record<string, string>> = { cancelled: "The provider cancelled its answer." };
+const silentFailure = "The model failed to answer.";
+
+/** @returns the error of a response that failed or was cancelled, in words where it has none */
+export function endError({ error, status }: JsonObject): JsonObject {
+  const given = objectOf(error) ?? {};
+  if (textOf(given["message"])) return given;
+  const message = ownMember(silentEnds, textOf(status) ?? "") ?? silentFailure;
+  return { type: "server_error", param: null, code: "server_error", ...withoutNothing(given), message };
+}
+
+const withoutNothing = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value != null && value !== ""));
+
 type StreamError = { readonly code: string; readonly message: string; readonly param: string | null };
 
 /** @param error ours or an upstream's, whose members may be anything */
@@ -44,7 +60,7 @@ export function responseError(error: ErrorFields): StreamError {
   const code = textOf(error["code"]) || textOf(error["type"]) || "server_error";
   return {
     code,
-    message: textOf(error["message"]) || "The model failed to answer.",
+    message: textOf(error["message"]) || silentFailure,
     param: textOf(error["param"]) || null,
   };
 }

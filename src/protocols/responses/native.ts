@@ -13,7 +13,7 @@ import { eventType } from "../event-type.ts";
 import { type Insertion, putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
-import { errorMembers, inBothForms, responseError } from "./errors.ts";
+import { endError, errorMembers, inBothForms, responseError } from "./errors.ts";
 import { itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
@@ -56,11 +56,11 @@ export const native: NativeForm<ResponsesOptions> = {
   }),
 };
 
-/** A failed response behind an `error` event: some clients end in silence where the upstream left that out. */
+/** A failed or cancelled response behind an `error` event: some clients end in silence where the upstream left that out. */
 function failure(event: string, data: string): string | undefined {
   const { type, sequence_number, response } = objectOf(parseJson(data)) ?? {};
-  if (type !== "response.failed") return undefined;
-  const error = errorMembers(objectOf(objectOf(response)?.["error"]) ?? {});
+  if (type !== "response.failed" && type !== "response.cancelled") return undefined;
+  const error = errorMembers(endError(objectOf(response) ?? {}));
   return (
     formatSseEvent(JSON.stringify({ type: "error", sequence_number, ...error }), "error") + formatSseEvent(data, event)
   );

@@ -14,6 +14,7 @@ import type {
 import { writtenArguments } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { countsOf, finishReasonOf, hasEnded } from "../../protocols/responses/ending.ts";
+import { endError } from "../../protocols/responses/errors.ts";
 import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
 import type { MakeId } from "../made-ids.ts";
 import { citationsOf, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "../reading.ts";
@@ -158,7 +159,7 @@ export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
 export function completionOf(body: unknown, text: string, quirks: ResponsesQuirks, makeId: MakeId): CompletionBody {
   const response = objectOf(body) ?? {};
   const status = faultStatus(response);
-  if (status !== undefined) throw new UpstreamFault(text, status, countsOf(response));
+  if (status !== undefined) throw new UpstreamFault(faultText(response, text), status, countsOf(response));
   const items = objectsIn(response, "output");
   if (!Array.isArray(response["output"]) || !hasEnded(response, items)) {
     throw new InvalidAnswer("something that is no answer");
@@ -261,24 +262,42 @@ function faultStatus(body: JsonObject): number | undefined {
   if (typeof error === "string" && error !== "") return 503;
   const details = objectOf(error);
   if (details !== undefined && !saysNothing(details)) return errorStatus(details);
-  return status === "failed" || status === "cancelled" ? 500 : undefined;
+  return badEnds.has(status) ? 500 : undefined;
 }
 
-const faultEvents = new Set<unknown>(["error", "response.failed", "response.cancelled"]);
+const badEnds: ReadonlySet<unknown> = new Set(["failed", "cancelled"]);
+
+/** @param text of the response, which says nothing to people where its error has no words */
+function faultText(response: JsonObject, text: string): string {
+  const { error, status } = response;
+  const isSaid = typeof error === "string" || textOf(objectOf(error)?.["message"]);
+  return isSaid || !badEnds.has(status) ? text : JSON.stringify({ error: endError(response) });
+}
+
+/** What each of them says of its response. */
+const faultEvents = new Map<unknown, string | undefined>([
+  ["error", undefined],
+  ["response.failed", "failed"],
+  ["response.cancelled", "cancelled"],
+]);
 
 /**
  * The error that an event reports, in the place where clients look for one: `{"error":…}`. Three shapes are in use:
  * an object of that name beside `type`, its fields beside `type`, and a failed response.
  */
 export function eventFault(kind: unknown, event: JsonObject, text: string): UpstreamFault | undefined {
-  const response = objectOf(event["response"]);
-  const status = faultStatus(response ?? event);
+  const given = objectOf(event["response"]);
+  const status = faultStatus(given ?? event);
   if (status === undefined && !faultEvents.has(kind)) return undefined;
+  const ended = faultEvents.get(kind);
+  const isFlat = event["error"] != null || textOf(event["message"]);
+  const response = ended !== undefined && !isFlat ? { status: ended, ...given } : given;
   const counted = response && countsOf(response);
-  if (response?.["error"] != null) {
-    return new UpstreamFault(JSON.stringify({ error: response["error"] }), status ?? 500, counted);
+  if (response !== undefined) {
+    const said = response["error"] == null ? text : JSON.stringify({ error: response["error"] });
+    return new UpstreamFault(faultText(response, said), status ?? 500, counted);
   }
-  if (response !== undefined || event["error"] != null) return new UpstreamFault(text, status ?? 500, counted);
+  if (event["error"] != null) return new UpstreamFault(text, status ?? 500, counted);
   const { type: _type, sequence_number: _number, ...error } = event;
   return new UpstreamFault(JSON.stringify({ error }), errorStatus(error));
 }

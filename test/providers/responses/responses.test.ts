@@ -369,7 +369,8 @@ describe("garbage", () => {
         } catch (error) {
           if (error instanceof InvalidAnswer) return;
           if (!(error instanceof UpstreamFault)) throw error;
-          expect(error.payload).toBe("the text");
+          // One that ended without a word is given some.
+          if (error.payload !== "the text") expect(JSON.parse(error.payload).error.message).toMatch(/\w/);
         }
       }),
       { numRuns: runs(2000) },
