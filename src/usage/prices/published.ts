@@ -21,12 +21,12 @@ type Published = {
 };
 
 /**
- * What keeps for twelve hours costs twice what is written otherwise: `cache_write_tokens_details`, `prompt_cache_options.ttl`,
- * https://developers.openai.com/api/docs/guides/prompt-caching
+ * What keeps for twelve hours, which models since gpt-6 offer, costs twice what is written otherwise: `cache_write_tokens_details`,
+ * `prompt_cache_options.ttl`, https://developers.openai.com/api/docs/guides/prompt-caching
  */
 const longWrites: Published["relative"] = [
   [
-    /^/,
+    /^gpt-(?:[6-9]|\d\d)/,
     {
       cache_write_1h_mtok: [
         { of: "cache_write_mtok", times: 2 },
