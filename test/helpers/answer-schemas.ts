@@ -60,7 +60,7 @@ const notes = {
   created: whole,
   model: text,
   service_tier: maybe(text),
-  system_fingerprint: maybe(text),
+  system_fingerprint: maybe(orNull(text)),
   metadata: maybe(Type.Record(text, text)),
 };
 const completion = Type.Object({

@@ -22,7 +22,7 @@ examples:
   - { role: tool, tool_call_id: call_x, content: "${mark}: what was seen there." }
   - { role: assistant, content: "${mark}: what is answered." }
 stop: ["${mark} stop"]
-defaults: { temperature: 0.5, max_tokens: 77, reasoning_effort: low }
+defaults: { temperature: 0.5, max_tokens: 77, reasoning_effort: none }
 metadata: { kind: "${mark} metadata" }
 tools:
   - { type: function, function: { name: look, description: "${mark} description", parameters: { type: object } } }

@@ -36,7 +36,7 @@ describe("translated", () => {
   test("the prompt is the user's message, and the answer has this format's form", async () => {
     answer = () => chatAnswer(" upon a time", " there was");
     const completion = await client.completions.create({
-      model: "openai/gpt-5",
+      model: "openai/gpt-4.1",
       prompt: ["Once"],
       echo: true,
       n: 2,
@@ -46,18 +46,18 @@ describe("translated", () => {
     });
     expect(upstream.last.path).toBe("/v1/chat/completions");
     expect(upstream.last.json).toEqual({
-      model: "gpt-5",
+      model: "gpt-4.1",
       messages: [{ role: "user", content: "Once" }],
       n: 2,
       stop: ["."],
-      max_completion_tokens: 9,
+      max_tokens: 9,
       temperature: 1,
     });
     expect(completion).toEqual({
       id: expect.stringMatching(/^cmpl-/),
       object: "text_completion",
       created: expect.any(Number),
-      model: "openai/gpt-5",
+      model: "openai/gpt-4.1",
       choices: [
         { text: "Once upon a time", index: 0, logprobs: null, finish_reason: "stop" },
         { text: "Once there was", index: 1, logprobs: null, finish_reason: "stop" },
@@ -107,7 +107,7 @@ describe("translated", () => {
           { index: 0, message: { role: "assistant", content: "abc" }, finish_reason: "length", logprobs: { content } },
         ],
       });
-    const { choices } = await client.completions.create({ model: "openai/gpt-5", prompt: "x", logprobs: 2 });
+    const { choices } = await client.completions.create({ model: "openai/gpt-4.1", prompt: "x", logprobs: 2 });
     expect(upstream.last.json).toMatchObject({ logprobs: true, top_logprobs: 2 });
     const tops = { a: -0.1, b: -3 };
     expect(choices[0]).toEqual({
