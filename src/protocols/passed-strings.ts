@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject, listOf } from "../lib/json/json.ts";
 import { shownOf } from "../lib/json/large-strings.ts";
+import { isTextType, isUntyped, typeOfBase64 } from "../lib/media-types.ts";
 import { ownMember } from "../lib/own-member.ts";
 
 /** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
@@ -42,8 +43,7 @@ export class PassedStrings {
     const path = ownMember(places, String(part["type"])) ?? [];
     const value = path.reduce<unknown>((holder, name) => (isObject(holder) ? holder[name] : undefined), part);
     if (path[0] === "text") this.said(value);
-    // No web address, which may have to be fetched, and no text in a data URL.
-    else if (typeof value === "string" && /^(?:data:[^,]{0,200};base64,|[A-Za-z0-9+/]{200})/i.test(value))
+    else if (typeof value === "string" && isBytes(value, /image|audio/.test(String(part["type"]))))
       this.everywhere.push(value);
   }
 
@@ -52,6 +52,13 @@ export class PassedStrings {
       for (const part of content) this.#addTexts(isObject(part) ? part["text"] : undefined, to);
     else if (typeof content === "string" && /\S/.test(shownOf(content))) to.push(content);
   }
+}
+
+/** No web address, which may have to be fetched, and no text, which is read where its charset is another. */
+function isBytes(value: string, isNamed: boolean): boolean {
+  const type = /^data:([^,;]{0,100})[^,]{0,100};base64,/i.exec(value)?.[1]?.trim().toLowerCase();
+  if (type !== undefined) return !isUntyped(type) && !isTextType(type);
+  return /^[A-Za-z0-9+/]{200}/.test(value) && (isNamed || typeOfBase64(value) !== undefined);
 }
 
 /**

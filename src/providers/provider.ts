@@ -31,7 +31,7 @@ export type Account = {
 };
 
 /** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
-export type InlineMedia = { readonly mimeType: string; readonly base64: string };
+export type InlineMedia = { readonly mimeType: string; readonly base64: string; readonly charset?: string };
 
 /** Something that the caller named by URL: `param` is the path of the URL in the request, for errors. */
 export type RemoteMedia = { readonly url: string; readonly param: string };

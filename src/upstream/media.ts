@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Fetch, provesEnd } from "../lib/http/fetch-transport.ts";
 import { checkAlternativeNames } from "../lib/http/tls-identity.ts";
 import { isIP } from "../lib/ip.ts";
+import { isUntyped, sniffedType } from "../lib/media-types.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { InlineMedia, RemoteMedia } from "../providers/provider.ts";
 import { ClientDisconnected } from "./client.ts";
@@ -198,8 +199,6 @@ class Unfetchable extends Error {}
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const acceptedTypes = "image/*, audio/*, video/*, application/pdf";
 const acceptedType = /^(?:(?:image|audio|video)\/[\w.+-]+|application\/pdf)$/;
-/** Content types that servers send when they do not know the type. */
-const untyped = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
 function checkedUrl(url: string, base?: URL): URL {
   const target = URL.parse(url, base?.href);
@@ -234,30 +233,9 @@ function pinned(target: URL, address: string): string {
 /** @returns undefined where the type has to be sniffed from the bytes */
 function declaredType(header: string | null): string | undefined {
   const type = (header ?? "").split(";")[0]!.trim().toLowerCase();
-  if (untyped.has(type)) return undefined;
+  if (isUntyped(type)) return undefined;
   if (!acceptedType.test(type)) throw new Unfetchable("holds something else than an image, audio, video or a PDF");
   return type === "image/jpg" ? "image/jpeg" : type;
-}
-
-/** File signatures, each with its offset. Source: https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern */
-const signatures: readonly (readonly [signature: string, at: number, mimeType: string])[] = [
-  ["\x89PNG\r\n\x1a\n", 0, "image/png"],
-  ["\xff\xd8\xff", 0, "image/jpeg"],
-  ["GIF8", 0, "image/gif"],
-  ["WEBP", 8, "image/webp"],
-  ["ftypheic", 4, "image/heic"],
-  ["ftypmif1", 4, "image/heif"],
-  ["%PDF-", 0, "application/pdf"],
-  ["WAVE", 8, "audio/wav"],
-  ["ID3", 0, "audio/mpeg"],
-  ["fLaC", 0, "audio/flac"],
-  ["OggS", 0, "audio/ogg"],
-  ["ftyp", 4, "video/mp4"],
-];
-
-function sniffedType(bytes: Buffer): string | undefined {
-  const head = bytes.toString("latin1", 0, 16);
-  return signatures.find(([signature, at]) => head.startsWith(signature, at))?.[2];
 }
 
 /** Settles as the promise does, or rejects once the signal aborts: a look-up itself can't be cancelled. */

@@ -181,7 +181,16 @@ function userParts(part: Part, path: string, nativeOnly: NativeOnly): UserPart[]
 }
 
 function mediaParts({ inlineData, fileData }: Part, path: string, nativeOnly: NativeOnly): UserPart[] {
-  if (inlineData != null) return [inlinePart(inlineData)];
+  if (inlineData != null) {
+    try {
+      return [inlinePart(inlineData, `${path}.inlineData.data`)];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // Google reads it by itself.
+      nativeOnly.refuse(error);
+      return [];
+    }
+  }
   return fileData == null ? [] : uriPart(fileData, path, nativeOnly);
 }
 

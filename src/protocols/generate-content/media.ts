@@ -1,6 +1,8 @@
 /** Media of a content's parts, as parts of the inner form. */
-import { typeByName } from "../../lib/media-types.ts";
+import { charsetIn } from "../../lib/data-url.ts";
+import { isUntyped, typeByName, typeOfBase64 } from "../../lib/media-types.ts";
 import type { FilePart, ImagePart, TextPart, UserPart } from "../chat/schema.ts";
+import { textOfFile } from "../inline-text.ts";
 import type { NativeOnly } from "../native-only.ts";
 import type { Blob, FileData } from "./schema.ts";
 
@@ -13,10 +15,18 @@ const audioFormats: Readonly<Record<string, string>> = {
   "audio/mp3": "mp3",
 };
 
-/** A text is a text, since few upstreams take files of text. */
-export function inlinePart({ mimeType, data, displayName }: Blob): UserPart {
-  const type = mimeType.toLowerCase();
-  if (type.startsWith("text/")) return { type: "text", text: Buffer.from(data, "base64").toString() };
+/**
+ * A text is a text, since few upstreams take files of text.
+ * @param path of the bytes
+ * @throws ApiError invalid_value for a text that can't be read
+ */
+export function inlinePart({ mimeType, data, displayName }: Blob, path: string): UserPart {
+  const [named = "", ...parameters] = mimeType.toLowerCase().split(";");
+  const type = (isUntyped(named.trim()) && typeOfBase64(data)) || mimeType.toLowerCase();
+  if (type.startsWith("text/")) {
+    const charset = charsetIn(parameters);
+    return { type: "text", text: textOfFile({ base64: data, ...(charset !== undefined && { charset }) }, path) };
+  }
   const base64 = plainBase64(data);
   if (type.startsWith("audio/")) {
     const format = audioFormats[type] ?? type.slice("audio/".length);

@@ -7,10 +7,12 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages";
 import { parseDataUrl } from "../../lib/data-url.ts";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
-import { typeByName } from "../../lib/media-types.ts";
+import { typeOfFile } from "../../lib/media-types.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { FilePart, UserPart } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { textOfFile } from "../../protocols/inline-text.ts";
+import type { InlineMedia } from "../provider.ts";
 
 export type ContentBlock = TextBlockParam | ImageBlockParam | DocumentBlockParam;
 /** @param path where the part stands in the request, for errors */
@@ -54,7 +56,7 @@ function fileBlock(file: FilePart["file"], path: string): ImageBlockParam | Docu
   if (file.file_data != null) {
     const at = `${path}.file.file_data`;
     if (/^(data|https?):/i.test(file.file_data)) return linkedBlock(file.file_data, title, at, "document");
-    return inlineBlock(typeByName(title ?? "") ?? "application/pdf", file.file_data, title, at);
+    return inlineBlock({ mimeType: typeOfFile(title, file.file_data), base64: file.file_data }, title, at);
   }
   if (file.file_id == null) {
     throw ApiError.invalidValue(`${path}.file`, `${path}.file needs a file_id or file_data.`);
@@ -75,15 +77,15 @@ function linkedBlock(
   }
   const inline = parseDataUrl(url);
   if (inline === undefined) throw ApiError.invalidValue(path, `${path} must be an http(s) URL or a data URL.`);
-  return inlineBlock(inline.mimeType, inline.base64, title, path);
+  return inlineBlock(inline, title, path);
 }
 
 function inlineBlock(
-  mimeType: string,
-  data: string,
+  media: InlineMedia,
   title: string | undefined,
   path: string,
 ): ImageBlockParam | DocumentBlockParam {
+  const { mimeType, base64: data } = media;
   if (imageTypes.has(mimeType)) {
     return { type: "image", source: { type: "base64", media_type: mimeType as "image/png", data } };
   }
@@ -93,7 +95,7 @@ function inlineBlock(
   }
   if (textTypes.test(mimeType)) {
     // The text itself, not its base64: https://platform.claude.com/docs/en/build-with-claude/citations#plain-text-documents
-    const text = Buffer.from(data, "base64").toString("utf8");
+    const text = textOfFile(media, path);
     return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...titled };
   }
   throw ApiError.unsupported(

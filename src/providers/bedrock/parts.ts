@@ -4,11 +4,12 @@
  */
 import type { ContentBlock } from "@aws-sdk/client-bedrock-runtime";
 import { parseDataUrl } from "../../lib/data-url.ts";
-import { typeByName } from "../../lib/media-types.ts";
+import { typeByName, typeOfFile } from "../../lib/media-types.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { FilePart, Message, UserPart } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { fileInUtf8 } from "../../protocols/inline-text.ts";
 import { cacheMarker, type PartBlocks, textBlocks } from "../anthropic/parts.ts";
 import type { Call, InlineMedia, RemoteMedia } from "../provider.ts";
 
@@ -83,7 +84,7 @@ function filePlace({ file_data, file_id, filename }: FilePart["file"], path: str
   const named = name === undefined ? {} : { name };
   if (file_data != null) {
     const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(file_data);
-    const url = isUrl ? file_data : `data:${mimeType ?? "application/pdf"};base64,${file_data}`;
+    const url = isUrl ? file_data : `data:${mimeType ?? typeOfFile(name, file_data)};base64,${file_data}`;
     return { url, mimeType, param: `${path}.file_data`, ...named };
   }
   if (file_id == null) throw ApiError.missingField(`${path}.file_data`);
@@ -125,7 +126,7 @@ function inlineOf({ url, param }: Placed, media: ReadonlyMap<string, InlineMedia
   }
   const inline = parseDataUrl(url);
   if (inline === undefined) throw ApiError.invalidValue(param, `${param} must be an http(s), s3 or data URL.`);
-  return inline;
+  return fileInUtf8(inline, param);
 }
 
 function formatOf(mimeType: string, param: string): readonly [Kind, string] {

@@ -5,10 +5,11 @@
 import type { Part } from "@google/genai";
 import { parseDataUrl } from "../../lib/data-url.ts";
 import { type JsonObject, textOf } from "../../lib/json/json.ts";
-import { typeByName } from "../../lib/media-types.ts";
+import { typeByName, typeOfFile } from "../../lib/media-types.ts";
 import type { AudioPart, FilePart, ImagePart, Message } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { googleUri } from "../../protocols/generate-content/media.ts";
+import { fileInUtf8 } from "../../protocols/inline-text.ts";
 import type { Call, InlineMedia, RemoteMedia } from "../provider.ts";
 
 type MediaPart = ImagePart | AudioPart | FilePart;
@@ -45,7 +46,7 @@ export function mediaPart(part: MediaPart, path: string, fetched: ReadonlyMap<st
   const { source, param } = locate(part, path);
   switch (source.kind) {
     case "inline":
-      return inline(source.media);
+      return inline(fileInUtf8(source.media, param));
     case "uri":
       return {
         fileData: { fileUri: source.uri, ...(source.mimeType !== undefined && { mimeType: source.mimeType }) },
@@ -83,7 +84,13 @@ function locateFile(file: FilePart["file"], path: string): Located {
   if (file_data != null) {
     const param = `${path}.file_data`;
     if (/^[a-z][a-z0-9+.-]*:/i.test(file_data)) return locateUrl(file_data, mimeType, param);
-    return { source: { kind: "inline", media: { mimeType: mimeType ?? "application/pdf", base64: file_data } }, param };
+    return {
+      source: {
+        kind: "inline",
+        media: { mimeType: mimeType ?? typeOfFile(filename ?? undefined, file_data), base64: file_data },
+      },
+      param,
+    };
   }
   if (file_id == null) throw ApiError.missingField(`${path}.file_data`);
   if (file_id.startsWith("files/")) {

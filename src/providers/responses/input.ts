@@ -1,13 +1,17 @@
 /** Messages of the public format as items of the Responses format's `input`. */
+import { parseDataUrl } from "../../lib/data-url.ts";
 import { derive, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { typeOfFile } from "../../lib/media-types.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
 import { spokenText } from "../../protocols/chat/texts.ts";
 import { writtenArguments } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { fileInUtf8 } from "../../protocols/inline-text.ts";
 import { type Reasoning, reasoningOf } from "../../protocols/responses/reasoning.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import { shortId } from "../openai-compatible/request.ts";
+import type { InlineMedia } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
@@ -111,6 +115,8 @@ function breakpoint(part: object, quirks: ResponsesQuirks): JsonObject {
 
 const webUrl = /^https?:\/\//i;
 
+const dataUrlOf = ({ mimeType, base64 }: InlineMedia) => `data:${mimeType};base64,${base64}`;
+
 /** The public format's `file_data` is base64 by its schema and a data URL in practice; a web address works here too. */
 function filePart(file: FilePart["file"], path: string, quirks: ResponsesQuirks): JsonObject {
   const { file_id, file_data, filename } = file;
@@ -120,14 +126,21 @@ function filePart(file: FilePart["file"], path: string, quirks: ResponsesQuirks)
   if (file_data == null) {
     throw ApiError.invalidValue(path, `${path} names no file: give file_data or file_id.`);
   }
-  if (file_data.startsWith("data:image/")) return { type: "input_image", image_url: file_data };
+  const url = /^data:/i.test(file_data)
+    ? file_data
+    : `data:${typeOfFile(filename ?? undefined, file_data)};base64,${file_data}`;
+  const media = parseDataUrl(url);
+  if (media?.mimeType.startsWith("image/")) {
+    return { type: "input_image", image_url: /^data:image\//i.test(url) ? url : dataUrlOf(media) };
+  }
   if (!quirks.inlineFiles) {
     throw ApiError.unsupported(
       path,
       `${path}: inline files are not taken here; give a file_id, or a URL as file_data.`,
     );
   }
-  const data = file_data.startsWith("data:") ? file_data : `data:application/pdf;base64,${file_data}`;
+  const sent = media && fileInUtf8(media, `${path}.file.file_data`);
+  const data = sent === undefined || sent === media ? url : dataUrlOf(sent);
   return { type: "input_file", filename: filename ?? "file.pdf", file_data: data };
 }
 
