@@ -11,7 +11,7 @@ import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { budgetJson, budgetStates } from "../usage/budget-states.ts";
-import { healthOf, healths, kindOf, recentSpending, runsOutAt } from "../usage/forecast.ts";
+import { healthOf, healths, kindOf, nameOf, recentSpending, runsOutAt } from "../usage/forecast.ts";
 import { microsFrom, periods } from "../usage/spans.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
@@ -72,7 +72,7 @@ const isOfKey = (scope: string) => scope.startsWith(keyScope);
 
 /** @throws ApiError invalid_value, not_found where it is the budget of no key */
 async function checkScope({ keys }: Services, scope: string): Promise<void> {
-  const [kind, name = ""] = scope.split(":", 2);
+  const [kind, name] = [kindOf(scope), nameOf(scope)];
   const isScope =
     scope === "all" ||
     (kind === "tag" && isTag(name)) ||

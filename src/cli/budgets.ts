@@ -8,6 +8,7 @@ import type { Store } from "../store/store.ts";
 import type { BudgetPeriod } from "../store/usage.ts";
 import { BudgetRules, type Rule } from "../usage/budget-rules.ts";
 import { type BudgetState, budgetJson, budgetStates, leftOf, originOf } from "../usage/budget-states.ts";
+import { kindOf, nameOf } from "../usage/forecast.ts";
 import { formatDollars, microsFrom, periods } from "../usage/spans.ts";
 import { record } from "./audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "./context.ts";
@@ -90,7 +91,7 @@ function changeBudget(
 
 /** @throws UsageError for what is no scope, KeyError for what fits no key or several */
 async function scopeFrom(store: OpenedStore, config: Config, given: string): Promise<string> {
-  const [kind, name = ""] = given.split(":", 2);
+  const [kind, name] = [kindOf(given), nameOf(given)];
   if (given === "all" || (kind === "tier" && tiers.some((tier) => tier === name))) return given;
   if (kind === "tag" && isTag(name)) return given;
   if (kind === "tag" || kind === "tier") throw new UsageError(`'${given}' names no ${kind}.`);

@@ -24,6 +24,17 @@ export function SignIn() {
   const [error, setError] = useState<string>();
   const [busy, setBusy] = useState(false);
   const [open, setOpen] = useState(true);
+  const [before] = useState(() => document.activeElement);
+  // Whoever was at something goes on there; the dialog goes away without giving the focus back.
+  useEffect(
+    () => () =>
+      queueMicrotask(() => {
+        const isGone = before === document.body || !before?.isConnected;
+        const next = isGone ? document.querySelector<HTMLElement>("main h1") : (before as HTMLElement);
+        if (document.activeElement === document.body) next?.focus();
+      }),
+    [],
+  );
   // A browser that came in meanwhile, in another tab, say, is in here too.
   useEffect(() => {
     const look = async () => {

@@ -54,6 +54,8 @@ export async function recentSpending(
 
 /** `key`, `tag`, `tier` or `all`. */
 export const kindOf = (scope: string): string => scope.split(":", 1)[0]!;
+/** What follows the kind, all of it; empty: nothing does. */
+export const nameOf = (scope: string): string => scope.slice(kindOf(scope).length + 1);
 
 export const healths = ["ok", "low", "spent"] as const;
 

@@ -114,8 +114,9 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     expect(asked[0]).not.toHaveProperty("variables");
     // The next turn has each column's own answer.
     asked.splice(0);
-    await write("And next", "And now?");
-    await press("Send");
+    await page.click(labelled("And next"));
+    await page.type("And now?");
+    await page.press("Enter", "Control");
     await page.until(`${said}.length === 4 && ${said}.every((one) => one.innerText.includes("answered"))`);
     expect(asked.find(({ model }) => model === "gpt-5.4")).toMatchObject({
       messages: [

@@ -151,6 +151,25 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       over.dispatchEvent(new MouseEvent("mouseenter", at));
       over.dispatchEvent(new MouseEvent("mousemove", at));
     }`);
+    for (const width of [1440, 360]) {
+      await page.look({ width, height: 900, theme: "light" });
+      await page.settle();
+      const sizes = `[...document.querySelectorAll("figure"), document.documentElement].map((one) => one.scrollHeight).join()`;
+      await page.hover("document.querySelector('.u-over')");
+      await page.hover("document.querySelector('figure h3')");
+      await page.until(`[...document.querySelectorAll("figure dd")].every((one) => one.innerText.trim() === "")`);
+      const before = await page.read<string>(sizes);
+      await page.hover("document.querySelector('.u-over')");
+      await page.until(`[...document.querySelectorAll("figure dd")].some((one) => one.innerText.trim() !== "")`);
+      expect(await page.read<string>(sizes)).toBe(before);
+    }
+    await page.look({ width: 1280, height: 800, theme: "light" });
+    await page.settle();
+    await page.read(`{
+      const over = document.querySelector(".u-over");
+      const { right, width, top } = over.getBoundingClientRect();
+      over.dispatchEvent(new MouseEvent("mousemove", { clientX: right - width / 60, clientY: top + 5, bubbles: true }));
+    }`);
     const shown = series.map((model) => exact(ofDay(dayOf(now), model)));
     await page.until(
       `JSON.stringify([...document.querySelectorAll("figure dd")].map((one) => one.innerText)) === ${JSON.stringify(JSON.stringify(shown))}`,

@@ -38,6 +38,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`!document.querySelector("dialog[open]") && ${verdict}`);
+    // The keyboard goes on at the page.
+    expect(await page.read<string>("document.activeElement.tagName")).toBe("H1");
     return key;
   }
 
@@ -49,9 +51,10 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const { personas } = troupe.server.services;
     for (const { id } of personas.list())
       troupe.setTargets(id, [id === personas.list()[0]!.id ? "xai/grok-x" : "groq/m"]);
+    const payer = await troupe.createKey({ name: "W".repeat(60), tier: "enterprise", perMinute: 1_000 });
     const called = async () => {
       const body = { model: "xai/grok-x", max_tokens: 10, messages: [{ role: "user", content: "hi" }] };
-      const response = await troupe.post("/gateway/v1/chat/completions", body);
+      const response = await troupe.post("/gateway/v1/chat/completions", body, { key: payer });
       await response.text();
       return response;
     };
@@ -63,6 +66,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       });
     expect((await budget("all")).status).toBe(200);
     expect((await budget("tier:enterprise")).status).toBe(200);
+    // No key can have it: it would hold nothing for ever.
+    expect((await budget("tag:acme:eu")).status).toBe(400);
     // It costs 5.2 cents, which its 10 tokens at most did not let foresee.
     expect((await called()).status).toBe(200);
     await troupe.server.services.ledger.flush();
@@ -78,8 +83,15 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(texts.find((one) => one.startsWith("No model of "))).toMatch(
       /^No model of \S+, \S+, \S+ and 4 more has a provider that is set up: they can't be called$/,
     );
+    const payers = `document.querySelector('[aria-label^="Who pays most today"]')`;
+    const pushedOut = `${payers}.querySelectorAll("th")[1].getBoundingClientRect().right - ${payers}.getBoundingClientRect().right`;
+    const byKey = `[...document.querySelectorAll("main button")].find((one) => one.innerText === "Key")`;
+    await page.click(byKey);
+    await page.until(`${payers}?.innerText.includes("WWW")`);
+    expect(await page.read<number>(pushedOut)).toBeLessThanOrEqual(0);
     await page.look({ width: 360, height: 740, theme: "dark" });
     expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
+    expect(await page.read<number>(pushedOut)).toBeLessThanOrEqual(0);
     await page.look({ width: 1440, height: 900, theme: "light" });
     await page.click(link("attempts were refused here"));
     await page.until(`[...document.querySelectorAll('[aria-label="Calls"] tbody tr')].length === 3`);

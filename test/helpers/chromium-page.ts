@@ -188,11 +188,30 @@ export class ChromiumPage implements AsyncDisposable {
     }
   }
 
-  async press(key: "Enter" | "Escape" | "Tab"): Promise<void> {
+  /** Leads the mouse to the middle of an element, and leaves it there. */
+  async hover(element: string): Promise<void> {
+    const [x, y] = await this.read<[number, number]>(`(() => {
+      const one = ${element};
+      one.scrollIntoView({ block: "nearest" });
+      const { left, top, width, height } = one.getBoundingClientRect();
+      return [left + width / 2, top + height / 2];
+    })()`);
+    await this.#send("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
+  }
+
+  /** @param held keys that are held meanwhile */
+  async press(key: "Enter" | "Escape" | "Tab", held?: "Control"): Promise<void> {
     const windowsVirtualKeyCode = { Enter: 13, Escape: 27, Tab: 9 }[key];
     for (const type of ["keyDown", "keyUp"]) {
       const text = key === "Enter" && type === "keyDown" ? { text: "\r" } : {};
-      await this.#send("Input.dispatchKeyEvent", { type, key, code: key, windowsVirtualKeyCode, ...text });
+      await this.#send("Input.dispatchKeyEvent", {
+        type,
+        key,
+        code: key,
+        windowsVirtualKeyCode,
+        modifiers: held ? 2 : 0,
+        ...text,
+      });
     }
   }
 

@@ -236,7 +236,12 @@ function One({ attempts }: Found) {
             ["Variant", last.variant ?? undefined],
             ["Client", filtered("client", last.client)],
             ["User", filtered("user", last.user)],
-            ["Tags", last.tags.length === 0 ? undefined : last.tags.map((tag) => filtered("tag", tag))],
+            [
+              "Tags",
+              last.tags.length === 0
+                ? undefined
+                : last.tags.flatMap((tag, at) => [at > 0 && ", ", filtered("tag", tag)]),
+            ],
             ["Surface", `${last.surface}, ${last.format}`],
             ["Service tier", last.service_tier ?? undefined],
             [

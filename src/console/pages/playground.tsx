@@ -141,6 +141,7 @@ function Composer({ columns }: { readonly columns: readonly Column[] }) {
           <TextArea
             value={text}
             rows={3}
+            sends
             onInput={(value) => {
               draft.value = { ...draft.value, text: value };
             }}

@@ -1,5 +1,5 @@
 /** Numbers over time: drawn, read out exactly by pointer and by keyboard, and as a table behind the drawing. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import "./chart.css";
@@ -145,6 +145,17 @@ const moves: Readonly<Record<string, number>> = {
   End: Number.POSITIVE_INFINITY,
 };
 
+const longestOf = (texts: readonly string[]) =>
+  texts.reduce((long, one) => (one.length > long.length ? one : long), "");
+
+/** Has the room of its longest text from the first on: what is read under the pointer moves nothing. */
+const Held = ({ longest, children }: { readonly longest: string; readonly children: string }) => (
+  <span class="held">
+    <span aria-hidden="true">{longest}</span>
+    <span>{children}</span>
+  </span>
+);
+
 export function Chart({ title, series, x, unit, height = 180, kind = "lines" }: ChartProps) {
   const place = useRef<HTMLElement>(null);
   const plot = useRef<uPlot>(undefined);
@@ -183,18 +194,29 @@ export function Chart({ title, series, x, unit, height = 180, kind = "lines" }: 
     plot.current?.setCursor({ left: plot.current.valToPos(x[to]!, "x"), top: 0 });
     setSpoken(textAt(to));
   };
+  const longest = useMemo(
+    () => ({
+      time: longestOf(x.map(time)),
+      values: series.map(({ values }) => longestOf(values.map((value) => exact(value, unit)))),
+    }),
+    [shape, JSON.stringify(series.map(({ values }) => values))],
+  );
   const rows = x.map((at, row) => ({ at, row }));
   return (
     <figure class="chart" aria-labelledby={titleId}>
       <figcaption>
         <h3 id={titleId}>{title}</h3>
-        <small class="muted">{index === undefined || x[index] === undefined ? "" : time(x[index])}</small>
+        <small class="muted">
+          <Held longest={longest.time}>{index === undefined || x[index] === undefined ? "" : time(x[index])}</Held>
+        </small>
         <dl>
           {series.map(({ label, values, tone }, at) => (
             <div key={at}>
               <i class={tone ?? `t${at % hues}`} aria-hidden="true" />
               <dt title={label}>{label}</dt>
-              {index !== undefined && <dd>{exact(values[index], unit)}</dd>}
+              <dd>
+                <Held longest={longest.values[at]!}>{index === undefined ? "" : exact(values[index], unit)}</Held>
+              </dd>
             </div>
           ))}
         </dl>

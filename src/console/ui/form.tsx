@@ -112,10 +112,20 @@ type AreaProps = Attributes & {
   readonly value: string;
   readonly onInput: (value: string) => void;
   readonly rows?: number;
+  /** Whether Ctrl and Enter, or Command and Enter, send its form. */
+  readonly sends?: boolean;
 };
 
-export const TextArea = ({ onInput, ...rest }: AreaProps) => (
-  <textarea {...rest} onInput={(event) => onInput(event.currentTarget.value)} />
+export const TextArea = ({ onInput, sends = false, ...rest }: AreaProps) => (
+  <textarea
+    {...rest}
+    onInput={(event) => onInput(event.currentTarget.value)}
+    onKeyDown={(event) => {
+      if (!sends || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      event.currentTarget.form?.requestSubmit();
+    }}
+  />
 );
 
 type SelectProps = Attributes & {

@@ -130,7 +130,7 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
       <Bar label="Filters">
         {typed.map((name) => (
           <Field key={name} label={name[0]!.toUpperCase() + words(name).slice(1)}>
-            <TextInput type="search" size={13} value={of(name)} onInput={choose(name)} />
+            <TextInput type="search" size={13} value={of(name)} placeholder="the whole name" onInput={choose(name)} />
           </Field>
         ))}
         {choices.map(({ name, title, any, values, of: shown = String }) => (

@@ -109,7 +109,7 @@ export async function compare(choice: Choice, provider: string | undefined, sign
     now: numbersOf(present.get(name), own.get(name)),
     before: numbersOf(before.get(name), ownPast.get(name)),
   }));
-  return { since: asked.since!, until: asked.until!, rows, asked };
+  return { since: asked.since!, until: new Date(now).toISOString(), rows, asked };
 }
 
 export const nothing: Numbers = numbersOf(undefined);
