@@ -3,10 +3,11 @@
  * judged here would not be what the upstream does.
  * Source: https://www.rfc-editor.org/rfc/rfc8259#section-4
  */
-import type { JsonObject } from "../lib/json/json.ts";
+import { type JsonObject, objectOf } from "../lib/json/json.ts";
 import { elementsAt, membersAt } from "../lib/json/spans.ts";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
 import { ApiError } from "./errors.ts";
+import { camelCase } from "./generate-content/spelling.ts";
 import type { Source } from "./source.ts";
 
 /**
@@ -20,8 +21,29 @@ export function refuseDoubledNames(bytes: Uint8Array, outerKeys: number, parsed:
 
 /** The same at every depth, for what is judged there. @throws ApiError invalid_value naming the place */
 export function refuseDoubledWithin({ body, parsed, keys }: Source): void {
+  refuseBothSpellings(parsed, []);
   if (keys !== undefined && membersOf(parsed) !== keys) refuseAt(typeof body === "string" ? Buffer.from(body) : body);
 }
+
+/** Google's members that choose the price or the length of an answer, and hold such. */
+const configs = ["generationConfig", "generation_config"];
+
+/** Google reads members in either spelling, and which counts where both stand is its own to say: https://protobuf.dev/programming-guides/json/ */
+function refuseBothSpellings(object: JsonObject, path: readonly PathPart[]): void {
+  for (const name in object) {
+    if (!name.includes("_")) continue;
+    const other = camelCase(name);
+    if (other !== name && Object.hasOwn(object, other) && !isSame(object[name], object[other]))
+      throw doubled(formatPath([...path, name]));
+  }
+  if (path.length > 0) return;
+  for (const name of configs) {
+    const config = objectOf(object[name]);
+    if (config !== undefined) refuseBothSpellings(config, [name]);
+  }
+}
+
+const isSame = (one: unknown, other: unknown) => one === other || JSON.stringify(one) === JSON.stringify(other);
 
 function refuseAt(bytes: Uint8Array, depth = Number.POSITIVE_INFINITY): void {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
+import { camelCase } from "../../src/protocols/generate-content/spelling.ts";
 import { Random } from "../helpers/random.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type Place, typedPlaces } from "../helpers/typed-places/places.ts";
@@ -440,6 +441,24 @@ describe("a dollar lets no more through than the calls under way could be undere
 
 /** What each place costs, where the client's types name an image or a file: as docs/budgets.md has it. */
 const costOf = ({ owner, path }: Place) => (/image|screenshot/i.test(`${owner} ${path}`) ? 5_000 : 100_000);
+
+test.each([0, 1] as const)("what Google can read in two ways is refused, on road %d", async (at) => {
+  const said = parts();
+  const ways: readonly [object, string | undefined][] = [
+    [{ generation_config: { max_output_tokens: 9_000 } }, "generationConfig"],
+    [{ generationConfig: { maxOutputTokens: 16, max_output_tokens: 9_000 } }, "generationConfig.maxOutputTokens"],
+    [{ generationConfig: { candidateCount: 1, candidate_count: 8 } }, "generationConfig.candidateCount"],
+    [{ serviceTier: "flex", service_tier: "priority" }, "serviceTier"],
+    [{ serviceTier: "flex", service_tier: "flex" }, undefined],
+  ];
+  for (const [more, place] of ways) {
+    const { status, said: words } = await ask(roads.gemini[at], { ...said, ...more });
+    const told = place === undefined ? "no" : `${place} stands twice in one object.`;
+    // Who speaks Gemini is told of a place in its usual spelling.
+    expect([more, status, camelCase(words)]).toEqual([more, 400, told]);
+    expect([more, amounts.length]).toEqual([more, place === undefined ? 1 : 0]);
+  }
+});
 
 describe("whatever a body refers to, a dollar is not overspent", () => {
   const answers = {
