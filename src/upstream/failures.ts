@@ -12,27 +12,43 @@ export type FailureClass =
 
 const tooLong =
   /context.?(?:length|window|limit)|maximum context|too (?:long|many tokens)|exceeds? the (?:maximum|max|limit).*tokens|token count.*exceeds|input.*too large/i;
-/** Codes and types that say so in one word: OpenAI's, llama.cpp's and GitHub Copilot's. */
+/**
+ * Codes and types that say so in one word: OpenAI's; llama.cpp's (https://github.com/ggml-org/llama.cpp/blob/master/tools/server/server-context.cpp);
+ * GitHub Copilot's (https://github.com/microsoft/vscode/issues/289219).
+ */
 const tooLongCode = /"(?:context_length_exceeded|exceed_context_size_error|model_max_prompt_tokens_exceeded)"/;
-/** How others, who have no such code, word it; none of it stands in an error of another kind. */
+/** How others, who have no such code, word it, each as somebody got it; none of it stands in an error of another kind. */
 const tooLongWords = [
-  /maximum prompt length is \d+/i, // https://docs.x.ai/docs/key-information/debugging
-  /exceeds? the available context size/i, // https://github.com/ggml-org/llama.cpp (tools/server)
-  /exceeded model token limit/i, // https://platform.moonshot.ai/docs/api/chat
-  /longer than the maximum model length/i, // https://github.com/vllm-project/vllm (decoder prompt)
-  /range of input length should be/i, // https://help.aliyun.com/zh/model-studio/error-code
-  /total tokens of image and text exceed/i, // https://www.volcengine.com/docs/82379/1299023
-  /prompt exceeds max length/i, // https://docs.z.ai/api-reference/api-code (1261)
-  /tokens \+ `?max_new_tokens`? must be <=/i, // https://github.com/huggingface/text-generation-inference, Together's too
-  /reduce the length of the messages/i, // https://console.groq.com/docs/errors
+  /maximum prompt length is \d+/i, // xAI: https://github.com/cline/cline/issues/3120
+  /exceeds? the available context size/i, // llama.cpp: as above
+  /exceeded model token limit/i, // Moonshot: https://github.com/MoonshotAI/kimi-cli/issues/2011
+  /longer than the maximum model length/i, // vLLM: https://github.com/OpenBMB/MiniCPM-V/issues/1048
+  /range of input length should be/i, // Alibaba: https://github.com/QwenLM/qwen-code/issues/98
+  /total tokens of image and text exceed/i, // Volcengine: https://github.com/agentscope-ai/QwenPaw/issues/272
+  /input length \d+ exceeds the maximum length/i, // Volcengine: https://github.com/langgenius/dify/issues/32221
+  /prompt exceeds max length/i, // Z.ai: https://github.com/zeroclaw-labs/zeroclaw/issues/4124
+  /reduce the length of the messages/i, // Groq: https://github.com/letta-ai/letta/issues/1963; Cerebras: https://github.com/cline/cline/issues/5140
 ];
-/** Refusals of the request itself by a status of the server's: https://github.com/ggml-org/llama.cpp (tools/server, "mmproj"). */
+/**
+ * Text Generation Inference, and Together's: the prompt and what may be answered, together. A bound that leaves no room by itself is no long prompt.
+ * Source: https://github.com/huggingface/text-generation-inference/blob/main/router/src/validation.rs
+ */
+const tooLongTogether = /tokens \+ `?max_new_tokens`? must be <= (\d+)(?:\. Given: \d+ `?inputs`? tokens and (\d+))?/i;
+/** Refusals of the request itself by a status of the server's: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/server-common.cpp */
 const refusedBy500 = /(?:image|audio) input is not supported|does not support (?:image|audio|multimodal)/i;
 
 const againstPolicy = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage policies/i;
 
 const saysTooLong = (words: string): boolean =>
-  tooLongCode.test(words) || tooLong.test(words) || tooLongWords.some((form) => form.test(words));
+  tooLongCode.test(words) ||
+  tooLong.test(words) ||
+  tooLongWords.some((form) => form.test(words)) ||
+  isTooLongTogether(words);
+
+function isTooLongTogether(words: string): boolean {
+  const found = tooLongTogether.exec(words);
+  return found !== null && !(Number(found[2]) >= Number(found[1]));
+}
 
 /** Classifies an upstream's error by its status and text. */
 export function classifyFailure(error: Pick<UpstreamError, "status" | "body">): FailureClass {

@@ -68,6 +68,16 @@ describe("blame", () => {
       { error: { message: "image input is not supported - hint: you may need to provide the mmproj" } },
       input("invalid_value"),
     ],
+    [
+      400,
+      {
+        error: {
+          message:
+            "`inputs` tokens + `max_new_tokens` must be <= 32769. Given: 30 `inputs` tokens and 999999999 `max_new_tokens`",
+        },
+      },
+      input("invalid_value"),
+    ],
     ...[
       "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
       "the request exceeds the available context size, try increasing it",
@@ -75,6 +85,7 @@ describe("blame", () => {
       "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
       "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]",
       "Total tokens of image and text exceed max message tokens.",
+      "Input length 203743 exceeds the maximum length 202752",
       "Prompt exceeds max length",
       "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and 512 `max_new_tokens`",
       "Please reduce the length of the messages or completion.",
