@@ -18,6 +18,7 @@ import type { Importer } from "./importer.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { pictureOf } from "./picture.ts";
 import { variablesOf } from "./pieces.ts";
+import { readEach } from "./several.ts";
 import { ImportError, recordsIn } from "./source.ts";
 import { plainPieces } from "./templates/plain.ts";
 
@@ -87,7 +88,7 @@ export const libreChat: Importer = {
   },
   read(source) {
     const isList = Array.isArray(source.json);
-    return recordsIn(source.json).map((preset, at) => readPreset(preset, isList ? [at] : []));
+    return readEach(recordsIn(source.json), (preset, at) => [readPreset(preset, isList ? [at] : [])]);
   },
 };
 

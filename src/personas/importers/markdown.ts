@@ -4,7 +4,7 @@
  */
 import { type JsonObject, textOf } from "../../lib/json/json.ts";
 import { type Draft, descriptionOf, joinTemplate, literal, Omissions, withoutEmpty } from "./draft.ts";
-import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
+import { type Frontmatter, frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
 import { type Piece, variableName, variablesOf } from "./pieces.ts";
 import { ImportError, type SourceFile } from "./source.ts";
@@ -18,7 +18,7 @@ export const markdown: Importer = {
   claims: (source) => isMarkdown(source) && frontmatterKeys(source) === undefined,
   detects: isMarkdown,
   read(source) {
-    const file = frontmatterOf(source);
+    const file = fieldsAbove(source);
     const fields = file?.fields ?? {};
     const body = (file?.body ?? source.text).replaceAll("\r\n", "\n").trim();
     if (body === "") throw new ImportError("", "has no text: a persona is its system text");
@@ -35,6 +35,17 @@ export const markdown: Importer = {
     return [{ name: textOf(fields["name"]) ?? textOf(fields["title"]) ?? "", draft, omitted: omissions.list }];
   },
 };
+
+/** The fields of a file; lines between two rules that are no fields are its text. */
+function fieldsAbove(source: SourceFile): Frontmatter | undefined {
+  try {
+    const file = frontmatterOf(source);
+    return file !== undefined && Object.keys(file.fields).length > 0 ? file : undefined;
+  } catch (error) {
+    if (error instanceof ImportError && frontmatterKeys(source)?.keys.length === 0) return undefined;
+    throw error;
+  }
+}
 
 function isMarkdown({ name }: SourceFile): boolean {
   return /\.(?:md|markdown|mdc)$/i.test(name);

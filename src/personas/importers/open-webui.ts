@@ -16,6 +16,7 @@ import type { Importer } from "./importer.ts";
 import { modelReference, unknownMaker } from "./models.ts";
 import { pictureOf } from "./picture.ts";
 import { variablesOf } from "./pieces.ts";
+import { readEach } from "./several.ts";
 import { ImportError, recordsIn } from "./source.ts";
 import { plainPieces } from "./templates/plain.ts";
 
@@ -46,13 +47,12 @@ export const openWebUi: Importer = {
   read(source) {
     const rows = recordsIn(source.json);
     const omissions = new Omissions();
-    const personas: Imported[] = [];
-    for (const [at, row] of rows.entries()) {
+    const personas = readEach(rows, (row, at) => {
       const path = Array.isArray(source.json) ? [at] : [];
-      if (textOf(row["base_model_id"]) === undefined)
-        omissions.add([...path, "base_model_id"], "is null: a model itself, and no persona");
-      else personas.push(readRow(row, path));
-    }
+      if (textOf(row["base_model_id"]) !== undefined) return [readRow(row, path)];
+      omissions.add([...path, "base_model_id"], "is null: a model itself, and no persona");
+      return [];
+    });
     const [first, ...others] = personas;
     if (first === undefined) throw new ImportError("", "has no model with a base_model_id: there is no persona in it");
     return [{ ...first, omitted: [...omissions.list, ...first.omitted] }, ...others];

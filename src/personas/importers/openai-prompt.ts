@@ -17,6 +17,7 @@ import type { Importer } from "./importer.ts";
 import { contentText, roleOf } from "./message-content.ts";
 import { modelReference } from "./models.ts";
 import { functionTool, responseFormatIn, variablesOfSchema } from "./schema-fields.ts";
+import { readEach } from "./several.ts";
 import { ImportError, recordsIn } from "./source.ts";
 import { plainPieces, unnamedMarks } from "./templates/plain.ts";
 import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
@@ -69,11 +70,14 @@ export const openAiPrompt: Importer = {
   },
   read(source) {
     const prompts = promptsIn(source.json);
-    const byId = Map.groupBy(
-      prompts.flatMap((prompt, at) => versionsOf(prompt, prompts.length === 1 ? "" : `[${at}]`)),
-      ({ id }) => id,
+    const placed = prompts.map((prompt, at) => ({ prompt, place: prompts.length === 1 ? "" : `[${at}]` }));
+    const byId = Map.groupBy(placed, ({ prompt, place }) => idOf(prompt) ?? place);
+    const imported = readEach([...byId], ([id, same]) =>
+      readVersions(
+        id,
+        same.flatMap(({ prompt, place }) => versionsOf(prompt, place)),
+      ),
     );
-    const imported = [...byId].flatMap(([id, versions]) => readVersions(id, versions));
     if (imported.length === 0) throw new ImportError("", "has no prompt whose id begins with pmpt_");
     return imported;
   },
@@ -107,19 +111,17 @@ function versionsOf(prompt: JsonObject, place: string): Version[] {
 /** The newest version is the persona that answers the prompt; older ones stand beside it, to be made versions of it. */
 function readVersions(id: string, versions: readonly Version[]): Imported[] {
   const sorted = versions.toSorted((one, other) => other.version.localeCompare(one.version, "en", { numeric: true }));
-  return sorted.map((version, at) => {
+  // Where the newest can't be read, an older one must not answer in its place.
+  const newest = readVersion(sorted[0]!);
+  return readEach(sorted, (version, at) => {
+    if (at === 0) {
+      const prompt_ids = { [id]: { default: "current", [version.version]: "current" } };
+      return [{ ...newest, draft: { ...newest.draft, prompt_ids } }];
+    }
     const imported = readVersion(version);
-    if (at === 0)
-      return {
-        ...imported,
-        draft: { ...imported.draft, prompt_ids: { [id]: { default: "current", [version.version]: "current" } } },
-      };
     const message = `is older than version ${sorted[0]!.version}: give its version or a label under prompt_ids of the newest to go on answering it`;
-    return {
-      ...imported,
-      name: `${imported.name}-v${version.version}`,
-      omitted: [{ place: `version ${version.version}`, message }, ...imported.omitted],
-    };
+    const omitted = [{ place: `version ${version.version}`, message }, ...imported.omitted];
+    return [{ ...imported, name: `${imported.name}-v${version.version}`, omitted }];
   });
 }
 

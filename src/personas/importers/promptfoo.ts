@@ -20,6 +20,7 @@ import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { type Piece, variablesOf } from "./pieces.ts";
 import { testsOf } from "./promptfoo-tests.ts";
 import { functionTool, responseFormatIn } from "./schema-fields.ts";
+import { readEach } from "./several.ts";
 import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
 import { jinjaPieces } from "./templates/jinja.ts";
 import { fromTurns, type TemplateTurn } from "./turns.ts";
@@ -69,9 +70,12 @@ export const promptfoo: Importer = {
   read(source) {
     const config = objectOf(source.looksLikeJson ? source.json : parseYamlText(source.text));
     if (config === undefined) throw new ImportError("", "must be a mapping with prompts");
-    const prompts = promptsOf(config["prompts"]).flatMap((prompt) => inFile(prompt, source));
+    const prompts = promptsOf(config["prompts"]);
     if (prompts.length === 0) throw new ImportError("prompts", "is empty");
-    return prompts.map((prompt) => readPrompt(prompt, config, source, prompts.length > 1));
+    return readEach(prompts, (prompt) => {
+      const texts = inFile(prompt, source);
+      return readEach(texts, (one) => [readPrompt(one, config, source, prompts.length * texts.length > 1)]);
+    });
   },
 };
 
