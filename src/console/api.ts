@@ -82,6 +82,8 @@ export async function ask(method: string, url: string, body?: unknown, asking: A
     ...(body !== undefined && { body: JSON.stringify(body) }),
     ...(asking.signal && { signal: asking.signal }),
     credentials: "same-origin",
+    // What ends something is asked even where the page is left with it.
+    keepalive: method === "DELETE",
   };
   for (;;) {
     if (needsSignIn.value) await signIn(asking.signal);

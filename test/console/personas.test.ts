@@ -181,6 +181,17 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
       await page.read(`${button(name)}.click()`);
     };
     await press("Stop next");
+    await page.until(`${main}.includes("stopped by hand") && ${main}.includes("next is stopped.")`);
+    await page.settle();
+    await page.click(button("Undo"));
+    await page.until(`!${main}.includes("stopped by hand") && ${button("Undo")} === undefined`);
+    await press("Give next all callers");
+    await page.until(`${main}.includes("stopped by hand") && ${main}.includes("next has all callers.")`);
+    await page.settle();
+    await page.click(button("Undo"));
+    await page.until(`!${main}.includes("stopped by hand")`);
+    expect(await troupe.server.services.store.variants.stopped()).toEqual([]);
+    await press("Stop next");
     await page.until(`${main}.includes("stopped by hand")`);
     await press("Let next go on");
     await page.until(`!${main}.includes("stopped by hand")`);

@@ -10,6 +10,7 @@ import { Time } from "../ui/format.tsx";
 import { Badge, Panel } from "../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
+import { useUndo } from "../ui/undo.tsx";
 
 type SessionRow = {
   readonly id: string;
@@ -34,6 +35,16 @@ export function SessionsPanel() {
   });
   const [ending, setEnding] = useState<string>();
   const [failure, setFailure] = useState<ApiFailure>();
+  const { notice, offer } = useUndo();
+  const endSoon = (row: SessionRow) => {
+    if (row.is_current) return void end(row);
+    offer({
+      words: `The session of ${row.key.name}, ${row.client}, ends in ten seconds.`,
+      undo: () => setEnding(undefined),
+      atEnd: () => end(row),
+    });
+    setEnding(row.id);
+  };
   const end = async ({ id, is_current }: SessionRow) => {
     setEnding(id);
     setFailure(undefined);
@@ -74,7 +85,7 @@ export function SessionsPanel() {
         <Button
           tone={row.is_current ? "plain" : "danger"}
           busy={ending === row.id}
-          onClick={() => end(row)}
+          onClick={() => endSoon(row)}
           label={row.is_current ? "Sign out" : `End the session of ${row.key.name}, ${row.client}`}
         >
           {row.is_current ? "Sign out" : "End"}
@@ -89,6 +100,7 @@ export function SessionsPanel() {
       actions={<Curl path="v1/sessions" query={listed} />}
     >
       {failure !== undefined && <Failure error={failure} />}
+      {notice}
       <Loaded resource={sessions}>
         {({ data, has_more }) => (
           <>

@@ -8,6 +8,7 @@ import { count, duration, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
+import { useUndo } from "../../ui/undo.tsx";
 import { type PersonaDetails, pathOf } from "./types.ts";
 
 type Times = { readonly p50: number | null; readonly p95: number | null };
@@ -42,15 +43,38 @@ function Variants({ persona, onChange }: { readonly persona: PersonaDetails; rea
     [path, persona.version],
   );
   const { busy, error, run } = useAction();
+  const { notice, offer } = useUndo();
+  const make = async (acts: readonly (readonly [name: string, what: "resume" | "stop" | "promote"])[]) => {
+    const isDone = await run(async () => {
+      for (const [name, what] of acts) await post(`${path}/${encodeURIComponent(name)}/${what}`);
+    });
+    variants.reload();
+    onChange();
+    return isDone;
+  };
   const act = async (name: string, what: "resume" | "stop" | "promote") => {
-    if (await run(() => post(`${path}/${encodeURIComponent(name)}/${what}`))) {
-      variants.reload();
-      onChange();
-    }
+    const before = variants.data?.data ?? [];
+    if (!(await make([[name, what]])) || what === "resume") return;
+    const wasStopped = before.some((one) => one.name === name && one.state === "stopped");
+    const others = before.filter((one) => one.name !== name && one.state === "serving");
+    offer(
+      what === "stop"
+        ? { words: `${name} is stopped.`, undo: () => make([[name, "resume"]]) }
+        : {
+            words: `${name} has all callers.`,
+            // Those that served do so again, before the one that had stopped does no more.
+            undo: () =>
+              make([
+                ...others.map((one) => [one.name, "resume"] as const),
+                ...(wasStopped ? [[name, "stop"] as const] : []),
+              ]),
+          },
+    );
   };
   return (
     <Panel title="Variants" note="shares of the callers" actions={<Curl path={path} />}>
       {error !== undefined && <Failure error={error} />}
+      {notice}
       <p>
         Stopping lasts until a variant goes on or the file changes; to keep it,{" "}
         <a href={href("personas", [persona.id, "source"])}>change the weights</a>.
