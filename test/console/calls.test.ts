@@ -144,6 +144,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`document.body.innerText.includes("No call fits these filters.")`);
     await open("#/calls?min_cost_micro_dollars=7000", `${cells("Calls")}.length === 1`);
     expect(await models()).toEqual(["xai/grok-x"]);
+    expect(await page.read<string>(`document.querySelector('[aria-label="Calls"] td.end [title^="$"]').title`)).toBe(
+      "$0.007",
+    );
     await open("#/calls", `${cells("Calls")}.length >= 4`);
     await choose("Status", "5xx");
     await page.until(`location.hash.includes("status=5xx") && ${cells("Calls")}.length === 2`);

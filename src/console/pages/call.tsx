@@ -5,7 +5,7 @@ import { useAction, useResource } from "../data.ts";
 import { href } from "../router.ts";
 import { Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
-import { count, duration, exactMoney, money, Time } from "../ui/format.tsx";
+import { count, duration, exactMoney, Money, money, Time } from "../ui/format.tsx";
 import { Badge, Facts, Page, Panel, Stat, Stats } from "../ui/layout.tsx";
 import { Empty, Failure, Loading } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -45,7 +45,7 @@ const attemptColumns: readonly Column<Call>[] = [
   { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
   { id: "first", title: "First token", align: "end", cell: ({ first_token_ms: ms }) => duration(ms) },
   { id: "total", title: "Took", align: "end", cell: ({ total_ms: ms }) => duration(ms) },
-  { id: "cost", title: "Cost", align: "end", cell: ({ cost_micro_dollars: cost }) => money(cost) },
+  { id: "cost", title: "Cost", align: "end", cell: ({ cost_micro_dollars: cost }) => <Money micro={cost} /> },
 ];
 
 const neighbourColumns: readonly Column<Call>[] = [
@@ -191,7 +191,7 @@ function One({ attempts }: Found) {
           note={`status ${last.status ?? "none"}`}
         />
         <Stat label="Took" value={duration(total)} note={`first token ${duration(last.first_token_ms)}`} />
-        <Stat label="Cost" value={money(cost)} note={`${count(last.tokens["output"] ?? 0)} output tokens`} />
+        <Stat label="Cost" value={<Money micro={cost} />} note={`${count(last.tokens["output"] ?? 0)} output tokens`} />
         <Stat label="Attempts" value={attempts.length} tone={attempts.length > 1 ? "warn" : "ok"} />
       </Stats>
       <Panel title="Why">

@@ -5,7 +5,7 @@ import { href, type Query, route, setQuery } from "../router.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Curl } from "../ui/copy.tsx";
 import { Button, Field, Select, TextInput } from "../ui/form.tsx";
-import { count, duration, exactMoney, money, short, Time } from "../ui/format.tsx";
+import { count, duration, exactMoney, Money, money, short, Time } from "../ui/format.tsx";
 import { Bar, Page, Panel, Stat, Stats, Tabs } from "../ui/layout.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -332,7 +332,7 @@ export function SpendPage() {
               <Stats>
                 <Stat
                   label="Cost"
-                  value={money(total.cost_micro_dollars)}
+                  value={<Money micro={total.cost_micro_dollars} />}
                   note={unknown > 0 ? `and ${count(unknown)} calls of unknown cost` : "of all calls"}
                 />
                 <Stat

@@ -1,5 +1,5 @@
 /** Numbers and times as people read them, and a time as a page shows it. */
-import { ago, moment, timeOfDay } from "./numbers.ts";
+import { ago, exactMoney, moment, money, timeOfDay } from "./numbers.ts";
 
 export * from "./numbers.ts";
 
@@ -24,3 +24,8 @@ export function Time({
     </time>
   );
 }
+
+/** A sum, with all of its digits behind it. @param micro millionths of a dollar; null: unknown */
+export const Money = ({ micro }: { readonly micro: number | null }) => (
+  <span title={micro === null ? undefined : exactMoney(micro)}>{money(micro)}</span>
+);

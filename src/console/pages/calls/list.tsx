@@ -5,7 +5,7 @@ import { useResource } from "../../data.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
-import { count, duration, money, Time } from "../../ui/format.tsx";
+import { count, duration, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -78,7 +78,7 @@ const columns: readonly Column<Call>[] = [
   },
   {
     ...{ id: "cost", title: "Cost", align: "end" },
-    cell: ({ cost_micro_dollars: cost }) => money(cost),
+    cell: ({ cost_micro_dollars: cost }) => <Money micro={cost} />,
   },
   optional("code", "Code", ({ error_code: code }) => code),
   optional("said", "What it said", ({ error_text: text }) => text),

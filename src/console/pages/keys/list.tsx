@@ -5,7 +5,7 @@ import { useResource } from "../../data.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
-import { count, money, Time } from "../../ui/format.tsx";
+import { count, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -33,7 +33,7 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
     align: "end",
     cell: ({ id, name }) => (
       <a href={href("spend", [], { key: id })}>
-        {costs === undefined ? "…" : money(costs.get(id)?.cost ?? 0)}
+        {costs === undefined ? "…" : <Money micro={costs.get(id)?.cost ?? 0} />}
         <span class="unseen"> spent by {name}</span>
       </a>
     ),

@@ -5,7 +5,7 @@ import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select } from "../../ui/form.tsx";
-import { count, money, Time } from "../../ui/format.tsx";
+import { count, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Facts, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -130,7 +130,7 @@ function Clients({ id }: { readonly id: string }) {
                 cell: ({ calls }) => count(calls),
                 sort: (a, b) => a.calls - b.calls,
               },
-              { id: "cost", title: "Cost", align: "end", cell: (row) => money(row.cost_micro_dollars) },
+              { id: "cost", title: "Cost", align: "end", cell: (row) => <Money micro={row.cost_micro_dollars} /> },
             ]}
             rows={data}
             rowKey={({ client }) => client}

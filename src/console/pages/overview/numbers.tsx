@@ -4,7 +4,7 @@ import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
-import { count, duration, money, short } from "../../ui/format.tsx";
+import { count, duration, Money, short } from "../../ui/format.tsx";
 import { Panel, Stat, Stats } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { serverWords, type Workers } from "../../workers.ts";
@@ -81,7 +81,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
               />
               <Stat
                 label="Cost"
-                value={money(total.cost_micro_dollars)}
+                value={<Money micro={total.cost_micro_dollars} />}
                 href={href("spend", [], { since })}
                 note={unknown === 0 ? "of all calls" : `without ${count(unknown)} calls of unknown cost`}
               />

@@ -3,7 +3,7 @@ import { useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
-import { count, money } from "../../ui/format.tsx";
+import { count, Money } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -14,7 +14,7 @@ const choices = groups.slice(0, 4);
 
 const columnsOf = (by: string, title: string, total: number): readonly Column<Row>[] => [
   { id: "name", title, cell: (row) => nameOf(row, by) },
-  { id: "cost", title: "Cost", align: "end", cell: (row) => money(row.cost_micro_dollars) },
+  { id: "cost", title: "Cost", align: "end", cell: (row) => <Money micro={row.cost_micro_dollars} /> },
   {
     ...{ id: "share", title: "Share", align: "end" },
     cell: (row) => (total === 0 ? "–" : `${((100 * row.cost_micro_dollars) / total).toFixed(0)} %`),

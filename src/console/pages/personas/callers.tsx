@@ -3,7 +3,7 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, money } from "../../ui/format.tsx";
+import { count, Money } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -71,7 +71,7 @@ export function Callers({ persona: { id, version } }: { readonly persona: Person
                     id: "cost",
                     title: "Cost",
                     align: "end",
-                    cell: (row) => money(row.cost_micro_dollars),
+                    cell: (row) => <Money micro={row.cost_micro_dollars} />,
                     sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
                   },
                 ]}

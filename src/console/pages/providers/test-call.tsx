@@ -4,7 +4,7 @@ import { post } from "../../api.ts";
 import { useAction } from "../../data.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, TextInput } from "../../ui/form.tsx";
-import { count, duration, money } from "../../ui/format.tsx";
+import { count, duration, Money } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Failure } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -117,7 +117,7 @@ export function TestCall({ provider, keys, models }: TestCallProps) {
             },
             {
               ...{ id: "cost", title: "Cost", align: "end" },
-              cell: ({ answered, cost_micro_dollars: cost }) => (answered ? money(cost) : "–"),
+              cell: ({ answered, cost_micro_dollars: cost }) => (answered ? <Money micro={cost} /> : "–"),
             },
             {
               ...{ id: "text", title: "Answer or error" },
