@@ -12,6 +12,7 @@ import { isObject, type JsonObject } from "../lib/json/json.ts";
 import { isTextType } from "../lib/media-types.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { googleUri } from "../protocols/generate-content/media.ts";
+import { holdsThoughts } from "../protocols/responses/reasoning.ts";
 import { isReference } from "../protocols/responses/references.ts";
 import type { Source } from "../protocols/source.ts";
 
@@ -325,7 +326,7 @@ class Walk implements BodyNames {
 const isOfAnswer = (plain: string, within: number) => (within & (inTool | inTalk)) === 0 && answering.test(plain);
 
 function keptItem(value: JsonObject, type: string): KeptKind | undefined {
-  if (type === "reasoning" && !value["encrypted_content"]) return "reasoning";
+  if (type === "reasoning" && !holdsThoughts(value)) return "reasoning";
   return type === "image_generation_call" && !value["result"] ? "image" : undefined;
 }
 

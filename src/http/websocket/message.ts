@@ -9,6 +9,7 @@ import type { SseEvent } from "../../lib/sse.ts";
 import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
+import { holdsThoughts } from "../../protocols/responses/reasoning.ts";
 import type { Source } from "../../protocols/source.ts";
 
 /** What a connection remembers of an answer that is stored nowhere: it lives and ends with the connection. */
@@ -104,11 +105,9 @@ export function inputOf({ input }: JsonObject, earlier: Remembered | undefined):
   return [...(earlier?.items ?? []), ...items];
 }
 
-/** @returns the items of an answer that a later turn may send back without a store: reasoning that is not sealed can't be looked up */
+/** @returns the items of an answer that a later turn may send back without a store: reasoning that holds nothing can't be looked up */
 export const keptOutput = (response: JsonObject): unknown[] =>
-  listOf(response["output"]).filter(
-    (item) => !isObject(item) || item["type"] !== "reasoning" || typeof item["encrypted_content"] === "string",
-  );
+  listOf(response["output"]).filter((item) => !isObject(item) || item["type"] !== "reasoning" || holdsThoughts(item));
 
 /** Codex says headers of a single request so, as a socket has only those of its handshake. */
 const headerMember = /^ws_request_header_(x_openai_internal_codex_[a-z_]{1,64})$/;

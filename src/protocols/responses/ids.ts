@@ -20,7 +20,8 @@ export function itemId(type: OutputType, answerId: string, at: number): string {
   return `${itemPrefixes[type]}_${own}_${at}`;
 }
 
-const form = /^(?:msg|rs|fc|ctc|ig)_(.+)_\d+$/;
+/** An answer's own part is 32 hex digits; other makers number their items too. */
+const form = /^(?:msg|rs|fc|ctc|ig)_([0-9a-f]{32})_\d+$/;
 
 /** @returns what ids of items of one answer have in common; undefined for those that others made */
 export function answerOfItem(id: unknown): string | undefined {

@@ -17,6 +17,14 @@ export function thoughtsOf({ summary, content }: JsonObject): string[] {
   return texts.length > 0 ? texts : textsOf(content);
 }
 
+/**
+ * True for a reasoning item that says what it holds, sealed or in clear text; false for one that only names what may be kept elsewhere.
+ * Where items are kept by their ids clear text is refused, so nobody looks for such an item:
+ * https://github.com/router-for-me/CLIProxyAPI/issues/5825 (`array_above_max_length`)
+ */
+export const holdsThoughts = ({ encrypted_content, content }: JsonObject): boolean =>
+  Boolean(encrypted_content) || textsOf(content).length > 0;
+
 /** @param entry whose summary may hold texts alone @returns nothing where it has no encrypted content */
 export function reasoningOf(entry: unknown): Reasoning[] {
   const { id, encrypted_content, summary, call_id } = objectOf(entry) ?? {};

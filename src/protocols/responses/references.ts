@@ -5,6 +5,7 @@
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { EarlierAnswers, UpstreamItem } from "../protocol.ts";
 import { answerIdPrefix, answerOfItem } from "./ids.ts";
+import { holdsThoughts } from "./reasoning.ts";
 
 /** @returns the ids of the answers that a body refers to by their items, each once */
 export function referredAnswers(body: JsonObject): readonly string[] {
@@ -24,7 +25,7 @@ export function namedItems(body: JsonObject): readonly UpstreamItem[] {
     if (!isObject(item) || typeof item["id"] !== "string") return [];
     const { id, type } = item;
     const isEmpty =
-      (type === "reasoning" && !item["encrypted_content"]) || (type === "image_generation_call" && !item["result"]);
+      (type === "reasoning" && !holdsThoughts(item)) || (type === "image_generation_call" && !item["result"]);
     if (!isEmpty && !isReference(item)) return [];
     const own = answerOfItem(id);
     return [{ id, answer: own === undefined ? own : `${answerIdPrefix}${own}`, path: `input[${at}].id` }];

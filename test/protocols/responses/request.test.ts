@@ -70,8 +70,15 @@ describe("input", () => {
       turn("2"),
       result("2"),
     ]);
-    const [first, second] = [call("1", { id: "fc_abc_0" }), call("2", { id: "fc_abc_1" })];
-    expect(messagesOf(first, output("1"), second, output("2"))).toEqual([turn("1", "2"), result("1"), result("2")]);
+    const numbered = (answer: string) => {
+      const [first, second] = [call("1", { id: `fc_${answer}_0` }), call("2", { id: `fc_${answer}_1` })];
+      return messagesOf(first, output("1"), second, output("2"));
+    };
+    const ours = "01a223e8f10f724498ff70c2a05d72e4";
+    expect(numbered(ours)).toEqual([turn("1", "2"), result("1"), result("2")]);
+    // Others number their items too.
+    for (const others of ["REDACTED", "abc", ours.toUpperCase(), `${ours}0`, "25de2f84-aaaa-bbbb-cccc-000000000000"])
+      expect(numbered(others)).toEqual([turn("1"), result("1"), turn("2"), result("2")]);
   });
 
   test("two calls of one id are answered in their order, and a later turn's come first", () => {
