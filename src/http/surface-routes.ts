@@ -53,13 +53,29 @@ export function completionRoute(
   return { method: "POST", path, area: surface.name, protocol, describe, run };
 }
 
+/**
+ * OpenAI's routes once more, where clients look for them behind whatever address they are given, and where Azure has them:
+ * https://github.com/groq/groq-typescript/blob/main/src/resources/chat/completions.ts,
+ * https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
+ */
+const belowVendor = (routes: readonly Route[]): Route[] =>
+  routes
+    .filter(({ path, protocol }) => protocol !== messages && !path.endsWith("/*") && !path.startsWith("/v1beta/"))
+    .map((route) => ({ ...route, path: `/openai${route.path}`, describe: () => ({ hide: true }) }));
+
 function routesOf(surface: Surface): Route[] {
   const { name: area } = surface;
+  const models = modelRoutes(area);
+  const completing = formats.map(({ path, protocol, describe }) =>
+    completionRoute(surface, path, protocol, () => describe(area)),
+  );
+  const operating = operationRoutes(area);
   return [
-    ...modelRoutes(area),
-    ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, () => describe(area))),
+    ...models,
+    ...completing,
     completionRoute(surface, "/v1/responses/compact", compaction, () => describeCompaction(area)),
-    ...operationRoutes(area),
+    ...operating,
+    ...belowVendor([...models, ...completing, ...operating]),
     tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, () => describeInputTokens(area)),
     tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, () =>
       describeCountTokens(area),

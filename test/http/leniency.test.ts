@@ -41,6 +41,41 @@ test("no base address is a route, and nothing else is there by HEAD", async () =
   expect((await troupe.fetch("/gateway/v2", { method: "HEAD" })).status).toBe(404);
 });
 
+test("clients that add /openai/v1 to their address find OpenAI's routes there", async () => {
+  answer = () =>
+    jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }] });
+  const asked = { model: "groq/m", messages: [{ role: "user", content: "hi" }] };
+  const got = await troupe.post("/gateway/openai/v1/chat/completions", asked);
+  expect(await got.json()).toMatchObject({ choices: [{ message: { content: "hi" } }] });
+  expect(upstream.last.path).toBe("/chat/completions");
+  const models = await troupe.fetch("/gateway/openai/v1/models");
+  expect(await models.json()).toMatchObject({ object: "list" });
+  const responses = await troupe.post("/gateway/openai/v1/responses", { model: "groq/m", input: "hi" });
+  expect(await responses.json()).toMatchObject({ object: "response", status: "completed" });
+  answer = () => jsonResponse({ data: [{ embedding: [1], index: 0 }], usage: { prompt_tokens: 1, total_tokens: 1 } });
+  const embedded = await troupe.post("/gateway/openai/v1/embeddings", { model: "openai/e", input: "hi" });
+  expect(await embedded.json()).toMatchObject({ data: [{ embedding: [1] }] });
+  // Who has no key, and asks for what is not there, is told so as ever.
+  expect((await troupe.post("/gateway/openai/v1/chat/completions", asked, { key: null })).status).toBe(401);
+  const unknown = await troupe.fetch("/gateway/openai/v1/nothing");
+  expect([unknown.status, await unknown.json()]).toEqual([
+    404,
+    { error: expect.objectContaining({ code: "not_found" }) },
+  ]);
+  expect((await troupe.post("/gateway/openai/v1/messages", asked)).status).toBe(404);
+});
+
+test("no chunk says that it has no fingerprint: some clients take a text there, or nothing", async () => {
+  const choice = { index: 0, delta: { role: "assistant", content: "hi" }, finish_reason: "stop" };
+  const chunk = JSON.stringify({ choices: [choice], system_fingerprint: null });
+  const headers = { "content-type": "text/event-stream" };
+  answer = () => new Response(`data: ${chunk}\n\ndata: [DONE]\n\n`, { headers });
+  const asked = { model: "groq/m", messages: [{ role: "user", content: "hi" }], stream: true };
+  const text = await (await troupe.post("/gateway/v1/chat/completions", asked)).text();
+  expect(text).toContain('"content":"hi"');
+  expect(text).not.toContain("fingerprint");
+});
+
 test("a completion has a fingerprint, null where nobody gave one", async () => {
   const message = { role: "assistant", content: "hi" };
   const whole = { id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] };
