@@ -8,7 +8,7 @@ import type { CallName, Idempotency } from "../idempotency/idempotency.ts";
 import { separateEvents } from "../idempotency/recorded-events.ts";
 import type { Clock } from "../lib/clock.ts";
 import { IterableSource, type Sink } from "../lib/flow.ts";
-import { isObject, type JsonObject } from "../lib/json/json.ts";
+import { isObject, type JsonObject, textOf } from "../lib/json/json.ts";
 import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { ErrorFields } from "../protocols/protocol.ts";
@@ -231,5 +231,5 @@ const lostError = (isStopped: boolean): ErrorFields => ({
 /** @returns code and message, as a response has them */
 function codedError(error: ErrorFields): { code: string; message: string } {
   const { code, message } = isObject(error) ? error : {};
-  return { code: typeof code === "string" && code !== "" ? code : "server_error", message: String(message ?? "") };
+  return { code: typeof code === "string" && code !== "" ? code : "server_error", message: textOf(message) ?? "" };
 }

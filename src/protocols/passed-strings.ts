@@ -2,7 +2,7 @@
  * Strings that are sent on without a look at more than their beginning: what is said, and bytes in base64, as no format has other words for
  * them. Answers and calls of tools stay so only where the upstream speaks the client's own format. The body is not checked yet.
  */
-import { isObject, type JsonObject, listOf } from "../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, textOf } from "../lib/json/json.ts";
 import { shownOf } from "../lib/json/large-strings.ts";
 import { isTextType, isUntyped, typeOfBase64 } from "../lib/media-types.ts";
 import { ownMember } from "../lib/own-member.ts";
@@ -40,10 +40,10 @@ export class PassedStrings {
   }
 
   #addPart(part: JsonObject, places: Places): void {
-    const path = ownMember(places, String(part["type"])) ?? [];
+    const path = ownMember(places, textOf(part["type"]) ?? "") ?? [];
     const value = path.reduce<unknown>((holder, name) => (isObject(holder) ? holder[name] : undefined), part);
     if (path[0] === "text") this.said(value);
-    else if (typeof value === "string" && isBytes(value, /image|audio/.test(String(part["type"]))))
+    else if (typeof value === "string" && isBytes(value, /image|audio/.test(textOf(part["type"]) ?? "")))
       this.everywhere.push(value);
   }
 
@@ -72,4 +72,4 @@ export function eachTurn(turns: unknown, visit: (turn: JsonObject, isLast: boole
 }
 
 const isOfModel = ({ role, type }: JsonObject) =>
-  role === "assistant" || role === "model" || (role === undefined && !String(type).endsWith("_output"));
+  role === "assistant" || role === "model" || (role === undefined && textOf(type)?.endsWith("_output") !== true);

@@ -1,5 +1,5 @@
 /** Names of tools in the form that an upstream takes: those of another form are replaced, in declarations and replays alike, and restored in answers. */
-import type { JsonObject } from "../lib/json/json.ts";
+import { type JsonObject, textOf } from "../lib/json/json.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Message, Tool, ToolChoice } from "../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../protocols/chat/tools.ts";
 import { MappedDecoder } from "./mapped-answers.ts";
@@ -88,7 +88,7 @@ function renamed(request: ChatRequest, { there }: Names): ChatRequest {
 function named<T extends JsonObject>(entry: T, names: ReadonlyMap<string, string>): T {
   const called = calledIn(entry);
   const said = called?.said ?? entry;
-  const name = names.get(String(said["name"]));
+  const name = names.get(textOf(said["name"]) ?? "");
   if (name === undefined) return entry;
   return called === undefined ? { ...entry, name } : { ...entry, [called.kind]: { ...said, name } };
 }

@@ -2,7 +2,7 @@
  * `reasoning_details`, in which OpenRouter and gateways like it carry thoughts.
  * Source: https://openrouter.ai/docs/use-cases/reasoning-tokens
  */
-import { type JsonObject, listOf, objectOf, saysNothing } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 
 /** The kinds that come in pieces, and the field that holds the text. */
@@ -18,7 +18,7 @@ export function wholeDetails(value: unknown): JsonObject[] {
     const piece = objectOf(entry);
     if (piece === undefined) continue;
     const last = whole.at(-1);
-    const field = ownMember(textFields, String(piece["type"]));
+    const field = ownMember(textFields, textOf(piece["type"]) ?? "");
     const isNumbered = typeof piece["index"] === "number";
     if (last === undefined || field === undefined || !isNumbered || !isOneEntry(last, piece)) whole.push(piece);
     else whole[whole.length - 1] = joined(last, piece, field);
@@ -47,7 +47,7 @@ export class DetailNumbers {
 
   #indexOf(piece: JsonObject): unknown {
     const last = this.#last;
-    if (last !== undefined && ownMember(textFields, String(piece["type"])) && isOneEntry(last.piece, piece))
+    if (last !== undefined && ownMember(textFields, textOf(piece["type"]) ?? "") && isOneEntry(last.piece, piece))
       return last.index;
     const given = piece["index"];
     if (typeof given === "number" && !this.#taken.has(given)) return given;

@@ -1,5 +1,5 @@
 /** Names of tools: this format takes longer ones than others, whose calls come back by the caller's own. */
-import type { JsonObject } from "../../lib/json/json.ts";
+import { type JsonObject, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { fittingName, maxName } from "../long-names.ts";
 import type { MessagesBody } from "./schema.ts";
@@ -18,6 +18,6 @@ export function longNamesOf({ tools }: MessagesBody): OwnNames | undefined {
 
 export function withOwnName(block: JsonObject, names: OwnNames | undefined): JsonObject {
   if (names === undefined || block["type"] !== "tool_use") return block;
-  const name = ownMember(names, String(block["name"]));
+  const name = ownMember(names, textOf(block["name"]) ?? "");
   return name === undefined ? block : { ...block, name };
 }

@@ -160,7 +160,7 @@ function ownBlocks(content: readonly unknown[]): readonly unknown[] {
 
 const sealIn = (block: unknown): string => {
   const { signature, data } = block as JsonObject;
-  return typeof signature === "string" ? signature : String(data ?? "");
+  return textOf(signature) ?? textOf(data) ?? "";
 };
 
 const holdsSeal = (turn: unknown): boolean =>

@@ -119,12 +119,12 @@ function isKeptHereAlone(body: JsonObject, changes: JsonObject): boolean {
 }
 
 function isForeignTool(tool: unknown): boolean {
-  return isObject(tool) && !Object.hasOwn(toolSchemas, String(tool["type"]));
+  return isObject(tool) && !Object.hasOwn(toolSchemas, textOf(tool["type"]) ?? "");
 }
 
 function isForeignItem(item: unknown): boolean {
   if (!isObject(item) || isReference(item) || summaryIn(item) !== undefined) return false;
-  const type = String(item["type"] ?? "message");
+  const type = textOf(item["type"] ?? "message") ?? "";
   if (type === addedType) return listOf(item["tools"]).some(isForeignTool);
   return type !== "message" && !Object.hasOwn(itemSchemas, type);
 }

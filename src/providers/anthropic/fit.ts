@@ -30,7 +30,7 @@ function withoutThoughtEdits(body: JsonObject, { thinking_off }: AnthropicRules)
   const isOff = type === "disabled" || (type === undefined && thinking_off === "omit");
   if (context === undefined || !isOff) return body;
   const edits = listOf(context["edits"]);
-  const kept = edits.filter((edit) => !String(objectOf(edit)?.["type"]).startsWith("clear_thinking_"));
+  const kept = edits.filter((edit) => textOf(objectOf(edit)?.["type"])?.startsWith("clear_thinking_") !== true);
   if (kept.length === edits.length) return body;
   const { context_management: _, ...rest } = body;
   return kept.length === 0 ? rest : { ...rest, context_management: { ...context, edits: kept } };

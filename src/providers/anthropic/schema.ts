@@ -114,7 +114,7 @@ function closedKeyword(key: string, value: unknown): JsonObject | undefined {
     case "minItems":
       return value === 0 || value === 1 ? { minItems: value } : undefined;
     case "format":
-      return formats.has(String(value)) ? { format: value } : undefined;
+      return formats.has(textOf(value) ?? "") ? { format: value } : undefined;
     case "additionalProperties":
       return typeof value === "boolean" ? {} : undefined;
     default:

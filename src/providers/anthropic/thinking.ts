@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/thinking#configuring-thinking
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { listOf, objectOf } from "../../lib/json/json.ts";
+import { listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import { type KnownEffort, knownEfforts } from "../../protocols/chat/schema.ts";
 import type { Call } from "../provider.ts";
@@ -87,7 +87,7 @@ export function canStartThinking(turns: readonly { readonly role?: unknown; read
   if (last?.role === "assistant") return false;
   if (!listOf(last?.content).some((block) => objectOf(block)?.["type"] === "tool_result")) return true;
   const called = listOf(turns.findLast(({ role }) => role === "assistant")?.content)[0];
-  return ["thinking", "redacted_thinking"].includes(String(objectOf(called)?.["type"]));
+  return ["thinking", "redacted_thinking"].includes(textOf(objectOf(called)?.["type"]) ?? "");
 }
 
 /** False only where the caller asked for no text of the thoughts. */

@@ -2,7 +2,7 @@
  * JSON for a caller that asked for it, so that what parses a persona's answers can be tried without a provider.
  * Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
-import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 
@@ -75,12 +75,14 @@ class Example {
 
   #object(schema: JsonObject, depth: number): JsonObject {
     const properties = isObject(schema["properties"]) ? schema["properties"] : {};
-    const names = [...new Set([...listed(schema["required"]).map(String), ...Object.keys(properties)])];
+    const names = [
+      ...new Set([...listed(schema["required"]).flatMap((name) => textOf(name) ?? []), ...Object.keys(properties)]),
+    ];
     return Object.fromEntries(names.map((name) => [name, this.of(ownMember(properties, name) ?? {}, depth + 1)]));
   }
 
   #string(schema: JsonObject): string {
-    const format = ownMember(formats, String(schema["format"]));
+    const format = ownMember(formats, textOf(schema["format"]) ?? "");
     const text = format ?? this.#text.padEnd(Math.min(numberAt(schema, "minLength", 0), 10_000), ".");
     return format ?? text.slice(0, numberAt(schema, "maxLength", text.length));
   }
