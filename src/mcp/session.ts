@@ -122,7 +122,13 @@ async function connect(options: SessionOptions): Promise<Session> {
     isOld: revision < firstNew,
     async tools() {
       listed = [];
-      const { tools } = await client.listTools({}, { timeout: startMs, cacheMode: "refresh" });
+      lastError = "";
+      const { tools } = await client.listTools({}, { timeout: startMs, cacheMode: "refresh" }).catch((error) => {
+        // An answer that is no message by the protocol is dropped by the library, which then waits for another.
+        throw lastError === ""
+          ? error
+          : new Error(`${textOf(error)}: ${lastError}`.replace(/\s+/g, " ").slice(0, 2 * maxLine));
+      });
       // The library leaves out those whose arguments it can't write into headers as they ask for.
       const callable = new Set(tools.map(({ name }) => name));
       return listed.filter((one) => {
@@ -149,7 +155,8 @@ async function connect(options: SessionOptions): Promise<Session> {
  * one member of another type.
  */
 function mendResult(result: JsonObject, onListed: (tools: readonly unknown[]) => void): void {
-  const { tools, content, structuredContent } = result;
+  const { tools, content, structuredContent, capabilities } = result;
+  if (isObject(capabilities)) dropNulls(result);
   const isNull = structuredContent === null;
   for (const name of nullable) if (result[name] === null) delete result[name];
   if (Array.isArray(content)) {
@@ -163,6 +170,14 @@ function mendResult(result: JsonObject, onListed: (tools: readonly unknown[]) =>
     const tool = readTool(one);
     return "reason" in tool ? [] : [{ name: tool.name, inputSchema: tool.inputSchema }];
   });
+}
+
+/** Of what a server says of itself, null for a member at any depth. */
+function dropNulls(value: JsonObject): void {
+  for (const [name, member] of Object.entries(value)) {
+    if (member === null) delete value[name];
+    else if (isObject(member)) dropNulls(member);
+  }
 }
 
 /** Members of lists of tools and of results of calls. */

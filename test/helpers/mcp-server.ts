@@ -123,8 +123,9 @@ async function answer({ id, method, params = {} }: Request): Promise<void> {
         id,
         result: {
           protocolVersion: "2025-11-25",
-          capabilities: { tools: { listChanged: true } },
-          serverInfo: { name: "test", version: "1" },
+          capabilities: { tools: { listChanged: true }, ...(mode === "odd" && { resources: null, logging: null }) },
+          serverInfo: { name: "test", version: "1", ...(mode === "odd" && { title: null, icons: null }) },
+          ...(mode === "odd" && { instructions: null }),
         },
       });
       if (mode === "noisy")
