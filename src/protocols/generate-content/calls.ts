@@ -25,6 +25,8 @@ export class Calls {
     const latest = this.#open.at(-1)?.turn;
     const rules: readonly ((call: Open) => boolean)[] = [
       (call) => Boolean(given) && call.given === given,
+      // Some clients write the call's id in the place of the name.
+      (call) => call.given === name,
       (call) => call.turn === latest && call.name === name,
       (call) => call.name === name,
     ];

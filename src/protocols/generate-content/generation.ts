@@ -3,6 +3,7 @@ import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import type { ResponseFormat } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
 import type { NativeOnly } from "../native-only.ts";
+import { type Ranges, withinRanges } from "../sampling-ranges.ts";
 import { answerFormat, effortOf } from "../translated-fields.ts";
 import { toJsonSchema } from "./json-schema.ts";
 import type { GenerationConfig } from "./schema.ts";
@@ -43,8 +44,17 @@ const pathsByField: ReadonlyMap<string, string> = new Map([
   ["service_tier", "serviceTier"],
 ]);
 
+const ranges: Ranges = {
+  temperature: [0, 2],
+  topP: [0, 1],
+  topK: [0],
+  presencePenalty: [-2, 2],
+  frequencyPenalty: [-2, 2],
+};
+
 /** Passes on to Google's models, as it came, all that has no name in the inner form; others leave it out. */
-export function generationFields(config: GenerationConfig, nativeOnly: NativeOnly): JsonObject {
+export function generationFields(given: GenerationConfig, nativeOnly: NativeOnly): JsonObject {
+  const config = withinRanges(given, ranges, nativeOnly, "generationConfig.");
   const fields: JsonObject = {};
   const rest: JsonObject = {};
   for (const [name, value] of Object.entries(config)) {

@@ -56,9 +56,9 @@ const ThinkingConfig = Open({
 });
 
 const GenerationConfig = Open({
-  temperature: Nullable(Type.Number({ minimum: 0, maximum: 2 })),
-  topP: Nullable(Type.Number({ minimum: 0, maximum: 1 })),
-  topK: Nullable(Type.Number({ minimum: 0 })),
+  temperature: Nullable(Type.Number({ description: "From 0 to 2." })),
+  topP: Nullable(Type.Number({ description: "From 0 to 1; -1: not set." })),
+  topK: Nullable(Type.Number({ description: "At least 0; -1: not set." })),
   maxOutputTokens: Nullable(Type.Integer({ minimum: 1 })),
   stopSequences: Nullable(Type.Array(Type.String())),
   candidateCount: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
@@ -66,8 +66,8 @@ const GenerationConfig = Open({
   responseSchema: Nullable(object),
   responseJsonSchema: Nullable(object),
   seed: Nullable(Type.Integer()),
-  presencePenalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
-  frequencyPenalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
+  presencePenalty: Nullable(Type.Number({ description: "From -2 to 2." })),
+  frequencyPenalty: Nullable(Type.Number({ description: "From -2 to 2." })),
   responseLogprobs: Nullable(Type.Boolean()),
   logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
   responseModalities: Nullable(Type.Array(Type.String())),

@@ -4,6 +4,7 @@ import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
+import { type Ranges, withinRanges } from "../sampling-ranges.ts";
 import { answerFormat, variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
 import { specialWishes } from "./ending.ts";
@@ -23,10 +24,13 @@ export function checkCount(body: JsonObject): MessagesBody {
 
 export type Translated = { readonly request: ChatRequest; readonly nativeOnly: NativeOnly };
 
+const ranges: Ranges = { temperature: [0, 1], top_p: [0, 1], top_k: [0] };
+
 /** @param body checked */
 export function innerRequest(body: MessagesBody): Translated {
   const nativeOnly = new NativeOnly();
-  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, service_tier } = body;
+  const { model, max_tokens, stop_sequences, stream, service_tier } = body;
+  const { temperature, top_p, top_k } = withinRanges(body, ranges, nativeOnly);
   // The official client's tool runner asks for one, and sends all turns itself where it is refused for just this.
   if (body.thread != null)
     nativeOnly.part("thread", "conversations that the provider keeps are known to Anthropic alone.");

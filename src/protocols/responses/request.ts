@@ -6,6 +6,7 @@ import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";
+import { type Ranges, withinRanges } from "../sampling-ranges.ts";
 import { refuseKind } from "./check.ts";
 import { configuredBy } from "./configuration.ts";
 import { conversationOf } from "./input.ts";
@@ -58,7 +59,7 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   const request = {
     model,
     messages: conversation.messages,
-    ...samplingOf(configured.body),
+    ...samplingOf(withinRanges(configured.body, ranges, nativeOnly)),
     ...toolsOf(body, tools, names),
     ...outputOf(configured),
     ...labelsOf(body, parsed),
@@ -103,6 +104,8 @@ function samplingOf({
     stream_options: stream === true ? { include_usage: true, ...stream_options } : undefined,
   });
 }
+
+const ranges: Ranges = { temperature: [0, 2], top_p: [0, 1] };
 
 const summaryKinds = ["auto", "concise", "detailed"];
 

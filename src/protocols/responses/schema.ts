@@ -175,8 +175,8 @@ const fields = {
   parallel_tool_calls: inChat.parallel_tool_calls,
   max_tool_calls: Nullable(Type.Integer({ minimum: 1 })),
   max_output_tokens: inChat.max_completion_tokens,
-  temperature: Nullable(Type.Number({ minimum: 0, maximum: 2 })),
-  top_p: inChat.top_p,
+  temperature: Nullable(Type.Number({ description: "From 0 to 2." })),
+  top_p: Nullable(Type.Number({ description: "From 0 to 1; -1: not set." })),
   top_logprobs: inChat.top_logprobs,
   include: Nullable(Type.Array(Type.String())),
   reasoning: Nullable(

@@ -74,7 +74,11 @@ test.each<[string, JsonObject, string]>([
     { contents: [{ parts: [{ functionCall: { name: "f", args: "{}" } }] }] },
     "contents[0].parts[0].functionCall.args must be",
   ],
-  ["a wrong temperature", { ...hi, generation_config: { temperature: 3 } }, "generationConfig.temperature must be"],
+  [
+    "a wrong temperature",
+    { ...hi, generation_config: { temperature: "warm" } },
+    "generationConfig.temperature must be",
+  ],
   ["no tokens", { ...hi, generationConfig: { max_output_tokens: 0 } }, "generationConfig.maxOutputTokens must be"],
   [
     "another mode",

@@ -217,7 +217,7 @@ test.each<[object, string]>([
   [{ text: { format: { type: "json_schema", name: "n" } } }, "text.format.schema"],
   [{ text: { format: { type: "xml" } } }, "text.format.type"],
   [{ reasoning: { effort: 3 } }, "reasoning.effort"],
-  [{ temperature: 3 }, "temperature"],
+  [{ temperature: "3" }, "temperature"],
   [{ max_output_tokens: 0 }, "max_output_tokens"],
   [{ conversation: "conv_1" }, "conversation"],
 ])("%j is refused at %s", (body, param) => {
