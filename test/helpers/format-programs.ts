@@ -2,10 +2,8 @@
  * The formats' own programs, of pinned versions, which the long form of the suite asks. They are installed once, by the registries'
  * usual clients, into a folder of temporary files (or `TROUPE_TEST_PROGRAMS`); what can't be installed here is skipped by name.
  */
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isLongForm } from "./long-form.ts";
+import { installed, pythonWith, runProgram as run } from "./installed-folder.ts";
 
 /** The one place of their versions. */
 const npmPackages = {
@@ -18,39 +16,6 @@ const sillyTavern = "1.19.0";
 const pythonPackages = { jinja2: "3.1.6", chevron: "0.14.0", prompty: "2.1.0" } as const;
 const ollama = "v0.17.4";
 
-const folder = process.env["TROUPE_TEST_PROGRAMS"] ?? join(tmpdir(), "troupe-format-programs");
-const installMs = 300_000;
-
-/** @param command and its arguments @returns what it wrote, or undefined where it failed or is not there */
-function run(command: readonly string[], { cwd = folder, stdin = "", isShown = false } = {}): string | undefined {
-  if (Bun.which(command[0]!) === null) return undefined;
-  const { success, stdout } = Bun.spawnSync([...command], {
-    cwd,
-    stdin: Buffer.from(stdin),
-    stderr: isShown ? "inherit" : "ignore",
-    timeout: installMs,
-    env: { ...process.env, npm_config_loglevel: "silent" },
-  });
-  return success ? stdout.toString() : undefined;
-}
-
-/** Fills a folder once: a half-installed one is never taken for a whole. @returns its path; undefined where that fails */
-function installed(name: string, install: (path: string) => unknown): string | undefined {
-  if (!isLongForm) return undefined;
-  const path = join(folder, name);
-  if (existsSync(path)) return path;
-  const unfinished = `${path}.${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
-  const isWhole = install(unfinished) !== undefined;
-  try {
-    if (isWhole) renameSync(unfinished, path);
-  } catch {
-    // Another process was faster: its folder is as good.
-  }
-  rmSync(unfinished, { recursive: true, force: true });
-  return isWhole ? path : undefined;
-}
-
 const versionsOf = (packages: Readonly<Record<string, string>>, between: string) =>
   Object.entries(packages).map(([name, version]) => `${name}${between}${version}`);
 
@@ -62,10 +27,7 @@ export const npmFolder = installed(`npm-${Bun.hash(JSON.stringify(npmPackages)).
   });
 });
 
-const venv = installed(`python-${Bun.hash(JSON.stringify(pythonPackages)).toString(36)}`, (path) => {
-  if (run(["python3", "-m", "venv", "--copies", path]) === undefined) return undefined;
-  return run([join(path, "bin/python"), "-m", "pip", "install", "-q", ...versionsOf(pythonPackages, "==")]);
-});
+const python = pythonWith("python", versionsOf(pythonPackages, "=="));
 
 /** The program without the packages that it needs: parts of it are read. */
 export const sillyTavernFolder = installed(`sillytavern-${sillyTavern}`, (path) => {
@@ -107,9 +69,9 @@ export function askNode(script: string, input: unknown): unknown {
   return JSON.parse(answer);
 }
 
-export const hasPython = venv !== undefined;
+export const hasPython = python !== undefined;
 export function askPython(script: string, input: unknown): unknown {
-  const answer = run([join(venv!, "bin/python"), "-c", script], { stdin: JSON.stringify(input), isShown: true });
+  const answer = run([python!, "-c", script], { stdin: JSON.stringify(input), isShown: true });
   if (answer === undefined) throw new Error("the script failed");
   return JSON.parse(answer);
 }
