@@ -119,10 +119,11 @@ export class Demo implements AsyncDisposable {
     await writeAudit(services, members);
     const now = options.now ?? systemClock.now();
     const before = { version, until: now - 2 * dayMs };
-    await new Month({ services, members, random, now, before }).fill(options.lines ?? 24_000);
+    const lines = options.lines ?? 24_000;
+    await new Month({ services, members, random, now, before }).fill(lines);
     await settleBudgets(services, members);
     if (options.live !== false) {
-      const live = makeLiveCalls(calls);
+      const live = makeLiveCalls(calls, lines);
       opened.defer(() => live);
     }
     opened.defer(() => ended.abort());

@@ -1,5 +1,5 @@
 /** Calls that a demonstration makes while it runs, by its keys, as clients make them. */
-import { pause, systemClock } from "../../lib/clock.ts";
+import { setTimeout } from "node:timers/promises";
 import type { Member } from "./people.ts";
 import type { Random } from "./random.ts";
 
@@ -30,15 +30,29 @@ export type LiveCallOptions = {
   readonly fetchOptions: { readonly unix?: string };
 };
 
-/** Makes some calls a second until the signal; each fails by itself. */
-export async function makeLiveCalls(options: LiveCallOptions): Promise<void> {
+/** Calls that are made in the first seconds, so that something moves. */
+const lively = 30;
+/** How much faster than in its month calls go on after those: an hour looks like one of its busier ones. */
+const busier = 3;
+const monthMs = 30 * 86_400_000;
+
+/**
+ * Makes some calls in the first seconds, and then about as many as the month before has, until the signal; each fails by itself.
+ * @param lines calls of that month
+ */
+export async function makeLiveCalls(options: LiveCallOptions, lines: number): Promise<void> {
   const { members, random, signal } = options;
+  const usualMs = monthMs / Math.max(1, lines) / busier;
+  let made = 0;
   const weights = Object.fromEntries(members.map(({ name, weight }) => [name, weight]));
   while (!signal.aborted) {
     const name = random.pick(weights);
     const member = members.find((one) => one.name === name)!;
     call(options, member, random.pick(member.asks)).catch(() => {});
-    await pause(systemClock, random.between(150, 650));
+    made += 1;
+    const most = made < lively ? 650 : Math.max(650, Math.round(1.5 * usualMs));
+    // Ends with the signal.
+    await setTimeout(random.between(150, most), undefined, { signal }).catch(() => {});
   }
 }
 
