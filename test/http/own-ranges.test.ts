@@ -59,27 +59,28 @@ describe("what is out of range", () => {
   });
 });
 
-test.each(["google", "chat", "anthropic"] as const)(
-  "a functionResponse named by its call's id, to %s",
-  async (family) => {
-    const call = (id: string, name: string) => ({ functionCall: { id, name, args: {} } });
-    const result = (name: string) => ({ functionResponse: { name, response: { said: `of ${name}` } } });
-    const body = {
-      contents: [
-        ...contents,
-        { role: "model", parts: [call("call_8", "time"), call("call_9", "time")] },
-        { role: "user", parts: [result("call_9"), result("call_8")] },
-      ],
+test.each([
+  ["google", true],
+  ["chat", false],
+  ["anthropic", false],
+] as const)("a functionResponse named by its call's id, to %s", async (family, isNative) => {
+  const call = (id: string, name: string) => ({ functionCall: { id, name, args: {} } });
+  const result = (name: string) => ({ functionResponse: { name, response: { said: `of ${name}` } } });
+  const body = {
+    contents: [
+      ...contents,
+      { role: "model", parts: [call("call_8", "time"), call("call_9", "time")] },
+      { role: "user", parts: [result("call_9"), result("call_8")] },
+    ],
+  };
+  expect((await post("generate-content", family, body)).status).toBe(200);
+  if (isNative) expect(stage.last.json).toMatchObject(body);
+  else expect(stage.last.text).toMatch(/call_[89].*of call_[89]/);
+  if (family === "chat") {
+    const { messages: sent } = stage.last.json as {
+      messages: { role: string; tool_call_id?: string; content: string }[];
     };
-    expect((await post("generate-content", family, body)).status).toBe(200);
-    if (family === "google") expect(stage.last.json).toMatchObject(body);
-    else expect(stage.last.text).toMatch(/call_[89].*of call_[89]/);
-    if (family === "chat") {
-      const { messages: sent } = stage.last.json as {
-        messages: { role: string; tool_call_id?: string; content: string }[];
-      };
-      for (const { role, tool_call_id, content } of sent)
-        if (role === "tool") expect(content).toContain(`of ${tool_call_id}`);
-    }
-  },
-);
+    for (const { role, tool_call_id, content } of sent)
+      if (role === "tool") expect(content).toContain(`of ${tool_call_id}`);
+  }
+});

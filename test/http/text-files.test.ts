@@ -64,7 +64,7 @@ const forms: Readonly<Record<string, { filename?: string; file_data: string }>> 
   "of UTF-8 with a mark": { file_data: dataUrl(Buffer.from(`\ufeff${text}`), "text/csv") },
 };
 
-describe.each(Object.entries(models))("%s", (name, model) => {
+describe.each(Object.entries(models))("%s", (_, model) => {
   test.each(Object.entries(forms))("gets a text %s", async (_, file) => {
     const messages = [
       {
@@ -78,7 +78,7 @@ describe.each(Object.entries(models))("%s", (name, model) => {
     await troupe.post("/gateway/v1/chat/completions", {
       model,
       messages,
-      ...(name === "openai" && { use_responses_api: true }),
+      use_responses_api: true,
     });
     expect(sentText(upstream.last.text)).toContain(text);
   });
@@ -98,7 +98,7 @@ describe.each(Object.entries(models))("%s", (name, model) => {
     await troupe.post("/gateway/v1/chat/completions", {
       model,
       messages,
-      ...(name === "openai" && { use_responses_api: true }),
+      use_responses_api: true,
     });
     expect(sentText(upstream.last.text).includes(large)).toBe(true);
   });
@@ -121,7 +121,7 @@ describe.each(Object.entries(models))("%s", (name, model) => {
     const answer = await troupe.post("/gateway/v1/chat/completions", {
       model,
       messages,
-      ...(name === "openai" && { use_responses_api: true }),
+      use_responses_api: true,
     });
     expect(answer.status).toBe(400);
     const { error } = (await answer.json()) as { error: { code: string; param: string; message: string } };
@@ -148,7 +148,7 @@ describe.each(Object.entries(models))("%s", (name, model) => {
     await troupe.post("/gateway/v1/chat/completions", {
       model,
       messages,
-      ...(name === "openai" && { use_responses_api: true }),
+      use_responses_api: true,
     });
     expect(upstream.last.text).toMatch(/image\/png|"format":"png"/);
     expect(upstream.last.text).toContain(png);

@@ -228,11 +228,12 @@ for (const language of Object.keys(commands) as Language[]) {
           groq: { error: { message, type: "server_error", param: null, code: null } },
           google: { error: { code: 503, message, status: "UNAVAILABLE" } },
         };
+        const models = { google: model, groq: "groq/m" };
         for (const name of ["groq", "google"] as const)
           for (const isTold of [true, false]) {
             answer = () => ({ events: events(begun[name], ...(isTold ? [errors[name]] : [])) });
             for (const client of clients[language]) {
-              const asked = { client: client.name, model: name === "google" ? model : "groq/m", stream: true };
+              const asked = { client: client.name, model: models[name], stream: true };
               const got = await reader.ask(asked);
               const words = isTold && !cutSilently.has(client.name) ? message : "";
               expect({ ...asked, ...got }).toMatchObject({ ...asked, error: expect.stringContaining(words) });
