@@ -4,7 +4,8 @@
  * no process makes its answer was left behind by one that died.
  */
 import type { Conversations, Holder, ShownAnswer } from "../conversations/conversations.ts";
-import type { CallName, Idempotency } from "../idempotency/idempotency.ts";
+import type { CallName } from "../idempotency/call-name.ts";
+import type { Idempotency } from "../idempotency/idempotency.ts";
 import { separateEvents } from "../idempotency/recorded-events.ts";
 import type { Clock } from "../lib/clock.ts";
 import { IterableSource, type Sink } from "../lib/flow.ts";

@@ -11,6 +11,7 @@ import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
+import { type CallName, type Claim, keyOf } from "./call-name.ts";
 import { Effects } from "./effects.ts";
 import { InFlightRun, type RunEnd } from "./in-flight-run.ts";
 import { LiveRuns, streamOf } from "./live-runs.ts";
@@ -20,14 +21,6 @@ import { firstWanted } from "./recorded-events.ts";
 import { unsaved } from "./run-errors.ts";
 import { StoredRecords } from "./stored-records.ts";
 import { UnreadPace } from "./unread-pace.ts";
-
-export type CallName = {
-  /** The owner of the id: the API key's id and the surface. */
-  readonly scope: string;
-  readonly requestId: string;
-};
-
-export type Claim = CallName & { readonly fingerprint: string };
 
 export type IdempotentAnswer = {
   readonly answer: Answer<RecordedEvents>;
@@ -447,5 +440,3 @@ export class Idempotency {
     return await reader.answer();
   }
 }
-
-const keyOf = ({ scope, requestId }: CallName) => `${scope}\n${requestId}`;

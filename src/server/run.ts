@@ -1,6 +1,5 @@
 /** `troupe serve`: from the configuration to the exit code. */
 
-import { lostAliases } from "../admin/checks/unknown-names.ts";
 import type { NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
@@ -82,7 +81,7 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
     // The executable begins with code that is compiled later: `build.ts`. What runs from here on runs again and again.
     Bun.unsafe.setJITPolicy(1);
     logStartup(server, log, io);
-    logLostAliases(server, log, options);
+    void logLostAliases(server, log, options);
     return new ServerProcess(server, log, clock, options).run(early);
   });
 }
@@ -151,14 +150,16 @@ function logStartup({ services, urls }: RunningServer, log: Logger, io: ServerIo
 }
 
 /** What `troupe check` calls an error, and no server can refuse to start for: a persona that an alias names may come back. */
-function logLostAliases(
+async function logLostAliases(
   { services }: RunningServer,
   log: Logger,
   { originsOf, workerChannel }: Pick<RunOptions, "originsOf" | "workerChannel">,
-): void {
+): Promise<void> {
   const { config } = services.live;
   // For workers the first one says it.
   if (Object.keys(config.aliases).length === 0 || (workerChannel?.settings.index ?? 1) > 1) return;
+  // Imported late: it loads the YAML library.
+  const { lostAliases } = await import("../admin/checks/unknown-names.ts");
   const { errors, warnings } = lostAliases(services.personas.list(), { config, origins: originsOf(config) });
   for (const at of errors) log.error("an alias leads nowhere", { at });
   for (const at of warnings) log.warn("an alias leads nowhere yet", { at });
@@ -283,7 +284,7 @@ class ServerProcess {
       services.lastReload = { at, changed };
       this.#log.info("configuration reloaded", { changed: changed.join(", ") || "nothing" });
       if (changed.some((path) => path.startsWith("aliases"))) {
-        logLostAliases(this.#server, this.#log, this.#options);
+        void logLostAliases(this.#server, this.#log, this.#options);
       }
     } catch (error) {
       const { message } = error as Error;

@@ -60,11 +60,13 @@ const notes = {
   created: whole,
   model: text,
   service_tier: maybe(text),
-  system_fingerprint: maybe(orNull(text)),
+  system_fingerprint: maybe(text),
   metadata: maybe(Type.Record(text, text)),
 };
 const completion = Type.Object({
   ...notes,
+  // Whole answers say null where nobody gave one; chunks, which OpenRouter's client takes a text or nothing in, leave it out.
+  system_fingerprint: maybe(orNull(text)),
   object: Type.Literal("chat.completion"),
   choices: Type.Array(
     Type.Object({

@@ -64,42 +64,32 @@ const forms: Readonly<Record<string, { filename?: string; file_data: string }>> 
   "of UTF-8 with a mark": { file_data: dataUrl(Buffer.from(`\ufeff${text}`), "text/csv") },
 };
 
-describe.each(Object.entries(models))("%s", (_, model) => {
-  test.each(Object.entries(forms))("gets a text %s", async (_, file) => {
-    const messages = [
+/** Asks about a file by chat. */
+const ask = (model: string, text: string, file: object) =>
+  troupe.post("/gateway/v1/chat/completions", {
+    model,
+    messages: [
       {
         role: "user",
         content: [
-          { type: "text", text: "Sum it." },
+          { type: "text", text },
           { type: "file", file },
         ],
       },
-    ];
-    await troupe.post("/gateway/v1/chat/completions", {
-      model,
-      messages,
-      use_responses_api: true,
-    });
+    ],
+    use_responses_api: true,
+  });
+
+describe.each(Object.entries(models))("%s", (_, model) => {
+  test.each(Object.entries(forms))("gets a text %s", async (_, file) => {
+    await ask(model, "Sum it.", file);
     expect(sentText(upstream.last.text)).toContain(text);
   });
 
   test("gets a large one too", async () => {
     const large = text.repeat(20_000);
     const file = { file_data: dataUrl(Buffer.from(large, "latin1"), "text/csv;charset=iso-8859-1") };
-    const messages = [
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "Sum it." },
-          { type: "file", file },
-        ],
-      },
-    ];
-    await troupe.post("/gateway/v1/chat/completions", {
-      model,
-      messages,
-      use_responses_api: true,
-    });
+    await ask(model, "Sum it.", file);
     expect(sentText(upstream.last.text).includes(large)).toBe(true);
   });
 
@@ -109,20 +99,7 @@ describe.each(Object.entries(models))("%s", (_, model) => {
     ["that is none", `data:text/plain;base64,${png}`, "is no text"],
   ])("gets no text %s", async (_, file_data, why) => {
     const seen = upstream.requests.length;
-    const messages = [
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "Sum it." },
-          { type: "file", file: { file_data } },
-        ],
-      },
-    ];
-    const answer = await troupe.post("/gateway/v1/chat/completions", {
-      model,
-      messages,
-      use_responses_api: true,
-    });
+    const answer = await ask(model, "Sum it.", { file_data });
     expect(answer.status).toBe(400);
     const { error } = (await answer.json()) as { error: { code: string; param: string; message: string } };
     expect(error.code).toBe("invalid_value");
@@ -136,20 +113,7 @@ describe.each(Object.entries(models))("%s", (_, model) => {
     ["bytes", { file_data: png }],
     ["a data URL of anything", { file_data: `data:application/octet-stream;base64,${png}` }],
   ])("gets an image of no type, as %s, as the image that it is", async (_, file) => {
-    const messages = [
-      {
-        role: "user",
-        content: [
-          { type: "text", text: "Look." },
-          { type: "file", file },
-        ],
-      },
-    ];
-    await troupe.post("/gateway/v1/chat/completions", {
-      model,
-      messages,
-      use_responses_api: true,
-    });
+    await ask(model, "Look.", file);
     expect(upstream.last.text).toMatch(/image\/png|"format":"png"/);
     expect(upstream.last.text).toContain(png);
   });

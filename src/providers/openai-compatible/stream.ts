@@ -18,18 +18,16 @@ import {
   choiceExtrasOf,
   chunkExtrasOf,
   deltaExtrasOf,
-  faultStatus,
   finishReasonOf,
   indexOf,
   isFailure,
-  isFault,
   isPadding,
-  saysError,
   stringOf,
   textsOf,
   thoughtsIn,
   usageOf,
 } from "./answer.ts";
+import { faultStatus, isFault, saysError } from "./faults.ts";
 import type { Quirks } from "./quirks.ts";
 import { type Served, withServed } from "./served.ts";
 import { ThinkTags } from "./think-tags.ts";

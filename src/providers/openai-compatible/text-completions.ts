@@ -8,7 +8,8 @@ import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Account, NativeRoute } from "../provider.ts";
 import { textAt, textIn } from "../reading.ts";
-import { completionOf, saysError } from "./answer.ts";
+import { completionOf } from "./answer.ts";
+import { saysError } from "./faults.ts";
 import { ChatStream } from "./stream.ts";
 
 export function textCompletions(url: (operation: string, model: string, account: Account) => string): NativeRoute {

@@ -22,20 +22,11 @@ import {
 } from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
 import { callOf, eventFault, imageParts, notesOf, Output, reasoningState } from "./output.ts";
+import { type Part, type PartKind, partKey, placeOf } from "./parts.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A call that has begun, and its input so far. */
 type OpenCall = { readonly index: number; readonly custom: boolean; input: string; isWhole: boolean };
-
-/** One of several texts of an item, so far. */
-type Part = {
-  readonly kind: PartKind;
-  readonly place: unknown;
-  readonly index: unknown;
-  text: string;
-  isWhole: boolean;
-};
-type PartKind = "text" | "refusal" | "summary" | "raw";
 
 const none: ChunkBody[] = [];
 /** The members in which a reasoning item has its texts. */
@@ -436,16 +427,6 @@ function report(kind: unknown, event: JsonObject, data: string): ChunkBody[] {
 
 function lost(): InvalidAnswer {
   return new InvalidAnswer("an answer that is not what its fragments were");
-}
-
-/** @param place the item's place, or the item itself where it came whole and without one */
-function partKey(kind: PartKind, place: unknown, index: unknown): string {
-  return `${kind} ${isObject(place) ? "" : place} ${typeof index === "number" ? index : ""}`;
-}
-
-function placeOf(event: JsonObject): number | string | undefined {
-  const index = event["output_index"];
-  return typeof index === "number" ? index : (textIn(event, "item_id") ?? textOf(objectOf(event["item"])?.["id"]));
 }
 
 function fragment(delta: Delta, more: Partial<ChunkChoice> = {}): ChunkBody[] {
