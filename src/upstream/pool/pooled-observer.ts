@@ -56,14 +56,21 @@ export class PooledObserver implements CallObserver {
   }
 
   firstFragment(): void {
-    const now = this.#clock.monotonic();
-    this.#attempt.member.firstToken(now - this.#sentAt, now);
-    this.#isStream = true;
+    this.#streams();
     this.#inner.firstFragment();
   }
 
   body(body: ChunkBody): void {
+    this.#streams();
     this.#inner.body(body);
+  }
+
+  /** A short stream ends in the turn in which it begins, before `firstFragment`: its first chunk says that it is one. */
+  #streams(): void {
+    if (this.#isStream) return;
+    this.#isStream = true;
+    const now = this.#clock.monotonic();
+    this.#attempt.member.firstToken(now - this.#sentAt, now);
   }
 
   costOf(usage: Usage, serviceTier?: string): number | undefined {
