@@ -2,15 +2,8 @@
 import { ownMember } from "../../lib/own-member.ts";
 import { aliasOf, newestDated } from "./alias.ts";
 import text from "./list.txt" with { type: "text" };
-import type {
-  Conditional,
-  Constraint,
-  ListedModel,
-  ListedPrices,
-  ListedPricesOf,
-  ListedProvider,
-  Match,
-} from "./listed.ts";
+import type { Conditional, Constraint, ListedModel, ListedPrices, ListedPricesOf, ListedProvider } from "./listed.ts";
+import { matches } from "./match.ts";
 
 /** The list's names of providers that we name otherwise. */
 const otherNames: Readonly<Record<string, string>> = {
@@ -105,17 +98,6 @@ export function findIn(models: readonly ListedModel[], name: string): ListedMode
 
 /** `gpt-4o-20241120` as the list has it. */
 const withDashedDate = (model: string) => model.replace(/-(20\d\d)(\d\d)(\d\d)(?=-|:|$)/g, "-$1-$2-$3");
-
-/** @param name in lower case */
-function matches(match: Match, name: string): boolean {
-  if ("or" in match) return match.or.some((one) => matches(one, name));
-  if ("and" in match) return match.and.every((one) => matches(one, name));
-  if ("equals" in match) return name === match.equals.toLowerCase();
-  if ("starts_with" in match) return name.startsWith(match.starts_with.toLowerCase());
-  if ("ends_with" in match) return name.endsWith(match.ends_with.toLowerCase());
-  if ("contains" in match) return name.includes(match.contains.toLowerCase());
-  return new RegExp(match.regex).test(name);
-}
 
 /** Finds a model's prices at a time: of conditional ones, the last whose condition holds. */
 export function pricesAt({ prices }: ListedModel, now: number): ListedPrices {

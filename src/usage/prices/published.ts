@@ -36,6 +36,20 @@ const longWrites: Published["relative"] = [
   ],
 ];
 
+/**
+ * What keeps for an hour costs twice the input, and other writes a quarter more than the input, wherever Claude is sold:
+ * https://platform.claude.com/docs/en/build-with-claude/prompt-caching#pricing
+ */
+const everywhere: NonNullable<Published["relative"]> = [
+  [
+    /(?:^|[./])claude-/,
+    {
+      cache_write_1h_mtok: [{ of: "input_mtok", times: 2 }],
+      cache_write_mtok: [{ of: "input_mtok", times: 1.25 }],
+    },
+  ],
+];
+
 /** A factor, or dollars per million by the list's names. */
 type Tier = number | ListedPrices;
 
@@ -110,12 +124,16 @@ const published: Readonly<Record<string, Published>> = {
 };
 
 export function publishedRates({ provider, model }: Pick<Listed, "provider" | "model">): PublishedRates {
-  const found = ownMember(published, provider);
-  if (found === undefined) return {};
-  const { prices = [], relative = [], tools = {}, toolModels, serviceTiers = [] } = found;
+  const {
+    prices = [],
+    relative = [],
+    tools = {},
+    toolModels,
+    serviceTiers = [],
+  } = ownMember(published, provider) ?? {};
   return {
     prices: ofModel(prices, model),
-    relative: ofModel(relative, model),
+    relative: { ...ofModel(everywhere, model), ...ofModel(relative, model) },
     tools: toolModels?.test(model) === false ? {} : tools,
     serviceTiers: ofModel(serviceTiers, model),
   };
