@@ -1,8 +1,9 @@
 /** Official clients of other languages that read one answer at a time, installed at the versions of `versions.json`. */
-import { copyFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { installed, pythonWith, runProgram } from "../../helpers/installed-folder.ts";
+import { isLongForm } from "../../helpers/long-form.ts";
 import versions from "../versions.json" with { type: "json" };
 
 export type Question = {
@@ -24,31 +25,55 @@ export type Answer = {
   readonly error?: string;
 };
 
-const { python: packages, go: modules } = versions.sdks;
+const { npm: packages, python: wheels, go: modules } = versions.sdks;
+const source = (name: string) => join(import.meta.dir, name);
+/** JavaScript's users have Node; the suite's short form stays within this project's own runtime. */
+const runtime = isLongForm ? (Bun.which("node") ?? process.execPath) : process.execPath;
 
-/** The command of each language's readers; undefined where its clients can't be installed here. */
-export const commands = {
-  python: pythonCommand(),
-  go: goCommand(),
+type Program = { readonly command: readonly string[]; readonly env?: Readonly<Record<string, string>> };
+/** The readers of each language (`npm`: clients that are no dependencies here), or why there are none. */
+export const programs: Readonly<Record<"javascript" | "npm" | "python" | "go", Program | string>> = {
+  javascript: { command: [runtime, source("readers.mjs")] },
+  npm: npmProgram() ?? lackOf("npm"),
+  python: pythonProgram() ?? lackOf("python3"),
+  go: goProgram() ?? lackOf("go"),
 };
-export type Language = keyof typeof commands;
+export type Language = keyof typeof programs;
 
-function pythonCommand(): string[] | undefined {
-  const python = pythonWith("sdks", packages);
-  return python === undefined ? undefined : [python, join(import.meta.dir, "readers.py")];
+function lackOf(installer: string): string {
+  if (!isLongForm) return "the long form asks them";
+  return Bun.which(installer) === null ? `there is no ${installer}` : `${installer} could not install them in time`;
 }
 
-function goCommand(): string[] | undefined {
-  const source = join(import.meta.dir, "readers.go");
+function npmProgram(): Program | undefined {
+  const folder = installed(`sdks-npm-${hashOf(packages)}`, (cwd) => {
+    writeFileSync(join(cwd, "package.json"), "{}");
+    return runProgram(["npm", "install", "--ignore-scripts", ...packages], { cwd });
+  });
+  return folder === undefined ? undefined : { command: [runtime, source("readers.mjs")], env: { TROUPE_SDKS: folder } };
+}
+
+function pythonProgram(): Program | undefined {
+  const python = pythonWith("sdks", wheels);
+  return python === undefined ? undefined : { command: [python, source("readers.py")] };
+}
+
+function goProgram(): Program | undefined {
   // The program is made anew where it, too, is another one.
-  const text = Bun.spawnSync(["cat", source]).stdout.toString();
-  const folder = installed(`sdks-go-${Bun.hash(JSON.stringify(modules) + text).toString(36)}`, (cwd) => {
-    copyFileSync(source, join(cwd, "main.go"));
+  const text = readFileSync(source("readers.go"), "utf8");
+  const folder = installed(`sdks-go-${hashOf([...modules, text])}`, (cwd) => {
+    writeFileSync(join(cwd, "main.go"), text);
     if (runProgram(["go", "mod", "init", "program"], { cwd }) === undefined) return undefined;
     if (runProgram(["go", "get", ...modules], { cwd }) === undefined) return undefined;
-    return runProgram(["go", "build", "-mod=mod", "-o", "program", "."], { cwd });
+    // Plain code, without what a debugger needs: the clients' packages are large, and this is half the work.
+    const plain = ["-gcflags=all=-N -l", "-ldflags=-s -w"];
+    return runProgram(["go", "build", ...plain, "-mod=mod", "-o", "program", "."], { cwd });
   });
-  return folder === undefined ? undefined : [join(folder, "program")];
+  return folder === undefined ? undefined : { command: [join(folder, "program")] };
+}
+
+function hashOf(texts: readonly string[]): string {
+  return Bun.hash(JSON.stringify(texts)).toString(36);
 }
 
 /** A running program of readers. */
@@ -56,9 +81,9 @@ export class Reader implements Disposable {
   readonly #process: Subprocess<"pipe", "pipe", "inherit">;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(language: Language, server: { readonly url: string; readonly key: string }) {
-    this.#process = Bun.spawn(commands[language]!, {
-      env: { ...process.env, TROUPE_URL: server.url, TROUPE_KEY: server.key },
+  constructor({ command, env }: Program, server: { readonly url: string; readonly key: string }) {
+    this.#process = Bun.spawn([...command], {
+      env: { ...process.env, ...env, TROUPE_URL: server.url, TROUPE_KEY: server.key },
       stdin: "pipe",
       stdout: "pipe",
       stderr: "inherit",

@@ -1,63 +1,17 @@
 /**
- * Official clients of Python and Go, as they are published, on answers that upstreams really give and that clients can't bear as they
- * come: torn ends, half calls, silence, breaks, a vendor's words, and what they send back in the next turn.
+ * Official clients of four languages, as they are published, on answers that upstreams really give and that clients can't bear as they
+ * come: torn ends, half calls, silence, breaks, a vendor's words, and what they send back in the next turn. The suite's short form asks
+ * those of JavaScript that are dependencies of this project.
  */
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldStream } from "../../helpers/held-stream.ts";
-import { isLongForm, longTest } from "../../helpers/long-form.ts";
+import { longTest } from "../../helpers/long-form.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
-import { type Answer, commands, type Language, Reader } from "./reader.ts";
+import { allFormats, type Client, clients as clientsIn, endOf, type Format } from "./clients.ts";
+import { type Answer, type Language, programs, Reader } from "./reader.ts";
 
 type Json = Record<string, unknown>;
-const allFormats = ["chat", "responses", "messages", "gemini"] as const;
-type Format = (typeof allFormats)[number];
-/** By the form in which each tells the ends. */
-type Client = {
-  readonly name: string;
-  readonly format: Format;
-  readonly hasOwnEnds?: true;
-};
-
-const clients: Readonly<Record<Language, readonly Client[]>> = {
-  python: [
-    { name: "openai, chat", format: "chat" },
-    { name: "openai, Responses", format: "responses" },
-    { name: "anthropic", format: "messages" },
-    { name: "google-genai", format: "gemini" },
-    { name: "together", format: "chat" },
-    { name: "groq", format: "chat" },
-    { name: "openrouter", format: "chat" },
-    { name: "mistralai", format: "chat" },
-    { name: "pydantic-ai, chat", format: "chat", hasOwnEnds: true },
-    { name: "pydantic-ai, responses", format: "responses", hasOwnEnds: true },
-    // Not by Messages: with this version of Anthropic's client it can't read any answer ("Cannot instantiate typing.Union").
-    { name: "pydantic-ai, gemini", format: "gemini", hasOwnEnds: true },
-  ],
-  go: [
-    { name: "openai-go, chat", format: "chat" },
-    { name: "openai-go, Responses", format: "responses" },
-    { name: "anthropic-sdk-go", format: "messages" },
-    { name: "genai", format: "gemini" },
-  ],
-};
-
-const ends = {
-  stopped: { chat: "stop", responses: "completed", messages: "end_turn", gemini: "STOP", own: "stop" },
-  called: { chat: "tool_calls", responses: "completed", messages: "tool_use", gemini: "STOP", own: "tool_call" },
-  cut: { chat: "length", responses: "incomplete", messages: "max_tokens", gemini: "MAX_TOKENS", own: "length" },
-};
-const endOf = (end: keyof typeof ends, { format, hasOwnEnds }: Client) => {
-  // It takes the ends of Responses and Gemini as they are, also behind a call, and names none for `incomplete`.
-  const ownCalled = end === "called" && (format === "responses" || format === "gemini") ? "stop" : ends[end].own;
-  if (hasOwnEnds && end === "cut" && format === "responses") return null;
-  return hasOwnEnds ? ownCalled : ends[end][format];
-};
-
-/** Whose errors within a stream tell of its form, and shorten the words. */
-const cutSilently = new Set(["openrouter", "mistralai"]);
-const tellsTier = ({ name }: Client) => !/pydantic|mistral|together/.test(name);
-
 const events = (...given: readonly (object | string)[]) =>
   given.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`);
 const gemini = (parts: readonly object[], finishReason?: string) => ({
@@ -92,7 +46,6 @@ let answer: (request: RecordedRequest) => Given | Response;
 let upstream: UpstreamServer;
 let troupe: Troupe;
 beforeAll(async () => {
-  if (!isLongForm) return;
   upstream = new UpstreamServer((request) => {
     const isStream = request.path.includes("alt=sse") || (request.json as Json)["stream"] === true;
     const answered = answer(request);
@@ -113,44 +66,44 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await troupe?.[Symbol.asyncDispose]();
-  upstream?.[Symbol.dispose]();
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
 });
 
 const model = "google/gemini-3-flash-preview";
 const city = (name: string) => `{"city":"${name}"}`;
 const big = '{"id":1234567890123456789}';
 
-for (const language of Object.keys(commands) as Language[]) {
-  const has = commands[language] !== undefined;
-  const name = has || !isLongForm ? `${language}'s SDKs` : `${language}'s SDKs could not be installed`;
-  (has ? describe : describe.skip)(name, () => {
+for (const language of Object.keys(programs) as Language[]) {
+  const program = programs[language];
+  const isThere = typeof program !== "string";
+  (isThere ? describe : describe.skip)(`SDKs of ${language}${isThere ? "" : `: ${program}`}`, () => {
     let reader: Reader;
     beforeAll(() => {
-      if (isLongForm) reader = new Reader(language, troupe);
+      if (isThere) reader = new Reader(program, troupe);
     });
     afterAll(() => reader?.[Symbol.dispose]());
+    const clients = clientsIn[language];
+    const caseTest = language === "javascript" ? test : longTest;
 
-    /** Asks by every client, or by those of some formats, and compares what each made of it. */
+    /** Asks by every client, or by some, and compares what each made of it. */
     async function each(
-      asked: { model: string; stream: boolean; again?: boolean; formats?: readonly Format[]; without?: string },
+      asked: { model: string; stream: boolean; again?: boolean; formats?: readonly Format[] },
       given: Given | ((request: RecordedRequest) => Given),
       expected: (client: Client) => Partial<Answer>,
+      isFit: (client: Client) => boolean = () => true,
     ): Promise<void> {
       answer = typeof given === "function" ? given : () => given;
-      const { formats, without, ...question } = asked;
-      for (const client of readersOf(formats ?? allFormats)) {
-        if (without === client.name) continue;
+      const { formats = allFormats, ...question } = asked;
+      for (const client of readersOf(formats).filter(isFit)) {
         const got = await reader.ask({ ...question, client: client.name });
         expect({ client: client.name, ...asked, ...got }).toMatchObject({ client: client.name, ...expected(client) });
       }
     }
     const seconds = 120_000;
-    /** Those of some formats that read answers of this kind. */
-    const readersOf = (formats: readonly Format[]) =>
-      clients[language].filter(({ format }) => formats.includes(format));
+    const readersOf = (formats: readonly Format[]) => clients.filter(({ format }) => formats.includes(format));
 
-    longTest(
+    caseTest(
       "a Gemini stream with an end in every event is whole",
       async () => {
         const given = { events: events(gemini([{ text: "Hel" }], "STOP"), gemini([{ text: "lo" }], "STOP")) };
@@ -159,7 +112,7 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest(
+    caseTest(
       "parallel calls that each bring an end (Together's) are both made",
       async () => {
         const ended = ["Oslo", "Rome"].map((one, at) => chunk({ tool_calls: [call(at, city(one))] }, "tool_calls"));
@@ -170,7 +123,7 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest(
+    caseTest(
       "half a call is no whole one",
       async () => {
         const half = chunk({ tool_calls: [call(0, '{"summary":"The cache warmer raced')] });
@@ -186,10 +139,10 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest(
+    caseTest(
       "signs of life in a silence disturb no reader of lines",
       async () => {
-        for (const client of clients[language].filter(({ format }) => format === "gemini")) {
+        for (const client of clients.filter(({ format }) => format === "gemini")) {
           const held = new HeldStream();
           held.event(gemini([{ text: "Hel" }]));
           let blanks = 0;
@@ -219,7 +172,7 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest(
+    caseTest(
       "a stream that breaks, or tells an error, raises",
       async () => {
         const begun = { groq: chunk({ content: "Hel" }), google: gemini([{ text: "Hel" }]) };
@@ -232,10 +185,10 @@ for (const language of Object.keys(commands) as Language[]) {
         for (const name of ["groq", "google"] as const)
           for (const isTold of [true, false]) {
             answer = () => ({ events: events(begun[name], ...(isTold ? [errors[name]] : [])) });
-            for (const client of clients[language]) {
+            for (const client of clients) {
               const asked = { client: client.name, model: models[name], stream: true };
               const got = await reader.ask(asked);
-              const words = isTold && !cutSilently.has(client.name) ? message : "";
+              const words = isTold && !client.hidesWords ? message : "";
               expect({ ...asked, ...got }).toMatchObject({ ...asked, error: expect.stringContaining(words) });
             }
           }
@@ -243,34 +196,33 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest.each([false, true])(
+    caseTest.each([false, true])(
       "a vendor's tier is one of OpenAI's (streamed: %p)",
       async (stream) => {
         const given = chat({ content: "Hello" }, "stop", { service_tier: "on_demand" });
         const asked = { model: "groq/m", stream, formats: ["chat", "responses"] as const };
         await each(asked, given, (client) => ({
           text: "Hello",
-          ...(tellsTier(client) && { tier: "default" }),
+          ...(!client.hidesTier && { tier: "default" }),
         }));
       },
       seconds,
     );
 
-    longTest.each([false, true])(
+    caseTest.each([false, true])(
       "an answer without a word can be sent back (streamed: %p)",
       async (stream) => {
         const silent = chat({ content: null, reasoning_content: "Hm" }, "length");
         const spoken = chat({ content: "Hello" }, "stop");
         const given = ({ json }: RecordedRequest) =>
           ((json as Json)["messages"] as Json[]).length > 1 ? spoken : silent;
-        // Go's leave an empty text out of what they send back: a message without content, a part without a member.
-        const formats = language === "go" ? allFormats.slice(1, 3) : allFormats;
-        await each({ model: "deepseek/m", stream, again: true, formats }, given, () => ({ text: "Hello" }));
+        const isFit = ({ dropsEmptyText }: Client) => !dropsEmptyText;
+        await each({ model: "deepseek/m", stream, again: true }, given, () => ({ text: "Hello" }), isFit);
       },
       seconds,
     );
 
-    longTest.each([false, true])(
+    caseTest.each([false, true])(
       "integers beyond 2^53 come and go as they are (streamed: %p)",
       async (stream) => {
         const called = JSON.stringify(
@@ -278,12 +230,11 @@ for (const language of Object.keys(commands) as Language[]) {
         );
         const first = called.replace('"id":0', big.slice(1, -1));
         const spoken = gemini([{ text: "Hello" }], "STOP");
-        // Go's own client of Gemini's format reads numbers as floats.
-        const formats = language === "go" ? allFormats.slice(0, 3) : allFormats;
+        const isFit = ({ roundsIntegers }: Client) => !roundsIntegers;
         const given = ({ text }: RecordedRequest) =>
           text.includes("sunny") ? { plain: spoken, events: events(spoken) } : { plain: first, events: events(first) };
-        await each({ model, stream, formats }, given, () => ({ calls: [["weather", big]] }));
-        for (const client of readersOf(formats)) {
+        await each({ model, stream }, given, () => ({ calls: [["weather", big]] }), isFit);
+        for (const client of clients.filter(isFit)) {
           const got = await reader.ask({ client: client.name, model, stream, again: true });
           expect([client.name, got]).toEqual([client.name, expect.objectContaining({ text: "Hello" })]);
           expect([client.name, upstream.last.text]).toEqual([
@@ -295,7 +246,7 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest.each([false, true])(
+    caseTest.each([false, true])(
       "the last block is the answer (streamed: %p)",
       async (stream) => {
         const signed = gemini(
@@ -306,15 +257,15 @@ for (const language of Object.keys(commands) as Language[]) {
           "STOP",
         );
         const given = { plain: signed, events: events(signed) };
-        await each({ model, stream, formats: ["messages"] }, given, ({ hasOwnEnds }) => ({
+        await each({ model, stream, formats: ["messages"] }, given, ({ ends }) => ({
           text: "Hello",
-          ...(!hasOwnEnds && { last: "text" }),
+          ...(!ends && { last: "text" }),
         }));
       },
       seconds,
     );
 
-    longTest.each([false, true])(
+    caseTest.each([false, true])(
       "unsigned thoughts come back as thoughts (streamed: %p)",
       async (stream) => {
         const first = chat({ reasoning_content: "Let me look.", tool_calls: [call(0, city("Oslo"))] }, "tool_calls");
@@ -335,13 +286,13 @@ for (const language of Object.keys(commands) as Language[]) {
       seconds,
     );
 
-    longTest.each(["null", "[]"])(
+    caseTest.each(["null", "[]"])(
       "a call without arguments, written as %s, has none",
       async (args) => {
         const given = chat({ content: null, tool_calls: [call(0, args)] }, "tool_calls");
-        // Mistral's wants the name in each fragment of a call.
+        const isFit = ({ wantsNameInEachFragment }: Client) => !wantsNameInEachFragment;
         for (const stream of [false, true])
-          await each({ model: "groq/m", stream, without: "mistralai" }, given, () => ({ calls: [["weather", "{}"]] }));
+          await each({ model: "groq/m", stream }, given, () => ({ calls: [["weather", "{}"]] }), isFit);
       },
       seconds,
     );
