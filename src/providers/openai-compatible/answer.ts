@@ -87,7 +87,7 @@ function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks, 
   return {
     index,
     message: isEmpty(extras) ? message : { ...message, ...extras },
-    finish_reason: finishReasonOf(choice, calls.length > 0) ?? "stop",
+    finish_reason: finishReasonOf(choice, calls.length > 0) ?? (calls.length > 0 ? "tool_calls" : "stop"),
     ...choiceExtrasOf(choice),
   };
 }

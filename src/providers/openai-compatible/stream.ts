@@ -107,7 +107,8 @@ export class ChatStream implements StreamDecoder {
       throw new UpstreamFault(data, faultStatus(chunk), usageOf(chunk["usage"], this.#quirks));
     if (this.#served !== undefined) this.#servedBy ??= this.#served(chunk["model"]);
     const plain = this.#plainFragment(chunk);
-    return plain === undefined ? this.#bodies(chunk, data) : [plain];
+    if (plain !== undefined) return [plain];
+    return isSignOfLife(chunk, event) ? nothing : this.#bodies(chunk, data);
   }
 
   /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
@@ -278,6 +279,11 @@ function saysMore(choice: JsonObject): boolean {
   if (![content, tool_calls, function_call, audioOf(audio)].every(saysNothing)) return true;
   return stringOf(refusal) !== "" || thoughtsIn(delta) !== undefined;
 }
+
+/** What gateways send in a silence, in the form of other formats: `{"type":"ping"}`, or anything by such a name. */
+const signsOfLife = new Set<unknown>(["ping", "keep-alive", "keepalive", "heartbeat"]);
+const isSignOfLife = (chunk: JsonObject, event: string) =>
+  chunk["choices"] === undefined && (signsOfLife.has(chunk["type"]) || signsOfLife.has(event));
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const fragment = fragmentOf(state, choice);
