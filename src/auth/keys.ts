@@ -1,5 +1,4 @@
 /** Who may call: API keys, looked up in memory, kept in the store. */
-
 import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { ServedSurface } from "../config/config.ts";
@@ -86,6 +85,8 @@ export class Keys {
   beside: (() => Promise<void>) | undefined;
   /** The latest reading of the keys, and the version that it began at. */
   #loading: { readonly version: number; readonly done: Promise<void> } | undefined;
+  /** Whether a change of keys could not be read: what is known of them is older. */
+  areOld = false;
   readonly #uses = new Map<string, number>();
   #cancelTouch: (() => void) | undefined;
 
@@ -170,7 +171,9 @@ export class Keys {
   async #tryLoading(): Promise<void> {
     try {
       await this.load();
+      this.areOld = false;
     } catch {
+      this.areOld = true;
       this.#loading = undefined;
     }
   }

@@ -32,6 +32,7 @@ export async function healthOf(services: Services, isForAdmin: boolean) {
   const { goesOn, ...storage } = await checkStorage(services);
   const checks = {
     storage,
+    ...checkKeys(services, storage),
     ledger: {
       ...working(!services.ledger.isFailing, "No line of the ledger can be written: they wait in memory."),
       waiting: services.ledger.waiting,
@@ -80,6 +81,15 @@ async function checkStorage({ store, log, keys }: Services): Promise<Check & { r
     if (database === undefined) return { status: "failing", message: "The data folder can't be written." };
     return { status: "failing", message: databaseFailure(error), goesOn: keys.areTrusted };
   }
+}
+
+/** Present only where keys fail: what that means for those who call, and for those who make keys. */
+function checkKeys({ keys }: Services, storage: Check): { readonly keys?: Check } {
+  const failing = (message: string) => ({ keys: { status: "failing" as const, message } });
+  if (!keys.areTrusted) return failing("Keys can't be read: no change of a key counts, and in the end none is let in.");
+  if (keys.areOld)
+    return failing("Keys can't be read: those that are known are let in, and no change of a key counts.");
+  return storage.status === "ok" ? {} : failing("Keys can't be made, changed or revoked, as the storage fails.");
 }
 
 /** For whoever may ask: no address, no cause. The log has them. */

@@ -110,9 +110,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ["output", "500"],
     ]);
     await page.until(`${cells("Calls just before and after")}.length > 0`);
-    await page.read(
-      `[...document.querySelectorAll("a")].find((one) => one.innerText === "of this model and key").click()`,
-    );
+    await page.click(`[...document.querySelectorAll("a")].find((one) => one.innerText === "of this model and key")`);
     const chosen = `["error_code=overloaded", "model=groq%2Fm", "key=key_"].every((one) => location.hash.includes(one))`;
     await page.until(`${chosen} && ${cells("Calls")}.length === 1`);
     await open(`#/calls/${refused}`, `document.querySelector("#why")?.innerText.includes("the provider failed")`);
@@ -123,9 +121,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   test("calls are found by what was slow, dear, refused or rerouted, with one press each", async () => {
     await open("#/calls", `${cells("Calls")}.length >= 4`);
     const press = (words: string) =>
-      page.read(
-        `[...document.querySelectorAll(".tabs a")].find((one) => one.innerText === ${JSON.stringify(words)}).click()`,
-      );
+      page.click(`[...document.querySelectorAll(".tabs a")].find((one) => one.innerText === ${JSON.stringify(words)})`);
     const models = () => page.read<string[]>(`${cells("Calls")}.map((row) => row[2])`);
     await press("Rerouted");
     await page.until(`location.hash.includes("min_attempt=2") && ${cells("Calls")}.length === 1`);
@@ -133,12 +129,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await press("Failed");
     await page.until(`location.hash.includes("ended=broken") && ${cells("Calls")}.length === 2`);
     expect((await models()).toSorted()).toEqual(["groq/m", "mistral/m"]);
-    const choose = (field: string, value: string) =>
-      page.read(`{
-        const label = [...document.querySelectorAll("label")].find((one) => one.innerText === ${JSON.stringify(field)});
-        label.control.value = ${JSON.stringify(value)};
-        label.control.dispatchEvent(new Event("change", { bubbles: true }));
-      }`);
+    const choose = (field: string, value: string) => page.choose(labelled(field), value);
     await press("All");
     await choose("Cost", "10000");
     await page.until(`document.body.innerText.includes("No call fits these filters.")`);
@@ -163,7 +154,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open(`#/calls/${stored}`, `document.querySelector("#why")`);
     const read = `[...document.querySelectorAll("button")].find((one) => one.innerText === "Read what was said")`;
     expect(await page.read<boolean>(`document.body.innerText.includes("onclick")`)).toBe(false);
-    await page.read(`${read}.click()`);
+    await page.click(read);
     await page.until(`document.querySelectorAll("pre.sent").length === 2`);
     expect(await page.read<string[]>(`[...document.querySelectorAll("pre.sent")].map((one) => one.innerText)`)).toEqual(
       ["<b onclick=x>hi</b>", "ok"],
@@ -173,14 +164,26 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `${cells("What was done")}.some((row) => row.join(" ").includes(${JSON.stringify(stored)}))`,
     );
     await open(`#/calls/${refused}`, `${read}`);
-    await page.read(`${read}.click()`);
+    await page.click(read);
     await page.until(`document.body.innerText.includes("Nothing is stored of it")`);
+    expect(faults()).toEqual([]);
+  });
+
+  test("a call's tags stand apart, each leads to its calls", async () => {
+    const tagged = await troupe.createKey({ name: "tagged", tier: "pro", tags: ["acme.eu", "beta"] });
+    const id = await call("xai/tagged", tagged);
+    await troupe.server.services.ledger.flush();
+    await open(`#/calls/${id}`, `document.querySelector("#why")`);
+    const tags = `[...document.querySelectorAll("dt")].find((one) => one.innerText === "Tags").nextElementSibling`;
+    expect(await page.read<string>(`${tags}.innerText`)).toBe("acme.eu, beta");
+    await page.click(`${tags}.querySelectorAll("a")[1]`);
+    await page.until(`location.hash === "#/calls?tag=beta" && ${cells("Calls")}.length === 1`);
     expect(faults()).toEqual([]);
   });
 
   test("a priced call shows its parts, to the micro-dollar", async () => {
     await open("#/calls?model=xai%2Fgrok-x", `${cells("Calls")}.length === 1`);
-    await page.read(`document.querySelector('[aria-label="Calls"] tbody a').click()`);
+    await page.click(`document.querySelector('[aria-label="Calls"] tbody a')`);
     await page.until(`${cells("Tokens and cost")}.length === 2`);
     expect(await page.read<string[][]>(cells("Tokens and cost"))).toEqual([
       ["input", "1,000", "$0.002", "$2.00"],
@@ -265,7 +268,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`document.body.innerText.includes("Show more of ")`);
     // However many come, so many are drawn, and a click is answered.
     expect(await page.read<number>(`${cells("Calls")}.length`)).toBe(50);
-    await page.read(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Live").click()`);
+    await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Live")`);
     await page.until(`!location.hash.includes("live") && ${cells("Calls")}.length === 50`);
     expect(faults()).toEqual([]);
   }, 30_000);
@@ -330,6 +333,6 @@ test("a slow first token, a long answer and what it cost are explained by their 
     "Its first token took 5.00 s, slower than 95 of 100 calls of this model that day (1.20 s; half take less than 400 ms).",
     "Most of the time went to writing 1,000 tokens, 50 a second.",
     "800 of its output tokens are thinking.",
-    "It cost $0.0120, of which $0.0100 for output.",
+    "It cost $0.012, of which $0.01 for output.",
   ]);
 });

@@ -93,9 +93,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await troupe.createKey({ name: "hasty", tier: "pro" });
     await page.read("location.hash = '#/keys?search=hasty'");
     await page.until(`document.querySelectorAll('[aria-label="Keys"] tbody tr').length === 1`);
-    await page.read(`document.querySelector('[aria-label="Keys"] tbody a').click()`);
+    await page.click(`document.querySelector('[aria-label="Keys"] tbody a')`);
     await page.until(`${main}.includes("Revoke")`);
-    await page.read("[...document.querySelectorAll('main button')].find((one) => one.innerText === 'Rotate').click()");
+    await page.click("[...document.querySelectorAll('main button')].find((one) => one.innerText === 'Rotate')");
     await page.until(dialog);
     // Before the browser tells that the first is closed: it does so in a task of its own.
     await page.read(`(async () => {
@@ -143,7 +143,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`document.querySelectorAll('[aria-label="Keys"] tbody tr').length === 1`);
     const beyond = "document.documentElement.scrollWidth - innerWidth";
     expect(await page.read<number>(beyond)).toBeLessThanOrEqual(0);
-    await page.read(`document.querySelector('[aria-label="Keys"] tbody a').click()`);
+    // It goes on beyond the window: who clicks it does so at its beginning.
+    await page.click(`document.querySelector('[aria-label="Keys"] tbody a')`, { x: 9, y: 9 });
     await page.until("document.querySelector('h1').innerText.startsWith('WWW')");
     expect(await page.read<number>(beyond)).toBeLessThanOrEqual(0);
   }, 30_000);

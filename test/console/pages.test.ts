@@ -23,6 +23,19 @@ const failures = "[...document.querySelectorAll('.state.bad')].map((one) => one.
 const usable = `[...document.querySelectorAll("a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex='0']")]
   .filter((one) => one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }) && !one.closest("[inert]"))
   .filter((one) => one.type !== "radio" || one.checked || !document.querySelector(\`input[name="\${one.name}"]:checked\`))`;
+/** Where sums stand to the micro-dollar. */
+const exactPlaces = "#why, #equality, [aria-label^='Spend by '], [aria-label='Tokens and cost']";
+/** Sums that may be rounded and have no exact value behind them. Charts say theirs under the pointer. */
+const roundedSums = `(() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const at = node.parentElement;
+    if (!/\\$[\\d,]+(\\.\\d+)?/.test(node.data) || at.closest("[title*='$'], figure, pre, code, option, textarea, ${exactPlaces}")) continue;
+    found.push(at.tagName + " " + node.data.slice(0, 80));
+  }
+  return found;
+})()`;
 const described = (one: string) =>
   `(${one}.tagName + " " + (${one}.getAttribute("aria-label") ?? ${one}.innerText ?? "").slice(0, 40).replaceAll("\\n", " ") + " " + (${one}.getAttribute("href") ?? ""))`;
 
@@ -128,6 +141,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       const tooWide = await page.read<number>("document.documentElement.scrollWidth - innerWidth");
       if (tooWide > 0) faults.push(`${address}: ${tooWide} px too wide for a narrow window`);
       faults.push(...(await page.read<string[]>(failures)).map((text) => `${address} shows: ${text}`));
+      faults.push(...(await page.read<string[]>(roundedSums)).map((text) => `${address}: no exact value: ${text}`));
       const title = await page.read<string>("document.querySelector('main h1').innerText");
       if (title.includes("no such page")) faults.push(`${address}: there is no such page`);
       faults.push(...(await page.read<string[]>("violations.splice(0)")).map((text) => `${address} policy: ${text}`));

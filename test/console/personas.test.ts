@@ -67,18 +67,12 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
   /** Refusals are in the browser's log, and are what some of these tests are about. */
   const faults = () => page.errors.filter((one) => !one.includes("status of 4"));
   const show = async (address: string) => void (await page.read(`location.hash = ${JSON.stringify(address)}`));
-  const write = async (next: string) =>
-    void (await page.read(`(() => {
-      const field = ${editor};
-      field.focus();
-      field.select();
-      document.execCommand("insertText", false, ${JSON.stringify(next)});
-    })()`));
+  const write = (next: string) => page.write(editor, next);
 
   test("the list is filtered by its address, and a persona shows what is live", async () => {
     await show("#/personas?search=supp");
     await page.until(`document.querySelectorAll("tbody tr").length === 1`);
-    await page.read(`document.querySelector("tbody a").click()`);
+    await page.click(`document.querySelector("tbody a")`);
     await page.until(`${main}.includes("You are plain.")`);
     expect(await page.read<string>("location.hash")).toBe("#/personas/acme%2Fsupport");
     expect(faults()).toEqual([]);
@@ -93,7 +87,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
       "did you mean 'builtin'?",
     );
     expect(await page.read<boolean>(`${button("Save")}.disabled`)).toBe(true);
-    await page.read(`document.querySelector(".findings button").click()`);
+    await page.click(`document.querySelector(".findings button")`);
     await page.until(`document.activeElement === ${editor} && ${editor}.selectionStart === ${text.indexOf("builtin")}`);
     // What is not saved outlives the page.
     await show("#/keys");
@@ -102,7 +96,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${editor}?.value.includes("bultin/echo")`);
     await write(text.replace("plain", "kind"));
     await page.until(`${button("Save")}?.disabled === false && !document.querySelector(".editor .line.bad")`);
-    await page.read(`${button("Save")}.click()`);
+    await page.click(button("Save"));
     await page.until(`${main}.includes("Saved, and served as")`);
     expect(readFileSync(file(), "utf8")).toBe(text.replace("plain", "kind"));
     const { personas, personaVersions } = troupe.server.services;
@@ -150,16 +144,16 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     writeFileSync(file(), theirs);
     await write(text.replace("plain", "mine"));
     await page.until(`${button("Save")}?.disabled === false`);
-    await page.read(`${button("Save")}.click()`);
+    await page.click(button("Save"));
     await page.until(`${main}.includes("The file has changed since you began")`);
     expect(await page.read<string>(`document.querySelector(".diff .added").innerText`)).toContain("theirs");
     expect([await page.read<string>(`${editor}.value`), readFileSync(file(), "utf8")]).toEqual([
       text.replace("plain", "mine"),
       theirs,
     ]);
-    await page.read(`${button("Go on with my text, in place of theirs")}.click()`);
+    await page.click(button("Go on with my text, in place of theirs"));
     await page.until(`${button("Save")}?.disabled === false`);
-    await page.read(`${button("Save")}.click()`);
+    await page.click(button("Save"));
     await page.until(`${main}.includes("Saved, and served as")`);
     expect(readFileSync(file(), "utf8")).toBe(text.replace("plain", "mine"));
     expect(faults()).toEqual([]);
@@ -178,7 +172,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await show("#/personas/acme%2Fcanary/numbers");
     const press = async (name: string) => {
       await page.until(`${button(name)} !== undefined && !${button(name)}.disabled`);
-      await page.read(`${button(name)}.click()`);
+      await page.click(button(name));
     };
     await press("Stop next");
     await page.until(`${main}.includes("stopped by hand") && ${main}.includes("next is stopped.")`);
@@ -206,7 +200,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
   test("tests are run, with their verdicts and reasons", async () => {
     await show("#/personas/acme%2Fsupport/tests");
     await page.until(`${main}.includes("2 calls") && ${button("Run the tests")}`);
-    await page.read(`${button("Run the tests")}.click()`);
+    await page.click(button("Run the tests"));
     await page.until(`${main}.includes("1 of 2 passed")`);
     expect(await page.read<string>(`document.querySelector("tr.bad").innerText`)).toContain("contains");
     await show("#/personas?search=support");
@@ -228,23 +222,23 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     const next = `# Ours.\n${before.replace("value: green", "value: blue")}`;
     await write(next);
     await page.until(`${button("Save")}?.disabled === false && !document.querySelector(".editor .line.bad")`);
-    await page.read(`${button("Save")}.click()`);
+    await page.click(button("Save"));
     await page.until(`${main}.includes("Saved. Run the tests")`);
     expect(readFileSync(path, "utf8")).toBe(next);
     await page.until(`${main}.includes("The persona or its tests have changed since.")`);
-    await page.read(`${button("Run the tests")}.click()`);
+    await page.click(button("Run the tests"));
     await page.until(`${main}.includes("2 of 2 passed")`);
     await show("#/personas/acme%2Fp1/tests");
     await page.until(button("Write the first"));
-    await page.read(`${button("Write the first")}.click()`);
+    await page.click(button("Write the first"));
     await page.until(`${editor}?.value.includes("prompts") && ${button("Save")}?.disabled === false`);
-    await page.read(`${button("Save")}.click()`);
+    await page.click(button("Save"));
     await page.until(`${main}.includes("Saved. Run the tests")`);
     expect(readFileSync(folder.file("acme/p1.test.yaml"), "utf8")).toContain("Where is my parcel?");
     await show("#/personas/acme%2Fsupport/versions");
     const link = `[...document.querySelectorAll("main a")].find((one) => one.innerText === "Ask both, side by side")`;
     await page.until(link);
-    await page.read(`${link}.click()`);
+    await page.click(link);
     await page.until(`document.querySelectorAll("main input[list]").length === 2`);
     const models = await page.read<string[]>(
       `[...document.querySelectorAll("main input[list]")].map((one) => one.value)`,
@@ -257,17 +251,17 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
   test("a new persona is begun, mended and served", async () => {
     await show("#/personas");
     await page.until(button("New persona"));
-    await page.read(`${button("New persona")}.click()`);
+    await page.click(button("New persona"));
     await page.until(`document.querySelector("dialog[open] input")`);
     await page.read(`document.querySelector("dialog[open] input").focus()`);
     await page.type("acme/fresh");
     await page.press("Enter");
     await page.until(button("Begin its file"));
-    await page.read(`${button("Begin its file")}.click()`);
+    await page.click(button("Begin its file"));
     await page.until(`${editor}?.value.includes("You are")`);
     await write(text.replace("plain", "fresh"));
     await page.until(`${button("Save")}?.disabled === false && !document.querySelector(".editor .line.bad")`);
-    await page.read(`${button("Save")}.click()`);
+    await page.click(button("Save"));
     await page.until(`${main}.includes("Saved, and served as") && ${main}.includes("Helps.")`);
     expect(troupe.server.services.personas.find("acme/fresh")).toBeDefined();
     expect(faults()).toEqual([]);

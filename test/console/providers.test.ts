@@ -189,8 +189,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(cost![0]).toBe(present.cost);
     expect(cost![1]).toStartWith(`was ${past.cost}, `);
 
-    await open("#/providers/xai", `${cells("Why calls failed")}.length === 3`);
-    const reasons = await page.read<string[][][]>(cells("Why calls failed"));
+    await open("#/providers/xai", `${cells("Why attempts failed")}.length === 3`);
+    const reasons = await page.read<string[][][]>(cells("Why attempts failed"));
     for (const [reason, counts] of reasons) {
       const failure = reason![0]!.split(" ")[0];
       const calls = (own: LedgerLine[]) => own.filter((line) => line.failure === failure).length;
@@ -211,7 +211,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       "One small call goes to grok-x",
     );
     expect(upstream.requests.length).toBe(calls);
-    await page.read(`${button("Make the call")}.click()`);
+    await page.click(button("Make the call"));
     const results = cells("Results of the test of grok-x");
     await page.until(`${results}.length === 1`);
     const [row] = await page.read<string[][][]>(results);
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type("m");
     await page.press("Enter");
     await page.until(`document.querySelector("dialog[open]")`);
-    await page.read(`${button("Make the call")}.click()`);
+    await page.click(button("Make the call"));
     await page.until(`${cells("Results of the test of m")}.length === 1`);
     const [row] = await page.read<string[][][]>(cells("Results of the test of m"));
     expect(row![1]).toEqual(["failed 500 the provider's own fault"]);
@@ -318,7 +318,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await address("openai: some keys or endpoints rest (rate_limit)")).toBe("#/providers/openai");
     const own = within(now - 60_000, now);
     const failed = own.filter(({ failure }) => failure !== null && failure !== "invalid_request");
-    const text = `xai: ${failed.length} of ${own.length} calls failed in the last 15 minutes, most by server_error`;
+    const text = `xai: ${failed.length} of ${own.length} attempts were its faults in the last 15 minutes, most by server_error`;
     expect(await address(text)).toStartWith("#/calls?provider=xai&failure=server_error&since=");
     if (worst !== undefined) {
       await page.until(`${well}.innerText.includes(${JSON.stringify(`Doctor, ${worst.place}`)})`);

@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     // A second one closes the dialog whatever the page wants.
     await page.press("Escape");
     await page.until(`!${dialog} && ${button("Sign in")}`);
-    await page.read(`${button("Sign in")}.click()`);
+    await page.click(button("Sign in"));
     await page.until(`${dialog} && document.activeElement.type === "password"`);
     await page.type(await troupe.createKey({ name: "other", tier: "pro", surfaces: ["admin"] }));
     await page.press("Enter");
@@ -123,12 +123,12 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const write = async (words: string) => {
       await page.read(source);
       await page.until(`${text}?.value.includes("description")`);
-      await page.read(
-        `${text}.focus(); ${text}.setSelectionRange(0, 0); document.execCommand("insertText", false, "# ${words}\\n")`,
-      );
+      await page.click(text, { x: 60, y: 10 });
+      await page.press("Home", "Control");
+      await page.type(`# ${words}\n`);
       await page.until(`${text}.value.startsWith("# ${words}")`);
     };
-    await page.read(`${button("Sign out")}.click()`);
+    await page.click(button("Sign out"));
     await page.until(`${dialog} && !${account}`);
     await signIn(key);
     await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`${text}?.value.includes("description") && !${text}.value.includes("Theirs.")`);
     await write("Theirs.");
     await page.until(account);
-    await page.read(`${button("Sign out")}.click()`);
+    await page.click(button("Sign out"));
     await page.until(`${dialog} && !${account}`);
     expect(await page.read<string>("document.body.innerText + JSON.stringify({ ...sessionStorage })")).not.toContain(
       "Theirs.",
@@ -167,7 +167,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   }, 60_000);
 
   test("signing out ends the session and clears the page", async () => {
-    await page.read(`${button("Sign out")}.click()`);
+    await page.click(button("Sign out"));
     await page.until(`${dialog} && !${account}`);
     expect(await troupe.server.services.store.sessions.list(10)).toEqual([]);
     expect(faults()).toEqual([]);

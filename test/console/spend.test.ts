@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const { ledger, budgets } = troupe.server.services.store;
     await ledger.append(lines);
     await budgets.set({ scope: "all", period: "day", limit: 1_000_000, updatedAt: now });
-    await page.read(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again").click()`);
+    await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again")`);
     await page.until(`document.querySelectorAll(".uplot").length === 4`);
   }, 30_000);
 
@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(cost).toBe(
       `$${(costOf(lines) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`,
     );
-    expect(note).toBe("without 6 calls of unknown cost");
+    expect(note).toBe("without 6 attempts of unknown cost");
     const payers = await page.read<string[][]>(cells('[aria-label="Who pays most today, by key"]'));
     const today = lines.filter(({ at }) => dayOf(at) === dayOf(now));
     expect(payers.map(([name, , , calls]) => [name, calls])).toEqual([["key_1", String(today.length)]]);
@@ -112,7 +112,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     );
     expect(await page.read<string[]>(stat("Unknown cost"))).toContain("6");
     const address = await page.read<string>(
-      `[...document.querySelectorAll("td a")].find((one) => one.innerText.includes("calls of openai/gpt-x")).hash`,
+      `[...document.querySelectorAll("td a")].find((one) => one.innerText.includes("attempts of openai/gpt-x")).hash`,
     );
     expect(address).toMatch(/^#\/calls\?since=[\d-]{10}&model=openai%2Fgpt-x$/);
     const file = await page.read<string>(
@@ -130,17 +130,13 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(rows).toHaveLength(30);
     for (const [day, ...values] of rows) expect(values).toEqual(series.map((model) => exact(ofDay(day!, model))));
 
-    const press = (key: string) =>
-      page.read(
-        `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: ${JSON.stringify(key)}, bubbles: true }))`,
-      );
     await page.read(`document.querySelector(".plot").focus()`);
     const spoken = (day: string) =>
       `${day}: ${series.map((model) => `${model} ${exact(ofDay(day, model))}`).join(", ")}`;
     const live = `document.querySelector("figure [aria-live]").textContent`;
-    await press("End");
+    await page.press("End");
     await page.until(`${live} === ${JSON.stringify(spoken(dayOf(now)))}`);
-    await press("ArrowLeft");
+    await page.press("ArrowLeft");
     await page.until(`${live} === ${JSON.stringify(spoken(dayOf(now - dayMs)))}`);
 
     // The middle of the last day's bar, half a day before the end of the axis.

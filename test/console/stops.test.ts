@@ -1,6 +1,7 @@
 /** What stops calls though nothing fails is said on the first page, in a real Chromium. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -66,6 +67,8 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       });
     expect((await budget("all")).status).toBe(200);
     expect((await budget("tier:enterprise")).status).toBe(200);
+    const payerId = (await troupe.server.services.keys.list()).find(({ name }) => name.startsWith("WW"))!.id;
+    expect((await budget(`key:${payerId}`)).status).toBe(200);
     // No key can have it: it would hold nothing for ever.
     expect((await budget("tag:acme:eu")).status).toBe(400);
     // It costs 5.2 cents, which its 10 tokens at most did not let foresee.
@@ -79,6 +82,14 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const texts = await page.read<string[]>(`[...${well}.querySelectorAll("li a")].map((one) => one.innerText)`);
     expect(texts).toContain("A budget is spent (all, day): every call of everybody is refused");
     expect(texts).toContain("A budget is spent (tier:enterprise, day): every call of the plan enterprise is refused");
+    const ofKey = `A budget is spent (${"W".repeat(60)}, day): every call of the key ${"W".repeat(60)} is refused`;
+    expect(texts).toContain(ofKey);
+    // It stops one caller alone, as somebody wanted.
+    const toneOf = (text: string) => page.read<string>(`${link(text)}.closest("li").querySelector(".badge").className`);
+    expect([await toneOf("every call of everybody"), await toneOf("every call of the key")]).toEqual([
+      "badge bad",
+      "badge warn",
+    ]);
     expect(texts).toContain("3 of 4 attempts were refused here in the last 15 minutes");
     expect(texts.find((one) => one.startsWith("No model of "))).toMatch(
       /^No model of \S+, \S+, \S+ and 4 more has a provider that is set up: they can't be called$/,
@@ -95,6 +106,28 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.look({ width: 1440, height: 900, theme: "light" });
     await page.click(link("attempts were refused here"));
     await page.until(`[...document.querySelectorAll('[aria-label="Calls"] tbody tr')].length === 3`);
+  }, 60_000);
+
+  test("keys that can't be read are a finding, and what can't be known is not called well", async () => {
+    await using troupe = await Troupe.start({
+      providers: { xai: { baseUrl: upstream.url } },
+      config: { listen, prices },
+    });
+    await signIn(troupe);
+    const { store } = troupe.server.services;
+    store.keys.list = async () => {
+      throw new StorageError("away", "keys.db", "gone");
+    };
+    await troupe.createKey({ name: "newer", tier: "free" });
+    await page.read("location.reload()");
+    await page.until(link("Keys can't be read"));
+    expect(await page.read<string>(verdict)).toBe("Something fails");
+    expect(await page.read<string>(`${link("Keys can't be read")}.getAttribute("href")`)).toBe("#/keys");
+    // No answer at all: what was so before is said no more.
+    await page.setOffline(true);
+    await page.until(`${verdict} === "Not known"`);
+    await page.setOffline(false);
+    await page.until(`${verdict} === "Something fails"`);
   }, 60_000);
 
   test("a server without any provider is not well", async () => {

@@ -8,6 +8,7 @@ import { ledgerLine } from "../helpers/ledger-line.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { labelled } from "./elements.ts";
 
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
@@ -23,11 +24,6 @@ const main = "document.querySelector('main').innerText";
 const button = (text: string) =>
   `[...document.querySelectorAll("button")].find((one) => one.innerText === ${JSON.stringify(text)})`;
 const settled = `!document.querySelector("main .state[role=status]") && document.querySelector("main .tabs")`;
-const type = (label: string, value: string) => `{
-  const field = [...document.querySelectorAll("main .field")].find((one) => one.innerText.startsWith(${JSON.stringify(label)})).querySelector("input");
-  field.value = ${JSON.stringify(value)};
-  field.dispatchEvent(new Event("input", { bubbles: true }));
-}`;
 
 const inLines = (rows: string[][]) => rows.map((row) => row.map((cell) => cell.replace(/\n+/g, " ")));
 
@@ -116,9 +112,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     ]);
     expect(shown.find(([, place]) => place === "provider up")?.[2]).toContain("not called");
 
-    await page.read(`${button("Call providers too…")}.click()`);
+    await page.click(button("Call providers too…"));
     await page.until(`document.querySelector("dialog[open]")`);
-    await page.read(`${button("Call them")}.click()`);
+    await page.click(button("Call them"));
     await page.until(`${main}.includes("providers called")`);
     const called = await page.read<string[][]>(cells("What the doctor found"));
     expect(called.find(([, place]) => place === "provider up")?.[2]).toContain("→ Look at its base_url");
@@ -158,7 +154,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
 
   test("the configuration is searched, its address holds the search, and no secret is in it", async () => {
     await open("#/system/configuration", `${cells("Settings")}.length > 30`);
-    await page.read(type("Search", "alerts"));
+    await page.write(labelled("Search"), "alerts");
     await page.until(`${cells("Settings")}.length === 2`);
     expect(await page.read<string[][]>(cells("Settings"))).toEqual([
       ["alerts.url", JSON.stringify([`${hook.url}/***`]), "default"],
@@ -166,7 +162,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     ]);
     expect(await page.read<string>("location.hash")).toBe("#/system/configuration?q=alerts");
     await open("#/system/configuration?q=nothing+of+that+name", `${main}.includes("No setting is like this.")`);
-    await page.read(`${button("Show all")}.click()`);
+    await page.click(button("Show all"));
     await page.until(`${cells("Settings")}.length > 30`);
     const text = await page.read<string>("document.body.innerHTML");
     for (const secret of ["sk-a-secret", "hush", "a text of some length"]) expect(text).not.toContain(secret);
@@ -196,6 +192,19 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.settle();
     await open("#/system/sessions", `${sessions}.length === 1`);
     expect((await fetch(`${troupe.url}/admin/v1/keys`, { headers: { cookie } })).status).toBe(401);
+    // Nor who closes it, or goes elsewhere with it.
+    const third = await fetch(`${troupe.url}/admin/v1/session`, { method: "POST", headers, body });
+    const thirdCookie = third.headers.get("set-cookie")!.split(";", 1)[0]!;
+    await page.read("location.reload()");
+    await page.until(`${sessions}.length === 2`);
+    await page.click(end);
+    await page.until(button("Undo"));
+    const statusOfThird = async () =>
+      (await fetch(`${troupe.url}/admin/v1/keys`, { headers: { cookie: thirdCookie } })).status;
+    expect(await statusOfThird()).toBe(200);
+    await page.go("about:blank");
+    while ((await statusOfThird()) !== 401) await Bun.sleep(20);
+    await page.go(`${troupe.url}/console`);
 
     await open("#/system/audit", `${cells("What was done")}.length >= 3`);
     type Acts = { data: { act: string; actor: string; actor_name: string }[] };
@@ -205,7 +214,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(all[0]!.actor_name).toBe("ops");
     const { act } = all[0]!;
     expect(act).toStartWith("session.");
-    await page.read(type("What", act));
+    await page.write(labelled("What"), act);
     await page.until(`${cells("What was done")}.length === ${all.filter((one) => one.act === act).length}`);
     expect(await page.read<string>("location.hash")).toBe(`#/system/audit?act=${act}`);
     const made = (await api<{ id: string }>("keys", { method: "POST", body: JSON.stringify({ name: "first" }) })).id;

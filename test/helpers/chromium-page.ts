@@ -17,6 +17,11 @@ type Evaluated<T> = {
   readonly exceptionDetails?: { readonly exception?: { readonly description?: string }; readonly text: string };
 };
 
+const keyCodes = {
+  ...{ Backspace: 8, Tab: 9, Enter: 13, Escape: 27, End: 35, Home: 36, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39 },
+  ...{ ArrowDown: 40, a: 65, k: 75 },
+} as const;
+
 export type Look = {
   readonly width: number;
   readonly height: number;
@@ -166,16 +171,28 @@ export class ChromiumPage implements AsyncDisposable {
   }
 
   /**
-   * Presses and lets go of the mouse, as a hand does: whatever lies on top there gets it.
+   * Presses and lets go of the mouse, as a hand does: whatever lies on top there gets it. Nobody clicks what moves: it is waited for.
    * @param element an expression @param from its left upper corner, in pixels; absent: its middle
    */
   async click(element: string, from?: { readonly x: number; readonly y: number }): Promise<void> {
-    const [x, y] = await this.read<[number, number]>(`(() => {
-      const one = ${element};
-      one.scrollIntoView({ block: "nearest" });
-      const { left, top, width, height } = one.getBoundingClientRect();
-      return [left + ${from?.x ?? "width / 2"}, top + ${from?.y ?? "height / 2"}];
+    const place = await this.read<[number, number] | null>(`(async () => {
+      const find = () => {
+        const one = ${element};
+        one?.scrollIntoView({ block: "nearest" });
+        return one?.getBoundingClientRect();
+      };
+      const words = (at) => at && [at.left, at.top, at.width, at.height].join();
+      for (let tries = 0; tries < 100; tries += 1) {
+        const before = find();
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        const at = find();
+        if (before && words(before) === words(at))
+          return [at.left + ${from?.x ?? "at.width / 2"}, at.top + ${from?.y ?? "at.height / 2"}];
+      }
+      return null;
     })()`);
+    if (!place) throw new Error(`not there, or never at rest: ${element}`);
+    const [x, y] = place;
     for (const type of ["mouseMoved", "mousePressed", "mouseReleased"])
       await this.#send("Input.dispatchMouseEvent", { type, x, y, button: "left", clickCount: 1 });
   }
@@ -199,20 +216,39 @@ export class ChromiumPage implements AsyncDisposable {
     await this.#send("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
   }
 
-  /** @param held keys that are held meanwhile */
-  async press(key: "Enter" | "Escape" | "Tab", held?: "Control"): Promise<void> {
-    const windowsVirtualKeyCode = { Enter: 13, Escape: 27, Tab: 9 }[key];
+  /** @param held a key that is held meanwhile */
+  async press(key: keyof typeof keyCodes, held?: "Control"): Promise<void> {
+    const windowsVirtualKeyCode = keyCodes[key];
     for (const type of ["keyDown", "keyUp"]) {
       const text = key === "Enter" && type === "keyDown" ? { text: "\r" } : {};
       await this.#send("Input.dispatchKeyEvent", {
-        type,
-        key,
-        code: key,
-        windowsVirtualKeyCode,
+        ...{ type, key, code: key.length === 1 ? `Key${key.toUpperCase()}` : key, windowsVirtualKeyCode },
         modifiers: held ? 2 : 0,
+        // What the system makes of it, as the browser alone has no such shortcut.
+        ...(key === "a" && held && { commands: ["selectAll"] }),
+        ...(key === "Home" && held && { commands: ["moveToBeginningOfDocument"] }),
         ...text,
       });
     }
+  }
+
+  /** Clicks into a field and types in place of what stands there. */
+  async write(field: string, text: string): Promise<void> {
+    await this.click(field);
+    await this.press("a", "Control");
+    if (text === "") await this.press("Backspace");
+    else await this.type(text);
+  }
+
+  /** Chooses of a list by the arrow keys. @param value of the option */
+  async choose(list: string, value: string): Promise<void> {
+    const steps = await this.read<number>(`(() => {
+      const list = ${list};
+      list.scrollIntoView({ block: "nearest" });
+      list.focus();
+      return [...list.options].findIndex((one) => one.value === ${JSON.stringify(value)}) - list.selectedIndex;
+    })()`);
+    for (let step = 0; step < Math.abs(steps); step += 1) await this.press(steps > 0 ? "ArrowDown" : "ArrowUp");
   }
 
   #take({ id, method, params, ...rest }: Message): void {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import manifest from "../../package.json" with { type: "json" };
+import { StorageError } from "../../src/store/storage-error.ts";
 import { parsePrometheus } from "../helpers/prometheus.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -69,10 +70,46 @@ describe("the open endpoints", () => {
     try {
       const response = await get("/health");
       expect(response.status).toBe(503);
-      expect(await response.json()).toMatchObject({ status: "degraded", checks: { storage: { status: "failing" } } });
+      const keys = { status: "failing", message: "Keys can't be made, changed or revoked, as the storage fails." };
+      expect(await response.json()).toMatchObject({
+        status: "degraded",
+        checks: { storage: { status: "failing" }, keys },
+      });
     } finally {
       maintenance.check = check;
     }
+  });
+
+  test("/health says that keys can't be read, until they can", async () => {
+    const { store, keys } = troupe.server.services;
+    const known = await troupe.createKey({ name: "known", tier: "free" });
+    await keys.refresh();
+    const { list } = store.keys;
+    store.keys.list = async () => {
+      throw new StorageError("away", "keys.db", "gone");
+    };
+    const newer = await troupe.createKey({ name: "newer", tier: "free" });
+    const statusOf = async (key: string) => (await troupe.fetch("/v1/models", { key })).status;
+    try {
+      expect(await statusOf(known)).toBe(200);
+      // It may be one that could not be read yet.
+      expect(await statusOf(newer)).toBe(503);
+      const response = await get("/health");
+      expect(response.status).toBe(200);
+      const { status, checks } = (await response.json()) as { status: string; checks: Record<string, unknown> };
+      expect([status, checks["storage"], checks["keys"]]).toEqual([
+        "degraded",
+        { status: "ok" },
+        {
+          status: "failing",
+          message: "Keys can't be read: those that are known are let in, and no change of a key counts.",
+        },
+      ]);
+    } finally {
+      store.keys.list = list;
+    }
+    expect(await statusOf(newer)).toBe(200);
+    expect(await (await get("/health")).json()).not.toHaveProperty("checks.keys");
   });
 
   test("/healthz is `ok`", async () => {

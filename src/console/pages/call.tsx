@@ -5,7 +5,7 @@ import { useAction, useResource } from "../data.ts";
 import { href } from "../router.ts";
 import { Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
-import { count, duration, exactMoney, Money, money, Time } from "../ui/format.tsx";
+import { count, duration, exactMoney, Money, Time } from "../ui/format.tsx";
 import { Badge, Facts, Page, Panel, Stat, Stats } from "../ui/layout.tsx";
 import { Empty, Failure, Loading } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -69,7 +69,7 @@ function Costs({ call }: { readonly call: Call }) {
     { id: "cost", title: "Cost", align: "end", cell: ({ cost }) => (cost === null ? "–" : exactMoney(cost)) },
     {
       ...{ id: "price", title: "A million tokens", align: "end" },
-      cell: ({ tokens, cost }) => (cost === null ? "–" : money(Math.round((cost * 1e6) / tokens))),
+      cell: ({ tokens, cost }) => (cost === null ? "–" : <Money micro={Math.round((cost * 1e6) / tokens)} />),
     },
   ];
   const { price_source: source, price_date: date, price_note: note, counted } = call;

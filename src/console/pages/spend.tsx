@@ -5,7 +5,7 @@ import { href, type Query, route, setQuery } from "../router.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Curl } from "../ui/copy.tsx";
 import { Button, Field, Select, TextInput } from "../ui/form.tsx";
-import { count, duration, exactMoney, Money, money, short, Time } from "../ui/format.tsx";
+import { count, duration, exactMoney, Money, short, Time } from "../ui/format.tsx";
 import { Bar, Page, Panel, Stat, Stats, Tabs } from "../ui/layout.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -199,7 +199,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
       cell: (row) => (
         <a href={callsOfRow(chosen, row, by, grain)}>
           {count(row.calls)}
-          <span class="unseen"> calls of {nameOf(row, by === "time" ? grain : by)}</span>
+          <span class="unseen"> attempts of {nameOf(row, by === "time" ? grain : by)}</span>
         </a>
       ),
       sort: (a, b) => a.calls - b.calls,
@@ -333,20 +333,24 @@ export function SpendPage() {
                 <Stat
                   label="Cost"
                   value={<Money micro={total.cost_micro_dollars} />}
-                  note={unknown > 0 ? `and ${count(unknown)} calls of unknown cost` : "of all calls"}
+                  note={unknown > 0 ? `and ${count(unknown)} attempts of unknown cost` : "of all attempts"}
                 />
                 <Stat
                   label="Attempts"
                   value={count(total.calls)}
                   href={callsOf(chosen)}
-                  note={`${money(Math.round(total.cost_micro_dollars / Math.max(1, total.calls - unknown)))} each`}
+                  note={
+                    <>
+                      <Money micro={Math.round(total.cost_micro_dollars / Math.max(1, total.calls - unknown))} /> each
+                    </>
+                  }
                 />
                 <Stat
                   label="Unknown cost"
                   value={count(unknown)}
                   tone={unknown > 0 ? "warn" : "ok"}
                   href={callsOf(chosen, { price_source: "unknown" })}
-                  note={unknown > 0 ? "calls that the cost leaves out" : "every call has a price"}
+                  note={unknown > 0 ? "attempts that the cost leaves out" : "every attempt has a price"}
                 />
                 <Stat
                   label="Errors"

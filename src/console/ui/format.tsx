@@ -29,3 +29,7 @@ export function Time({
 export const Money = ({ micro }: { readonly micro: number | null }) => (
   <span title={micro === null ? undefined : exactMoney(micro)}>{money(micro)}</span>
 );
+/** For what takes a function. */
+export const shownMoney = (micro: number | null) => <Money micro={micro} />;
+/** A sum of so many dollars, as budgets have them. */
+export const Dollars = ({ of }: { readonly of: number }) => <Money micro={Math.round(of * 1e6)} />;

@@ -1,5 +1,5 @@
 /** Why a call went as it did, in sentences made of its lines in the ledger. */
-import { count, duration, money } from "../../ui/numbers.ts";
+import { count, duration, exactMoney } from "../../ui/numbers.ts";
 import { type Call, endWords, saidBy, targetOf } from "./line.ts";
 
 /** Milliseconds to the first token of other calls of the model. */
@@ -89,7 +89,9 @@ export function explain(attempts: readonly Call[], usual?: Usual): string[] {
   const parts = Object.entries(last.costs_micro_dollars ?? {}).toSorted(([, a], [, b]) => b - a);
   const [name, most] = parts[0] ?? [];
   if (name !== undefined && most !== undefined && most > 0)
-    said.push(`It cost ${money(last.cost_micro_dollars)}, of which ${money(most)} for ${name.replaceAll("_", " ")}.`);
+    said.push(
+      `It cost ${exactMoney(last.cost_micro_dollars!)}, of which ${exactMoney(most)} for ${name.replaceAll("_", " ")}.`,
+    );
   if (last.cost_micro_dollars === null)
     said.push(`What it cost is unknown${last.price_note === null ? "" : `: ${last.price_note}`}.`);
   if (last.counted === "estimated") said.push("Its tokens are estimated, as the provider gave no counts.");

@@ -5,7 +5,7 @@ import { useAction, useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
-import { money, Time } from "../../ui/format.tsx";
+import { Dollars, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -14,7 +14,6 @@ import { anyOf, type Budget, type Listed, periods } from "./types.ts";
 
 const kinds = ["key", "tag", "tier", "all"];
 const tones = { ok: "ok", low: "warn", spent: "bad" } as const;
-const dollars = (sum: number) => money(Math.round(sum * 1e6));
 const nameOf = ({ scope, name }: Pick<Budget, "scope" | "name">) =>
   name ?? (scope === "all" ? "All calls" : scope.replace(":", " "));
 
@@ -90,7 +89,9 @@ function ChangeForm({
         </Bar>
       )}
       {act === "set" && budget?.origin === "configuration" && (
-        <p class="muted">It goes before the one of the configuration, {dollars(budget.dollars)}.</p>
+        <p class="muted">
+          It goes before the one of the configuration, <Dollars of={budget.dollars} />.
+        </p>
       )}
       {error !== undefined && wrong("dollars") === undefined && (isFixed || wrong("scope") === undefined) && (
         <Failure error={error} />
@@ -123,10 +124,28 @@ const columns = (choose: (change: Change) => void): readonly Column<Budget>[] =>
       );
     },
   },
-  { id: "left", title: "Left", align: "end", cell: ({ left }) => dollars(left), sort: (a, b) => a.left - b.left },
-  { id: "of", title: "Of", align: "end", cell: (one) => dollars(one.dollars), sort: (a, b) => a.dollars - b.dollars },
-  { id: "spent", title: "Spent", align: "end", cell: ({ spent }) => dollars(spent), sort: (a, b) => a.spent - b.spent },
-  { id: "reserved", title: "Reserved", align: "end", cell: ({ reserved }) => dollars(reserved), hidden: true },
+  {
+    id: "left",
+    title: "Left",
+    align: "end",
+    cell: ({ left }) => <Dollars of={left} />,
+    sort: (a, b) => a.left - b.left,
+  },
+  {
+    id: "of",
+    title: "Of",
+    align: "end",
+    cell: (one) => <Dollars of={one.dollars} />,
+    sort: (a, b) => a.dollars - b.dollars,
+  },
+  {
+    id: "spent",
+    title: "Spent",
+    align: "end",
+    cell: ({ spent }) => <Dollars of={spent} />,
+    sort: (a, b) => a.spent - b.spent,
+  },
+  { id: "reserved", title: "Reserved", align: "end", cell: ({ reserved }) => <Dollars of={reserved} />, hidden: true },
   {
     id: "runs_out",
     title: "At this pace",

@@ -40,12 +40,12 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   },
   {
     id: "calls",
-    title: "Calls, 30 days",
+    title: "Attempts, 30 days",
     align: "end",
     cell: ({ id, name }) => (
       <a href={href("calls", [], { key: id })}>
         {costs === undefined ? "…" : count(costs.get(id)?.calls ?? 0)}
-        <span class="unseen"> calls of {name}</span>
+        <span class="unseen"> attempts of {name}</span>
       </a>
     ),
   },

@@ -125,7 +125,7 @@ function Clients({ id }: { readonly id: string }) {
               { id: "client", title: "Client", cell: ({ client }) => client || "not named" },
               {
                 id: "calls",
-                title: "Calls",
+                title: "Attempts",
                 align: "end",
                 cell: ({ calls }) => count(calls),
                 sort: (a, b) => a.calls - b.calls,

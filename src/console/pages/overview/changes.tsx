@@ -3,7 +3,7 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, type Query } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, duration, money, Time } from "../../ui/format.tsx";
+import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
 import { Badge, Facts, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Change, percent } from "../providers/change.tsx";
@@ -110,7 +110,7 @@ function Anew({ hour }: { readonly hour: number }) {
             {persona}@{version}
           </a>
           <a class="amount" href={href("calls", [], { persona, persona_version: version, since })}>
-            {count(calls)} calls
+            {count(calls)} attempts
           </a>
         </li>
       ))}
@@ -141,7 +141,7 @@ function LastHour() {
         const calls = { now: now.calls, before: past.calls, shown: (value: number | null) => count(value ?? 0) };
         const errors = { now: shareOf(now), before: shareOf(past), shown: percent };
         const first = { now: now.first_token_ms?.p95 ?? null, before: past.first_token_ms?.p95 ?? null };
-        const cost = { now: now.cost_micro_dollars, before: past.cost_micro_dollars, shown: money };
+        const cost = { now: now.cost_micro_dollars, before: past.cost_micro_dollars, shown: shownMoney };
         return (
           <div class="last-hour">
             <Facts

@@ -3,7 +3,7 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, Time } from "../../ui/format.tsx";
+import { count, Dollars, Time } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
@@ -34,7 +34,6 @@ const shown = 6;
 const budgetsQuery = { ending: "true", limit: String(shown) };
 const tones = { ok: "quiet", low: "warn", spent: "bad" } as const;
 const modelTones = { ended: "bad", ends_soon: "warn", later: "quiet" } as const;
-const dollars = (sum: number) => `$${sum.toFixed(2)}`;
 
 type Budgets = { readonly ending: List<Budget>; readonly isAny: boolean };
 
@@ -87,7 +86,7 @@ function Budgets({ ending, isAny }: Budgets) {
               )
             )}
             <span class="amount muted">
-              {dollars(budget.left)} of {dollars(budget.dollars)} left
+              <Dollars of={budget.left} /> of <Dollars of={budget.dollars} /> left
             </span>
           </li>
         ))}
@@ -120,7 +119,7 @@ export function Ending() {
                   <a href={href("providers", [provider], { model })}>{id}</a>
                   <Time at={date} /> <span class="muted">{date}</span>
                   <a class="amount" href={href("calls", [], { provider, upstream_model: model, since })}>
-                    {count(calls)} calls
+                    {count(calls)} attempts
                   </a>
                 </li>
               ))}

@@ -1,4 +1,4 @@
-/** Calls, errors, tokens and costs: of the present span, and over time. */
+/** Attempts, errors, tokens and costs: of the present span, and over time. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -83,7 +83,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                 label="Cost"
                 value={<Money micro={total.cost_micro_dollars} />}
                 href={href("spend", [], { since })}
-                note={unknown === 0 ? "of all calls" : `without ${count(unknown)} calls of unknown cost`}
+                note={unknown === 0 ? "of all attempts" : `without ${count(unknown)} attempts of unknown cost`}
               />
               <Stat
                 label="Open calls"
@@ -100,7 +100,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
               <div class="charts">
                 <Chart
                   title="Attempts"
-                  unit="calls"
+                  unit="attempts"
                   kind="stacked"
                   height={120}
                   x={x}

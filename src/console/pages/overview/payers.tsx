@@ -24,7 +24,7 @@ const columnsOf = (by: string, title: string, total: number): readonly Column<Ro
     cell: (row) => (
       <a href={href("calls", [], { [by]: String(row[by]), since: dayOf(Date.now()) })}>
         {count(row.calls)}
-        <span class="unseen"> calls of {nameOf(row, by)}</span>
+        <span class="unseen"> attempts of {nameOf(row, by)}</span>
       </a>
     ),
   },

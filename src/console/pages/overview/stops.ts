@@ -23,30 +23,41 @@ type Budget = {
 };
 type Spent = { readonly data: readonly Budget[]; readonly has_more: boolean };
 
-/** Spent budgets of many callers, by kind: those of single keys, which may be thousands, are below on the page. */
-const kinds = ["all", "tier", "tag"] as const;
+/** Budgets by whom they stop: of everybody and of a plan it is a failure, of a tag or a key it is what somebody wanted, and worth a look. */
+const kinds = [
+  { kind: "all", tone: "bad", many: "" },
+  { kind: "tier", tone: "bad", many: "More plans' budgets are spent" },
+  { kind: "tag", tone: "warn", many: "More tags' budgets are spent" },
+  { kind: "key", tone: "warn", many: "More keys' budgets are spent" },
+] as const;
 const shown = 3;
 
 export const spentBudgets = (signal: AbortSignal): Promise<readonly Spent[]> =>
   Promise.all(
-    kinds.map((kind) => get<Spent>("v1/budgets", { kind, state: "spent", limit: String(shown) }, { signal })),
+    kinds.map(({ kind }) => get<Spent>("v1/budgets", { kind, state: "spent", limit: String(shown) }, { signal })),
   );
 
-const stopped = (scope: string): string => {
-  const [kind, name] = scope.split(":", 2);
-  return kind === "all" ? "every call of everybody" : `every call of the ${kind === "tier" ? "plan" : "tag"} ${name}`;
+const stopped = ({ scope, name }: Budget): string => {
+  const [kind, id] = scope.split(":", 2);
+  return kind === "all"
+    ? "every call of everybody"
+    : `every call of the ${kind === "tier" ? "plan" : kind} ${name ?? id}`;
 };
 
+/** @param all spent budgets, kind by kind */
 export const ofBudgets = (all: readonly Spent[]): Finding[] =>
-  all.flatMap(({ data, has_more }) => [
-    ...data.map(({ scope, period, resets_at: until }) => ({
-      ...{ tone: "bad" as const, href: scope === "all" ? href("keys", ["budgets"]) : linkOfScope(scope), until },
-      text: `A budget is spent (${scope}, ${period}): ${stopped(scope)} is refused`,
-    })),
-    ...(has_more
-      ? [{ tone: "bad" as const, href: href("keys", ["budgets"]), text: "More budgets of many callers are spent" }]
-      : []),
-  ]);
+  kinds.flatMap(({ kind, tone, many }, at) => {
+    const { data, has_more } = all[at]!;
+    const found = data.map((budget): Finding => {
+      const { scope, name, period, resets_at: until } = budget;
+      return {
+        ...{ tone, href: scope === "all" ? href("keys", ["budgets"]) : linkOfScope(scope), until },
+        text: `A budget is spent (${name ?? scope}, ${period}): ${stopped(budget)} is refused`,
+      };
+    });
+    const rest = { tone, href: href("keys", ["budgets"], { kind, state: "spent" }), text: many };
+    return has_more ? [...found, rest] : found;
+  });
 
 export const ofSetUp = ({ providers }: Readonly<Record<string, { readonly set_up?: number }>>): Finding[] =>
   providers?.set_up === 0

@@ -44,7 +44,7 @@ function ofHealth({ checks, ledger, draining, last_reload: reload, persona_fault
     .map(([name, { message }]) => ({
       tone: "bad",
       text: message ?? `The check of ${name} fails.`,
-      href: name === "providers" ? href("providers") : href("system"),
+      href: href(name === "providers" || name === "keys" ? name : "system"),
     }));
   found.push(...ofSetUp(checks));
   if (reload?.error)
@@ -93,7 +93,7 @@ const recentMs = 15 * 60_000;
 /** So few failures are chance. */
 const leastFailures = 3;
 
-/** Providers of which every fifth call failed of late, or more: what has one key alone never rests, and says so only here. */
+/** Providers of which every fifth attempt was a fault of late, or more: what has one key alone never rests, and says so only here. */
 function ofFailures({ now, failed, all, ends, total }: Recent): Finding[] {
   const since = new Date(now - recentMs).toISOString();
   const ofProviders = [...failuresOf(failed)].flatMap(([provider, failures]): Finding[] => {
@@ -104,7 +104,7 @@ function ofFailures({ now, failed, all, ends, total }: Recent): Finding[] {
     return [
       {
         tone: errors >= calls / 2 ? "bad" : "warn",
-        text: `${provider}: ${count(errors)} of ${count(calls)} calls failed in the last 15 minutes, most by ${most}`,
+        text: `${provider}: ${count(errors)} of ${count(calls)} attempts were its faults in the last 15 minutes, most by ${most}`,
         href: href("calls", [], { provider, failure: most, since }),
       },
     ];
@@ -284,9 +284,17 @@ export function WellBeing() {
         // Each provider that rests is named below.
         const ofServer = ofHealth(state).filter((one) => one.href !== href("providers") || !parts.isProviderNamed);
         const findings = [...ofServer, ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
-        const isBad = findings.some(({ tone }) => tone === "bad");
-        const isWell = findings.every(({ tone }) => tone === "quiet") && state.status === "ok";
-        const word = isBad ? "Something fails" : isWell ? "All is well" : "Something needs a look";
+        // What was so when the server last answered may be otherwise now.
+        const isKnown = health.error === undefined;
+        const isBad = isKnown && findings.some(({ tone }) => tone === "bad");
+        const isWell = isKnown && findings.every(({ tone }) => tone === "quiet") && state.status === "ok";
+        const word = !isKnown
+          ? "Not known"
+          : isBad
+            ? "Something fails"
+            : isWell
+              ? "All is well"
+              : "Something needs a look";
         return (
           <section class={`panel well-being ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
             <div class="well">

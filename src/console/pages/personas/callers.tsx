@@ -62,7 +62,7 @@ export function Callers({ persona: { id, version } }: { readonly persona: Person
                   },
                   {
                     id: "calls",
-                    title: "Calls",
+                    title: "Attempts",
                     align: "end",
                     cell: ({ calls }) => count(calls),
                     sort: (a, b) => a.calls - b.calls,

@@ -5,7 +5,7 @@ import { useResource } from "../../data.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
-import { count, money, Time } from "../../ui/format.tsx";
+import { count, exactMoney, money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -66,8 +66,15 @@ export function Tests({ id, version, last_test_run: run }: Persona) {
 }
 
 /** A number that leads to what it counts, with a name for screen readers. */
-const Lead = ({ to, text, name }: { readonly to: string; readonly text: string; readonly name: string }) => (
-  <a href={to} aria-label={`${text}: ${name}`}>
+type LeadProps = {
+  readonly to: string;
+  readonly text: string;
+  readonly name: string;
+  readonly title?: string | undefined;
+};
+
+const Lead = ({ to, text, name, title }: LeadProps) => (
+  <a href={to} title={title} aria-label={`${text}: ${name}`}>
     {text}
   </a>
 );
@@ -84,14 +91,14 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
   { id: "variants", title: "Variants", cell: (row) => <Variants of={row} /> },
   {
     id: "calls",
-    title: "Calls, 30 days",
+    title: "Attempts, 30 days",
     align: "end",
     sort: byNumber(({ calls }) => calls),
     cell: ({ id, sum }) => (
       <Lead
         to={href("calls", [], { persona: id, since })}
         text={isCounted ? count(sum?.calls ?? 0) : "…"}
-        name={`calls of ${id}`}
+        name={`attempts of ${id}`}
       />
     ),
   },
@@ -104,7 +111,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
       <Lead
         to={href("calls", [], { persona: id, since, ended: failedEnds.join() })}
         text={isCounted ? count(sum === undefined ? 0 : errorsOf(sum)) : "…"}
-        name={`failed calls of ${id}`}
+        name={`failed attempts of ${id}`}
       />
     ),
   },
@@ -117,6 +124,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
       <Lead
         to={href("spend", [], { persona: id, since })}
         text={isCounted ? money(sum?.cost_micro_dollars ?? 0) : "…"}
+        title={isCounted ? exactMoney(sum?.cost_micro_dollars ?? 0) : undefined}
         name={`spend of ${id}`}
       />
     ),

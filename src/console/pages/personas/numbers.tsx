@@ -4,7 +4,7 @@ import { useAction, useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Field, Select } from "../../ui/form.tsx";
-import { count, duration, money, Time } from "../../ui/format.tsx";
+import { count, duration, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -33,8 +33,9 @@ type Variant = {
 
 const spans = ["24h", "7d", "30d", "90d"];
 const both = ({ p50, p95 }: Times) => (p50 === null ? "–" : `${duration(p50)} / ${duration(p95)}`);
-const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: Row) =>
-  calls > unknown ? money(Math.round(cost / (calls - unknown))) : "unknown";
+const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: Row) => (
+  <Money micro={calls > unknown ? Math.round(cost / (calls - unknown)) : null} />
+);
 
 function Variants({ persona, onChange }: { readonly persona: PersonaDetails; readonly onChange: () => void }) {
   const path = `${pathOf(persona.id)}/variants`;
@@ -176,7 +177,7 @@ export function Numbers({ persona, onChange }: { readonly persona: PersonaDetail
                 { id: "variant", title: "Variant", cell: ({ variant }) => variant || "–" },
                 {
                   id: "calls",
-                  title: "Calls",
+                  title: "Attempts",
                   align: "end",
                   cell: ({ calls }) => count(calls),
                   sort: (a, b) => a.calls - b.calls,
@@ -191,13 +192,17 @@ export function Numbers({ persona, onChange }: { readonly persona: PersonaDetail
                 },
                 { id: "first", title: "First token p50 / p95", align: "end", cell: (row) => both(row.first_token_ms) },
                 { id: "total", title: "Whole answer p50 / p95", align: "end", cell: (row) => both(row.total_ms) },
-                { id: "each", title: "Cost a call", align: "end", cell: perCall },
+                { id: "each", title: "Cost each", align: "end", cell: perCall },
                 {
                   id: "cost",
                   title: "Cost",
                   align: "end",
-                  cell: (row) =>
-                    `${money(row.cost_micro_dollars)}${row.unknown_cost_calls > 0 ? ` + ${count(row.unknown_cost_calls)} unknown` : ""}`,
+                  cell: (row) => (
+                    <>
+                      <Money micro={row.cost_micro_dollars} />
+                      {row.unknown_cost_calls > 0 && ` + ${count(row.unknown_cost_calls)} unknown`}
+                    </>
+                  ),
                   sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
                 },
               ]}

@@ -5,7 +5,7 @@ import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Field, Select } from "../../ui/form.tsx";
-import { count, duration, money, Time } from "../../ui/format.tsx";
+import { count, duration, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -70,7 +70,7 @@ function Results({ run, id, isStale }: { readonly run: Run; readonly id: string;
         </Badge>{" "}
         {run.failed > 0 && `${count(run.failed)} failed, `}
         {run.errors > 0 && `${count(run.errors)} could not be judged, `}
-        <Time at={run.started_at} />, in {duration(run.duration_ms)}, for {money(run.cost_micro_dollars)}
+        <Time at={run.started_at} />, in {duration(run.duration_ms)}, for <Money micro={run.cost_micro_dollars} />
         {run.unknown_cost_calls > 0 && ` and ${count(run.unknown_cost_calls)} calls of unknown cost`}, as{" "}
         <code>{run.version}</code>
         {run.variant !== null && ` ${run.variant}`}.{" "}
@@ -164,7 +164,7 @@ export function PersonaTests({
                     <Elapsed />
                   ) : (
                     <span class="muted">
-                      {count(estimate.calls)} calls, {money(estimate.most_micro_dollars)} at most
+                      {count(estimate.calls)} calls, <Money micro={estimate.most_micro_dollars} /> at most
                       {estimate.unknown_cost_calls > 0 &&
                         `, ${count(estimate.unknown_cost_calls)} of them of unknown cost`}
                     </span>

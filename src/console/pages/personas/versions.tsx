@@ -89,9 +89,9 @@ export function Versions({ id }: { readonly id: string }) {
                 },
                 {
                   id: "calls",
-                  title: "Calls",
+                  title: "Attempts",
                   cell: (one) => (
-                    <a href={href("calls", [], { persona: id, persona_version: one.id })}>Calls of {one.id}</a>
+                    <a href={href("calls", [], { persona: id, persona_version: one.id })}>Attempts of {one.id}</a>
                   ),
                 },
               ]}

@@ -1,10 +1,12 @@
 /** A number beside what it was before. */
+import type { ComponentChildren } from "preact";
 import { Stat, type Tone } from "../../ui/layout.tsx";
 import "./change.css";
 
 export const percent = (value: number | null): string => (value === null ? "–" : `${value.toFixed(2)} %`);
 
-type Shown = (value: number | null) => string;
+/** What a number is shown as: a sum of money with its exact value behind it. */
+type Shown = (value: number | null) => ComponentChildren;
 type ChangeProps = {
   readonly now: number | null;
   readonly before: number | null;
@@ -35,8 +37,15 @@ function toneOf({ now, before, lessIsBetter, isShare }: ChangeProps): "worse" | 
   return !isMuch ? "muted" : now > before ? "worse" : "better";
 }
 
-const noteOf = ({ now, before, shown, word = "was", isShare }: ChangeProps) =>
-  `${word} ${shown(before)}${changeOf(now, before, isShare) && `, ${changeOf(now, before, isShare)}`}`;
+function Note({ now, before, shown, word = "was", isShare }: ChangeProps) {
+  const change = changeOf(now, before, isShare);
+  return (
+    <>
+      {word} {shown(before)}
+      {change && `, ${change}`}
+    </>
+  );
+}
 
 /** In a cell of a table. */
 export function Change(props: ChangeProps) {
@@ -44,7 +53,9 @@ export function Change(props: ChangeProps) {
   return (
     <span class="against">
       {href === undefined ? <span>{shown(now)}</span> : <a href={href}>{shown(now)}</a>}
-      <small class={toneOf(props)}>{noteOf(props)}</small>
+      <small class={toneOf(props)}>
+        <Note {...props} />
+      </small>
     </span>
   );
 }
@@ -57,7 +68,7 @@ export function ChangeStat({ label, ...props }: ChangeProps & { readonly label: 
     <Stat
       label={label}
       value={props.shown(props.now)}
-      note={noteOf(props)}
+      note={<Note {...props} />}
       {...(tone !== undefined && { tone })}
       {...(props.href !== undefined && { href: props.href })}
     />

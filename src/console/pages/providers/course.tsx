@@ -25,7 +25,7 @@ const measures: readonly Measure[] = [
   },
   { id: "p50", title: "First token, p50", unit: "ms", of: (row) => row?.first_token_ms?.p50 ?? null },
   { id: "p95", title: "First token, p95", unit: "ms", of: (row) => row?.first_token_ms?.p95 ?? null },
-  { id: "calls", title: "Calls", unit: "calls", of: (row) => row?.calls ?? 0 },
+  { id: "calls", title: "Attempts", unit: "attempts", of: (row) => row?.calls ?? 0 },
   { id: "cost", title: "Cost", unit: "money", of: (row) => row?.cost_micro_dollars ?? 0 },
 ];
 

@@ -4,7 +4,7 @@ import { useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Field, Select } from "../../ui/form.tsx";
-import { count, duration, money, Time } from "../../ui/format.tsx";
+import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -70,7 +70,7 @@ function columnsOf(since: string): readonly Column<Row>[] {
       },
     },
     {
-      ...{ id: "calls", title: "Calls", align: "end" },
+      ...{ id: "calls", title: "Attempts", align: "end" },
       cell: ({ provider, now, before }) => (
         <Change now={now.calls} before={before.calls} shown={counted} href={href("calls", [], { provider, since })} />
       ),
@@ -93,7 +93,7 @@ function columnsOf(since: string): readonly Column<Row>[] {
     {
       ...{ id: "cost", title: "Cost", align: "end" },
       cell: ({ provider, now, before }) => (
-        <Change now={now.cost} before={before.cost} shown={money} href={href("spend", [], { provider, since })} />
+        <Change now={now.cost} before={before.cost} shown={shownMoney} href={href("spend", [], { provider, since })} />
       ),
       sort: by(({ now }) => now.cost),
     },

@@ -1,9 +1,9 @@
-/** One provider: its keys, its numbers against the time before, why calls failed, and its models. */
+/** One provider: its keys, its numbers against the time before, why attempts failed, and its models. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, duration, money, Time } from "../../ui/format.tsx";
+import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
 import { Badge, Page, Panel, Stats } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -69,7 +69,7 @@ function Keys({ keys }: { readonly keys: readonly ProviderKey[] }) {
   );
 }
 
-/** Why calls failed, in both times. */
+/** Why attempts failed, in both times. */
 function Reasons({ row, since, word }: { readonly row: Compared; readonly since: string; readonly word: string }) {
   const { provider, now, before } = row;
   const reasons = [...new Set([...now.failures.keys(), ...before.failures.keys()])].map((reason) => ({
@@ -79,10 +79,10 @@ function Reasons({ row, since, word }: { readonly row: Compared; readonly since:
   }));
   return (
     <Table
-      caption="Why calls failed"
+      caption="Why attempts failed"
       rows={reasons.toSorted((a, b) => b.now - a.now || b.before - a.before)}
       rowKey={({ reason }) => reason}
-      empty={<p class="muted">No call failed in either time.</p>}
+      empty={<p class="muted">No attempt failed in either time.</p>}
       columns={[
         {
           ...{ id: "reason", title: "Reason" },
@@ -94,7 +94,7 @@ function Reasons({ row, since, word }: { readonly row: Compared; readonly since:
           ),
         },
         {
-          ...{ id: "calls", title: "Calls", align: "end" },
+          ...{ id: "calls", title: "Attempts", align: "end" },
           cell: (one) => (
             <Change now={one.now} before={one.before} shown={(value) => count(value ?? 0)} word={word} lessIsBetter />
           ),
@@ -123,7 +123,7 @@ function LastErrors({
       caption="Last errors"
       rows={errors}
       rowKey={({ at, request_id: id, key }) => `${id} ${at} ${key}`}
-      empty={<p class="muted">No call failed in the last hour.</p>}
+      empty={<p class="muted">No attempt failed in the last hour.</p>}
       columns={[
         {
           ...{ id: "request", title: "Request" },
@@ -133,7 +133,7 @@ function LastErrors({
         {
           ...{ id: "reason", title: "Reason" },
           cell: ({ reason }) => (
-            <a href={href("calls", [], { provider, failure: reason, since })} title="Calls with the same fault">
+            <a href={href("calls", [], { provider, failure: reason, since })} title="Attempts with the same fault">
               {reasonWords(reason)}
             </a>
           ),
@@ -199,7 +199,7 @@ export function OneProvider({ name }: { readonly name: string }) {
                   <>
                     <Stats>
                       <ChangeStat
-                        {...{ label: "Calls", now: now.calls, before: before.calls, word }}
+                        {...{ label: "Attempts", now: now.calls, before: before.calls, word }}
                         shown={(value) => count(value ?? 0)}
                         href={href("calls", [], { provider: name, since })}
                       />
@@ -217,11 +217,11 @@ export function OneProvider({ name }: { readonly name: string }) {
                         lessIsBetter
                       />
                       <ChangeStat
-                        {...{ label: "Cost", now: now.cost, before: before.cost, word, shown: money }}
+                        {...{ label: "Cost", now: now.cost, before: before.cost, word, shown: shownMoney }}
                         href={href("spend", [], { provider: name, since })}
                       />
                     </Stats>
-                    <Panel title="Why calls failed">
+                    <Panel title="Why attempts failed">
                       <Reasons row={row} since={since} word={word} />
                     </Panel>
                   </>

@@ -1,4 +1,4 @@
-/** How calls failed, each a link to those that did. */
+/** How attempts failed, each a link to those that did. */
 import { href, type Query } from "../../router.ts";
 import { count } from "../../ui/format.tsx";
 import { failedEnds, type Totals } from "./sums.ts";
