@@ -9,6 +9,7 @@ const floors: readonly (readonly string[])[] = [
   ["protocols"],
   ["config"],
   ["store"],
+  ["facts"],
   ["providers"],
   ["personas"],
   ["upstream", "mcp"],
@@ -23,7 +24,8 @@ const rankOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room
 /** Pure floors, which know only the first two; the console runs in browsers, and knows the admin API alone. */
 const narrow: Record<string, readonly string[]> = {
   console: [],
-  providers: ["lib", "protocols"],
+  facts: ["lib", "protocols"],
+  providers: ["lib", "protocols", "facts"],
   personas: ["lib", "protocols"],
 };
 

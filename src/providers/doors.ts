@@ -3,7 +3,7 @@
  * untranslated, unless it says what the door is documented to drop and a translated call does not drop in silence.
  */
 import { type TObject, Type } from "@sinclair/typebox";
-import { globMatches } from "../lib/glob.ts";
+import { isOf, type ModelRule } from "../facts/rules.ts";
 import { isObject, type JsonObject, listOf, objectOf, saysNothing } from "../lib/json/json.ts";
 import { specialWishes } from "../protocols/messages/ending.ts";
 import { isChange, isReference } from "../protocols/responses/references.ts";
@@ -36,8 +36,8 @@ type Door = {
   readonly besides?: readonly string[];
   /** Default: the provider's own. */
   readonly keyPlace?: KeyPlace;
-  /** Globs of the models that are to be had there. Absent: all are. */
-  readonly models?: readonly string[];
+  /** The models that are to be had there. Absent: all are. */
+  readonly models?: readonly Pick<ModelRule, "match" | "since">[];
   /**
    * Tools that it takes beside plain functions, by their type without its date, or by a member: `custom name=apply_patch`. A call with
    * any other is translated, where something may stand in for it. Absent: it takes all, or answers for itself.
@@ -154,7 +154,7 @@ export const address = (format: string) =>
   );
 
 function baseFor(call: Call, option: string, own: string, door: Door): string | undefined {
-  const isServed = door.models?.some((glob) => globMatches(glob, call.model)) ?? true;
+  const isServed = door.models?.some((rule) => isOf(rule, call.model)) ?? true;
   return isServed ? baseIn(call.account, option, own, door) : undefined;
 }
 

@@ -3,11 +3,11 @@
  * A provider never fetches, logs, reads the clock or draws a random id, so the same input always gives the same output.
  */
 import type { TObject } from "@sinclair/typebox";
+import type { ModelRule } from "../facts/rules.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import type { Framing, SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Message, Usage } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
-import type { ModelRule } from "./model-rules.ts";
 
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;

@@ -6,9 +6,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import type { ModelRule } from "../../src/facts/rules.ts";
 import type { HttpRequest } from "../../src/lib/http/client.ts";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
-import type { ModelRule } from "../../src/providers/model-rules.ts";
 import type {
   Account,
   AnsweredCall,

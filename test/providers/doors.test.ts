@@ -16,7 +16,7 @@ const row = openAiCompatible({
       path: "/anthropic",
       besides: ["/api/coding/v4"],
       keyPlace,
-      models: ["m*"],
+      models: [{ match: "m*" }],
       tools: ["web_search"],
       drops: {
         fields: ["top_k", "output_config.format", "tool_choice.type=any"],

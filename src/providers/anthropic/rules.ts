@@ -4,8 +4,8 @@
  * of its line.
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
-import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Call } from "../provider.ts";
 
 const Effort = Words(["low", "medium", "high", "xhigh", "max"]);

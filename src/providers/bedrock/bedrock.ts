@@ -19,6 +19,7 @@ import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
 import { doorRoutes } from "../doors.ts";
 import { openAiQuirks } from "../openai-compatible/openai.ts";
 import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
+import { openAiModels } from "../openai-compatible/openai-models.ts";
 import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { withToolNames } from "../tool-names.ts";
@@ -64,6 +65,7 @@ const chat = openAiCompatible({
   baseUrl: usualBase,
   environment,
   quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
+  modelRules: openAiModels,
   url: (operation, model, account) => `${openAiBase(account, model)}/${operation}`,
 });
 

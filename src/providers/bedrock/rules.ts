@@ -5,10 +5,10 @@
  * Converse by model https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html.
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { Words } from "../../lib/schemas.ts";
 import { bedrockVersionsSince } from "../anthropic/clouds.ts";
 import { AnthropicRules, anthropicRules } from "../anthropic/rules.ts";
-import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Call } from "../provider.ts";
 
 const OwnRules = {
@@ -67,7 +67,8 @@ const rows: readonly Row[] = [
   },
   // https://docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html
   {
-    match: "*amazon.nova-2-*",
+    match: "nova-*",
+    since: "2",
     reasoning: "nova",
     thinking: "adaptive",
     efforts: ["low", "medium", "high"],

@@ -3,10 +3,10 @@
  * most special models stand first; models that came after this table are treated as the newest known ones.
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
-import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Call } from "../provider.ts";
 
 export const GoogleRules = Closed({
@@ -84,7 +84,7 @@ const first = { ...second, thinks: false, schemas: "openapi", penalties: true } 
  */
 export const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
   // @google/genai 3.3 has the level; models before are documented up to HIGH. It is sent where it is asked for in Google's own words.
-  { match: "gemini-4*", efforts: { ...fromLow, XHIGH: "XHIGH" } },
+  { match: "gemini-*", since: "4", efforts: { ...fromLow, XHIGH: "XHIGH" } },
   // https://ai.google.dev/gemini-api/docs/image-generation#thought-signatures: "Image part is missing a thought_signature"
   { match: "gemini-3-pro-image*", efforts: {}, signatures: "parts" },
   { match: "gemini-3*-image*", efforts: minimalOrHigh, signatures: "parts" },
@@ -102,7 +102,8 @@ export const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
   ...["gemini-2.0*", "gemini-1*", "learnlm*"].map((match) => ({ match, ...first })),
   // https://github.com/livekit/agents/pull/7080: minimal or high, and no budget
   {
-    match: "gemma-4*",
+    match: "gemma-*",
+    since: "4",
     ...second,
     thinks: true,
     efforts: minimalOrHigh,

@@ -1,12 +1,12 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
+import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
 import { type Doors, doorOptions, doorRoutes } from "../doors.ts";
 import { idsFor } from "../made-ids.ts";
 import { chatModelList } from "../model-lists.ts";
-import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type {
   Account,
   Call,

@@ -44,12 +44,13 @@ export const xai = openAiCompatible({
     { match: "grok-4.1*", ...fixedEffort },
     // Here the effort is the number of agents: https://docs.x.ai/developers/model-capabilities/text/multi-agent
     { match: "grok-4.20-multi-agent*", efforts: { none: "low", minimal: "low", max: "xhigh" } },
+    // It came before 4.3, whatever its number says.
     { match: "grok-4.20*", ...fixedEffort },
     { match: "grok-code-*", ...fixedEffort },
     // "Model grok-build does not support parameter reasoningEffort.": https://github.com/router-for-me/CLIProxyAPI/pull/3968
     { match: "grok-build*", ...fixedEffort },
     { match: "grok-composer-*", ...fixedEffort },
-    { match: "grok-4.6*", efforts: { minimal: "low", max: "xhigh" } },
-    { match: "grok-4.7*", efforts: { minimal: "low", max: "xhigh" } },
+    { match: "grok-*-non-reasoning*", ...fixedEffort },
+    { match: "grok-*", since: "4.6", efforts: { minimal: "low", max: "xhigh" } },
   ],
 });

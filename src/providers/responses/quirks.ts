@@ -1,5 +1,5 @@
 /** Differences between the providers that speak the Responses format, and between their models. */
-import type { ModelRule } from "../model-rules.ts";
+import type { ModelRule } from "../../facts/rules.ts";
 
 /** The abilities of a model on this endpoint; the keys a `model_rules` row may hold for it. */
 export type ResponsesRules = {

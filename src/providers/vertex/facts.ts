@@ -4,8 +4,9 @@
  * what Google's own library refuses to send there (https://github.com/googleapis/js-genai, 3.1: "parameter is only supported in Gemini
  * Developer API mode"), and where named.
  */
+
+import type { ModelRule } from "../../facts/rules.ts";
 import type { GoogleRules } from "../google/rules.ts";
-import type { ModelRule } from "../model-rules.ts";
 
 /** They stand before Google's own. */
 export const vertexRules: readonly (Partial<GoogleRules> & ModelRule)[] = [

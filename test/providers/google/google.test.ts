@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { FinishReason, type GenerateContentResponse, GoogleGenAI } from "@google/genai";
 import fc from "fast-check";
+import type { ModelRule } from "../../../src/facts/rules.ts";
 import type { SseEvent } from "../../../src/lib/sse.ts";
 import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
@@ -8,7 +9,6 @@ import { ApiError, InvalidAnswer, UpstreamFault } from "../../../src/protocols/e
 import { google } from "../../../src/providers/google/google.ts";
 import { googleRules } from "../../../src/providers/google/rules.ts";
 import { toOpenApiSchema } from "../../../src/providers/google/schema.ts";
-import type { ModelRule } from "../../../src/providers/model-rules.ts";
 import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { Normaliser } from "../../../src/upstream/stream/normaliser.ts";
 import { answeredCases } from "../../helpers/fixtures.ts";

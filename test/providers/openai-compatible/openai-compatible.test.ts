@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
+import type { ModelRule } from "../../../src/facts/rules.ts";
 import type { SseEvent } from "../../../src/lib/sse.ts";
 import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
 import { doneData } from "../../../src/protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
-import type { ModelRule } from "../../../src/providers/model-rules.ts";
 import { ThinkTags } from "../../../src/providers/openai-compatible/think-tags.ts";
 import type { AnsweredCall, RemoteProvider } from "../../../src/providers/provider.ts";
 import { providers } from "../../../src/providers/registry.ts";

@@ -39,14 +39,17 @@ export const moonshotDoors: Doors = {
   // nowhere else; efforts are low, high and max; samplings are fixed.
   messages: {
     path: "/anthropic",
-    models: ["kimi-k3*"],
+    models: [{ match: "kimi-k*", since: "3" }],
     tools: ["web_search"],
     drops: { fields: ["mcp_servers"], parts: [...textDocuments, ...foreignResults] },
     rules: { thinking: "adaptive", thinking_off: "never", efforts: ["low", "high", "max"], sampling: "none" },
   },
   // https://platform.kimi.ai/docs/api/responses: `store` is always false and `previous_response_id` null; tools of other types are refused.
   // Reasoning comes in clear text and is taken back.
-  responses: { models: ["kimi-k3*"], tools: ["namespace", "custom name=apply_patch", "web_search"] },
+  responses: {
+    models: [{ match: "kimi-k*", since: "3" }],
+    tools: ["namespace", "custom name=apply_patch", "web_search"],
+  },
 };
 
 export const zaiDoors: Doors = {
@@ -80,7 +83,7 @@ export const databricksDoors: Doors = {
   messages: {
     path: "/serving-endpoints/anthropic",
     besides: ["/serving-endpoints"],
-    models: ["databricks-claude-*"],
+    models: [{ match: "databricks-claude-*" }],
     checksThinking: true,
   },
 };
@@ -158,5 +161,10 @@ export const lmstudioDoors: Doors = {
 
 /** https://docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api: for Claude alone, by a bearer. */
 export const snowflakeDoors: Doors = {
-  messages: { path: "/api/v2/cortex", besides: ["/api/v2/cortex/v1"], models: ["claude*"], checksThinking: true },
+  messages: {
+    path: "/api/v2/cortex",
+    besides: ["/api/v2/cortex/v1"],
+    models: [{ match: "claude*" }],
+    checksThinking: true,
+  },
 };

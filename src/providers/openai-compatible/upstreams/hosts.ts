@@ -24,7 +24,7 @@ export const groq = openAiCompatible({
       reasoning_replay: "reasoning",
       efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" },
     },
-    { match: "qwen/qwen3*", reasoning_replay: "reasoning", efforts: { none: "none", "*": "default" } },
+    { match: "qwen/qwen*", since: "3", reasoning_replay: "reasoning", efforts: { none: "none", "*": "default" } },
   ],
 });
 

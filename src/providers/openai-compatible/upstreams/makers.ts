@@ -39,6 +39,11 @@ export const mistral = openAiCompatible({
     { match: "ministral*", efforts: { "*": null } },
     { match: "mistral-small*", efforts: { none: "none", "*": "high" } },
     { match: "mistral-medium*", efforts: { none: "none", "*": "high" } },
+    // It is mistral-large-2512, which came before: LiteLLM's list of models (1.110), which has the efforts of the others too
+    { match: "mistral-large-latest", efforts: { minimal: "low", xhigh: "high", max: "high" } },
+    { match: "mistral-large-*", since: "4", efforts: { none: "none", "*": "high" } },
+    { match: "devstral*", efforts: { none: "none", "*": "high" } },
+    { match: "mistral-vibe-cli*", efforts: { none: "none", "*": "high" } },
   ],
 });
 
@@ -88,9 +93,16 @@ export const moonshot = openAiCompatible({
   // "tool_choice 'required' is incompatible with thinking enabled": https://platform.moonshot.ai/docs/guide/kimi-k2-5-quickstart,
   // refused by later models of the line too (@ai-sdk/moonshotai 3.0)
   modelRules: [
-    { match: "kimi-k2*", required_choice: false },
+    { match: "kimi-k*", since: "2", required_choice: false },
     // "temperature is fixed by model" (@ai-sdk/moonshotai 3.0): "invalid temperature: only 1 is allowed for this model"
-    ...["kimi-k2.5*", "kimi-k2.6*", "kimi-k2.7*", "kimi-k3*"].map((match) => ({ match, sampling: "never" as const })),
+    { match: "kimi-k*", since: "2.5", sampling: "never" },
+    // https://platform.kimi.ai/docs/api/chat: from here on it always thinks, in three degrees.
+    {
+      match: "kimi-k*",
+      since: "3",
+      thinking_field: false,
+      efforts: { none: "low", minimal: "low", medium: "high", xhigh: "max" },
+    },
   ],
 });
 
@@ -115,7 +127,8 @@ export const zai = openAiCompatible({
   modelRules: [
     // From here on it always thinks, in three degrees.
     {
-      match: "glm-5.3*",
+      match: "glm-*",
+      since: "5.3",
       thinking_field: false,
       efforts: { none: "low", minimal: "low", medium: "high", xhigh: "max" },
     },

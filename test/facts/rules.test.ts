@@ -1,7 +1,7 @@
 /** Rules by version: a row is of the version that it names and of later ones, so that names of next month have their line's newest rules. */
 import { describe, expect, test } from "bun:test";
+import { type ModelRule, rulesFor } from "../../src/facts/rules.ts";
 import { anthropicRules } from "../../src/providers/anthropic/rules.ts";
-import { type ModelRule, rulesFor } from "../../src/providers/model-rules.ts";
 import { openAiModels } from "../../src/providers/openai-compatible/openai-models.ts";
 
 const rows: readonly (ModelRule & { readonly is: string })[] = [
@@ -32,7 +32,19 @@ test.each([
   ["claude-opus-4-10-20261201", "4-7"],
   ["claude-opus-5@20260901", "4-7"],
   ["claude-opus-4-20250514", "other"],
-  ["claude-opus-latest", "other"],
+  ["claude-opus-latest", "4-7"],
+  ["claude-opus-", "4-7"],
+  ["claude-opus-4-32b", "other"],
+  ["openai/gpt-6", "5.6"],
+  ["accounts/us/models/gpt-6-luna", "5.6"],
+  ["ft:gpt-6:acme:gpt-4:1", "5.6"],
+  ["ft:gpt-4.1:acme:gpt-6:1", "other"],
+  ["GPT-6", "5.6"],
+  ["gpt-6:free", "5.6"],
+  ["us.anthropic.claude-opus-5-20270101-v1:0", "4-7"],
+  ["arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-5-v2:0", "4-7"],
+  ["__proto__", "other"],
+  ["", "other"],
 ])("%s has the rules of %s", (model, is) => {
   expect(rulesFor<{ is: string }>(model, [], rows)).toEqual({ is });
 });
@@ -57,7 +69,8 @@ describe("a name that came after the table", () => {
 
   test("of OpenAI's is taken for the newest", () => {
     const openai = (model: string) => rulesFor(model, [], openAiModels);
-    for (const model of ["gpt-6.2", "gpt-7-astra", "gpt-11"]) expect(openai(model)).toEqual(openai("gpt-6-astra"));
+    for (const model of ["gpt-6.2", "gpt-7-luna", "gpt-11"]) expect(openai(model)).toEqual(openai("gpt-6.1-terra"));
+    for (const model of ["gpt-6.2-sol", "gpt-7-astra"]) expect(openai(model)).toEqual(openai("gpt-6.1-sol"));
     expect(openai("o7-mini")).toMatchObject({ max_tokens_field: "max_completion_tokens", reasoning_items: true });
   });
 });

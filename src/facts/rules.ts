@@ -1,5 +1,6 @@
 /** Rules by model name: how a provider's models differ, as data that the config can override. */
 import { globMatches } from "../lib/glob.ts";
+import { bareName, isAtLeast, versionAt } from "./model-name.ts";
 
 /** One row of model-dependent behaviour; `match` is a glob over the model's name (`*` matches anything). */
 export type ModelRule = {
@@ -12,13 +13,16 @@ export type ModelRule = {
   readonly [key: string]: unknown;
 };
 
+type Matched = Pick<ModelRule, "match" | "since">;
+
 /** Merged rules, by the provider's rows, the overrides and the model's name. */
 const cache = new WeakMap<object, WeakMap<object, Map<string, object>>>();
 /** Callers choose model names freely: beyond so many of one account its cache is emptied. */
 const maxCachedModels = 500;
 
 /**
- * The rows whose glob fits the model, merged: overrides first, then the provider's own, the first to name a key wins.
+ * The rows whose glob fits the model, merged: overrides first, then the provider's own, the first to name a key wins. Overrides go by the
+ * name as it is given; the provider's own also by the maker's name within it, so that a gateway's or a cloud's name is known.
  * @returns the same frozen object for the same rows and model
  */
 export function rulesFor<R extends object>(
@@ -39,11 +43,15 @@ export function rulesFor<R extends object>(
 function mergeRules<R extends object>(
   model: string,
   overrides: readonly ModelRule[],
-  own: readonly (R & { match: string })[],
+  own: readonly (R & ModelRule)[],
 ): Partial<R> {
   const merged: Record<string, unknown> = {};
-  for (const rule of [...overrides, ...own]) {
-    if (!globMatches(rule.match, model) || !isSince(rule, model)) continue;
+  const bare = bareName(model);
+  const fitting = [
+    ...overrides.filter((rule) => fits(rule, model)),
+    ...own.filter((rule) => fits(rule, model) || (bare !== model && fits(rule, bare))),
+  ];
+  for (const rule of fitting) {
     for (const [key, value] of Object.entries(rule)) {
       if (key !== "match" && key !== "since" && !Object.hasOwn(merged, key)) merged[key] = value;
     }
@@ -51,19 +59,12 @@ function mergeRules<R extends object>(
   return merged as Partial<R>;
 }
 
-function isSince({ match, since }: ModelRule, model: string): boolean {
-  if (since === undefined) return true;
-  const [major, minor] = versionOf(model.slice(match.indexOf("*")));
-  const [firstMajor = 0, firstMinor = 0] = versionOf(since);
-  return major !== undefined && (major > firstMajor || (major === firstMajor && minor! >= firstMinor));
-}
+/** True if a row of a provider's own is of the model, by the name as it is given or by the maker's name within it. */
+export const isOf = (rule: Matched, model: string): boolean => fits(rule, model) || fits(rule, bareName(model));
 
-/** @returns nothing where the text does not begin with a version */
-function versionOf(text: string): readonly number[] {
-  const [, written, minor] = /^(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)/.exec(text) ?? [];
-  if (written === undefined) return [];
-  const major = Number(written);
-  // Azure names models without the dot: `gpt-35-turbo`.
-  if (minor === undefined && major >= 20) return [Math.floor(major / 10), major % 10];
-  return [major, Number(minor ?? 0)];
+function fits({ match, since }: Matched, model: string): boolean {
+  if (!globMatches(match, model)) return false;
+  if (since === undefined) return true;
+  const version = versionAt(model.slice(match.indexOf("*")));
+  return version !== undefined && isAtLeast(version, versionAt(since)!);
 }
