@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(`[...document.querySelectorAll("main a")].find((one) => one.innerText === "Next page")`);
     await page.until(`${cells("Budgets")}.length === 1 && ${heads} === 0`);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a filter that there is none of says so, and one for none stays when another is chosen", async () => {
     await open("#/calls?failed=true&persona=", `document.querySelector("main .notice.warn")`);
@@ -254,7 +254,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<number>(`${cells("Calls under way")}.length`)).toBe(0);
     expect(await Promise.race([later, "under way"])).toBe("under way");
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a call under way is shown, then appears live by itself; a burst leaves the page answering", async () => {
     await open("#/calls?live=1", `document.body.innerText.includes("Live: calls appear as they end.")`);
@@ -271,7 +271,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Live")`);
     await page.until(`!location.hash.includes("live") && ${cells("Calls")}.length === 50`);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a name of a model as long as a caller may choose is cut, and the columns beside it keep their places", async () => {
     const long = `xai/${"W".repeat(200)}`;
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/spend", `document.querySelector("td[title]")`);
     expect(await page.read<string>(`document.querySelector("td[title]").title`)).toBe(long);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 });
 
 test.each([

@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     );
     await page.press("Escape");
     await page.until(`!${dialog}`);
-  }, 30_000);
+  }, 60_000);
 
   test("a refusal that comes late asks nobody who has signed in again meanwhile", async () => {
     await page.read(`{
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.read("window.letGo()");
     await page.until(`document.querySelectorAll('[aria-label="Keys"] tbody tr').length === 1`);
     expect(await page.read<boolean>(`Boolean(${dialog})`)).toBe(false);
-  }, 30_000);
+  }, 60_000);
 
   test("the longest name that a key may have widens no page", async () => {
     await troupe.createKey({ name: "W".repeat(100), tier: "pro" });
@@ -147,5 +147,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(`document.querySelector('[aria-label="Keys"] tbody a')`, { x: 9, y: 9 });
     await page.until("document.querySelector('h1').innerText.startsWith('WWW')");
     expect(await page.read<number>(beyond)).toBeLessThanOrEqual(0);
-  }, 30_000);
+  }, 60_000);
 });

@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${main}.includes("You are plain.")`);
     expect(await page.read<string>("location.hash")).toBe("#/personas/acme%2Fsupport");
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a fault is shown at its line and keeps the text from being saved; what is mended is saved and served", async () => {
     await show("#/personas/acme%2Fsupport/source");
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(await page.read<string>(`document.querySelector(".diff .removed").innerText`)).toContain("You are plain.");
     expect(await page.read<string>(main)).toContain(personas.find("acme/support")!.version);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("the text is edited by mouse and keyboard, at the place that was clicked", async () => {
     for (const look of [
@@ -135,7 +135,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     }
     await page.look({ width: 1440, height: 900, theme: "light" });
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("who saves after somebody else loses no text, and overwrites none unseen", async () => {
     await show("#/personas/acme%2Fsupport/source");
@@ -157,7 +157,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${main}.includes("Saved, and served as")`);
     expect(readFileSync(file(), "utf8")).toBe(text.replace("plain", "mine"));
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("numbers stand by version, and old pins before other callers", async () => {
     await show("#/personas/acme%2Fsupport/numbers");
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`document.querySelector("tbody tr")?.innerText.includes("old pin")`);
     expect(await page.read<string>(main)).toContain("One key still asks");
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a variant is stopped, let go on, and given all callers", async () => {
     await show("#/personas/acme%2Fcanary/numbers");
@@ -206,7 +206,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await show("#/personas?search=support");
     await page.until(`document.querySelector("tbody tr")?.innerText.includes("1 of 2 passed")`);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("tests are edited beside them, with faults at their lines, and two versions are tried side by side", async () => {
     const path = folder.file("acme/support.test.yaml");
@@ -246,7 +246,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(models).toEqual([1, 2].map(() => expect.stringMatching(/^acme\/support@[0-9a-f]{12}$/)));
     expect(new Set(models).size).toBe(2);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a new persona is begun, mended and served", async () => {
     await show("#/personas");
@@ -265,5 +265,5 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${main}.includes("Saved, and served as") && ${main}.includes("Helps.")`);
     expect(troupe.server.services.personas.find("acme/fresh")).toBeDefined();
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 });

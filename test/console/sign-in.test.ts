@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ),
     ).toEqual(links as string[][]);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("a session that ends under the page leaves the page, and a closed dialog a way back", async () => {
     const { sessions } = troupe.server.services.store;
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Enter");
     await page.until(`!${dialog} && ${account}?.innerText.includes("other")`);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("what the page asks without anybody's doing is marked, so that a page left open lets its session end", async () => {
     await page.read(`globalThis.marks = []; const plain = fetch;
@@ -106,7 +106,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const marks = await page.read<string[]>("marks");
     expect(marks.filter((mark) => mark === "")).toHaveLength(1);
     expect(new Set(marks)).toEqual(new Set(["", "1"]));
-  }, 30_000);
+  }, 60_000);
 
   test("what somebody wrote stays for the same key alone, and is gone from all tabs with the sign-out", async () => {
     const text = "document.querySelector('.editor textarea')";
@@ -171,5 +171,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`${dialog} && !${account}`);
     expect(await troupe.server.services.store.sessions.list(10)).toEqual([]);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 });

@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await budgets.set({ scope: "all", period: "day", limit: 1_000_000, updatedAt: now });
     await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again")`);
     await page.until(`document.querySelectorAll(".uplot").length === 4`);
-  }, 30_000);
+  }, 60_000);
 
   test("the overview has the numbers of the ledger", async () => {
     await open("#/?by=day", `${stat("Attempts")}?.[1] === "60"`);
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>(`${ending}.innerText`)).toMatch(/spent\s+all, day\s+spent; opens/);
     expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("rows of spend are the ledger's, to the micro-dollar, and lead to their calls", async () => {
     await open("#/spend", hasRows);
@@ -119,7 +119,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `fetch(document.querySelector("a[download]").href).then((answer) => answer.text())`,
     );
     expect(file.split("\r\n")[1]).toStartWith("anthropic/claude-y,20,");
-  }, 30_000);
+  }, 60_000);
 
   test("a chart's table has every value, and the arrow keys and the pointer read them exactly", async () => {
     await page.read(`document.querySelector("details").open = true`);
@@ -171,7 +171,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `JSON.stringify([...document.querySelectorAll("figure dd")].map((one) => one.innerText)) === ${JSON.stringify(JSON.stringify(shown))}`,
     );
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("the period and the group stand in the address, and a time without calls says what to do", async () => {
     await open("#/spend?period=today&by=client", `${stat("Attempts")}?.[1] === "12"`);
@@ -190,5 +190,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/spend?since=2001-01-01&until=2001-01-02", `document.querySelector(".state a")`);
     expect(await page.read<string>("document.querySelector('.state').innerText")).toContain("Show all that is kept");
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 });

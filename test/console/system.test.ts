@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ["", "/doctor", "/alerts", "/nodes", "/configuration", "/sessions", "/audit"].map((part) => `#/system${part}`),
     );
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("the doctor's findings, the worst first, each with what to do", async () => {
     writeFileSync(join(troupe.data, "first-key"), "trp_x");
@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ["This one", one!.program, one!.configuration, one!.personas],
     ]);
     expect(await page.read<string>(main)).toContain("There is one node");
-  }, 30_000);
+  }, 60_000);
 
   test("the configuration is searched, its address holds the search, and no secret is in it", async () => {
     await open("#/system/configuration", `${cells("Settings")}.length > 30`);
@@ -167,7 +167,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const text = await page.read<string>("document.body.innerHTML");
     for (const secret of ["sk-a-secret", "hush", "a text of some length"]) expect(text).not.toContain(secret);
     expect(faults()).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("another browser's session is ended, and the audit names it by its filters", async () => {
     const body = JSON.stringify({ key });

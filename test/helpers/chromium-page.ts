@@ -90,10 +90,10 @@ export class ChromiumPage implements AsyncDisposable {
     await this.#send("Network.emulateNetworkConditions", { offline, ...conditions });
   }
 
-  /** Waits until nothing was asked for during a moment; rejects after fifteen seconds. */
+  /** Waits until nothing was asked for during a moment; rejects after half a minute or more. */
   async settle(): Promise<void> {
     let quiet = 0;
-    for (let tries = 0; tries < 300 && quiet < 4; tries += 1) {
+    for (let tries = 0; tries < 600 && quiet < 4; tries += 1) {
       await Bun.sleep(50);
       quiet = this.#underWay.size === 0 ? quiet + 1 : 0;
     }
@@ -155,9 +155,9 @@ export class ChromiumPage implements AsyncDisposable {
     return (result as unknown as { readonly result: { readonly value: T } }).result.value;
   }
 
-  /** Waits until an expression is true in the page; rejects after ten seconds. */
+  /** Waits until an expression is true in the page; rejects after half a minute or more. */
   async until(expression: string): Promise<void> {
-    for (let tries = 0; tries < 200; tries += 1) {
+    for (let tries = 0; tries < 600; tries += 1) {
       // A page that is being left answers nothing.
       if (await this.read(`Boolean(${expression})`).catch(() => false)) return;
       await Bun.sleep(50);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { Silence } from "../helpers/silence.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -8,17 +9,16 @@ const hello = [{ role: "user" as const, content: "hi" }];
 const small = 4096;
 let upstream: UpstreamServer;
 let troupe: Troupe;
+const silence = new Silence();
 /** What the upstream answers next. */
 let answer: () => Response | Promise<Response> = () => jsonResponse({});
 
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   troupe = await Troupe.start({
+    clock: silence.clock,
     providers: {
-      openai: {
-        baseUrl: `${upstream.url}/v1`,
-        timeouts: { connectSeconds: 5, firstByteSeconds: 1.5, idleSeconds: 1.5 },
-      },
+      openai: { baseUrl: `${upstream.url}/v1`, timeouts: silence.timeouts },
       dead: { dialect: "openai", baseUrl: "http://127.0.0.1:1/v1" },
     },
     config: {
@@ -276,7 +276,7 @@ describe("the table of errors", () => {
     const gone = Promise.withResolvers<void>();
     answer = () => {
       upstream.last.signal.addEventListener("abort", () => gone.resolve());
-      return new Promise<Response>(() => {});
+      return silence.answer();
     };
     const response = await troupe.post("/gateway/v1/chat/completions", { model: "openai/x", messages: hello });
     expect(response.status).toBe(504);

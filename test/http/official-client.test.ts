@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import OpenAI from "openai";
 import { makeParseableResponseFormat } from "openai/lib/parser";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { Silence } from "../helpers/silence.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -10,15 +11,13 @@ const persona = "troupe/tutor";
 const messages = [{ role: "user" as const, content: "hi" }];
 let upstream: UpstreamServer;
 let troupe: Troupe;
+const silence = new Silence();
 let answer: () => Response | Promise<Response>;
 
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: {
-      openai: { baseUrl: upstream.url, timeouts: { connectSeconds: 5, firstByteSeconds: 1.5, idleSeconds: 5 } },
-    },
-  });
+  const { clock, timeouts } = silence;
+  troupe = await Troupe.start({ clock, providers: { openai: { baseUrl: upstream.url, timeouts } } });
   troupe.setTargets(persona, ["openai/x"]);
 });
 afterAll(async () => {
@@ -299,7 +298,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
       OpenAI.InternalServerError,
       { status: 504, code: "upstream_timeout", type: "timeout_error" },
       () => {
-        answer = () => new Promise<Response>(() => {});
+        answer = silence.answer;
         return failure();
       },
     ],

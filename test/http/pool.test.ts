@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import type { PoolConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Random } from "../helpers/random.ts";
+import { Silence } from "../helpers/silence.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -27,7 +28,8 @@ const other = new UpstreamServer(
 let shift = 0;
 const begin = Date.now();
 /** Stands still until a test moves it; timers run as ever. */
-const clock = { ...systemClock, now: () => begin + shift, monotonic: () => 1_000_000 + shift };
+const silence = new Silence({ ...systemClock, now: () => begin + shift, monotonic: () => 1_000_000 + shift });
+const { clock, timeouts } = silence;
 const second = 1000;
 const hour = 3600 * second;
 
@@ -419,9 +421,9 @@ describe("an endpoint", () => {
     await troupe[Symbol.asyncDispose]();
     troupe = await Troupe.start({
       clock,
-      providers: { openai: { ...two(), timeouts: { connectSeconds: 5, firstByteSeconds: 0.05, idleSeconds: 5 } } },
+      providers: { openai: { ...two(), timeouts } },
     });
-    script = (key) => (key === "k1" ? new Promise(() => {}) : undefined);
+    script = (key) => (key === "k1" ? silence.answer() : undefined);
     for (let at = 0; at < 3; at += 1) expect((await ask("x")).status).toBe(504);
     expect(counts()).toEqual([3, 0]);
     expect((await ask("x")).status).toBe(200);
@@ -430,7 +432,7 @@ describe("an endpoint", () => {
   });
 
   test.each([
-    ["that is silent", () => new Promise<Response>(() => {}), 504],
+    ["that is silent", silence.answer, 504],
     ["whose gateway waited too long", () => failing(504, { message: "late" }), 504],
     [
       "that breaks its streams",
@@ -451,7 +453,7 @@ describe("an endpoint", () => {
     troupe = await Troupe.start({
       clock,
       providers: {
-        openai: { ...two("sticky"), timeouts: { connectSeconds: 5, firstByteSeconds: 0.05, idleSeconds: 5 } },
+        openai: { ...two("sticky"), timeouts },
       },
     });
     // Conversations that live at the first endpoint, and one at the other.
@@ -697,7 +699,6 @@ test("under errors of every kind no call is billed twice, none asks a member twi
   await troupe[Symbol.asyncDispose]();
   const at = (apiKey: string, baseUrl: string) => ({ apiKey, baseUrl, weight: 1 });
   const members = [at("k1", upstream.url), at("k2", upstream.url), at("k1", other.url), at("k3", other.url)];
-  const timeouts = { connectSeconds: 5, firstByteSeconds: 0.03, idleSeconds: 5 };
   troupe = await Troupe.start({ clock, providers: { openai: { ...pool("sticky", members), timeouts } } });
   const random = Random.fromEnvironment("TROUPE_TEST_SEED");
   const failures: (() => Response | Promise<Response>)[] = [
@@ -706,7 +707,7 @@ test("under errors of every kind no call is billed twice, none asks a member twi
     () => failing(429, { message: "slow" }, { "retry-after": String(1 + random.below(30)) }),
     () => failing(500, { message: "broken" }),
     () => failing(529, { message: "overloaded" }),
-    () => new Promise(() => {}),
+    silence.answer,
   ];
   const billed = new Map<string, number>();
   const seen = new Map<string, string[]>();

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { Silence } from "../helpers/silence.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -20,12 +21,14 @@ const limits: Config["limits"] = {
 };
 let upstream: UpstreamServer;
 let troupe: Troupe;
+const silence = new Silence();
 let answer: () => Response | Promise<Response>;
 
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
-  const timeouts = { connectSeconds: 5, firstByteSeconds: 1, idleSeconds: 1 };
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url, timeouts } }, config: { limits } });
+  const { clock, timeouts } = silence;
+  const providers = { openai: { baseUrl: upstream.url, timeouts } };
+  troupe = await Troupe.start({ clock, providers, config: { limits } });
   troupe.setTargets(persona, ["openai/x"]);
 });
 afterAll(async () => {
@@ -134,7 +137,7 @@ describe("the three headers are there, as integers", () => {
     [500, "a wrong key of ours", ofKey, () => upstreamSays(() => jsonResponse({ error: { message: "no" } }, 401))],
     [503, "a model that fails", ofKey, () => upstreamSays(() => jsonResponse({}, 500))],
     [503, "draining", ofKey, () => whileDraining(() => chat())],
-    [504, "a model that is too slow", ofKey, () => upstreamSays(() => new Promise<Response>(() => {}))],
+    [504, "a model that is too slow", ofKey, () => upstreamSays(silence.answer)],
     [200, "health", ofAddress, () => troupe.fetch("/health", { key: null })],
     [200, "healthz", ofAddress, () => troupe.fetch("/healthz", { key: null })],
     [503, "healthz while draining", ofAddress, () => whileDraining(() => troupe.fetch("/healthz", { key: null }))],

