@@ -1,11 +1,7 @@
-/**
- * What a model wrote, as Markdown. It may be hostile: HTML in it is text, DOMPurify keeps of the rest what is on a short list, in a document where nothing
- * runs or loads, and its nodes (never text that is parsed again) go into the page. Each part is bounded, so that no answer can freeze the page.
- */
-import DOMPurify from "dompurify";
-import { Marked } from "marked";
+/** What a model wrote, as Markdown. It may be hostile, and is nodes of the page alone. Each part is bounded, so that no answer can freeze the page. */
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Code } from "./code.tsx";
+import { markdownNodes } from "./markdown-nodes.ts";
 import "./markdown.css";
 
 /** Longer parts stand as they are: the parser's time can grow with their square. */
@@ -21,92 +17,10 @@ const slowMs = 16;
 const maxTaskMs = 100;
 const maxDefinitions = 4_000;
 
-const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
-/** Tags that people write amid Markdown, without attributes; all other HTML is shown as the text that it is. */
-const plainTags = /&lt;(\/?(?:br|sub|sup|kbd|b|i|em|strong|del|s))\s*\/?&gt;/gi;
-
-const marked = new Marked({
-  renderer: {
-    html: ({ text }) => text.replace(/[&<>]/g, (one) => escapes[one]!).replace(plainTags, "<$1>"),
-    // The page has a heading of its own above those of an answer.
-    heading({ tokens, depth }) {
-      const level = Math.min(6, depth + 2);
-      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
-    },
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-  },
-});
-
-const allowedTags =
-  "p br hr h3 h4 h5 h6 strong b em i del s sub sup kbd code pre blockquote ul ol li table thead tbody tr th td a img";
-const purifying = {
-  ALLOWED_TAGS: allowedTags.split(" "),
-  ALLOWED_ATTR: ["href", "src", "alt", "start", "align", "class"],
-  ALLOW_DATA_ATTR: false,
-  ALLOW_ARIA_ATTR: false,
-  RETURN_DOM_FRAGMENT: true as const,
-};
-/** Pictures that hold themselves, of kinds without scripts. */
-const ownPicture = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[\w+/=]+$/i;
-
-/** @returns an address of the web, written out; undefined: it is of another kind */
-function webAddress(text: string | null): URL | undefined {
-  const url = text !== null && /^\s*(?:https?|mailto):/i.test(text) ? URL.parse(text) : null;
-  return url ?? undefined;
-}
-
-/** Leads out of the page, which stays unknown there. */
-function setLink(link: HTMLAnchorElement, { href }: URL): void {
-  link.href = href;
-  link.target = "_blank";
-  link.rel = "noopener noreferrer";
-  link.title = href;
-}
-
-/** Nothing is loaded from elsewhere by itself: such a picture is a link, which asks for it when it is followed. */
-function pictureOf(image: HTMLImageElement): Node {
-  const alt = image.getAttribute("alt")?.slice(0, 500) ?? "";
-  const from = image.getAttribute("src")?.trim() ?? "";
-  const { ownerDocument: document } = image;
-  if (ownPicture.test(from)) {
-    const own = document.createElement("img");
-    own.src = from;
-    own.alt = alt;
-    return own;
-  }
-  const url = webAddress(from);
-  const text = `[picture${alt && `: ${alt}`}${url === undefined ? "" : `, at ${url.host}`}]`;
-  if (url === undefined) return document.createTextNode(text);
-  const link = document.createElement("a");
-  setLink(link, url);
-  link.textContent = text;
-  return link;
-}
-
-/** Once more over what DOMPurify kept: each attribute that stays is set here, and wide parts scroll by keyboard. */
-function settle(fragment: DocumentFragment): void {
-  for (const element of fragment.querySelectorAll<HTMLElement>("*")) {
-    if (element.tagName === "IMG") {
-      element.replaceWith(pictureOf(element as HTMLImageElement));
-      continue;
-    }
-    const { attributes } = element;
-    const had = (name: string) => element.getAttribute(name);
-    const [url, start, align] = [webAddress(had("href")), had("start"), had("align")];
-    for (const { name } of [...attributes]) element.removeAttribute(name);
-    if (element.tagName === "A" && url !== undefined) setLink(element as HTMLAnchorElement, url);
-    if (element.tagName === "OL" && start !== null && /^\d{1,9}$/.test(start)) element.setAttribute("start", start);
-    if (/^T[HD]$/.test(element.tagName) && align === "right") element.className = "end";
-    if (element.tagName === "PRE" || element.tagName === "TABLE") element.tabIndex = 0;
-  }
-}
-
 /** @returns undefined where the parser gives up */
 function render(text: string): DocumentFragment | undefined {
   try {
-    const fragment = DOMPurify.sanitize(marked.parse(text) as string, purifying);
-    settle(fragment);
-    return fragment;
+    return markdownNodes(text);
   } catch {
     // Such as quotations ten thousand deep.
     return undefined;
