@@ -27,6 +27,7 @@ export { showPersona } from "./personas/show.ts";
 export { testPersonas } from "./personas/test.ts";
 export { promoteVariantByHand, resumeVariant, showVariants, stopVariantByHand } from "./personas/variants.ts";
 export { checkPersonas, listPersonas, printPersonaSchema } from "./personas.ts";
-export { showPrice, updatePrices } from "./prices.ts";
+export { updatePrices } from "./price-update.ts";
+export { showPrice } from "./prices.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
 export { showUsage } from "./usage.ts";

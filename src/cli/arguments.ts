@@ -52,6 +52,12 @@ export function parseHash(text: string): string {
   return text;
 }
 
+export function parseDay(text: string): string {
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text) === true;
+  if (!isDay) throw new InvalidArgumentError("It must be a day as YYYY-MM-DD.");
+  return text;
+}
+
 export function parseTime(text: string): number {
   const time = parseExpiry(text, systemClock.now());
   if (time === undefined) throw new InvalidArgumentError("It must be a date, a time, or a duration such as 90d.");

@@ -13,6 +13,7 @@ import {
   graceOf,
   orNone,
   parseCount,
+  parseDay,
   parseDollars,
   parseHash,
   parseList,
@@ -251,6 +252,9 @@ function addUsageCommand(declare: Declare): void {
   );
 }
 
+/** Where genai-prices publishes what it has now; its older addresses stand still. */
+const liveList = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/new_data/v2/data.json";
+
 function addPriceCommands(prices: Declare): void {
   prices(
     "update",
@@ -258,9 +262,15 @@ function addPriceCommands(prices: Declare): void {
     "updatePrices",
     argument("<source>", "A file or an address: this program's form, or genai-prices' data.json", filled),
     option("--sha256 <hash>", "Take it, if that is the SHA-256 of the file; the changes are shown with it", parseHash),
+    option(
+      "--as-of <date>",
+      "The day on which a list was published that does not say it itself, as genai-prices'",
+      parseDay,
+    ),
+    option("--force", "With --sha256: take it even if it is older, or takes the price of a model in use away"),
     json,
     examples(
-      "troupe prices update https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json",
+      `troupe prices update ${liveList} --as-of 2026-11-28`,
       "troupe prices update prices.json --sha256 <the hash that was shown>",
     ),
   );

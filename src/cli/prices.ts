@@ -1,19 +1,15 @@
-/** `troupe prices`: what a model costs and why, and a newer list of prices. */
+/** `troupe prices show`: what a model costs and why. */
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
-import { compiledList } from "../usage/prices/list.ts";
-import { changesBetween, ListError, type PriceChange, parseList } from "../usage/prices/list-format.ts";
-import type { ListedPrice } from "../usage/prices/listed.ts";
 import { Prices } from "../usage/prices/prices.ts";
 import { type RateCard, type Rates, type RatesByLength, unitKinds } from "../usage/prices/rates.ts";
-import { type ListInUse, listInUse, sha256Of, storedListPath, storeList } from "../usage/prices/stored-list.ts";
+import { type ListInUse, listInUse } from "../usage/prices/stored-list.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
-import { assertDataFolder } from "./storage.ts";
 import { formatTable } from "./table.ts";
 import { count, printable } from "./usage.ts";
 
@@ -52,7 +48,7 @@ export function showPrice(context: Context, modelId: string, { json }: PriceOpti
 
 const sources = {
   configuration: "the configuration's row",
-  list: "the list in the executable (genai-prices, MIT),",
+  list: "the list in the executable (public lists, MIT),",
   fallback: "the configuration's rates for models that no list knows,",
   free: "compiled in:",
 } as const;
@@ -115,115 +111,8 @@ function priceText(modelId: string, origin: string, date: string | null, card: R
 }
 
 /** The list that a server on that data folder uses. */
-function listFor({ io }: Context, { data }: Config): ListInUse {
+export function listFor({ io }: Context, { data }: Config): ListInUse {
   const found = listInUse(data);
   if (found.warning !== undefined) io.stderr.write(`warning: ${found.warning}; the list in the executable counts.\n`);
   return found;
-}
-
-export type UpdateOptions = { readonly sha256?: string; readonly json?: boolean };
-
-/**
- * Shows what a list would change; takes it where its hash is given, which is shown with the changes.
- * @param source a file, or an address
- */
-export function updatePrices(context: Context, source: string, { sha256, json }: UpdateOptions): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const { io } = context;
-    const bytes = await readList(context, source);
-    const hash = sha256Of(bytes);
-    if (sha256 !== undefined && sha256.toLowerCase() !== hash) {
-      throw new CommandError(
-        `${printable(source)} has the SHA-256 ${hash}, not the one that is given: nothing was changed.`,
-      );
-    }
-    const now = systemClock.now();
-    const list = listFrom(source, bytes, now);
-    const oldest = compiledList.content.date;
-    if (list.date < oldest) {
-      throw new CommandError(
-        `${printable(source)} is of ${list.date}, and the list in the executable of ${oldest}: nothing was changed.`,
-      );
-    }
-    const { list: before } = listFor(context, config);
-    const changes = changesBetween(before.content, list, now);
-    const isTaken = sha256 !== undefined;
-    if (isTaken) {
-      assertDataFolder(context, config.data);
-      storeList(config.data, source, list.date, JSON.stringify(list));
-    }
-    if (json) {
-      printJson(io, { source, sha256: hash, date: list.date, before: before.content.date, taken: isTaken, changes });
-      return 0;
-    }
-    io.stdout.write(changes.map(changeText).join(""));
-    const size = changes.length === 0 ? "No price differs" : `${count(changes.length)} models differ`;
-    io.stderr.write(
-      `${size} from the list of ${before.content.date}.\n${
-        isTaken
-          ? `Stored as ${storedListPath(config.data)}: used from the next start or reload (SIGHUP) on.\n`
-          : `Nothing was changed. To use the list:\n  troupe prices update ${printable(source)} --sha256 ${hash}\n`
-      }`,
-    );
-    return 0;
-  });
-}
-
-/** Lists have some hundred kilobytes. */
-const maxListBytes = 16 * 1024 * 1024;
-const fetchMs = 30_000;
-
-/** @throws CommandError */
-async function readList({ io }: Context, source: string): Promise<Uint8Array> {
-  try {
-    if (/^https?:\/\//i.test(source)) return await fetchList(source);
-    const text = io.readFile(source);
-    if (text === undefined) throw new CommandError(`There is no file ${printable(source)}.`);
-    return new TextEncoder().encode(text);
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    throw new CommandError(`${printable(source)} can't be read: ${(error as Error).message}`);
-  }
-}
-
-async function fetchList(source: string): Promise<Uint8Array> {
-  const answer = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
-  if (!answer.ok) throw new CommandError(`${printable(source)} answers with the status ${answer.status}.`);
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of answer.body ?? []) {
-    size += piece.length;
-    if (size > maxListBytes) throw new CommandError(`${printable(source)} is too large for a price list.`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
-}
-
-/** @throws CommandError */
-function listFrom(source: string, bytes: Uint8Array, now: number) {
-  try {
-    return parseList(new TextDecoder().decode(bytes), new Date(now).toISOString().slice(0, 10));
-  } catch (error) {
-    if (error instanceof ListError)
-      throw new CommandError(`${printable(source)} is no price list: ${error.message}. Nothing was changed.`);
-    throw error;
-  }
-}
-
-const marks = { added: "+", removed: "-", changed: "~" } as const;
-
-function changeText({ model, change, prices }: PriceChange): string {
-  const parts = Object.entries(prices).map(([kind, { before, after }]) => {
-    if (change === "added") return `${kind} ${priceWords(after)}`;
-    if (change === "removed") return `${kind} ${priceWords(before)}`;
-    return `${kind} ${priceWords(before)} → ${priceWords(after)}`;
-  });
-  const words = parts.length === 0 ? "the same now, other conditions" : parts.join(", ");
-  return `${marks[change]} ${printable(model)}: ${printable(words)}\n`;
-}
-
-function priceWords(price: ListedPrice | undefined): string {
-  if (price === undefined) return "none";
-  if (typeof price === "number") return `$${price}`;
-  return `$${price.base}${price.tiers.map(({ start, price: long }) => ` ($${long} above ${count(start)})`).join("")}`;
 }

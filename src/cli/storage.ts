@@ -32,6 +32,13 @@ async function assertDatabase(context: Context, { data, store }: Config): Promis
   if (isNew(data)) throw new CommandError(`There is no database in ${data} yet; --data names another folder.`);
 }
 
+/** True if something was ever stored. @throws StorageError */
+export async function isStored({ data, store }: Config): Promise<boolean> {
+  if (store === undefined) return !isNew(data);
+  const { inspectPostgres } = await import("../store/postgres/inspect.ts");
+  return (await inspectPostgres(store, systemClock, (state) => state)).version !== 0;
+}
+
 /** For what is done to SQLite's file alone. @throws CommandError */
 export function assertSqlite({ store }: Config, advice: string): void {
   if (store !== undefined) throw new CommandError(`What is stored is in PostgreSQL, by 'store': ${advice}.`);

@@ -194,7 +194,7 @@ describe("troupe prices show", () => {
   test("says what a model costs, and that the list says so, of when and whose", async () => {
     expect(await shell.run("prices show openai/gpt-4o")).toEqual({
       code: 0,
-      out: `openai/gpt-4o: by the list in the executable (genai-prices, MIT), openai/gpt-4o of 2026-09-23
+      out: `openai/gpt-4o: by the list in the executable (public lists, MIT), openai/gpt-4o of 2026-11-20
 
 WHAT         PRICE
 input        $2.5     per million tokens
@@ -203,13 +203,28 @@ output       $10      per million tokens
 web_search   $0.01    each
 file_search  $0.0025  each
 
-service tier batch: × 0.5
+SERVICE TIER BATCH  PRICE
+input               $1.25    per million tokens
+cache_read          $1.25    per million tokens
+output              $5       per million tokens
+web_search          $0.01    each
+file_search         $0.0025  each
 
 service tier flex: × 0.5
 
-service tier priority: × 1.7
+SERVICE TIER PRIORITY  PRICE
+input                  $4.25    per million tokens
+cache_read             $2.125   per million tokens
+output                 $17      per million tokens
+web_search             $0.01    each
+file_search            $0.0025  each
 
-service tier fast: × 1.7
+SERVICE TIER FAST  PRICE
+input              $4.25    per million tokens
+cache_read         $2.125   per million tokens
+output             $17      per million tokens
+web_search         $0.01    each
+file_search        $0.0025  each
 `,
       err: "",
     });

@@ -6,7 +6,13 @@ import type { PriceConfig } from "../../src/config/config.ts";
 import type { Usage } from "../../src/protocols/chat/schema.ts";
 import { countedOf } from "../../src/usage/counts.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
+import packages from "../tools/prices/packages.json" with { type: "json" };
 
+const addressOf: Readonly<Record<string, string>> = {
+  "genai-prices": "https://github.com/pydantic/genai-prices",
+  litellm: "https://github.com/BerriAI/litellm",
+  "model-prices": "https://github.com/wakamex/model-prices",
+};
 const page = readFileSync("docs/costs.md", "utf8");
 const yaml = /^```yaml\n(prices:[\s\S]*?)^```$/m.exec(page)![1]!;
 const prices = new Prices((Bun.YAML.parse(yaml) as { prices: PriceConfig[] }).prices);
@@ -35,10 +41,10 @@ test.each(rows.map(([, ...cells]) => cells))(
 test("the page has its rows, and the licences are of the versions that are installed", () => {
   expect(rows).toHaveLength(4);
   const licences = readFileSync("docs/third-party.md", "utf8");
-  const { "@pydantic/genai-prices": list, "gpt-tokenizer": tokenizer } = manifest.dependencies;
-  expect(licences).toContain(`genai-prices) ${list},`);
-  expect(licences).toContain(`gpt-tokenizer) ${tokenizer}:`);
+  for (const [name, { version, released }] of Object.entries(packages))
+    expect(licences).toContain(`[${name}](${addressOf[name]!}) ${version}, of ${released}`);
+  expect(licences).toContain(`gpt-tokenizer) ${manifest.dependencies["gpt-tokenizer"]}:`);
   expect(readFileSync("src/usage/prices/list.txt", "utf8")).toStartWith(
-    `{"date":"${/ of (\d{4}-\d\d-\d\d) \(MIT/.exec(page)![1]}"`,
+    `{"as_of":"${/ of (\d{4}-\d\d-\d\d) \(MIT/.exec(page)![1]}"`,
   );
 });

@@ -1,11 +1,20 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { compiledList, findIn, pricesAt } from "../../src/usage/prices/list.ts";
+import { parseList } from "../../src/usage/prices/list-format.ts";
 import type { ListedModel, Match } from "../../src/usage/prices/listed.ts";
-import { priceListPath, priceListText } from "../helpers/price-list.ts";
+import packages from "../tools/prices/packages.json" with { type: "json" };
 
-test("the price list is that of the installed package", () => {
-  expect(readFileSync(priceListPath, "utf8") === priceListText()).toBe(true);
+test("the price list says of which day it is, and which packages it was made of", () => {
+  const list = JSON.parse(readFileSync("src/usage/prices/list.txt", "utf8")) as Record<string, unknown>;
+  expect(list["sources"]).toEqual(Object.entries(packages).map(([name, one]) => ({ name, ...one })));
+  expect(list["as_of"]).toBe(
+    Object.values(packages)
+      .map(({ released }) => released)
+      .sort()
+      .at(-1),
+  );
+  expect(parseList(JSON.stringify(list), "2027-01-01").providers).toEqual(compiledList.content.providers as never);
 });
 
 const now = Date.UTC(2026, 10, 22);

@@ -9,7 +9,7 @@ const now = Date.UTC(2026, 10, 22);
 const only = (match: Match, prices: object = { input_mtok: 1, output_mtok: 2 }) =>
   new PriceList(
     JSON.stringify({
-      date: "2026-11-01",
+      as_of: "2026-11-01",
       providers: [{ id: "p", api: "^$p", fallbacks: [], models: [{ id: "found", match, prices }] }],
     }),
   );

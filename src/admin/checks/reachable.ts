@@ -16,7 +16,7 @@ export function unreachable(personas: readonly Persona[], config: Config): strin
 }
 
 /** Names of providers that are set up, or compiled in. */
-function providerNames(config: Config): ReadonlySet<string> {
+export function providerNames(config: Config): ReadonlySet<string> {
   const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
   return new Set([...local, ...config.providers.map(({ name }) => name)]);
 }

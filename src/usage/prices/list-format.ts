@@ -3,7 +3,7 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
-import { pricesAt } from "./list.ts";
+import { pricesAt, tiersAt } from "./list.ts";
 import type { ListedModel, ListedPrice, ListedPrices, ListedPricesOf, ListedProvider, Match } from "./listed.ts";
 
 /** Error of a text that is no price list, in words that name the place. */
@@ -16,6 +16,7 @@ const prices = Type.Record(
   Type.String(),
   Type.Union([price, Type.Object({ base: price, tiers: Type.Array(Type.Object({ start: price, price })) })]),
 );
+const day = Type.String({ pattern: "^20\\d\\d-[01]\\d-[0-3]\\d$" });
 const clock = Type.String({ pattern: "^\\d\\d:\\d\\d:\\d\\d" });
 const constraint = Type.Union([
   Type.Object({ start_date: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d" }) }),
@@ -24,31 +25,35 @@ const constraint = Type.Union([
     end_time: clock,
     weekdays: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 7 }))),
   }),
+  Type.Null(),
 ]);
+const conditions = { constraint: Type.Optional(constraint), prices };
 const model: TSchema = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 256 }),
   match: Type.Object({}),
-  prices: Type.Union([
-    prices,
-    Type.Array(Type.Object({ constraint: Type.Optional(constraint), prices }), { minItems: 1 }),
-  ]),
+  prices: Type.Union([prices, Type.Array(Type.Object(conditions), { minItems: 1 })]),
+  variants: Type.Optional(Type.Array(Type.Object({ tier: Type.String({ minLength: 1 }), ...conditions }))),
+  price_variants: Type.Optional(
+    Type.Union([
+      Type.Null(),
+      Type.Array(Type.Object({ when: Type.Record(Type.String(), Type.String()), ...conditions })),
+    ]),
+  ),
 });
 const provider = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 64 }),
   models: Type.Array(model),
 });
-const own = Type.Object({
-  date: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$" }),
-  providers: Type.Array(provider, { minItems: 1 }),
-});
 const others = Type.Array(provider, { minItems: 1 });
+const own = Type.Object({ as_of: Type.Optional(day), date: Type.Optional(day), providers: others });
 
 /**
- * Takes a list in the form of the one in the executable, or genai-prices' `data.json` or `data_slim.json`.
- * @param today the date of a list that has none
+ * Takes a list in the form of the one in the executable, or genai-prices' `data.json` or `data_slim.json` of any version.
+ * @param today as YYYY-MM-DD
+ * @param asOf the day of a list that does not say its own
  * @throws ListError
  */
-export function parseList(text: string, today: string): ListedPricesOf {
+export function parseList(text: string, today: string, asOf?: string): ListedPricesOf {
   const value = parseJson(text);
   if (value === undefined) throw new ListError("it is no JSON");
   if (!Array.isArray(value) && !isObject(value)) throw new ListError("it is neither a list nor an object");
@@ -57,11 +62,21 @@ export function parseList(text: string, today: string): ListedPricesOf {
     const [first] = schemaErrors(schema, value, 1);
     throw new ListError(`${formatPath(first!.path)} ${first!.message}`);
   }
+  const { as_of, date, providers: named } = Array.isArray(value) ? ({ providers: value } as JsonObject) : value;
+  const said = (as_of ?? date) as string | undefined;
+  if (said !== undefined && asOf !== undefined && said !== asOf)
+    throw new ListError(`it is of ${said}, by its own word`);
+  const found = said ?? asOf;
+  if (found === undefined) throw new ListError(noDate);
+  if (Number.isNaN(Date.parse(found))) throw new ListError(`${found} is no day`);
+  if (found > today) throw new ListError(`it is of ${found}, which is yet to come`);
   const root = Array.isArray(value) ? [] : ["providers"];
-  const given = (Array.isArray(value) ? value : value["providers"]) as readonly JsonObject[];
-  const providers = given.map((one, at) => providerFrom(one, [...root, at]));
-  return { date: Array.isArray(value) ? today : (value["date"] as string), providers };
+  const given = named as readonly JsonObject[];
+  return { as_of: found, providers: given.map((one, index) => providerFrom(one, [...root, index])) };
 }
+
+const noDate =
+  "it does not say of which day it is (as_of): look up when it was published, and say so with --as-of <YYYY-MM-DD>";
 
 function providerFrom(given: JsonObject, path: readonly (string | number)[]): ListedProvider {
   const api = given["api"] ?? given["api_pattern"];
@@ -70,21 +85,37 @@ function providerFrom(given: JsonObject, path: readonly (string | number)[]): Li
   if (!Array.isArray(fallbacks) || !fallbacks.every((one) => typeof one === "string"))
     throw at([...path, "fallbacks"], "must be a list of providers");
   assertPattern(api, [...path, "api"]);
-  return {
-    id: given["id"] as string,
-    api,
-    fallbacks,
-    models: (given["models"] as readonly JsonObject[]).map((one, index) => modelFrom(one, [...path, "models", index])),
-  };
+  const seen = new Map<unknown, number>();
+  const models = (given["models"] as readonly JsonObject[]).map((one, index) => {
+    const before = seen.get(one["id"]);
+    if (before !== undefined) throw at([...path, "models", index, "id"], `is that of models[${before}] too`);
+    seen.set(one["id"], index);
+    return modelFrom(one, [...path, "models", index]);
+  });
+  return { id: given["id"] as string, api, fallbacks, models };
 }
 
-function modelFrom({ id, match, prices }: JsonObject, path: readonly (string | number)[]): ListedModel {
+function modelFrom(given: JsonObject, path: readonly (string | number)[]): ListedModel {
+  const { id, match, prices } = given;
   assertMatch(match, [...path, "match"], 0);
+  const variants = ((given["variants"] ?? given["price_variants"] ?? []) as readonly JsonObject[]).flatMap(variantFrom);
   return {
     id: id as string,
     match: match as Match,
     prices: Array.isArray(prices) ? prices.map(withType) : prices,
-  } as ListedModel;
+    ...(variants.length > 0 && { variants }),
+  } as unknown as ListedModel;
+}
+
+/** Options that are named as a tier is: their values need no name. */
+const tierNames = new Set(["service_tier", "processing"]);
+
+/** genai-prices says the option and its value: `{"speed": "fast"}` is ours `speed_fast`. What depends on two is left out, and what changes no price. */
+function variantFrom({ tier, when = {}, constraint, prices }: JsonObject): JsonObject[] {
+  const [[option, value] = [], ...more] = Object.entries(when as Readonly<Record<string, string>>);
+  const name = tier ?? (option === undefined || tierNames.has(option) ? value : `${option}_${value}`);
+  if (name === undefined || more.length > 0 || Object.keys(prices as JsonObject).length === 0) return [];
+  return [{ tier: (name as string).toLowerCase(), ...withType({ constraint, prices }) }];
 }
 
 /** Some forms leave out which kind a constraint is. */
@@ -127,11 +158,23 @@ export function changesBetween(before: ListedPricesOf, after: ListedPricesOf, no
   const names = [...new Set([...old.keys(), ...next.keys()])].sort();
   return names.flatMap((name): PriceChange[] => {
     const [was, is] = [old.get(name), next.get(name)];
-    if (JSON.stringify(was?.prices) === JSON.stringify(is?.prices)) return [];
+    if (termsOf(was) === termsOf(is)) return [];
     const change = was === undefined ? "added" : is === undefined ? "removed" : "changed";
-    return [{ model: name, change, prices: difference(was && pricesAt(was, now), is && pricesAt(is, now)) }];
+    return [{ model: name, change, prices: difference(was && allAt(was, now), is && allAt(is, now)) }];
   });
 }
+
+const termsOf = (model: ListedModel | undefined) => model && JSON.stringify([model.prices, model.variants]);
+
+/** With those of service tiers, by the tier and the kind: `batch input_mtok`. */
+const allAt = (model: ListedModel, now: number): ListedPrices => ({
+  ...pricesAt(model, now),
+  ...Object.fromEntries(
+    Object.entries(tiersAt(model, now)).flatMap(([tier, prices]) =>
+      Object.entries(prices).map(([kind, price]) => [`${tier} ${kind}`, price]),
+    ),
+  ),
+});
 
 const modelsOf = ({ providers }: ListedPricesOf) =>
   new Map(providers.flatMap(({ id, models }) => models.map((one) => [`${id}/${one.id}`, one] as const)));

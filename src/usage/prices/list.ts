@@ -23,6 +23,9 @@ const successors: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   mistral: { "mistral-medium": "mistral-medium-3.5", "mistral-medium-2604": "mistral-medium-3.5" },
 };
 
+/** From a time to before another. */
+export type Span = { readonly from: number; readonly until: number };
+
 export type Listed = {
   readonly provider: string;
   readonly model: string;
@@ -30,6 +33,10 @@ export type Listed = {
   readonly date: string;
   /** The rates at a time, as some change with the day or the hour. */
   at(now: number): ListedPrices;
+  /** By the service tiers that the list prices. */
+  tiersAt(now: number): Readonly<Record<string, ListedPrices>>;
+  /** The span around a time in which all of these stay as they are. */
+  steadyAt(now: number): Span;
 };
 
 export class PriceList {
@@ -55,7 +62,7 @@ export class PriceList {
    * @returns undefined where the model is not listed
    */
   find(dialect: string, baseUrl: string, model: string): Listed | undefined {
-    const { date, providers } = this.content;
+    const { as_of: date, providers } = this.content;
     const byAddress = providers.find(({ api }) => new RegExp(`^(?:${api})`).test(baseUrl));
     const name = otherNames[dialect] ?? dialect;
     const provider = byAddress ?? providers.find(({ id }) => id === name);
@@ -69,7 +76,14 @@ export class PriceList {
         ? findModel(providers, provider, meant.slice(provider.id.length + 1))
         : undefined);
     if (found === undefined) return undefined;
-    return { provider: provider.id, model: found.id, date, at: (now) => pricesAt(found, now) };
+    return {
+      provider: provider.id,
+      model: found.id,
+      date,
+      at: (now) => pricesAt(found, now),
+      tiersAt: (now) => tiersAt(found, now),
+      steadyAt: (now) => steadyAt(found, now),
+    };
   }
 }
 
@@ -106,6 +120,31 @@ export function pricesAt({ prices }: ListedModel, now: number): ListedPrices {
   for (let at = conditional.length - 1; at > 0; at--)
     if (holds(conditional[at]!.constraint, now)) return conditional[at]!.prices;
   return conditional[0]!.prices;
+}
+
+export function tiersAt({ variants = [] }: ListedModel, now: number): Record<string, ListedPrices> {
+  const tiers: Record<string, ListedPrices> = {};
+  for (const { tier, constraint, prices } of variants)
+    if (holds(constraint, now)) tiers[tier] = { ...prices, ...ownMember(tiers, tier) };
+  return tiers;
+}
+
+/** Hours of a day are told to the minute. */
+const minuteMs = 60_000;
+
+function steadyAt({ prices, variants = [] }: ListedModel, now: number): Span {
+  let [from, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (const { constraint } of [...(Array.isArray(prices) ? (prices as readonly Conditional[]) : []), ...variants]) {
+    if (constraint === undefined) continue;
+    if (constraint.type === "time_of_date") {
+      const minute = now - (now % minuteMs);
+      return { from: minute, until: minute + minuteMs };
+    }
+    const start = Date.parse(constraint.start_date);
+    if (start > now) until = Math.min(until, start);
+    else from = Math.max(from, start);
+  }
+  return { from, until };
 }
 
 function holds(constraint: Constraint | undefined, now: number): boolean {

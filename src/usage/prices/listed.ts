@@ -22,10 +22,16 @@ export type Match =
   | { readonly ends_with: string }
   | { readonly contains: string }
   | { readonly regex: string };
+/**
+ * What a model costs by an option that an answer names: a service tier, or `batch`. What it does not price costs the usual. Of
+ * several in force, the first that prices a kind counts.
+ */
+export type ListedVariant = Conditional & { readonly tier: string };
 export type ListedModel = {
   readonly id: string;
   readonly match: Match;
   readonly prices: ListedPrices | readonly Conditional[];
+  readonly variants?: readonly ListedVariant[];
 };
 export type ListedProvider = {
   readonly id: string;
@@ -33,5 +39,5 @@ export type ListedProvider = {
   readonly fallbacks: readonly string[];
   readonly models: readonly ListedModel[];
 };
-/** `date` as YYYY-MM-DD. */
-export type ListedPricesOf = { readonly date: string; readonly providers: readonly ListedProvider[] };
+/** @property as_of the day of which the prices are, as YYYY-MM-DD: the list's own word */
+export type ListedPricesOf = { readonly as_of: string; readonly providers: readonly ListedProvider[] };

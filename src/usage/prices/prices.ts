@@ -6,8 +6,7 @@ import type { AttemptTarget } from "../attempt.ts";
 import { type Counted, noTokens } from "../counts.ts";
 import { cardFromConfig } from "./configured.ts";
 import { costOf } from "./cost.ts";
-import { compiledList, type PriceList } from "./list.ts";
-import type { ListedPrices } from "./listed.ts";
+import { compiledList, type PriceList, type Span } from "./list.ts";
 import { publishedRates } from "./published.ts";
 import { cardFromList, type RateCard, type Rates, ratesAbove } from "./rates.ts";
 
@@ -110,15 +109,13 @@ export class Prices {
     const listed = this.list.find(dialect, baseUrl, model);
     if (listed === undefined) return this.#fallback;
     const published = publishedRates(listed);
-    const cards = new WeakMap<ListedPrices, RateCard>();
+    let known: (Span & { readonly card: RateCard }) | undefined;
     const cardAt = (now: number): RateCard => {
-      const prices = listed.at(now);
-      let card = cards.get(prices);
-      if (card === undefined) {
-        card = cardFromList(prices, published);
-        cards.set(prices, card);
+      if (known === undefined || now < known.from || now >= known.until) {
+        const card = cardFromList(listed.at(now), published, listed.tiersAt(now));
+        known = { card, ...listed.steadyAt(now) };
       }
-      return card;
+      return known.card;
     };
     return { source: "list", name: `${listed.provider}/${listed.model}`, date: listed.date, cardAt };
   }

@@ -14,19 +14,19 @@ type Published = {
   readonly relative?: readonly (readonly [models: RegExp, rates: Readonly<Record<string, readonly Relative[]>>])[];
   /** Dollars for each use. */
   readonly tools?: Readonly<Record<string, number>>;
-  /** Which models have these prices of tools; absent: all. */
+  /** Which models have prices of tools by the use, be they these or the list's; absent: all. */
   readonly toolModels?: RegExp;
-  /** Rows that fit the model's name in the list, later ones over those before. */
-  readonly serviceTiers?: readonly (readonly [models: RegExp, tiers: Readonly<Record<string, Tier>>])[];
+  /** Factors where the list has no rates of its own: rows that fit the model's name in the list, later ones over those before. */
+  readonly serviceTiers?: readonly (readonly [models: RegExp, factors: Readonly<Record<string, number>>])[];
 };
 
 /**
- * What keeps for twelve hours, which models since gpt-6 offer, costs twice what is written otherwise: `cache_write_tokens_details`,
+ * What keeps for twelve hours, which models since gpt-5.6 offer, costs twice what is written otherwise: `cache_write_tokens_details`,
  * `prompt_cache_options.ttl`, https://developers.openai.com/api/docs/guides/prompt-caching
  */
 const longWrites: Published["relative"] = [
   [
-    /^gpt-(?:[6-9]|\d\d)/,
+    /^gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)/,
     {
       cache_write_1h_mtok: [
         { of: "cache_write_mtok", times: 2 },
@@ -50,11 +50,6 @@ const everywhere: NonNullable<Published["relative"]> = [
   ],
 ];
 
-/** A factor, or dollars per million by the list's names. */
-type Tier = number | ListedPrices;
-
-const priority = (tier: Tier) => ({ priority: tier, fast: tier });
-
 /** By the list's name of the provider. */
 const published: Readonly<Record<string, Published>> = {
   openai: {
@@ -67,19 +62,8 @@ const published: Readonly<Record<string, Published>> = {
     relative: longWrites,
     // https://platform.openai.com/docs/pricing#built-in-tools
     tools: { web_search: 0.01, file_search: 0.0025 },
-    // https://openai.com/api-fast-mode/ (priority processing was renamed fast mode; both names are taken)
-    serviceTiers: [
-      [/^gpt-5\.5$/, priority(2.5)],
-      [/^gpt-5(?:\.[124])?$|^gpt-5\.4-mini$|^gpt-5\.6-(?:sol|terra|luna)$|^gpt-4\.1-nano$/, priority(2)],
-      // https://developers.openai.com/api/docs/pricing (fast, ultrafast)
-      [/^gpt-6-(?:astra|sol|luna)$/, priority(2)],
-      [/^gpt-6-astra$/, { ultrafast: 6 }],
-      [/^gpt-5-mini$/, priority(1.8)],
-      [/^gpt-4\.1(?:-mini)?$|^gpt-4o-2024-05-13$|^o3$/, priority(1.75)],
-      [/^gpt-4o$/, priority(1.7)],
-      [/^gpt-4o-mini$/, priority({ input_mtok: 0.25, cache_read_mtok: 0.125, output_mtok: 1 })],
-      [/^o4-mini$/, priority({ input_mtok: 2, cache_read_mtok: 0.5, output_mtok: 8 })],
-    ],
+    // https://developers.openai.com/api/docs/pricing (ultrafast)
+    serviceTiers: [[/^gpt-6-astra$|^gpt-6\.1-sol$/, { ultrafast: 6 }]],
   },
   anthropic: {
     // https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool#usage-and-pricing
@@ -88,7 +72,6 @@ const published: Readonly<Record<string, Published>> = {
     // sold by commitment: its tokens have no public price.
     serviceTiers: [
       [/^/, { inference_geo_us: 1.1 }],
-      [/^claude-opus-(?:4-8|5)$/, { speed_fast: 2 }],
       [/^claude-opus-4-[67]$/, { speed_fast: 6 }],
     ],
   },
@@ -110,6 +93,8 @@ const published: Readonly<Record<string, Published>> = {
     serviceTiers: [[/^/, { on_demand: 1, flex: 1 }]],
   },
   "x-ai": {
+    // https://docs.x.ai/developers/pricing#batch-api-pricing
+    serviceTiers: [[/^grok-4/, { batch: 0.8 }]],
     // https://docs.x.ai/developers/pricing#tools-pricing
     tools: {
       web_search: 0.005,
@@ -134,7 +119,7 @@ export function publishedRates({ provider, model }: Pick<Listed, "provider" | "m
   return {
     prices: ofModel(prices, model),
     relative: { ...ofModel(everywhere, model), ...ofModel(relative, model) },
-    tools: toolModels?.test(model) === false ? {} : tools,
+    tools: toolModels?.test(model) === false ? null : tools,
     serviceTiers: ofModel(serviceTiers, model),
   };
 }

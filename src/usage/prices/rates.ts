@@ -119,27 +119,50 @@ export const commonTiers: ServiceTiers = {
   flex: waiting,
 };
 
-/** @param published what the list does not know: rates, dollars for a use of hosted tools, and factors or rates of service tiers */
-export function cardFromList(listed: ListedPrices, published: PublishedRates = {}): RateCard {
+/**
+ * @param published what the list does not know: rates, dollars for a use of hosted tools, and factors of service tiers
+ * @param variants what the list says of service tiers, by their names; it counts before what is published
+ */
+export function cardFromList(
+  listed: ListedPrices,
+  published: PublishedRates = {},
+  variants: Readonly<Record<string, ListedPrices>> = {},
+): RateCard {
   const { tools = {}, serviceTiers = {}, relative = {} } = published;
-  const prices = withRelative({ ...published.prices, ...listed }, relative);
+  const prices = { ...published.prices, ...listed };
+  const lengthsOf = (all: ListedPrices) => lengthsFromList(withRelative(all, relative), tools);
+  const factors = Object.entries(serviceTiers).map(([name, factor]) => [name, factorOf(factor)]);
+  const own = Object.entries(variants).map(([name, tier]) => [
+    name,
+    lengthsOf({ ...prices, ...byLength(tier, prices) }),
+  ]);
+  return {
+    ...lengthsOf(prices),
+    serviceTiers: { ...commonTiers, ...Object.fromEntries(factors), ...Object.fromEntries(own) },
+  };
+}
+
+function lengthsFromList(prices: ListedPrices, tools: Readonly<Record<string, number>> | null): RatesByLength {
   const starts = new Set(
     Object.values(prices).flatMap((price) => (isTiered(price) ? price.tiers.map(({ start }) => start) : [])),
   );
-  const lengths: RatesByLength = {
+  return {
     base: ratesFromList(prices, 0, tools),
     tiers: [...starts]
       .sort((a, b) => a - b)
       .map((above) => ({ above, rates: ratesFromList(prices, above + 1, tools) })),
   };
-  const own = Object.entries(serviceTiers).map(([name, tier]) => [
-    name,
-    typeof tier === "number"
-      ? factorOf(tier)
-      : tieredRates(lengths, ratesFromList({ ...pricesFor(prices), ...tier }, 0, tools)),
-  ]);
-  return { ...lengths, serviceTiers: { ...commonTiers, ...Object.fromEntries(own) } };
 }
+
+/** A tier that has one rate has it for the usual length: a long input costs as many times more as it does without the tier. */
+const byLength = (tier: ListedPrices, usual: ListedPrices): ListedPrices =>
+  Object.fromEntries(
+    Object.entries(tier).map(([name, price]) => {
+      const without = usual[name];
+      const isFlat = !isTiered(price) && without !== undefined && isTiered(without) && without.base > 0;
+      return [name, isFlat ? timesOf(without, price / without.base) : price];
+    }),
+  );
 
 function withRelative(prices: ListedPrices, relative: NonNullable<PublishedRates["relative"]>): ListedPrices {
   const all: Record<string, ListedPrice> = { ...prices };
@@ -158,10 +181,6 @@ const timesOf = (price: ListedPrice, times: number): ListedPrice =>
       }
     : price * times;
 
-/** Prices for input of the usual length. */
-const pricesFor = (prices: ListedPrices): ListedPrices =>
-  Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, isTiered(price) ? price.base : price]));
-
 /** So many times another rate, by the list's name of it. */
 export type Relative = { readonly of: string; readonly times: number };
 
@@ -169,15 +188,21 @@ export type PublishedRates = {
   readonly prices?: ListedPrices;
   /** By the list's name of the rate. */
   readonly relative?: Readonly<Record<string, readonly Relative[]>>;
-  readonly tools?: Readonly<Record<string, number>>;
-  readonly serviceTiers?: Readonly<Record<string, number | ListedPrices>>;
+  /** Null: its tools are billed by another unit than their uses, so that what the list says of them is none either. */
+  readonly tools?: Readonly<Record<string, number>> | null;
+  /** Factors of all kinds of tokens. */
+  readonly serviceTiers?: Readonly<Record<string, number>>;
 };
 
 export const factorOf = (factor: number): bigint => BigInt(Math.round(factor * 1000));
 
 const isTiered = (price: ListedPrice): price is Exclude<ListedPrice, number> => typeof price === "object";
 
-function ratesFromList(prices: ListedPrices, inputTokens: number, toolRates: Readonly<Record<string, number>>): Rates {
+function ratesFromList(
+  prices: ListedPrices,
+  inputTokens: number,
+  toolRates: Readonly<Record<string, number>> | null,
+): Rates {
   const at = (name: string): number | undefined => {
     const price = prices[name];
     if (price === undefined || typeof price === "number") return price;
@@ -190,8 +215,8 @@ function ratesFromList(prices: ListedPrices, inputTokens: number, toolRates: Rea
   }
   const request = at("requests_kcount");
   const hour = at("input_audio_hours") ?? at("audio_hours");
-  const tools = Object.entries(toolRates).map(([tool, dollars]) => [tool, rateOfUse(dollars)] as const);
-  for (const [tool, name] of Object.entries(listedTools)) {
+  const tools = Object.entries(toolRates ?? {}).map(([tool, dollars]) => [tool, rateOfUse(dollars)] as const);
+  for (const [tool, name] of Object.entries(toolRates === null ? {} : listedTools)) {
     const price = at(name);
     if (price !== undefined) tools.push([tool, rateOfUse(price / 1000)]);
   }

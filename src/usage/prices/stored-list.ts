@@ -1,6 +1,6 @@
 /**
  * The price list that `troupe prices update` stored in the data folder: a line that says where it came from and the SHA-256 of what
- * follows, then the list. It counts unless it is damaged, or older than the one in the executable.
+ * follows, then the list. It counts unless it is damaged, or older than the one in the executable and was not forced.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -8,15 +8,21 @@ import { join } from "node:path";
 import { objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { writePrivately } from "../../lib/write-privately.ts";
 import { compiledList, PriceList } from "./list.ts";
+import type { ListedPricesOf } from "./listed.ts";
 
 export const storedListPath = (data: string): string => join(data, "prices.json");
 
 export const sha256Of = (text: string | Uint8Array): string => createHash("sha256").update(text).digest("hex");
 
-/** @param source the file or address that it was read from @throws the file system's errors */
-export function storeList(data: string, source: string, date: string, list: string): void {
-  const head = JSON.stringify({ source, date, sha256: sha256Of(list) });
-  writePrivately(storedListPath(data), `${head}\n${list}`);
+/**
+ * @param source the file or address that it was read from
+ * @param isForced true if it counts though it is older than the one in the executable
+ * @throws the file system's errors
+ */
+export function storeList(data: string, source: string, list: ListedPricesOf, isForced: boolean): void {
+  const text = JSON.stringify(list);
+  const head = JSON.stringify({ source, as_of: list.as_of, sha256: sha256Of(text), ...(isForced && { forced: true }) });
+  writePrivately(storedListPath(data), `${head}\n${text}`);
 }
 
 /** `warning` says why a stored list does not count. */
@@ -35,10 +41,16 @@ export function listInUse(data: string): ListInUse {
   const end = text.indexOf("\n");
   const head = objectOf(parseJson(text.slice(0, Math.max(0, end))));
   const list = text.slice(end + 1);
-  const [source, date] = [textOf(head?.["source"]), textOf(head?.["date"])];
-  if (source === undefined || date === undefined || head?.["sha256"] !== sha256Of(list)) {
+  const source = textOf(head?.["source"]);
+  if (source === undefined || head?.["sha256"] !== sha256Of(list)) {
     return { list: compiledList, warning: `${path} is damaged: 'troupe prices update' writes it anew` };
   }
-  if (date < compiledList.content.date) return { list: compiledList };
+  const asOf = textOf(head["as_of"]);
+  if (asOf === undefined) {
+    // Earlier builds stored lists under the day on which they were taken.
+    const words = `${path} does not say of which day its prices are: 'troupe prices update' writes it anew`;
+    return { list: compiledList, warning: words };
+  }
+  if (asOf < compiledList.content.as_of && head["forced"] !== true) return { list: compiledList };
   return { list: new PriceList(list), source };
 }
