@@ -3,6 +3,7 @@ import { isAscii } from "node:buffer";
 import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { keepNumbers } from "../lib/json/exact.ts";
+import { keepNumbersInTurns } from "../lib/json/exact-in-turns.ts";
 import { isObject } from "../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../lib/json/scan.ts";
 import { parseInSlices } from "../lib/json/sliced-parse.ts";
@@ -24,7 +25,7 @@ export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): S
   const scan = new JsonScan(limits);
   checkBounds(scan, bytes, limits);
   const text = textOf(bytes);
-  const { body, parsed } = sourceOf(bytes, text, parseJson(text, bytes.length >= largeBody));
+  const { body, parsed } = sourceOf(bytes, parseJson(text, bytes.length >= largeBody), text);
   refuseDoubledNames(bytes, scan.outerKeys, parsed);
   return { body, parsed, keys: scan.keys };
 }
@@ -45,21 +46,23 @@ const excess: Record<keyof JsonLimits, (limit: number) => string> = {
 /** A body that is known to be within its bounds. @throws ApiError as `parseBody` does, naming no place in a large one */
 export function parseBounded(bytes: Uint8Array<ArrayBuffer>, isLarge = bytes.length >= largeBody): Source {
   const text = textOf(bytes);
-  return sourceOf(bytes, text, parseJson(text, isLarge));
+  return sourceOf(bytes, parseJson(text, isLarge), text);
 }
 
 /** The same in pieces, which others have turns between. */
 export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
   await nextSlice();
   let parsed = (await parseLists(bytes)) ?? parseAscii(bytes);
-  let text = "";
   if (parsed === undefined) {
     await nextSlice();
-    text = textOf(bytes);
+    const text = textOf(bytes);
     await nextSlice();
     parsed = parseJson(text, true);
   }
-  const source = sourceOf(bytes, text, parsed);
+  await nextSlice();
+  const source = sourceOf(bytes, parsed);
+  const { buffer, byteOffset, length } = source.body as Uint8Array<ArrayBuffer>;
+  await keepNumbersInTurns(parsed, Buffer.from(buffer, byteOffset, length));
   await nextSlice();
   return source;
 }
@@ -89,10 +92,10 @@ function parseAscii(bytes: Uint8Array): unknown {
   return done && error === null && values.length === 1 ? values[0] : undefined;
 }
 
-function sourceOf(bytes: Uint8Array<ArrayBuffer>, text: string, parsed: unknown): Source {
+/** @param text where the body may be short */
+function sourceOf(bytes: Uint8Array<ArrayBuffer>, parsed: unknown, text = ""): Source {
   if (!isObject(parsed)) throw ApiError.invalidJson("The request body must be a JSON object.");
-  // What is longer, large strings left out, would hold up others.
-  if (bytes.length < hugeBody) keepNumbers(parsed, text);
+  if (text !== "") keepNumbers(parsed, text);
   return { body: bytes.length < byteBody ? text : withoutMark(bytes), parsed };
 }
 

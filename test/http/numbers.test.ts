@@ -1,6 +1,7 @@
 /**
- * Numbers in what functions are called with, and return, and in schemas: on every way, whole and streamed, they arrive as they were
- * written, though JavaScript would write many of them otherwise.
+ * Numbers in what functions are called with, and return, and in schemas: on every way, whole and streamed, in small bodies and in large
+ * ones, they arrive as they were written, though JavaScript would write many of them otherwise. So do integers beyond 2^53 in members that
+ * nobody here knows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
@@ -8,6 +9,8 @@ import { familyNames, models, persona, Stage } from "../clients/stage.ts";
 import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
 import { runs } from "../helpers/long-form.ts";
 import { type Lossless, LosslessNumber, parseLossless } from "../helpers/lossless-json.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 let stage: Stage;
 beforeAll(async () => {
@@ -73,7 +76,8 @@ function joined(text: string): string {
 }
 
 const nothing = { system: "", choice: "auto", oneAtATime: false, schema: undefined, temperature: undefined, stop: [] };
-const askedWith = (args: object, result: object, bound: string): Asked => ({
+/** So many short texts, none of which is left out of what is parsed. */
+const askedWith = (args: object, result: object, bound: string, texts: number): Asked => ({
   ...nothing,
   maxTokens: 99,
   tools: [
@@ -84,7 +88,7 @@ const askedWith = (args: object, result: object, bound: string): Asked => ({
     },
   ],
   turns: [
-    { kind: "user", parts: [{ kind: "text", text: "hi" }] },
+    { kind: "user", parts: Array.from({ length: texts }, () => ({ kind: "text", text: "one of many short texts" })) },
     {
       kind: "assistant",
       text: "",
@@ -119,12 +123,18 @@ describe.each(targets)("%s: %s", (surface, model) => {
           spelled,
           beyond,
           fc.boolean(),
-          async (sent, found, said, bound, isStream) => {
+          fc.constantFrom(1, 1, 9_000),
+          async (sent, found, said, bound, isStream, texts) => {
             const id = `toolu_${Bun.hash(said).toString(36)}`;
             stage.script = () => ({
               calls: [{ id, name: "look", args: { said: raw(said), deep: [{ said: raw(said) }] } }],
             });
-            const asked = askedWith({ sent: raw(sent), deep: { sent: raw(sent) } }, { found: raw(found) }, bound);
+            const asked = askedWith(
+              { sent: raw(sent), deep: { sent: raw(sent) } },
+              { found: raw(found) },
+              bound,
+              texts,
+            );
             const path = pathOf(surface, format, model);
             const isGemini = format === "generate-content";
             const streamed = isGemini ? path.replace(":generateContent", ":streamGenerateContent?alt=sse") : path;
@@ -147,3 +157,53 @@ describe.each(targets)("%s: %s", (surface, model) => {
     60_000,
   );
 });
+
+describe("integers in members that nobody here knows", () => {
+  /** By the two last digits. */
+  const long = (at: number) => raw(`12345678901234567${at}`);
+  const placesIn = (text: string) =>
+    [...new Set([...text.matchAll(/12345678901234567(\d\d)\b/g)].map(([, at]) => Number(at)))].sort();
+  const messages = [{ role: "user", content: "hi" }];
+  const contents = [{ role: "user", parts: [{ text: "hi" }] }];
+  const chatBody = { model: models.chat, messages, seed: long(11), own: long(12), deep: { list: [long(13)] } };
+  const many = { padding: Array.from({ length: 9_000 }, (_, at) => ({ at, text: "one of many" })) };
+
+  test.each([
+    ["small", {}],
+    ["large", many],
+  ])("of a %s request, as far as they are sent on", async (_, more) => {
+    const sentBy = async (format: FormatName, model: string, family: (typeof familyNames)[number], body: object) => {
+      stage.native = family;
+      expect((await stage.troupe.post(pathOf("gateway", format, model), { ...body, ...more })).status).toBe(200);
+      return placesIn(stage.last.text);
+    };
+    expect(await sentBy("chat", models.chat, "chat", { ...chatBody, extra_body: { said: long(14) } })).toEqual([
+      11, 12, 13, 14,
+    ]);
+    const generationConfig = { seed: long(21), own: long(22) };
+    expect(await sentBy("generate-content", models.google, "google", { contents, generationConfig })).toEqual([21, 22]);
+    expect(await sentBy("generate-content", models.chat, "chat", { contents, generationConfig })).toEqual([21]);
+    const google = { generation_config: { own: long(31) } };
+    expect(await sentBy("chat", models.google, "google", { model: models.google, messages, google })).toEqual([31]);
+    const said = { model: models.chat, input: "hi", store: false, extra_body: { own: long(41) } };
+    expect(await sentBy("responses", models.chat, "chat", said)).toEqual([41]);
+  });
+
+  test.each([["whole"], ["streamed"]])("of an answer, %s", async (way) => {
+    const isStream = way === "streamed";
+    const message = { role: "assistant", content: "hi", own: long(51), deep: { list: [long(52)] } };
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, own: long(53) };
+    const rest = { id: "x", created: 1, model: "m", timings: { own: long(54) }, usage };
+    const choice = { index: 0, own: long(55), [isStream ? "delta" : "message"]: message, finish_reason: "stop" };
+    const answer = JSON.stringify({ ...rest, choices: [choice] });
+    using upstream = new UpstreamServer(() =>
+      isStream ? sseResponse([`data: ${answer}\n\n`, "data: [DONE]\n\n"]) : new Response(answer, { headers: jsonType }),
+    );
+    await using troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
+    const more = isStream ? { stream: true, stream_options: { include_usage: true } } : {};
+    const got = await troupe.post("/gateway/v1/chat/completions", { model: "groq/m", messages, ...more });
+    expect(placesIn(await got.text())).toEqual([51, 52, 53, 54, 55]);
+  });
+});
+
+const jsonType = { "content-type": "application/json" };

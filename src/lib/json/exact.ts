@@ -1,7 +1,7 @@
 /**
  * JSON whose numbers are written again as they stood: 1234567890123456789 and not 1234567890123456800, 1.0 and not 1. Such a number is
- * an object that `JSON.stringify` knows: https://tc39.es/proposal-json-parse-with-source/. It stands only where nobody counts with it:
- * in what a function is called with, in what it returned, in schemas.
+ * an object that `JSON.stringify` knows: https://tc39.es/proposal-json-parse-with-source/. It stands only where nobody counts with it: in
+ * what a function is called with, in what it returned, in schemas; and anywhere in place of an integer that a double does not hold.
  */
 import { isObject, type JsonObject, parseJson } from "./json.ts";
 
@@ -28,9 +28,40 @@ export function parseExact(text: string): unknown {
 
 /** Puts the numbers of the text where what it was parsed to has them among what is passed on as it is. Changed in place. */
 export function keepNumbers(parsed: unknown, text: string): void {
-  if (!oddNumber.test(text) || !holder.test(text)) return;
-  graft(parsed, parseSpelled(text));
+  if (oddNumber.test(text) && (holder.test(text) || longInteger.test(text))) graft(parsed, parseSpelled(text));
 }
+
+/** @returns false only where `keepNumbers` has nothing to do */
+export const mayDiffer = (text: string): boolean =>
+  oddNumber.test(text) && (holder.test(text) || longInteger.test(text));
+
+/** The fate of numbers: all of them stay as written; those of a schema do that a double does not hold; or it is looked for where either holds. */
+export type Keeping = "all" | "schema" | "where";
+
+export function exactIn(text: string, keeping: Keeping): unknown {
+  const exact = parseSpelled(text);
+  return keeping === "schema" ? withoutEqual(exact) : exact;
+}
+
+/** @returns what holds within a member */
+export function keepingOf(holder: JsonObject, name: string): Keeping {
+  if (name === "partialArgs") return "all";
+  if (!isObject(holder[name])) return "where";
+  if (values.has(name) && typeof holder["name"] === "string") return "all";
+  return schemas.has(name) ? "schema" : "where";
+}
+
+/** Finds what an integer may be that a double does not hold: 0.5 ns a character. */
+export const longRun = /\d{16}/;
+/** As a value, or an element. */
+const longInteger = /[:,[]\s*-?\d{16,}\s*[,\]}]/;
+
+/** Members that are counted with, checked to be numbers, or read as times: they stay numbers. */
+const counted = new Set([
+  ...["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "max_tokens_to_sample"],
+  ...["n", "seed", "random_seed", "top_k", "topK", "budget_tokens", "thinking_budget", "thinkingBudget"],
+  ...["created", "created_at", "index"],
+]);
 
 function parseSpelled(text: string): unknown {
   const revive = (_: string, value: unknown, context?: { readonly source?: string }) => {
@@ -60,12 +91,14 @@ function graft(parsed: unknown, exact: unknown): void {
   const [holder, other] = [parsed as JsonObject, exact as JsonObject];
   for (const name in holder) {
     const value = holder[name];
+    if (typeof value === "number") {
+      if (Number.isInteger(value) && !Number.isSafeInteger(value) && !counted.has(name)) holder[name] = other[name];
+      continue;
+    }
     if (typeof value !== "object" || value === null) continue;
-    if (name === "partialArgs") holder[name] = other[name];
-    else if (!isObject(value)) graft(value, other[name]);
-    else if (values.has(name) && typeof holder["name"] === "string") holder[name] = other[name];
-    else if (schemas.has(name)) holder[name] = withoutEqual(other[name]);
-    else graft(value, other[name]);
+    const keeping = keepingOf(holder, name);
+    if (keeping === "where") graft(value, other[name]);
+    else holder[name] = keeping === "all" ? other[name] : withoutEqual(other[name]);
   }
 }
 

@@ -2,6 +2,7 @@
  * The stream of an upstream that speaks chat completions, chunk by chunk.
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
+import { keepNumbers, longRun } from "../../lib/json/exact.ts";
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
@@ -103,6 +104,7 @@ export class ChatStream implements StreamDecoder {
     if (data.startsWith(":") && this.#complete) return nothing;
     if (event === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 503);
     const chunk = eventIn(data);
+    if (longRun.test(data)) keepNumbers(chunk, data);
     if (event === "error" || isFault(chunk))
       throw new UpstreamFault(data, faultStatus(chunk), usageOf(chunk["usage"], this.#quirks));
     if (this.#served !== undefined) this.#servedBy ??= this.#served(chunk["model"]);
