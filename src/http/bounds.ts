@@ -90,7 +90,7 @@ function othersIn({ models }: BodyNames, isRenamed: Renamed = isOwnModel): Pick<
 function hosted(tools: readonly HostedTool[], body?: JsonObject): Pick<AttemptBounds, "hosted"> {
   if (tools.length === 0) return {};
   // https://platform.openai.com/docs/api-reference/responses/create#responses-create-max_tool_calls
-  return { hosted: { tools, maxUses: countIn(body, "max_tool_calls") } };
+  return { hosted: { tools, maxUses: countIn(body, "max_tool_calls") || undefined } };
 }
 
 const dearTiers: ReadonlySet<string> = new Set(["priority", "fast", "ultrafast"]);

@@ -36,7 +36,8 @@ export function exceeds(field: SamplingField, value: Value, limit: Value): boole
 }
 
 function heightOf(field: SamplingField, value: Value): number {
-  if (typeof value === "number") return value;
+  // -1 tokens are as many as the model likes.
+  if (typeof value === "number") return value < 0 && tokenFields.includes(field) ? Number.POSITIVE_INFINITY : value;
   const rank = ranks[field]?.indexOf(value) ?? -1;
   return rank < 0 ? Number.POSITIVE_INFINITY : rank;
 }

@@ -46,6 +46,8 @@ export type ParsedCall<Options> = {
   readonly identity: unknown;
   /** The error of a call that has to be translated, where it says what only upstreams of this format know. */
   readonly nativeOnly?: ApiError | undefined;
+  /** The same of a request in the inner form, which upstreams of chat completions get untranslated: they judge it. */
+  readonly outOfRange?: ApiError | undefined;
   /** The same of tools, which the inner form does not hold: upstreams may be set up to have them left out. */
   readonly nativeTools?: ApiError | undefined;
   /** Of these, those that something else may stand in for, where the upstream has none. Absent: there are none. */

@@ -67,7 +67,7 @@ describe("the table of errors", () => {
   });
 
   test.each(surfaces)("%s: 400 invalid_value and missing_field name the path", async (base) => {
-    const bad = await troupe.post(completions(base), { model: "builtin/echo", messages: hello, temperature: 3 });
+    const bad = await troupe.post(completions(base), { model: "builtin/echo", messages: hello, temperature: "3" });
     expect(bad.status).toBe(400);
     expect(await errorOf(bad)).toMatchObject({ code: "invalid_value", param: "temperature" });
     const missing = await troupe.post(completions(base), { model: "builtin/echo" });

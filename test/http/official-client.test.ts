@@ -257,8 +257,8 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
     [
       "a wrong value",
       OpenAI.BadRequestError,
-      { status: 400, param: "temperature", code: "invalid_value" },
-      () => failure({}, { temperature: 3 }),
+      { status: 400, param: "n", code: "invalid_value" },
+      () => failure({}, { n: 0 }),
     ],
     ["no messages", OpenAI.BadRequestError, { status: 400, param: "messages" }, () => failure({}, { messages: [] })],
     [

@@ -84,7 +84,7 @@ describe("the three headers are there, as integers", () => {
     [200, "HEAD", ofKey, () => troupe.fetch("/v1/models", { method: "HEAD" })],
     [200, "stored completions", ofKey, () => troupe.fetch("/v1/chat/completions")],
     [400, "no JSON", ofKey, () => troupe.post("/v1/chat/completions", "{")],
-    [400, "a wrong value", ofKey, () => chat({ temperature: 9 })],
+    [400, "a wrong value", ofKey, () => chat({ temperature: "9" })],
     [
       400,
       "an input that the model refuses",

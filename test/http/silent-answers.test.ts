@@ -91,6 +91,30 @@ const clients: Readonly<Record<string, Client>> = {
   },
 };
 
+/** Sent back by libraries that leave out what is empty, as openai-go's `ToParam` and the parts of Go's genai do. */
+const withoutEmpty: Readonly<Record<string, readonly [path: string, body: (model: string) => object]>> = {
+  chat: ["/gateway/v1/chat/completions", (model) => ({ model, messages: [user, { role: "assistant" }, user] })],
+  responses: ["/gateway/v1/responses", (model) => ({ model, input: [user, { role: "assistant" }, user] })],
+  messages: [
+    "/gateway/v1/messages",
+    (model) => ({ model, max_tokens: 9, messages: [user, { role: "assistant" }, user] }),
+  ],
+  gemini: ["", () => ({ contents: [said, { role: "model", parts: [{}] }, said] })],
+};
+
+test.each(Object.keys(withoutEmpty))("without its content, in %s", async (format) => {
+  answer = () => jsonResponse({ error: { message: "Enough was seen." } }, 418);
+  const [path, body] = withoutEmpty[format]!;
+  for (const target of targets) {
+    const seen = upstream.requests.length;
+    const got = await troupe.post(path === "" ? clients["gemini"]!.path(target) : path, body(target));
+    expect([target, await got.text(), upstream.requests.length - seen]).toEqual([target, expect.any(String), 1]);
+    const sent = upstream.requests.at(-1)!.json as { messages?: { role: string; content: unknown }[] };
+    // Upstreams of chat completions want a text there.
+    if (format === "chat" && target === "groq/m") expect(sent.messages![1]).toEqual({ role: "assistant", content: "" });
+  }
+});
+
 describe.each(Object.entries(clients))("a client of %s", (_, client) => {
   test.each(silences)("sends back %s", async (_what, source, body) => {
     answer = () => jsonResponse(body);

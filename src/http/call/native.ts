@@ -16,11 +16,18 @@ import type { PersonaChange, Plan } from "./surface.ts";
 import type { Writer } from "./writer.ts";
 
 /** @throws ApiError for what the client's format has and no other */
-export function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
-  const refusal = nativeOnly ?? (account.unsupportedTools === "drop" ? undefined : nativeTools);
+export function refuseNativeOnly(call: ParsedCall<unknown>, target: Target): void {
+  const { nativeOnly, outOfRange, nativeTools } = call;
+  const refusal =
+    nativeOnly ??
+    (outOfRange && !speaksChat(target) ? outOfRange : undefined) ??
+    (target.account.unsupportedTools === "drop" ? undefined : nativeTools);
   if (refusal === undefined) return;
   throw inClientsPlace(refusal);
 }
+
+const speaksChat = ({ provider, call }: Target): boolean =>
+  provider.kind === "remote" && (provider.formatOf?.(call) ?? provider.format) === "chat";
 
 const noChange: PersonaChange = { before: [], fields: {} };
 

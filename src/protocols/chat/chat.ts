@@ -3,13 +3,15 @@
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
 
-import { listOf, objectOf } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
+import type { ApiError } from "../errors.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
 import { checkChatRequest } from "./request.ts";
 import { chatCompletion } from "./response.ts";
+import type { ChatRequest } from "./schema.ts";
 import { ChatEncoder } from "./stream.ts";
 
 type ChatOptions = {
@@ -25,6 +27,15 @@ const passedPlaces = {
 };
 
 const functionOf = (called: unknown) => objectOf(objectOf(called)?.["function"]);
+
+/** @returns the first error of what upstreams of this format judge by themselves, too @throws ApiError of what is wrong everywhere */
+function checkLoosely(parsed: JsonObject): [request: ChatRequest, outOfRange: ApiError | undefined] {
+  let outOfRange: ApiError | undefined;
+  const request = checkChatRequest(parsed, (error) => {
+    outOfRange ??= error;
+  });
+  return [request, outOfRange];
+}
 
 export const chat: Protocol<ChatOptions> = {
   name: "chat",
@@ -45,9 +56,15 @@ export const chat: Protocol<ChatOptions> = {
     return passed;
   },
   parse({ parsed }) {
-    const request = checkChatRequest(parsed);
+    let request: ChatRequest;
+    let outOfRange: ApiError | undefined;
+    try {
+      request = checkChatRequest(parsed);
+    } catch {
+      [request, outOfRange] = checkLoosely(parsed);
+    }
     const includeUsage = request.stream_options?.include_usage === true || request.usage?.include === true;
-    return { request, identity: request, options: { includeUsage } };
+    return { request, identity: request, options: { includeUsage }, outOfRange };
   },
   completion: chatCompletion,
   encoder: (envelope, { includeUsage }) => new ChatEncoder(envelope, includeUsage),

@@ -6,24 +6,29 @@ import { ApiError } from "../errors.ts";
 import { withoutEmptyMembers } from "./empty-members.ts";
 import { type AssistantMessage, type ChatRequest, ChatRequestBody, type Message } from "./schema.ts";
 
-/** @throws ApiError invalid_value or missing_field */
-export function checkChatRequest(parsed: JsonObject): ChatRequest {
+type Refuse = (error: ApiError) => void;
+
+const raise: Refuse = (error) => {
+  throw error;
+};
+
+/** @param refuse takes the error of what upstreams of this format judge by themselves; absent: it is thrown @throws ApiError invalid_value or missing_field */
+export function checkChatRequest(parsed: JsonObject, refuse = raise): ChatRequest {
   const value =
     parsed["extra_body"] == null
-      ? checkedAt(ChatRequestBody, withoutEmptyMembers(parsed))
-      : checkedWithExtraBody(parsed);
+      ? checkedAt(ChatRequestBody, withoutEmptyMembers(parsed), undefined, refuse)
+      : checkedWithExtraBody(parsed, refuse);
   const request = withoutNulls(value) as ChatRequest;
-  if (!checkTogether(request)) return request;
+  if (!checkTogether(request, refuse)) return request;
   const messages = [...withEach(request.messages, saidNothing)];
   return derive(request, { ...request, messages: derive(request.messages, messages) });
 }
 
-function checkedWithExtraBody(parsed: JsonObject): JsonObject {
+function checkedWithExtraBody(parsed: JsonObject, refuse: Refuse): JsonObject {
   const { value, lifted } = withLiteralExtraBody(parsed);
   const isLifted = (path: readonly PathPart[]) => lifted.has(String(path[0]));
-  return checkedAt(ChatRequestBody, withoutEmptyMembers(value), (path) =>
-    isLifted(path) ? ["extra_body", ...path] : path,
-  );
+  const place = (path: readonly PathPart[]) => (isLifted(path) ? ["extra_body", ...path] : path);
+  return checkedAt(ChatRequestBody, withoutEmptyMembers(value), place, refuse);
 }
 
 /**
@@ -49,9 +54,12 @@ function withLiteralExtraBody(value: Record<string, unknown>): {
   return { value: top, lifted };
 }
 
-/** An answer that says nothing, with a null as we and others give it: upstreams want a text there. */
+/**
+ * An answer that says nothing, with a null as we and others give it, or without a content, as openai-go's `ToParam` sends that back: upstreams
+ * want a text there.
+ */
 function saidNothing(message: Message): Message {
-  const isNothing = message.role === "assistant" && message.content === null && !says(message);
+  const isNothing = message.role === "assistant" && message.content == null && !says(message);
   return isNothing ? derive(message, { ...message, content: "" }) : message;
 }
 
@@ -59,21 +67,18 @@ const says = ({ content, refusal, audio, tool_calls, function_call }: AssistantM
   content != null || refusal != null || audio != null || Boolean(tool_calls?.length) || function_call != null;
 
 /** Rules that hold between fields. @returns whether an answer among the messages says nothing */
-function checkTogether(request: ChatRequest): boolean {
+function checkTogether(request: ChatRequest, refuse: Refuse): boolean {
   let hasSilent = false;
   if (request.stream_options !== undefined && request.stream !== true) {
     throw ApiError.invalidValue("stream_options", "stream_options is only allowed with stream: true.");
   }
   if (request.top_logprobs !== undefined && request.logprobs !== true) {
-    throw ApiError.invalidValue("top_logprobs", "top_logprobs needs logprobs: true.");
+    refuse(ApiError.invalidValue("top_logprobs", "top_logprobs needs logprobs: true."));
   }
   const { messages } = request;
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at]!;
-    if (message.role !== "assistant") continue;
-    if (says(message)) continue;
-    if (message.content !== null) throw ApiError.missingField(`messages[${at}].content`);
-    hasSilent = true;
+    if (message.role === "assistant" && !says(message)) hasSilent = true;
   }
   return hasSilent;
 }

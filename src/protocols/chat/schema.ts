@@ -3,9 +3,10 @@
  * Schemas check what comes in (loosely: unknown fields pass), types describe what is passed between floors.
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Nullable, Open, Tagged, WordBut, Words } from "../../lib/schemas.ts";
+import { Judged } from "../judged.ts";
 
 export const TextPart = Tagged("text", { text: Type.String() });
 export const ImagePart = Tagged("image_url", {
@@ -99,7 +100,10 @@ const CustomTool = Tagged("custom", {
 const OtherTool = Open({ type: OtherType });
 export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
 
-export const ToolChoice = Type.Union([
+/** A word of an upstream's own. */
+const anyWord = Type.String({ minLength: 1, maxLength: 64 });
+
+const toolChoices = Type.Union([
   Type.Literal("none"),
   Type.Literal("auto"),
   Type.Literal("required"),
@@ -113,8 +117,10 @@ export const ToolChoice = Type.Union([
   }),
   OtherTool,
 ]);
+/** Mistral's word for `required` is `any`: https://docs.mistral.ai/api/#tag/chat */
+export const ToolChoice = Judged(toolChoices, Type.Union([...toolChoices.anyOf, anyWord]));
 
-export const ResponseFormat = Type.Union([
+const responseFormats = Type.Union([
   Tagged("text", {}),
   Tagged("json_object", {}),
   Tagged("json_schema", {
@@ -126,6 +132,11 @@ export const ResponseFormat = Type.Union([
     }),
   }),
 ]);
+/** Fireworks has `grammar`, vLLM `structural_tag`: https://docs.fireworks.ai/structured-responses/structured-output-grammar-based */
+export const ResponseFormat = Judged(
+  responseFormats,
+  Type.Union([...responseFormats.anyOf, Open({ type: WordBut(["text", "json_object", "json_schema"], 64) })]),
+);
 
 /** The efforts that most families know, the lowest first. */
 export const knownEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
@@ -138,20 +149,29 @@ const ReasoningEffort = Type.String({
   description: `How much a model that reasons may think: ${knownEfforts.join(", ")}, or a word of the upstream's own.`,
 });
 
+const anyNumber = Type.Number();
+const penalty = Judged(Type.Number({ minimum: -2, maximum: 2 }), anyNumber);
+/** -1: as many as the model likes: https://lmstudio.ai/docs/developer/openai-compat/chat-completions */
+const unbounded = Type.Union([Type.Integer({ minimum: 1 }), Type.Literal(-1)]);
+const tokens = (description: string) => Judged(Type.Integer({ minimum: 1, description }), unbounded);
+
 /** The sampling fields that personas may preset and cap. */
 export const SamplingFields = {
-  temperature: Nullable(Type.Number({ minimum: 0, maximum: 2, description: "0 to 2; default 1.0." })),
-  top_p: Nullable(Type.Number({ minimum: 0, maximum: 1 })),
-  max_tokens: Nullable(Type.Integer({ minimum: 1, description: "Most tokens to generate (older name)." })),
-  max_completion_tokens: Nullable(
-    Type.Integer({ minimum: 1, description: "Most tokens to generate, visible and reasoning ones together." }),
+  temperature: Nullable(
+    Judged(Type.Number({ minimum: 0, maximum: 2, description: "0 to 2; default 1.0." }), anyNumber),
   ),
-  presence_penalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
-  frequency_penalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
+  top_p: Nullable(Judged(Type.Number({ minimum: 0, maximum: 1 }), anyNumber)),
+  max_tokens: Nullable(tokens("Most tokens to generate (older name).")),
+  max_completion_tokens: Nullable(tokens("Most tokens to generate, visible and reasoning ones together.")),
+  presence_penalty: Nullable(penalty),
+  frequency_penalty: Nullable(penalty),
   seed: Nullable(Type.Integer()),
   reasoning_effort: Nullable(ReasoningEffort),
-  verbosity: Nullable(Words(["low", "medium", "high"])),
+  verbosity: Nullable(Judged(Words(["low", "medium", "high"]), anyWord)),
 } as const;
+
+const stops = Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })]);
+const tokenBias = (bias: TSchema) => KeyedRecord(keyOfLength(256), bias);
 
 export const ChatRequestBody = Open({
   model: Type.String({
@@ -171,10 +191,10 @@ export const ChatRequestBody = Open({
   ),
   ...SamplingFields,
   n: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
-  stop: Nullable(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })])),
-  logit_bias: Nullable(KeyedRecord(keyOfLength(256), Type.Number({ minimum: -100, maximum: 100 }))),
+  stop: Nullable(Judged(stops, Type.Union([Type.String(), Type.Array(Type.String())]))),
+  logit_bias: Nullable(Judged(tokenBias(Type.Number({ minimum: -100, maximum: 100 })), tokenBias(anyNumber))),
   logprobs: Nullable(Type.Boolean()),
-  top_logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  top_logprobs: Nullable(Judged(Type.Integer({ minimum: 0, maximum: 20 }), Type.Integer())),
   tools: Nullable(Type.Array(Tool)),
   tool_choice: Nullable(ToolChoice),
   parallel_tool_calls: Nullable(Type.Boolean()),

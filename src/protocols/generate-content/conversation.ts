@@ -83,9 +83,11 @@ class Builder implements Conversation {
   #user(placed: readonly Placed[], whole: string): void {
     const parts: UserPart[] = [];
     const paths: string[] = [];
+    const responses = placed.flatMap(({ part }) => part.functionResponse ?? []);
+    const ids = responses.length === 0 ? [] : this.#calls.answered(responses);
     for (const { part, path } of placed) {
       if (part.functionResponse != null) {
-        this.#result(part.functionResponse, `${path}.functionResponse`);
+        this.#result(part.functionResponse, ids.shift(), `${path}.functionResponse`);
         continue;
       }
       for (const one of userParts(part, path, this.#to.nativeOnly)) {
@@ -93,17 +95,21 @@ class Builder implements Conversation {
         paths.push(path);
       }
     }
-    if (parts.length === 0) return;
+    const isSilent = responses.length === 0 && placed.some(({ part }) => part.text === "");
+    if (parts.length === 0 && !isSilent) return;
     const [only] = parts;
-    const content = parts.length === 1 && isText(only!) ? only.text : parts;
+    // The user said nothing, which is a turn, too.
+    const content = only === undefined ? "" : parts.length === 1 && isText(only) ? only.text : parts;
     this.#add({ role: "user", content }, whole, paths);
   }
 
-  #result(response: NonNullable<Part["functionResponse"]>, path: string): void {
+  #result(response: NonNullable<Part["functionResponse"]>, id: string | undefined, path: string): void {
     const { nativeOnly } = this.#to;
-    const id = this.#calls.answered(response.id, response.name);
     if (id === undefined) {
-      const message = `${path} answers no functionCall of an earlier content.`;
+      const isNamed = Boolean(response.id || response.name);
+      const message = isNamed
+        ? `${path} answers no functionCall of an earlier content.`
+        : `${path} must name the function or the id of the call that it answers.`;
       nativeOnly.refuse(ApiError.invalidValue(path, message));
       return;
     }
@@ -149,8 +155,10 @@ class Builder implements Conversation {
       if (inlineData != null) {
         const { mimeType, data } = inlineData;
         if (thought !== true) images.push(imageOf(mimeType, data));
-      } else if (text == null) refusePart(part, path, nativeOnly);
-      else if (text !== "") (thought === true ? thoughts : texts).push(text);
+      } else if (text == null) {
+        // Clients that leave out what is empty send an empty text back so.
+        if (Object.keys(part).length > 0) refusePart(part, path, nativeOnly);
+      } else if (text !== "") (thought === true ? thoughts : texts).push(text);
     }
     const said = texts.join("");
     const fields = state.fields();

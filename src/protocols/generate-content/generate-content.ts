@@ -4,6 +4,7 @@
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { callerKey } from "../credentials.ts";
+import { NativeOnly } from "../native-only.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ClientRequest, ParsedCall, Protocol } from "../protocol.ts";
 import { addressOf } from "./address.ts";
@@ -33,8 +34,9 @@ function parsed(
 ): ParsedCall<GenerateContentOptions> {
   const { model, method } = addressOf(client.path);
   const list = streams && client.query.get("alt") !== "sse";
-  const checked = checkGenerateContent(body);
-  const { request, nativeOnly, places, names } = innerRequest(checked, model, streams);
+  const nativeOnly = new NativeOnly();
+  const checked = checkGenerateContent(body, nativeOnly);
+  const { request, places, names } = innerRequest(checked, model, streams, nativeOnly);
   const thoughts = checked.generationConfig?.thinkingConfig?.includeThoughts === true;
   return {
     request,

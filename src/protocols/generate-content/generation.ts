@@ -3,7 +3,6 @@ import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import type { ResponseFormat } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
 import type { NativeOnly } from "../native-only.ts";
-import { type Ranges, withinRanges } from "../sampling-ranges.ts";
 import { answerFormat, effortOf } from "../translated-fields.ts";
 import { toJsonSchema } from "./json-schema.ts";
 import type { GenerationConfig } from "./schema.ts";
@@ -44,21 +43,15 @@ const pathsByField: ReadonlyMap<string, string> = new Map([
   ["service_tier", "serviceTier"],
 ]);
 
-const ranges: Ranges = {
-  temperature: [0, 2],
-  topP: [0, 1],
-  topK: [0],
-  presencePenalty: [-2, 2],
-  frequencyPenalty: [-2, 2],
-};
+/** Zero of these is what a field that is not set holds: https://protobuf.dev/programming-guides/proto3/#default */
+const unsetAtZero: ReadonlySet<string> = new Set(["maxOutputTokens", "candidateCount"]);
 
 /** Passes on to Google's models, as it came, all that has no name in the inner form; others leave it out. */
-export function generationFields(given: GenerationConfig, nativeOnly: NativeOnly): JsonObject {
-  const config = withinRanges(given, ranges, nativeOnly, "generationConfig.");
+export function generationFields(config: GenerationConfig, nativeOnly: NativeOnly): JsonObject {
   const fields: JsonObject = {};
   const rest: JsonObject = {};
   for (const [name, value] of Object.entries(config)) {
-    if (value == null) continue;
+    if (value == null || (value === 0 && unsetAtZero.has(name))) continue;
     if (Object.hasOwn(configNames, name)) fields[configNames[name]!] = value;
     else if (!translated.has(name)) rest[name] = value;
   }
@@ -69,7 +62,7 @@ export function generationFields(given: GenerationConfig, nativeOnly: NativeOnly
     ...(stopSequences != null && stopSequences.length > 0 && { stop: stopSequences }),
     ...responseFormat(config, nativeOnly),
     ...modalitiesOf(config),
-    ...thinkingFields(thinkingConfig ?? {}),
+    ...thinkingFields(thinkingConfig ?? {}, nativeOnly),
     ...(Object.keys(rest).length > 0 && { generation_config: rest }),
   };
 }
@@ -106,16 +99,20 @@ function voiceIn(speech: unknown): unknown {
 type ThinkingConfig = NonNullable<GenerationConfig["thinkingConfig"]>;
 
 /** Leaves out all that is absent. */
-function thinkingFields({ includeThoughts, thinkingBudget: budget, thinkingLevel: level }: ThinkingConfig): JsonObject {
+function thinkingFields(
+  { includeThoughts, thinkingBudget: budget, thinkingLevel: level }: ThinkingConfig,
+  nativeOnly: NativeOnly,
+): JsonObject {
   const isLevel = level != null && level !== "" && level !== "THINKING_LEVEL_UNSPECIFIED";
   if (isLevel && budget != null) {
     const message = "generationConfig.thinkingConfig: thinkingBudget and thinkingLevel can't be set together.";
-    throw ApiError.invalidValue("generationConfig.thinkingConfig", message);
+    nativeOnly.refuse(ApiError.invalidValue("generationConfig.thinkingConfig", message));
   }
   const effort = isLevel ? level.toLowerCase() : budget == null ? undefined : effortOf(budget);
   return {
     ...(includeThoughts != null && { include_thoughts: includeThoughts }),
-    ...(budget != null && { thinking_budget: budget }),
+    // Others below are no budget of ours: Google alone judges them.
+    ...(budget != null && budget >= -1 && { thinking_budget: budget }),
     ...(effort !== undefined && { reasoning_effort: effort }),
   };
 }

@@ -2,8 +2,9 @@
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest } from "../chat/schema.ts";
-import { checked } from "../checked.ts";
+import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import { withoutUnset } from "../judged.ts";
 import { NativeOnly } from "../native-only.ts";
 import { variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
@@ -15,15 +16,21 @@ import { GenerateContentBody } from "./schema.ts";
 import { inOneSpelling } from "./spelling.ts";
 import { toolsOf } from "./tools.ts";
 
-/** @param body as it was sent @throws ApiError invalid_value or missing_field */
-export function checkGenerateContent(body: JsonObject): GenerateContentBody {
+const maybeUnset = ["topP", "topK"];
+
+/** @param body as it was sent @param nativeOnly takes what Google's own API judges @throws ApiError invalid_value or missing_field */
+export function checkGenerateContent(body: JsonObject, nativeOnly: NativeOnly): GenerateContentBody {
   const { contents, systemInstruction, ...rest } = inOneSpelling(body);
+  const { generationConfig: config } = rest;
   const whole = {
     ...rest,
+    ...(isObject(config) && { generationConfig: withoutUnset(config, maybeUnset) }),
     ...(contents !== undefined && { contents: listed(contents).map(contentOf) }),
     ...(systemInstruction != null && { systemInstruction: contentOf(systemInstruction) }),
   };
-  return checked(GenerateContentBody, canonical(GenerateContentBody, whole));
+  return checkedAt(GenerateContentBody, canonical(GenerateContentBody, whole), undefined, (error) =>
+    nativeOnly.refuse(error),
+  );
 }
 
 /** The prompt to be counted: a whole request, or contents alone. */
@@ -56,8 +63,12 @@ export type Translated = {
 export const tiers: Readonly<Record<string, string>> = { standard: "default", flex: "flex", priority: "priority" };
 
 /** @param body checked @param model as the path names it */
-export function innerRequest(body: GenerateContentBody, model: string, stream: boolean): Translated {
-  const nativeOnly = new NativeOnly();
+export function innerRequest(
+  body: GenerateContentBody,
+  model: string,
+  stream: boolean,
+  nativeOnly = new NativeOnly(),
+): Translated {
   const names = new FunctionNames();
   // First the declarations: their names are kept as they are where they can be.
   const tools = toolsOf(body, { nativeOnly, names });

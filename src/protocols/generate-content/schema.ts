@@ -4,9 +4,14 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, Open, Words } from "../../lib/schemas.ts";
+import { Judged } from "../judged.ts";
 
 const object = Open({});
-const word = Nullable(Type.String({ maxLength: 256 }));
+const anyWord = Type.String({ maxLength: 256 });
+const word = Nullable(anyWord);
+const anyNumber = Type.Number();
+/** Zero is what a field that is not set holds: https://protobuf.dev/programming-guides/proto3/#default */
+const maybeNone = Type.Integer({ minimum: 0 });
 
 const Blob = Open({
   mimeType: Type.String({ minLength: 1 }),
@@ -27,7 +32,7 @@ const Part = Open({
   functionResponse: Nullable(
     Open({
       id,
-      name: functionName,
+      name: Nullable(anyWord),
       response: Nullable(object),
       parts: Nullable(Type.Array(Open({ inlineData: Nullable(Blob), fileData: Nullable(FileData) }))),
     }),
@@ -36,7 +41,7 @@ const Part = Open({
 
 const parts = Nullable(Type.Array(Part));
 const Content = Open({
-  role: Nullable(Words(["user", "model", "function", "tool", ""], { description: "Absent: user." })),
+  role: Nullable(Judged(Words(["user", "model", "function", "tool", ""], { description: "Absent: user." }), anyWord)),
   parts,
 });
 
@@ -51,25 +56,27 @@ const modes = ["AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"] as const;
 
 const ThinkingConfig = Open({
   includeThoughts: Nullable(Type.Boolean()),
-  thinkingBudget: Nullable(Type.Integer({ minimum: -1, description: "0: off; -1: as the model likes." })),
+  thinkingBudget: Nullable(
+    Judged(Type.Integer({ minimum: -1, description: "0: off; -1: as the model likes." }), Type.Integer()),
+  ),
   thinkingLevel: word,
 });
 
 const GenerationConfig = Open({
-  temperature: Nullable(Type.Number({ description: "From 0 to 2." })),
-  topP: Nullable(Type.Number({ description: "From 0 to 1; -1: not set." })),
-  topK: Nullable(Type.Number({ description: "At least 0; -1: not set." })),
-  maxOutputTokens: Nullable(Type.Integer({ minimum: 1 })),
+  temperature: Nullable(Judged(Type.Number({ minimum: 0, maximum: 2 }), anyNumber)),
+  topP: Nullable(Judged(Type.Number({ minimum: 0, maximum: 1 }), anyNumber)),
+  topK: Nullable(Judged(Type.Number({ minimum: 0 }), anyNumber)),
+  maxOutputTokens: Nullable(Judged(Type.Integer({ minimum: 1 }), maybeNone)),
   stopSequences: Nullable(Type.Array(Type.String())),
-  candidateCount: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
+  candidateCount: Nullable(Judged(Type.Integer({ minimum: 1, maximum: 128 }), maybeNone)),
   responseMimeType: word,
   responseSchema: Nullable(object),
   responseJsonSchema: Nullable(object),
   seed: Nullable(Type.Integer()),
-  presencePenalty: Nullable(Type.Number({ description: "From -2 to 2." })),
-  frequencyPenalty: Nullable(Type.Number({ description: "From -2 to 2." })),
+  presencePenalty: Nullable(Judged(Type.Number({ minimum: -2, maximum: 2 }), anyNumber)),
+  frequencyPenalty: Nullable(Judged(Type.Number({ minimum: -2, maximum: 2 }), anyNumber)),
   responseLogprobs: Nullable(Type.Boolean()),
-  logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  logprobs: Nullable(Judged(Type.Integer({ minimum: 0, maximum: 20 }), Type.Integer())),
   responseModalities: Nullable(Type.Array(Type.String())),
   thinkingConfig: Nullable(ThinkingConfig),
 });
@@ -82,7 +89,7 @@ export const GenerateContentBody = Open({
     Open({
       functionCallingConfig: Nullable(
         Open({
-          mode: Nullable(Words(modes)),
+          mode: Nullable(Judged(Words(modes), anyWord)),
           allowedFunctionNames: Nullable(Type.Array(Type.String())),
         }),
       ),

@@ -41,7 +41,7 @@ const nothing: TextBlock = { type: "text", text: "" };
  */
 function compactionIn(messages: MessagesBody["messages"]): Compaction | undefined {
   for (const [turn, { content }] of [...messages.entries()].reverse()) {
-    if (typeof content === "string") continue;
+    if (content == null || typeof content === "string") continue;
     const at = content.findLastIndex((block) => isCompaction(block) && summaryOf(block) !== "");
     if (at < 0) continue;
     const block = content[at] as Compaction["block"];
@@ -68,13 +68,14 @@ function systemMessage(content: MessagesBody["system"]): Message[] {
 }
 
 function messagesOf({ role, content }: Turn, path: string, nativeOnly: NativeOnly): Message[] {
+  if (content == null) return [];
   if (role === "system") return laterSystem(content, path, nativeOnly);
-  if (typeof content === "string") return content === "" ? [] : [{ role, content }];
+  if (typeof content === "string") return content === "" && role === "assistant" ? [] : [{ role, content }];
   return role === "user" ? userMessages(content, path, nativeOnly) : assistantMessages(content);
 }
 
 /** Takes the texts alone: all else that a system turn may hold changes the tools of the provider's own conversation. */
-function laterSystem(content: Turn["content"], path: string, nativeOnly: NativeOnly): Message[] {
+function laterSystem(content: NonNullable<Turn["content"]>, path: string, nativeOnly: NativeOnly): Message[] {
   if (typeof content === "string") return systemMessage(content);
   for (const [at, block] of content.entries())
     if (!isText(block)) refuseBlock(block, `${path}.content[${at}]`, nativeOnly);
@@ -92,7 +93,10 @@ function userMessages(content: readonly ContentBlock[], path: string, nativeOnly
     if (block.type === "tool_result") results.push(toolMessage(block, place, nativeOnly));
     else parts.push(...partsOf(block, place, nativeOnly));
   }
-  return parts.length === 0 ? results : [...results, { role: "user", content: contentOf(parts) }];
+  if (parts.length > 0) return [...results, { role: "user", content: contentOf(parts) }];
+  // The user said nothing, which is a turn, too.
+  const isSilent = results.length === 0 && content.some((block) => isText(block) && block !== nothing);
+  return isSilent ? [{ role: "user", content: "" }] : results;
 }
 
 /** One text is a string, as all upstreams take it; several, and marked ones, stay parts. */

@@ -2,7 +2,8 @@
  * Messages, the format of Anthropic's clients.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import { isObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { NativeOnly } from "../native-only.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
@@ -10,17 +11,18 @@ import { longNamesOf } from "./names.ts";
 import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
 import { checkCount, checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
-import type { MessagesBody } from "./schema.ts";
 import { MessagesEncoder, ping } from "./stream.ts";
 import { thinkingShown } from "./thinking.ts";
 
-const parsed = (body: MessagesBody, identity: unknown): ParsedCall<AnswerOptions> => {
-  const { request, nativeOnly } = innerRequest(body);
+function parsed(given: JsonObject, check: typeof checkMessages, kind: string): ParsedCall<AnswerOptions> {
+  const nativeOnly = new NativeOnly();
+  const body = check(given, nativeOnly);
+  const { request } = innerRequest(body, nativeOnly);
   const names = longNamesOf(body);
   const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [], ...(names && { names }) };
   const { refusal, toolRefusal, hosted } = nativeOnly;
-  return { request, identity, options, nativeOnly: refusal, nativeTools: toolRefusal, hosted };
-};
+  return { request, identity: [kind, given], options, nativeOnly: refusal, nativeTools: toolRefusal, hosted };
+}
 
 /** A source that is no base64 holds none, or text. */
 const passedPlaces = { text: ["text"], image: ["source", "data"], document: ["source", "data"] };
@@ -43,7 +45,7 @@ export const messages: Protocol<AnswerOptions> = {
     for (const tool of listOf(tools)) passed.said(objectOf(tool)?.["description"]);
     return passed;
   },
-  parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
+  parse: ({ parsed: body }) => parsed(body, checkMessages, "messages"),
   native: { patch: patchMessages, encoder: messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],
   completion: messageBody,
@@ -57,6 +59,6 @@ export const messages: Protocol<AnswerOptions> = {
 /** The same for prompts that are counted and not answered: https://platform.claude.com/docs/en/api/messages-count-tokens */
 export const messagesCount: Protocol<AnswerOptions> = {
   ...messages,
-  parse: ({ parsed: body }) => parsed(checkCount(body), ["messages count", body]),
+  parse: ({ parsed: body }) => parsed(body, checkCount, "messages count"),
   native: { ...messages.native!, patch: patchPrompt },
 };

@@ -1,10 +1,10 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
-import { checked } from "../checked.ts";
+import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import { withoutUnset } from "../judged.ts";
 import { NativeOnly } from "../native-only.ts";
-import { type Ranges, withinRanges } from "../sampling-ranges.ts";
 import { answerFormat, variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
 import { specialWishes } from "./ending.ts";
@@ -14,23 +14,28 @@ import { CountBody, MessagesBody } from "./schema.ts";
 import { thinkingOptions } from "./thinking.ts";
 import { toolFields } from "./tools.ts";
 
-/** @throws ApiError invalid_value or missing_field */
-export const checkMessages = (body: JsonObject): MessagesBody => checked(MessagesBody, body) as MessagesBody;
+const maybeUnset = ["top_p", "top_k"];
 
-/** A prompt to be counted, which needs no max_tokens. @throws ApiError invalid_value or missing_field */
-export function checkCount(body: JsonObject): MessagesBody {
-  return { max_tokens: 1, ...(checked(CountBody, body) as CountBody) };
+/** @param nativeOnly takes what Anthropic's own API judges; absent: it is thrown @throws ApiError invalid_value or missing_field */
+export const checkMessages = (body: JsonObject, nativeOnly?: NativeOnly): MessagesBody =>
+  checkedAt(
+    MessagesBody,
+    withoutUnset(body, maybeUnset),
+    undefined,
+    nativeOnly && ((error) => nativeOnly.refuse(error)),
+  );
+
+/** A prompt to be counted, which needs no max_tokens. @throws as `checkMessages` does */
+export function checkCount(body: JsonObject, nativeOnly?: NativeOnly): MessagesBody {
+  const prompt: CountBody = checkedAt(CountBody, body, undefined, nativeOnly && ((error) => nativeOnly.refuse(error)));
+  return { max_tokens: 1, ...prompt };
 }
 
 export type Translated = { readonly request: ChatRequest; readonly nativeOnly: NativeOnly };
 
-const ranges: Ranges = { temperature: [0, 1], top_p: [0, 1], top_k: [0] };
-
 /** @param body checked */
-export function innerRequest(body: MessagesBody): Translated {
-  const nativeOnly = new NativeOnly();
-  const { model, max_tokens, stop_sequences, stream, service_tier } = body;
-  const { temperature, top_p, top_k } = withinRanges(body, ranges, nativeOnly);
+export function innerRequest(body: MessagesBody, nativeOnly = new NativeOnly()): Translated {
+  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, service_tier } = body;
   // The official client's tool runner asks for one, and sends all turns itself where it is refused for just this.
   if (body.thread != null)
     nativeOnly.part("thread", "conversations that the provider keeps are known to Anthropic alone.");

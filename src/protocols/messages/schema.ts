@@ -5,6 +5,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, Open, Tagged, WordBut } from "../../lib/schemas.ts";
+import { Judged } from "../judged.ts";
 
 const object = Open({});
 const words = Type.String({ minLength: 1 });
@@ -69,6 +70,8 @@ const ContentBlock = Type.Union([
 ]);
 const content = Type.Union([Type.String(), Type.Array(ContentBlock)]);
 const turn = <R extends string>(role: R) => Open({ role: Type.Literal(role), content });
+/** Libraries that leave out what is empty send an answer without blocks back without its content. */
+const AssistantTurn = Open({ role: Type.Literal("assistant"), content: Nullable(content) });
 
 const CustomTool = Open({
   type: Nullable(Type.Literal("custom")),
@@ -90,7 +93,7 @@ const ToolChoice = Type.Union([
 ]);
 
 const Thinking = Type.Union([
-  Tagged("enabled", { budget_tokens: Type.Integer({ minimum: 1 }) }),
+  Tagged("enabled", { budget_tokens: Judged(Type.Integer({ minimum: 1 }), Type.Integer()) }),
   Tagged("adaptive", {}),
   Tagged("disabled", {}),
   Open({ type: typeBut("enabled", "adaptive", "disabled") }),
@@ -105,7 +108,7 @@ const PromptFields = {
     maxLength: 256,
     description: "Gateway: <provider>/<model>, or an alias. Orchestrator: <namespace>/<name>.",
   }),
-  messages: Type.Array(Type.Union([turn("user"), turn("assistant"), turn("system")])),
+  messages: Type.Array(Type.Union([turn("user"), AssistantTurn, turn("system")])),
   system: Nullable(Type.Union([Type.String(), Type.Array(TextBlock)])),
   tools: Nullable(Type.Array(Type.Union([CustomTool, HostedTool]))),
   tool_choice: Nullable(ToolChoice),
@@ -119,13 +122,15 @@ const PromptFields = {
   cache_control,
 };
 
+const share = Type.Number({ minimum: 0, maximum: 1 });
+
 export const MessagesBody = Open({
   ...PromptFields,
   max_tokens: Type.Integer({ minimum: 0, description: "The most tokens to generate, thinking included." }),
   stop_sequences: Nullable(Type.Array(Type.String())),
-  temperature: Nullable(Type.Number({ description: "From 0 to 1." })),
-  top_p: Nullable(Type.Number({ description: "From 0 to 1; -1: not set." })),
-  top_k: Nullable(Type.Integer({ description: "At least 0; -1: not set." })),
+  temperature: Nullable(Judged(share, Type.Number())),
+  top_p: Nullable(Judged(share, Type.Number())),
+  top_k: Nullable(Judged(Type.Integer({ minimum: 0 }), Type.Integer())),
   metadata: Nullable(Open({ user_id: Nullable(Type.String()) })),
   service_tier: Nullable(Type.String()),
   stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),

@@ -69,6 +69,9 @@ type Turn = {
 };
 type Said = { readonly kind: "said"; readonly message: Message; readonly place: string };
 
+/** Libraries that leave out what is empty send an answer that says nothing back without its content. */
+const isSilentAnswer = ({ role, content }: JsonObject): boolean => role === "assistant" && content == null;
+
 class ConversationBuilder {
   readonly #known: Known;
   readonly #entries: (Turn | Said)[] = [];
@@ -124,7 +127,7 @@ class ConversationBuilder {
   }
 
   #messageItem(item: JsonObject, path: readonly PathPart[]): void {
-    const { role, content } = checked(MessageItem, item, path);
+    const { role, content } = checked(MessageItem, isSilentAnswer(item) ? { ...item, content: "" } : item, path);
     const place = formatPath([...path, "content"]);
     const parts = typeof content === "string" ? content : checkedParts(content, partsOf[role], [...path, "content"]);
     if (role === "assistant") this.#say(parts, place, item["id"]);

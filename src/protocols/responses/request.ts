@@ -2,11 +2,11 @@
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import type { PathPart } from "../../lib/schema-errors.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
-import { checked } from "../checked.ts";
+import { checked, checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import { withoutUnset } from "../judged.ts";
 import { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";
-import { type Ranges, withinRanges } from "../sampling-ranges.ts";
 import { refuseKind } from "./check.ts";
 import { configuredBy } from "./configuration.ts";
 import { conversationOf } from "./input.ts";
@@ -20,12 +20,16 @@ type ParsedRequest = {
   readonly nativeOnly: NativeOnly;
 };
 
+const maybeUnset = ["top_p"];
 const noAnswers: EarlierAnswers = new Map();
 const nothing: readonly unknown[] = [];
 
 /** @param earlier answers that the input refers to @throws ApiError invalid_value or missing_field */
 export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswers = noAnswers): ParsedRequest {
-  const body = checked(RequestFields, parsed, []);
+  const nativeOnly = new NativeOnly();
+  const body = checkedAt(RequestFields, withoutUnset(parsed, maybeUnset), undefined, (error) =>
+    nativeOnly.refuse(error),
+  );
   if (parsed["conversation"] != null) {
     throw ApiError.unsupported("conversation", "conversation: continue an answer by previous_response_id instead.");
   }
@@ -42,10 +46,9 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   // A prompt may say all there is to say.
   const input = body.input ?? (prompt === undefined ? undefined : []);
   if (input === undefined) throw ApiError.missingField("input");
-  if (input.length === 0 && body.previous_response_id == null && prompt === undefined) {
-    throw ApiError.invalidValue("input", "input must not be empty.");
+  if (input.length === 0 && typeof input !== "string" && body.previous_response_id == null && prompt === undefined) {
+    nativeOnly.refuse(ApiError.invalidValue("input", "input must not be empty."));
   }
-  const nativeOnly = new NativeOnly();
   const said = typeof input === "string" ? nothing : input;
   const added = addedTools(said);
   const names = new ToolNames(
@@ -59,7 +62,7 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   const request = {
     model,
     messages: conversation.messages,
-    ...samplingOf(withinRanges(configured.body, ranges, nativeOnly)),
+    ...samplingOf(configured.body),
     ...toolsOf(body, tools, names),
     ...outputOf(configured),
     ...labelsOf(body, parsed),
@@ -104,8 +107,6 @@ function samplingOf({
     stream_options: stream === true ? { include_usage: true, ...stream_options } : undefined,
   });
 }
-
-const ranges: Ranges = { temperature: [0, 2], top_p: [0, 1] };
 
 const summaryKinds = ["auto", "concise", "detailed"];
 

@@ -6,6 +6,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Nullable, Open, Tagged, WordBut, Words } from "../../lib/schemas.ts";
 import { AudioPart, ChatRequestBody, FunctionDefinition } from "../chat/schema.ts";
+import { Judged } from "../judged.ts";
 
 const named = Type.String({ minLength: 1 });
 /** An object of a type that only upstreams of this format know. */
@@ -166,6 +167,7 @@ export const formatSchemas = {
 } as const;
 
 const inChat = ChatRequestBody.properties;
+const anyWord = Type.String({ maxLength: 64 });
 
 /** Every field but those whose values differ by their type. */
 const fields = {
@@ -173,10 +175,10 @@ const fields = {
   stream: inChat.stream,
   stream_options: Nullable(Open({ include_obfuscation: Nullable(Type.Boolean()) })),
   parallel_tool_calls: inChat.parallel_tool_calls,
-  max_tool_calls: Nullable(Type.Integer({ minimum: 1 })),
+  max_tool_calls: Nullable(Judged(Type.Integer({ minimum: 1 }), Type.Integer())),
   max_output_tokens: inChat.max_completion_tokens,
-  temperature: Nullable(Type.Number({ description: "From 0 to 2." })),
-  top_p: Nullable(Type.Number({ description: "From 0 to 1; -1: not set." })),
+  temperature: inChat.temperature,
+  top_p: inChat.top_p,
   top_logprobs: inChat.top_logprobs,
   include: Nullable(Type.Array(Type.String())),
   reasoning: Nullable(
@@ -185,7 +187,7 @@ const fields = {
       summary: Nullable(Type.String({ description: "auto, concise or detailed: the model's thoughts are shown." })),
     }),
   ),
-  truncation: Nullable(Words(["auto", "disabled"])),
+  truncation: Nullable(Judged(Words(["auto", "disabled"]), anyWord)),
   metadata: inChat.metadata,
   user: inChat.user,
   safety_identifier: inChat.safety_identifier,
@@ -197,13 +199,15 @@ const fields = {
   previous_response_id: Nullable(Type.String({ minLength: 1 })),
 } as const;
 
+const choices = Type.Union([...toolModes, Open({ type: named })]);
+
 /** The fields that are checked as one; items, tools, the choice and the format are checked by their types. */
 export const RequestFields = Open({
   ...fields,
   instructions: Nullable(Type.String()),
   input: Nullable(Type.Union([Type.String(), Type.Array(Open({}))])),
   tools: Nullable(Type.Array(Open({ type: named }))),
-  tool_choice: Nullable(Type.Union([...toolModes, Open({ type: named })])),
+  tool_choice: Nullable(Judged(choices, Type.Union([...choices.anyOf, anyWord]))),
   text: Nullable(Open({ format: Nullable(Open({ type: named })), verbosity: inChat.verbosity })),
 });
 export type RequestFields = Static<typeof RequestFields>;

@@ -39,7 +39,7 @@ export function encodeConversation(
   const { system, turns } = builder.finish();
   if (turns.length === 0 && system.length > 0) return { system: [], turns: [{ role: "user", content: system }] };
   if (turns.length === 0) throw ApiError.invalidValue("messages", "messages must hold some text or other content.");
-  return { system, turns: withLegalEnd(turns.map(withResultsFirst), rules) };
+  return { system, turns: withLegalEnd(turns.map(withResultsFirst), rules, messages.at(-1)?.role === "user") };
 }
 
 class ConversationBuilder {
@@ -200,11 +200,12 @@ function withResultsFirst(turn: Turn): Turn {
 }
 
 /** A last message of the assistant is the beginning of its answer, where the model allows that. */
-function withLegalEnd(turns: Turn[], rules: AnthropicRules): Turn[] {
+/** @param isAsked the user has the last word, be it an empty one: what the model said before is no beginning of its answer */
+function withLegalEnd(turns: Turn[], rules: AnthropicRules, isAsked: boolean): Turn[] {
   const last = turns.at(-1);
   if (last?.role !== "assistant") return turns;
   // https://platform.claude.com/docs/en/api/errors#prefill-not-supported
-  if (!rules.prefill) return [...turns, { role: "user", content: [{ type: "text", text: "Continue." }] }];
+  if (isAsked || !rules.prefill) return [...turns, { role: "user", content: [{ type: "text", text: "Continue." }] }];
   return [...turns.slice(0, -1), { role: "assistant", content: withoutTrailingSpace(last.content) }];
 }
 

@@ -54,6 +54,9 @@ export function conversationOf(call: Call, rules: GoogleRules, instruction?: str
     }
   }
   for (const [at, turn] of turns.entries()) if (turn.role === "model") sign(turn, at >= currentTurn, rules.signatures);
+  // An empty word of the user's is the last one all the same.
+  if (call.request.messages.at(-1)?.role === "user")
+    append(turns, "user", turns.at(-1)?.role === "model" ? [blank] : []);
   const isContinued = call.extras["continuation_token"] !== undefined;
   if (turns.at(-1)?.role === "model" && !rules.prefill && !isContinued) append(turns, "user", [{ text: "Continue." }]);
   if (instruction !== undefined) system.push({ text: instruction });

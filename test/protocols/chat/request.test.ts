@@ -137,7 +137,6 @@ describe("parseChatRequest", () => {
       "missing_field",
       "messages[0].content[0].image_url.url",
     ],
-    [{ messages: [{ role: "assistant" }] }, "missing_field", "messages[0].content"],
     [{ messages: [{ role: "tool", content: "x" }] }, "missing_field", "messages[0].tool_call_id"],
     [
       { messages: [{ role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "f" } }] }] },

@@ -94,7 +94,7 @@ test.each<[string, JsonObject, string]>([
 ])("%s is named", (_what, body, message) => {
   let thrown: unknown;
   try {
-    parse(body);
+    thrown = parse(body).nativeOnly;
   } catch (error) {
     thrown = error;
   }

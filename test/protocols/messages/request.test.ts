@@ -24,7 +24,7 @@ test.each<[object, string]>([
   [{ ...ask, system: [{ type: "text", text: 1 }] }, "system[0].text must be a string."],
   [{ ...ask, tools: [{ name: "f" }] }, "Missing required field: tools[0].input_schema."],
   [{ ...ask, tool_choice: { type: "tool" } }, "Missing required field: tool_choice.name."],
-  [{ ...ask, temperature: "2" }, "temperature must be a number."],
+  [{ ...ask, temperature: "2" }, "temperature must be a number from 0 to 1."],
   [{ ...ask, thinking: { type: "enabled" } }, "Missing required field: thinking.budget_tokens."],
   [{ ...ask, stop_sequences: "END" }, "stop_sequences must be an array."],
   [{ ...ask, stream: "yes" }, "stream must be true or false."],
