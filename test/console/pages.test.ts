@@ -194,10 +194,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
         "CANVAS",
         "OPTION",
       ];
-      const byMouse = (await page.listeners("click")).filter(
-        // A chart's readings by pointer have their keys on the part around them.
-        (name) => !fit.includes(name.split(" ")[0]!) && !name.startsWith("DIV u-"),
-      );
+      const byMouse = (await page.listeners("click")).filter((name) => !fit.includes(name.split(" ")[0]!));
       faults.push(...byMouse.map((name) => `${address}: a ${name} that only a mouse can press`));
     }
     expect(faults).toEqual([]);

@@ -39,7 +39,7 @@ const cells = (table: string) =>
   `[...document.querySelectorAll(${JSON.stringify(`${table} tbody tr`)})].map((row) => [...row.cells].map((cell) => cell.innerText.split("\\n")[0]))`;
 const stat = (label: string) =>
   `[...document.querySelectorAll(".stat")].find((one) => one.firstElementChild.innerText === ${JSON.stringify(label)})?.innerText.split("\\n")`;
-const hasRows = `document.querySelector("#equality") && document.querySelector(".uplot")`;
+const hasRows = `document.querySelector("#equality") && document.querySelector(".plot rect")`;
 
 describe.skipIf(!hasChromium)("in Chromium", () => {
   let troupe: Troupe;
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await ledger.append(lines);
     await budgets.set({ scope: "all", period: "day", limit: 1_000_000, updatedAt: now });
     await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again")`);
-    await page.until(`document.querySelectorAll(".uplot").length === 4`);
+    await page.until(`document.querySelectorAll(".plot").length === 4`);
   }, 60_000);
 
   test("the overview has the numbers of the ledger", async () => {
@@ -125,7 +125,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.read(`document.querySelector("details").open = true`);
     await page.until(`document.querySelector("details table")`);
     const rows = await page.read<string[][]>(cells("details"));
-    const series = await page.read<string[]>(`[...document.querySelectorAll("figure dt")].map((one) => one.innerText)`);
+    const series = await page.read<string[]>(
+      `[...document.querySelectorAll("figure .legend li")].map((one) => one.innerText.trim())`,
+    );
     expect(series.toSorted()).toEqual(models.toSorted());
     expect(rows).toHaveLength(30);
     for (const [day, ...values] of rows) expect(values).toEqual(series.map((model) => exact(ofDay(day!, model))));
@@ -139,36 +141,35 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("ArrowLeft");
     await page.until(`${live} === ${JSON.stringify(spoken(dayOf(now - dayMs)))}`);
 
-    // The middle of the last day's bar, half a day before the end of the axis.
-    await page.read(`{
-      const over = document.querySelector(".u-over");
-      const { right, width, top } = over.getBoundingClientRect();
-      const at = { clientX: right - width / 60, clientY: top + 5, bubbles: true };
-      over.dispatchEvent(new MouseEvent("mouseenter", at));
-      over.dispatchEvent(new MouseEvent("mousemove", at));
-    }`);
+    await page.press("Escape");
+    const sizes = `[...document.querySelectorAll("figure"), document.documentElement].map((one) => one.scrollHeight).join()`;
+    const tooltip = `document.querySelector(".tooltip")`;
     for (const width of [1440, 360]) {
       await page.look({ width, height: 900, theme: "light" });
       await page.settle();
-      const sizes = `[...document.querySelectorAll("figure"), document.documentElement].map((one) => one.scrollHeight).join()`;
-      await page.hover("document.querySelector('.u-over')");
       await page.hover("document.querySelector('figure h3')");
-      await page.until(`[...document.querySelectorAll("figure dd")].every((one) => one.innerText.trim() === "")`);
+      await page.until(`!${tooltip}`);
       const before = await page.read<string>(sizes);
-      await page.hover("document.querySelector('.u-over')");
-      await page.until(`[...document.querySelectorAll("figure dd")].some((one) => one.innerText.trim() !== "")`);
+      await page.hover("document.querySelector('.plot svg')");
+      await page.until(tooltip);
       expect(await page.read<string>(sizes)).toBe(before);
+      expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     }
     await page.look({ width: 1280, height: 800, theme: "light" });
     await page.settle();
-    await page.read(`{
-      const over = document.querySelector(".u-over");
-      const { right, width, top } = over.getBoundingClientRect();
-      over.dispatchEvent(new MouseEvent("mousemove", { clientX: right - width / 60, clientY: top + 5, bubbles: true }));
-    }`);
-    const shown = series.map((model) => exact(ofDay(dayOf(now), model)));
+    // The last day's bar: hatched, for it is not over. What stands at the pointer begins with the most, and ends with all of it.
+    expect(await page.read<number>(`document.querySelectorAll(".plot .unfinished").length`)).toBe(1);
+    await page.hover("document.querySelector('.plot .unfinished')");
+    const today = series.map((model) => [model, ofDay(dayOf(now), model)] as const).toSorted((a, b) => b[1] - a[1]);
+    const lines = [...today, ["total", today.reduce((sum, [, cost]) => sum + cost, 0)] as const];
+    const shown = lines.map(([name, cost]) => [name, exact(cost)]);
     await page.until(
-      `JSON.stringify([...document.querySelectorAll("figure dd")].map((one) => one.innerText)) === ${JSON.stringify(JSON.stringify(shown))}`,
+      `JSON.stringify([...${tooltip}.querySelectorAll("dl > div")].map((one) => [...one.children].map((part) => part.innerText.trim()))) === ${JSON.stringify(JSON.stringify(shown))}`,
+    );
+    // A span leads to its calls: that day's.
+    await page.click("document.querySelector('.plot .unfinished')");
+    await page.until(
+      `location.hash === ${JSON.stringify(`#/calls?since=${encodeURIComponent(`${dayOf(now)}T00:00:00.000Z`)}&until=${encodeURIComponent(`${dayOf(now + dayMs)}T00:00:00.000Z`)}`)}`,
     );
     expect(faults()).toEqual([]);
   }, 60_000);

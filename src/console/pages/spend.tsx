@@ -126,7 +126,14 @@ function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain
             note="in UTC"
             actions={<Curl path="v1/usage" query={{ ...asked, by: by === "time" ? grain : `${grain},${by}` }} />}
           >
-            <Chart title={`Cost by ${grain}`} unit="money" kind="stacked" x={spans.map(secondsOf)} series={shown} />
+            <Chart
+              title={`Cost by ${grain}`}
+              unit="money"
+              kind="stacked"
+              x={spans.map(secondsOf)}
+              series={shown}
+              leadsTo={(since, until) => callsOf({ ...asked, since, until })}
+            />
           </Panel>
         );
       }}

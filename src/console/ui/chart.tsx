@@ -1,21 +1,19 @@
-/** Numbers over time: drawn, read out exactly by pointer and by keyboard, and as a table behind the drawing. */
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
+/** Numbers over time: drawn, read out exactly by pointer and by keyboard, each a way to its calls, and as a table behind the drawing. */
+import { signal } from "@preact/signals";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import "./chart.css";
-import { count, duration, exactMoney, short } from "./format.tsx";
-import type { Tone } from "./layout.tsx";
+import { axisText, exact, labelled, stepOf, ticksUpTo, timeWords, type Unit } from "./chart-scale.ts";
 import { Table } from "./table.tsx";
+
+export type { Unit } from "./chart-scale.ts";
 
 export type ChartSeries = {
   readonly label: string;
   /** One for each of `x`; null: there is none. */
   readonly values: readonly (number | null)[];
-  readonly tone?: Tone;
+  /** Errors alone are `bad`; `quiet`: what others are compared with. */
+  readonly tone?: "bad" | "quiet";
 };
-
-/** `money`: micro-dollars. Another word stands behind whole numbers. */
-export type Unit = "money" | "ms" | "percent" | (string & {});
 
 type ChartProps = {
   readonly title: string;
@@ -27,211 +25,310 @@ type ChartProps = {
   readonly height?: number;
   /** Bars for sums of spans of time; stacked: each stands on the one before. */
   readonly kind?: "lines" | "bars" | "stacked";
+  /** Whether the series are degrees of one thing, such as percentiles: they are of one hue. */
+  readonly isOneHue?: boolean;
+  /** @returns the address of what was counted in a span of time, RFC 3339; absent: it leads nowhere */
+  readonly leadsTo?: (since: string, until: string) => string;
 };
 
-/** @returns all that is known of the value, as people read it */
-export function exact(value: number | null | undefined, unit: Unit): string {
-  if (value === null || value === undefined) return "–";
-  if (unit === "money") return exactMoney(value);
-  if (unit === "ms") return duration(value);
-  return unit === "percent" ? `${value.toFixed(2)} %` : `${count(value)} ${unit}`;
-}
-
-function axisText(value: number, unit: Unit): string {
-  if (unit === "money") return `$${short(value / 1e6)}`;
-  if (unit === "ms") return value === 0 ? "0" : value < 1_000 ? `${value} ms` : `${value / 1_000} s`;
-  return unit === "percent" ? `${value} %` : short(value);
-}
-
-const daySeconds = 86_400;
-
-type TimeWords = { readonly full: (at: number) => string; readonly axis: (at: number) => string };
-
-/** Spans of time by their beginnings, in UTC like the ledger's: as exact as they are apart. */
-function timeWords(x: readonly number[]): TimeWords {
-  const step = x.slice(1).reduce((least, at, before) => Math.min(least, at - x[before]!), Number.POSITIVE_INFINITY);
-  const isOfDays = step >= daySeconds && x.every((at) => at % daySeconds === 0);
-  const isOfMonths = isOfDays && x.length > 1 && step >= 28 * daySeconds;
-  const words = (at: number, from: number, to: number) => new Date(at * 1_000).toISOString().slice(from, to);
-  if (isOfMonths) return { full: (at) => words(at, 0, 7), axis: (at) => words(at, 0, 7) };
-  if (isOfDays) return { full: (at) => words(at, 0, 10), axis: (at) => words(at, 5, 10) };
-  return {
-    full: (at) => `${words(at, 0, 10)} ${words(at, 11, 16)} UTC`,
-    axis: (at) => (at % daySeconds === 0 ? words(at, 5, 10) : words(at, 11, 16)),
-  };
-}
-
-/** Between two times of the axis, in seconds; months and years begin where the calendar's do. */
-const axisSteps = [60, 300, 900, ...[1, 3, 6, 12, 24, 48, 168, 336, 720, 1440, 2160, 4320, 8760].map((h) => h * 3_600)];
+/** The time under the pointer, in Unix seconds: one cursor over all charts of a page. */
+const cursor = signal<number | undefined>(undefined);
 
 const hues = 6;
-const tokenOf = ({ tone }: ChartSeries, at: number) =>
-  tone === undefined ? `--chart-${(at % hues) + 1}` : tone === "quiet" ? "--muted" : `--${tone}`;
-const colour = (token: string) => getComputedStyle(document.documentElement).getPropertyValue(token).trim();
+const classOf = ({ tone }: ChartSeries, at: number, isOneHue: boolean) =>
+  tone ?? (isOneHue ? `degree${at % 3}` : `hue${at % hues}`);
 
-type Drawing = Pick<ChartProps, "series" | "x" | "unit" | "kind"> & { readonly height: number };
+const [left, right, top, bottom] = [56, 12, 8, 22];
 
-/** What is drawn: of stacked series the highest first, so that the lower ones stand before it. */
-function dataOf({ series, x, kind }: Drawing): uPlot.AlignedData {
-  const values = series.map((one) => [...one.values]);
-  if (kind !== "stacked") return [[...x], ...values];
-  for (let at = 1; at < values.length; at += 1)
-    values[at] = values[at]!.map((value, index) => (value ?? 0) + (values[at - 1]![index] ?? 0));
-  return [[...x], ...values.toReversed()];
-}
+type Marks = Required<Pick<ChartProps, "series" | "x" | "unit" | "kind" | "isOneHue" | "height">> & {
+  readonly width: number;
+};
 
-function optionsOf({ series, x, unit, kind, height }: Drawing, width: number, onIndex: (index?: number) => void) {
-  const colours = series.map((one, at) => () => colour(tokenOf(one, at)));
-  const bars = kind === "bars" || kind === "stacked" ? uPlot.paths.bars!({ size: [0.75, 48] }) : undefined;
-  const lines = (kind === "stacked" ? colours.toReversed() : colours).map((stroke) => ({
-    stroke,
-    width: bars === undefined ? 1.5 : 0,
-    ...(bars !== undefined && { paths: bars, fill: stroke, points: { show: false } }),
-  }));
-  const axis = {
-    stroke: () => colour("--muted"),
-    grid: { stroke: () => colour("--line"), width: 1 },
-    ticks: { show: false },
-    font: "11px system-ui, sans-serif",
-  };
-  const [first = 0, last = first] = [x[0], x.at(-1)];
-  // A bar has room on both sides, and a single value has an axis.
-  const step = x.length < 2 ? 3_600 : (last - first) / (x.length - 1);
-  const margin = bars === undefined && x.length > 1 ? 0 : step / 2;
+/** What is drawn where, in pixels. */
+function scaleOf({ series, x, unit, kind, height, width }: Marks) {
+  const sums = x.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
+  const highest =
+    kind === "stacked"
+      ? Math.max(0, ...sums)
+      : Math.max(0, ...series.flatMap(({ values }) => values.map((one) => one ?? 0)));
+  const ticks = ticksUpTo(highest, unit);
+  const plot = { width: Math.max(1, width - left - right), height: height - top - bottom };
+  const slot = plot.width / Math.max(1, x.length);
   return {
-    width,
-    height,
-    tzDate: (at: number) => uPlot.tzDate(new Date(at * 1_000), "Etc/UTC"),
-    legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false }, points: { show: bars === undefined } },
-    padding: [8, 20, 0, 0] as [number, number, number, number],
-    scales: {
-      x: { range: (): [number, number] => [first - margin, last + margin] },
-      y: { range: (_: uPlot, __: number, max: number): [number, number] => [0, max > 0 ? max * 1.05 : 1] },
-    },
-    axes: [
-      {
-        ...axis,
-        size: 28,
-        space: 64,
-        incrs: axisSteps.filter((one) => one >= Math.min(step, 30 * daySeconds)),
-        values: (_: uPlot, at: number[]) => at.map(timeWords(x).axis),
-      },
-      { ...axis, size: 58, space: 28, values: (_: uPlot, at: number[]) => at.map((value) => axisText(value, unit)) },
-    ],
-    series: [{}, ...lines],
-    hooks: { setCursor: [({ cursor }: uPlot) => onIndex(cursor.idx ?? undefined)] },
-  } satisfies uPlot.Options;
+    ...{ ticks, plot, slot },
+    /** The middle of a span. */
+    middle: (at: number) => left + (at + 0.5) * slot,
+    y: (value: number) => top + plot.height * (1 - value / ticks.at(-1)!),
+    indexAt: (pixels: number) => Math.max(0, Math.min(x.length - 1, Math.floor((pixels - left) / slot))),
+  };
 }
 
-/** Draws anew where colours change: the theme that was chosen, or the system's. */
-function onTheme(redraw: () => void): () => void {
-  const chosen = new MutationObserver(redraw);
-  chosen.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", redraw);
-  return () => {
-    chosen.disconnect();
-    system.removeEventListener("change", redraw);
-  };
+function Bars({ marks, scale }: { readonly marks: Marks; readonly scale: ReturnType<typeof scaleOf> }) {
+  const { series, x, isOneHue } = marks;
+  const size = Math.max(1, Math.min(48, scale.slot * 0.75));
+  const below = x.map(() => 0);
+  return (
+    <>
+      {series.map((one, which) => (
+        <g key={which} class={classOf(one, which, isOneHue)}>
+          {x.map((_, at) => {
+            const value = one.values[at] ?? 0;
+            if (value <= 0) return null;
+            const from = below[at]!;
+            below[at] = from + value;
+            const y = scale.y(from + value);
+            const tall = Math.max(1, scale.y(from) - y);
+            return <rect key={at} x={scale.middle(at) - size / 2} y={y} width={size} height={tall} />;
+          })}
+        </g>
+      ))}
+    </>
+  );
+}
+
+function Lines({ marks, scale }: { readonly marks: Marks; readonly scale: ReturnType<typeof scaleOf> }) {
+  return (
+    <>
+      {marks.series.map((one, which) => {
+        const { values } = one;
+        const path = values
+          .map((value, at) => {
+            if (value === null) return "";
+            const isNew = at === 0 || values[at - 1] === null;
+            return `${isNew ? "M" : "L"}${scale.middle(at).toFixed(1)} ${scale.y(value).toFixed(1)}`;
+          })
+          .join("");
+        const isAlone = (at: number) =>
+          values[at] !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null;
+        return (
+          <g key={which} class={`line ${classOf(one, which, marks.isOneHue)}`}>
+            <path d={path} />
+            {values.map((value, at) =>
+              isAlone(at) ? <circle key={at} cx={scale.middle(at)} cy={scale.y(value!)} r={2} /> : null,
+            )}
+          </g>
+        );
+      })}
+    </>
+  );
+}
+
+function Axes({
+  marks: { x, unit, width, height },
+  scale,
+}: {
+  readonly marks: Marks;
+  readonly scale: ReturnType<typeof scaleOf>;
+}) {
+  const words = timeWords(x).axis;
+  return (
+    <>
+      {scale.ticks.map((value) => (
+        <g key={value}>
+          <line class="grid" x1={left} x2={width - right} y1={scale.y(value)} y2={scale.y(value)} />
+          <text class="end" x={left - 6} y={scale.y(value) + 4}>
+            {axisText(value, unit)}
+          </text>
+        </g>
+      ))}
+      {labelled(x, scale.plot.width / 60).map((at) => (
+        <text key={at} class="middle" x={scale.middle(at)} y={height - 6}>
+          {words(x[at]!)}
+        </text>
+      ))}
+    </>
+  );
+}
+
+/** The values of a span beside the pointer, the highest first. */
+function Tooltip({
+  marks,
+  at,
+  scale,
+}: {
+  readonly marks: Marks;
+  readonly at: number;
+  readonly scale: ReturnType<typeof scaleOf>;
+}) {
+  const { series, x, unit, kind, width, isOneHue } = marks;
+  const values = series
+    .map((one, which) => ({ label: one.label, value: one.values[at] ?? null, tone: classOf(one, which, isOneHue) }))
+    .toSorted((a, b) => (b.value ?? -1) - (a.value ?? -1));
+  const total = values.reduce((sum, { value }) => sum + (value ?? 0), 0);
+  const x0 = scale.middle(at);
+  const isRight = x0 > width / 2;
+  return (
+    <div
+      class="tooltip"
+      aria-hidden="true"
+      style={isRight ? { right: `${width - x0 + 12}px` } : { left: `${x0 + 12}px` }}
+    >
+      <strong>{timeWords(x).full(x[at]!)}</strong>
+      <dl>
+        {values.map(({ label, value, tone }, place) => (
+          <div key={place}>
+            <dt>
+              <i class={tone} />
+              <span>{label}</span>
+            </dt>
+            <dd>{exact(value, unit)}</dd>
+          </div>
+        ))}
+        {kind === "stacked" && series.length > 1 && (
+          <div class="total">
+            <dt>total</dt>
+            <dd>{exact(total, unit)}</dd>
+          </div>
+        )}
+      </dl>
+    </div>
+  );
 }
 
 const moves: Readonly<Record<string, number>> = {
-  ArrowLeft: -1,
-  ArrowRight: 1,
-  PageUp: -10,
-  PageDown: 10,
-  Home: Number.NEGATIVE_INFINITY,
-  End: Number.POSITIVE_INFINITY,
+  ...{ ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 },
+  ...{ Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY },
 };
 
-const longestOf = (texts: readonly string[]) =>
-  texts.reduce((long, one) => (one.length > long.length ? one : long), "");
-
-/** Has the room of its longest text from the first on: what is read under the pointer moves nothing. */
-const Held = ({ longest, children }: { readonly longest: string; readonly children: string }) => (
-  <span class="held">
-    <span aria-hidden="true">{longest}</span>
-    <span>{children}</span>
-  </span>
-);
-
-export function Chart({ title, series, x, unit, height = 180, kind = "lines" }: ChartProps) {
+/** The width of an element, followed. */
+function useWidth() {
   const place = useRef<HTMLElement>(null);
-  const plot = useRef<uPlot>(undefined);
-  const [index, setIndex] = useState<number>();
-  const [spoken, setSpoken] = useState("");
-  const [isOpen, setOpen] = useState(false);
-  const titleId = useId();
-  const drawing = { series, x, unit, kind, height };
-  const shape = JSON.stringify([series.map(({ tone }) => tone), unit, kind, height, x.length, x[0], x.at(-1)]);
-  useEffect(() => {
-    const element = place.current!;
-    const made = new uPlot(optionsOf(drawing, element.clientWidth, setIndex), dataOf(drawing), element);
-    plot.current = made;
-    const sizes = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
-    sizes.observe(element);
-    const leaveTheme = onTheme(() => made.redraw());
-    return () => {
-      leaveTheme();
-      sizes.disconnect();
-      made.destroy();
-      setIndex(undefined);
-    };
-  }, [shape]);
-  useEffect(() => plot.current?.setData(dataOf(drawing)), [JSON.stringify(series.map(({ values }) => values)), shape]);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const read = () => setWidth(place.current!.clientWidth);
+    read();
+    const sizes = new ResizeObserver(read);
+    sizes.observe(place.current!);
+    return () => sizes.disconnect();
+  }, []);
+  return { place, width };
+}
 
-  const time = timeWords(x).full;
-  const textAt = (at: number) =>
-    `${time(x[at]!)}: ${series.map(({ label, values }) => `${label} ${exact(values[at], unit)}`).join(", ")}`;
+function Plot({ title, leadsTo, ...given }: Omit<Marks, "width"> & Pick<ChartProps, "title" | "leadsTo">) {
+  const { place, width } = useWidth();
+  const id = useId();
+  const [isHere, setHere] = useState(false);
+  const [from, setFrom] = useState<number>();
+  const [spoken, setSpoken] = useState("");
+  const marks: Marks = { ...given, width };
+  const { series, x, unit, kind, height } = marks;
+  const shape = JSON.stringify([given, width]);
+  const scale = useMemo(() => scaleOf(marks), [shape]);
+  const drawn = useMemo(() => {
+    const Drawing = kind === "lines" ? Lines : Bars;
+    return (
+      <>
+        <Axes marks={marks} scale={scale} />
+        <Drawing marks={marks} scale={scale} />
+      </>
+    );
+  }, [shape]);
+  const step = stepOf(x) || 3_600;
+  const isUnfinished = kind !== "lines" && x.length > 0 && (x.at(-1)! + step) * 1_000 > Date.now();
+  const found = cursor.value === undefined ? -1 : x.findLastIndex((one) => one <= cursor.value!);
+  const at = found >= 0 && cursor.value! < x[found]! + step ? found : undefined;
+  const open = (a: number, b: number) => {
+    if (leadsTo === undefined || x.length === 0) return;
+    const time = (index: number) => new Date((x[index] ?? x.at(-1)! + step) * 1_000).toISOString();
+    location.hash = leadsTo(time(Math.min(a, b)), time(Math.max(a, b) + 1)).slice(1);
+  };
+  const indexOf = (event: PointerEvent) => scale.indexAt(event.clientX - place.current!.getBoundingClientRect().left);
   const move = (event: KeyboardEvent) => {
-    if (event.key === "Escape") plot.current?.setCursor({ left: -10, top: -10 });
+    if (event.key === "Escape") cursor.value = undefined;
+    if (event.key === "Enter" && at !== undefined) open(at, at);
     const by = moves[event.key];
     if (by === undefined || x.length === 0) return;
     event.preventDefault();
-    const from = plot.current?.cursor.idx ?? (by < 0 ? x.length : -1);
-    const to = Math.max(0, Math.min(x.length - 1, from + by));
-    plot.current?.setCursor({ left: plot.current.valToPos(x[to]!, "x"), top: 0 });
-    setSpoken(textAt(to));
+    const to = Math.max(0, Math.min(x.length - 1, (at ?? (by < 0 ? x.length : -1)) + by));
+    cursor.value = x[to]!;
+    setHere(true);
+    const values = series.map(({ label, values }) => `${label} ${exact(values[to], unit)}`).join(", ");
+    setSpoken(`${timeWords(x).full(x[to]!)}: ${values}`);
   };
-  const longest = useMemo(
-    () => ({
-      time: longestOf(x.map(time)),
-      values: series.map(({ values }) => longestOf(values.map((value) => exact(value, unit)))),
-    }),
-    [shape, JSON.stringify(series.map(({ values }) => values))],
+  // A finger reads at its first touch, and opens at the second.
+  const touched = useRef<number>(undefined);
+  const isRead = ({ pointerType }: PointerEvent, index: number) => {
+    const before = touched.current;
+    touched.current = index;
+    return pointerType !== "touch" || before === index;
+  };
+  const leave = () => {
+    setHere(false);
+    setFrom(undefined);
+    cursor.value = undefined;
+  };
+  const chosen = from === undefined || at === undefined ? undefined : [Math.min(from, at), Math.max(from, at)];
+  const slots = (a: number, b: number) => ({ x: left + a * scale.slot, width: (b - a + 1) * scale.slot });
+  return (
+    <>
+      <section
+        class={`plot ${leadsTo === undefined ? "" : "leads"}`}
+        ref={place}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move the cursor
+        tabIndex={0}
+        aria-label={`${title}: a chart. Arrow keys read its values${leadsTo === undefined ? "" : ", Enter opens their calls"}; a table follows.`}
+        onKeyDown={move}
+        onBlur={leave}
+        onPointerMove={(event) => {
+          setHere(true);
+          cursor.value = x[indexOf(event)];
+        }}
+        onPointerLeave={(event) => event.pointerType !== "touch" && leave()}
+        onPointerDown={(event) => event.button === 0 && setFrom(indexOf(event))}
+        onPointerUp={(event) => {
+          const to = indexOf(event);
+          if (from !== undefined && (isRead(event, to) || from !== to)) open(from, to);
+          setFrom(undefined);
+        }}
+      >
+        {/* Its values are said by the part around it, and stand in the table. */}
+        <svg width={width} height={height} aria-hidden="true">
+          <pattern id={id} width={5} height={5} patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+            <rect class="hatch" width={2.5} height={5} />
+          </pattern>
+          {drawn}
+          {isUnfinished && (
+            <rect
+              class="unfinished"
+              fill={`url(#${id})`}
+              y={top}
+              height={scale.plot.height}
+              {...slots(x.length - 1, x.length - 1)}
+            />
+          )}
+          {chosen && <rect class="chosen" y={top} height={scale.plot.height} {...slots(chosen[0]!, chosen[1]!)} />}
+          {at !== undefined && (
+            <line class="cursor" x1={scale.middle(at)} x2={scale.middle(at)} y1={top} y2={height - bottom} />
+          )}
+        </svg>
+        {isHere && at !== undefined && <Tooltip marks={marks} at={at} scale={scale} />}
+      </section>
+      <p class="unseen" aria-live="polite">
+        {spoken}
+      </p>
+    </>
   );
+}
+
+export function Chart({ title, series, x, unit, height = 180, kind = "lines", isOneHue = false, leadsTo }: ChartProps) {
+  const [isOpen, setOpen] = useState(false);
+  const titleId = useId();
+  const time = timeWords(x).full;
   const rows = x.map((at, row) => ({ at, row }));
   return (
     <figure class="chart" aria-labelledby={titleId}>
       <figcaption>
         <h3 id={titleId}>{title}</h3>
-        <small class="muted">
-          <Held longest={longest.time}>{index === undefined || x[index] === undefined ? "" : time(x[index])}</Held>
-        </small>
-        <dl>
-          {series.map(({ label, values, tone }, at) => (
-            <div key={at}>
-              <i class={tone ?? `t${at % hues}`} aria-hidden="true" />
-              <dt title={label}>{label}</dt>
-              <dd>
-                <Held longest={longest.values[at]!}>{index === undefined ? "" : exact(values[index], unit)}</Held>
-              </dd>
-            </div>
+        <ul class="legend">
+          {series.map((one, at) => (
+            <li key={at} title={one.label}>
+              <i class={classOf(one, at, isOneHue)} aria-hidden="true" />
+              {one.label}
+            </li>
           ))}
-        </dl>
+        </ul>
       </figcaption>
-      <section
-        class="plot"
-        ref={place}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move the cursor
-        tabIndex={0}
-        aria-label={`${title}: a chart. Arrow keys read its values; a table follows.`}
-        onKeyDown={move}
-      />
-      <p class="unseen" aria-live="polite">
-        {spoken}
-      </p>
+      <Plot {...{ title, series, x, unit, height, kind, isOneHue }} {...(leadsTo && { leadsTo })} />
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Table</summary>
         {isOpen && (

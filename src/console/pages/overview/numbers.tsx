@@ -37,6 +37,8 @@ function sinceOf(grain: Grain, now: number): string {
   return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - 11));
 }
 
+const callsIn = (since: string, until: string) => href("calls", [], { since, until });
+
 type Open = { readonly total: number; readonly workers: Workers };
 
 export function Numbers({ grain }: { readonly grain: Grain }) {
@@ -104,6 +106,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                   kind="stacked"
                   height={120}
                   x={x}
+                  leadsTo={callsIn}
                   series={[
                     { label: "errors", values: along(spans, grain, data, errorsOf), tone: "bad" },
                     { label: "others", values: along(spans, grain, data, (row) => row.calls - errorsOf(row)) },
@@ -115,13 +118,16 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                   kind="bars"
                   height={120}
                   x={x}
+                  leadsTo={callsIn}
                   series={[{ label: "cost", values: along(spans, grain, data, (row) => row.cost_micro_dollars) }]}
                 />
                 <Chart
                   title="First token"
                   unit="ms"
+                  isOneHue
                   height={120}
                   x={x}
+                  leadsTo={callsIn}
                   series={quantiles.map((name) => {
                     const known = new Map(data.map((row) => [row[grain], row.first_token_ms?.[name] ?? null]));
                     return { label: name, values: spans.map((span) => known.get(span) ?? null) };
@@ -133,6 +139,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
                   kind="stacked"
                   height={120}
                   x={x}
+                  leadsTo={callsIn}
                   series={[
                     { label: "output", values: along(spans, grain, data, ({ tokens }) => tokens["output"] ?? 0) },
                     { label: "input", values: along(spans, grain, data, ({ tokens }) => tokens["input"] ?? 0) },

@@ -1,6 +1,6 @@
 /** A measure of providers over time, drawn. */
 import { useResource } from "../../data.ts";
-import { route, setQuery } from "../../router.ts";
+import { href, route, setQuery } from "../../router.ts";
 import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
@@ -85,7 +85,8 @@ export function Course({ choice, provider }: CourseProps) {
         {([all, failures]) => {
           const spans = spansOf(grain, all.since, all.until);
           const valueIn = valuesOf(measure, grain, all, failures);
-          const drawn = { title: measure.title, unit: measure.unit, height: 160 };
+          const leadsTo = (since: string, until: string) => href("calls", [], { provider, since, until });
+          const drawn = { title: measure.title, unit: measure.unit, height: 160, leadsTo };
           if (provider !== undefined) {
             const later = spans.filter((span) => Date.parse(span) >= Date.parse(from) + choice.shiftMs);
             const earlier = later.map((span) => spans[spans.indexOf(span) - choice.shiftMs / stepMs(grain)] ?? "");
