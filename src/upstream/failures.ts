@@ -2,6 +2,9 @@
 import type { UpstreamError } from "./answer.ts";
 import { isSpent } from "./pool/rests.ts";
 
+/** True where a budget refused a model as nobody knows what it costs: another may have a price. Nothing was asked of anyone. */
+export const hasNoPrice = ({ code }: { readonly code: string | null }) => code === "model_without_price";
+
 /** Classes of upstream errors, for callers that do not know the upstream. */
 export type FailureClass =
   | { readonly kind: "input"; readonly code: "context_length_exceeded" | "content_filter" | "invalid_value" }
