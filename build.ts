@@ -7,7 +7,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { $ } from "bun";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
-import { bundleConsole } from "./src/admin/console/bundle.ts";
+import { browserPages, bundlePage } from "./src/http/page-bundle.ts";
 import { compressBest } from "./src/http/pages.ts";
 import { builtinValues } from "./src/personas/builtin.ts";
 
@@ -63,7 +63,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
   mkdirSync(dirname(path), { recursive: true });
   const workshop = mkdtempSync(join(dirname(path), ".build-"));
   try {
-    await writeConsole();
+    for (const page of browserPages) await writePage(page);
     await $`${process.execPath} build ${flags} ${entryPoints} --outfile ${join(workshop, basename(path))}`
       .cwd(folder)
       .quiet();
@@ -75,14 +75,14 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
   }
 }
 
-/** Where `src/admin/console/embedded.ts` takes them from. */
-async function writeConsole(): Promise<void> {
-  const { script, style } = await bundleConsole();
-  const files = { "console.js": script, "console.css": style };
+/** Where `embedded.ts` of each page takes them from. */
+async function writePage(page: (typeof browserPages)[number]): Promise<void> {
+  const { script, style } = await bundlePage(page);
+  const files = { [`${page}.js`]: script, [`${page}.css`]: style };
   for (const [name, text] of Object.entries(files)) {
     const { br, gzip } = await compressBest(text);
-    await Bun.write(join(folder, `dist/console/${name}.br`), br);
-    await Bun.write(join(folder, `dist/console/${name}.gz`), gzip);
+    await Bun.write(join(folder, `dist/${page}/${name}.br`), br);
+    await Bun.write(join(folder, `dist/${page}/${name}.gz`), gzip);
   }
 }
 

@@ -17,6 +17,7 @@ const floors: readonly (readonly string[])[] = [
   ["http"],
   ["console"],
   ["admin"],
+  ["account"],
   ["server"],
   ["cli"],
 ];

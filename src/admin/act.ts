@@ -81,12 +81,7 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
   if (user !== undefined) return { by: "proxy", user };
   const cookie = keyOf(context) === undefined ? sessionCookie(context) : undefined;
   if (cookie === undefined) return { by: "key", caller: await admit(services, context, "admin") };
-  const { method, body, headers } = context.request;
-  if (!safeMethods.includes(method)) {
-    if (!isOwnPage(context)) throw ApiError.foreignPage();
-    // A form of another page can send a body without a type, and JSON not.
-    if (body !== null && headers.get("content-type") === null) throw ApiError.unsupportedMediaType("no content type");
-  }
+  refuseForged(context);
   const isUse = !context.request.headers.has(refreshHeader);
   const session = await needsStorage(() => findSession(services, cookie, isUse));
   if (session === undefined) {
@@ -94,6 +89,15 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
     throw ApiError.sessionEnded();
   }
   return { by: "session", ...session, caller: await admitCaller(services, context, "admin", "admin", session.caller) };
+}
+
+/** Refuses what another page may have made the browser send with its cookie. @throws ApiError */
+export function refuseForged(context: RequestContext): void {
+  const { method, body, headers } = context.request;
+  if (safeMethods.includes(method)) return;
+  if (!isOwnPage(context)) throw ApiError.foreignPage();
+  // A form of another page can send a body without a type, and JSON not.
+  if (body !== null && headers.get("content-type") === null) throw ApiError.unsupportedMediaType("no content type");
 }
 
 /**

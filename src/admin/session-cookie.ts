@@ -10,28 +10,32 @@ function isSecure({ request, isFromTrustedProxy }: RequestContext): boolean {
   return forwarded !== null && /^\s*https\s*(?:,|$)/i.test(forwarded) && isFromTrustedProxy;
 }
 
+/** Which page signed in: who looks at an account has not signed in to the console. */
+export type SessionPage = "console" | "account";
+const cookieNames: Readonly<Record<SessionPage, string>> = { console: "troupe_session", account: "troupe_account" };
+
 /**
  * Browsers share the cookies of a host among its ports, so that of each port has a name of its own.
  * With `__Host-` no other host and no unencrypted answer can set it. Source: https://www.rfc-editor.org/rfc/rfc6265#section-8.5
  */
-function nameFor(context: RequestContext): string {
+function nameFor(context: RequestContext, page: SessionPage): string {
   const port = /:(\d{1,5})$/.exec(context.request.headers.get("host") ?? "")?.[1];
-  return `${isSecure(context) ? "__Host-" : ""}troupe_session${port === undefined ? "" : `_${port}`}`;
+  return `${isSecure(context) ? "__Host-" : ""}${cookieNames[page]}${port === undefined ? "" : `_${port}`}`;
 }
 
 /** @returns the cookie's value; undefined where the request has none */
-export function sessionCookie(context: RequestContext): string | undefined {
+export function sessionCookie(context: RequestContext, page: SessionPage = "console"): string | undefined {
   const header = context.request.headers.get("cookie");
   if (header === null) return undefined;
-  const start = `${nameFor(context)}=`;
+  const start = `${nameFor(context, page)}=`;
   const found = header.split(";").find((pair) => pair.trimStart().startsWith(start));
   return found?.trim().slice(start.length);
 }
 
 /** Sets the cookie with the answer; without a value takes it back. */
-export function setSessionCookie(context: RequestContext, secret?: string): void {
+export function setSessionCookie(context: RequestContext, secret?: string, page: SessionPage = "console"): void {
   const age = secret === undefined ? 0 : sessionMaxMs / 1000;
   const secure = isSecure(context) ? "; Secure" : "";
   context.headers["set-cookie"] =
-    `${nameFor(context)}=${secret ?? ""}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`;
+    `${nameFor(context, page)}=${secret ?? ""}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`;
 }

@@ -27,14 +27,16 @@ export const sessionEnd = ({ usedAt, endsAt }: SessionRow): number => Math.min(e
 const secretBytes = 32;
 const secretForm = /^[\w-]{43}$/;
 
-/** @returns the owner of a key that may use the console; undefined for any other text */
-const adminWith = (keys: Keys, keyHash: string): Caller | undefined => {
+/** Whose sessions count: of the console those of keys with `admin`, of `/account` those of any key. */
+export type SessionsOf = "admins" | "holders";
+
+const ownerOf = (keys: Keys, keyHash: string, of: SessionsOf): Caller | undefined => {
   const caller = keys.withHash(keyHash);
-  return caller?.surfaces.has("admin") === true ? caller : undefined;
+  return of === "holders" || caller?.surfaces.has("admin") === true ? caller : undefined;
 };
 
 /**
- * Begins a session of a key that may use the admin API. The key's oldest sessions end where it has too many.
+ * Begins a session of a key. The key's oldest sessions end where it has too many.
  * @param key as it was given, known to be good @returns the cookie's value too, which is kept nowhere. Rejects with StorageError
  */
 export async function beginSession(
@@ -65,11 +67,17 @@ export async function beginSession(
  * The session of a cookie.
  * @param secret the cookie's value
  * @param isUse whether a person asks, from when it then lasts anew; false for what a page asks by itself
+ * @param of whose sessions count here
  * @returns undefined where it has ended, be it with its key, or there never was one. Rejects with StorageError
  */
-export async function findSession(parts: Parts, secret: string, isUse: boolean): Promise<Session | undefined> {
+export async function findSession(
+  parts: Parts,
+  secret: string,
+  isUse: boolean,
+  of: SessionsOf = "admins",
+): Promise<Session | undefined> {
   if (!secretForm.test(secret)) return undefined;
-  const found = await lookUp(parts, hashOf(secret));
+  const found = await lookUp(parts, hashOf(secret), of);
   if (found === undefined || !isUse) return found;
   const { row, caller } = found;
   const { store, clock } = parts;
@@ -83,20 +91,20 @@ export async function findSession(parts: Parts, secret: string, isUse: boolean):
 
 /** Checks whether the session of that hash counts, which is no use of it. Rejects with StorageError */
 export const sessionCounts = async (parts: Parts, hash: string): Promise<boolean> =>
-  (await lookUp(parts, hash)) !== undefined;
+  (await lookUp(parts, hash, "admins")) !== undefined;
 
-async function lookUp({ store, keys, clock }: Parts, hash: string): Promise<Session | undefined> {
+async function lookUp({ store, keys, clock }: Parts, hash: string, of: SessionsOf): Promise<Session | undefined> {
   const row = await store.sessions.find(hash);
   if (row === undefined || sessionEnd(row) <= clock.now()) return undefined;
-  const caller = adminWith(keys, row.keyHash);
+  const caller = ownerOf(keys, row.keyHash, of);
   return caller && { row, caller };
 }
 
-/** Those that count, the newest first. Rejects with StorageError */
+/** Those that count, of the console and of `/account`, the newest first. Rejects with StorageError */
 export async function listSessions({ store, keys, clock }: Parts): Promise<Session[]> {
   const now = clock.now();
   return (await store.sessions.list(maxListed)).flatMap((row) => {
-    const caller = sessionEnd(row) <= now ? undefined : adminWith(keys, row.keyHash);
+    const caller = sessionEnd(row) <= now ? undefined : ownerOf(keys, row.keyHash, "holders");
     return caller === undefined ? [] : [{ row, caller }];
   });
 }

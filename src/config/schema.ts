@@ -366,6 +366,16 @@ export const ConfigFile = Closed(
         "Whether the files of personas can be saved in the console and by the [admin API](admin.md#personas); else they are read-only there.",
       ),
     }),
+    account: section("What who holds a key sees of it: `/account` in a browser, `GET /v1/account` for programs.", {
+      enabled: flag(true, "Whether they are served; else they are 404."),
+      rotate: flag(false, "Whether holders may give their key a new secret themselves."),
+      rotate_grace_seconds: whole(
+        0,
+        30 * 86_400,
+        3600,
+        "How long the old secret is taken beside the new one when its holder rotates it.",
+      ),
+    }),
     cors: section("Browsers on other origins.", {
       origins: texts("Origins that may call, e.g. `https://app.example.com`; `*` is any."),
     }),

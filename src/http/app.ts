@@ -28,6 +28,9 @@ export type AdminRoutes = (
   prefix: string,
 ) => { readonly api: AnyElysia; readonly console: AnyElysia } | undefined;
 
+/** Makes the plugin of `/account`, likewise. */
+export type AccountRoutes = (host: Host) => AnyElysia;
+
 /**
  * Makes one listener's application: a plugin for each surface, one for the operations, one for the documentation, and one boundary
  * for errors.
@@ -36,7 +39,7 @@ export type AdminRoutes = (
  * and could pass in Elysia's own router for a route that a proxy in front keeps closed: there it is answered as unknown.
  * Source: https://url.spec.whatwg.org/#path-state
  */
-export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
+export function buildApp(host: Host, adminRoutes: AdminRoutes, accountRoutes?: AccountRoutes): App {
   const { surfaces } = host;
   const table: RouteTable = {};
   const app: AnyElysia = new Elysia({ ...elysiaSettings, serve: { routes: table as never } });
@@ -74,6 +77,7 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
     } else for (const plugin of checkedSurfaceRoutes(host, surface, prefix)) app.use(plugin);
     if (surface !== "admin") app.use(callsPlugin(host, table, calls, surface, prefix, lost));
   }
+  if (accountRoutes !== undefined && surfaces.some((name) => name !== "admin")) open.push(accountRoutes(host));
   for (const plugin of open) app.use(plugin);
   const openPaths = new Set(open.flatMap(({ routes }) => routes.map(({ path }) => path)));
   refuseOthers(host, table, app, (path) => {
@@ -223,7 +227,7 @@ function areaOf(path: string, surfaces: readonly ServedSurface[]): Area {
 
 /** Redirects from where people look for what stands elsewhere: relative, so that they hold below a proxy's prefix too. */
 const moved: ReadonlyMap<string, string> = new Map(
-  ["docs", "console"].flatMap((page) =>
+  ["docs", "console", "account"].flatMap((page) =>
     ["GET", "HEAD"].map((method) => [`${method} /${page}/`, `../${page}`] as const),
   ),
 );

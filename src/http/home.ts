@@ -24,8 +24,17 @@ const open: readonly Link[] = [
 ];
 const consoleLink: Link = { name: "console", path: "/console", title: "The console: see and run everything" };
 
-const linksOf = (surfaces: readonly ServedSurface[]): readonly Link[] =>
-  surfaces.includes("admin") ? [consoleLink, ...open] : open;
+const accountLink: Link = {
+  name: "account",
+  path: "/account",
+  title: "Your account: what your key used, and may call",
+};
+
+const linksOf = (surfaces: readonly ServedSurface[], hasAccounts: boolean): readonly Link[] => [
+  ...(surfaces.includes("admin") ? [consoleLink] : []),
+  ...(hasAccounts && surfaces.some((name) => name !== "admin") ? [accountLink] : []),
+  ...open,
+];
 const titles: Record<ServedSurface, string> = {
   orchestrator: "Base address for clients: personas",
   gateway: "Base address for clients: providers' models",
@@ -50,8 +59,8 @@ const policy = [
 /** Relative, since a proxy may mount the server below a path. */
 const relative = ({ path }: Link) => path.slice(1);
 
-function page({ version }: BuildInfo, surfaces: readonly ServedSurface[]): string {
-  const links = linksOf(surfaces).map((link) => `<li><a href="${relative(link)}">${link.title}</a></li>`);
+function page({ version }: BuildInfo, surfaces: readonly ServedSurface[], shown: readonly Link[]): string {
+  const links = shown.map((link) => `<li><a href="${relative(link)}">${link.title}</a></li>`);
   const bases = basesOf(surfaces).map(({ path, title }) => `<li>${title}: <code>${path}</code></li>`);
   return `<!doctype html>
 <html lang="en">
@@ -68,14 +77,15 @@ function page({ version }: BuildInfo, surfaces: readonly ServedSurface[]): strin
 
 export function homeRoutes(host: Host) {
   const { surfaces } = host;
-  const links = Object.fromEntries([...basesOf(surfaces), ...linksOf(surfaces)].map(({ name, path }) => [name, path]));
   return openRoutes(host).get(
     "/",
     ({ services, context: { headers }, request }) => {
       headers["vary"] = headers["vary"] === undefined ? "accept" : `${headers["vary"]}, accept`;
       const { name, version } = services.build;
+      const shown = linksOf(surfaces, services.live.config.account.enabled);
+      const links = Object.fromEntries([...basesOf(surfaces), ...shown].map(({ name, path }) => [name, path]));
       if (!/\btext\/html\b/i.test(request.headers.get("accept") ?? "")) return { name, version, links };
-      const answer = textAnswer(page(services.build, surfaces), 200, "text/html; charset=utf-8");
+      const answer = textAnswer(page(services.build, surfaces, shown), 200, "text/html; charset=utf-8");
       return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, ...pageHeaders } };
     },
     openOperation({

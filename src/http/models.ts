@@ -173,6 +173,16 @@ function mayUseVersions(caller: Caller, name: string): boolean {
 export const preparePersona = (services: Services, name: string): Promise<void> | undefined =>
   services.personaVersions.prepare(standsFor(services, name));
 
+/** What a key may call on a surface: what its list of models has, and what it names itself. @throws ApiError storage_unavailable */
+export async function modelsFor(services: Services, surface: SurfaceName, caller: Caller): Promise<Model[]> {
+  if (surface === "orchestrator") await prepareNamed(services, caller);
+  const { list, find } = catalogs[surface];
+  const listed = list(services, caller);
+  // A key may name a model that its provider does not list, or has not listed yet.
+  const named = caller.models.filter((name) => !name.includes("*") && !listed.some(({ id }) => id === name));
+  return [...listed, ...named.flatMap((name) => find(services, caller, name) ?? [])];
+}
+
 /** The same for all that a key names, one by one. */
 async function prepareNamed(services: Services, caller: Caller): Promise<void> {
   for (const name of caller.models) if (splitReference(name) !== undefined) await preparePersona(services, name);

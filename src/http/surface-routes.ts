@@ -6,6 +6,7 @@ import { completions } from "../protocols/completions/completions.ts";
 import { messages, messagesCount } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import { compaction, responses } from "../protocols/responses/responses.ts";
+import { accountRoutes } from "./account.ts";
 import { createCompletion } from "./call/complete.ts";
 import type { Surface } from "./call/surface.ts";
 import type { Host } from "./context.ts";
@@ -95,6 +96,7 @@ export const checkedSurfaceRoutes = (host: Host, surface: SurfaceName, prefix: s
   storedRoutes(host, surface, prefix),
   responseRoutes(host, surface, prefix),
   usageRoutes(host, surface, prefix),
+  accountRoutes(host, surface, prefix),
 ];
 
 /** The folder whose unknown paths are answered in the route's form: a version of the API that no other format has is its format's. */

@@ -32,7 +32,7 @@ import type { Host } from "./context.ts";
 import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
 import type { Services } from "./services.ts";
 
-const Totals = {
+export const Totals = {
   calls: Type.Integer({ description: "Attempts, however they ended." }),
   ended: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.String()], {
     description: "Attempts by how they ended. In rows that were asked for by how calls ended: how theirs did.",
@@ -69,7 +69,7 @@ export const Usage = Type.Object({
   next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
 });
 
-const HeldBudget = Type.Object({
+export const HeldBudget = Type.Object({
   id: Type.String({ description: "<scope>/<period>, as x-troupe-budget names it." }),
   scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
   period: Type.String({ description: "day or month, in UTC, or prepaid." }),

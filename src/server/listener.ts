@@ -3,6 +3,7 @@
  * so a renewed certificate gets a new server on the same port, and the old one drains.
  */
 import { chmodSync, unlinkSync } from "node:fs";
+import { accountRoutes } from "../account/routes.ts";
 import { adminRoutes } from "../admin/routes.ts";
 import type { Config, ListenerConfig } from "../config/config.ts";
 import { formatAddress, isLoopback } from "../config/listeners.ts";
@@ -140,7 +141,7 @@ export class Listener {
       server: null as ServerHandle | null,
       sockets: new Set<{ readonly keyId: string; goAway(): void }>(),
     };
-    const { app } = buildApp(host, adminRoutes);
+    const { app } = buildApp(host, adminRoutes, accountRoutes);
     if (address.kind === "unix") removeSocket(this.config);
     const listen = () => {
       app.listen({

@@ -70,6 +70,7 @@ describe("without anything", () => {
       metrics: { money: false },
       admin: {},
       console: { write: false },
+      account: { enabled: true, rotate: false, rotateGraceSeconds: 3600 },
       cors: { origins: [] },
     });
   });

@@ -1,7 +1,7 @@
 /** The console as it is served: one page and its two files, on listeners that have the admin API. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { brotliDecompressSync } from "node:zlib";
-import { bundleConsole } from "../../src/admin/console/bundle.ts";
+import { bundlePage } from "../../src/http/page-bundle.ts";
 import { compressBest } from "../../src/http/pages.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
@@ -72,7 +72,7 @@ test("script and style are kept for ever under an address of their content", asy
 });
 
 test("script and style are 120 KB at most together, as the executable holds them", async () => {
-  const { script, style } = await bundleConsole();
+  const { script, style } = await bundlePage("console");
   const [first, second] = await Promise.all([compressBest(script), compressBest(style)]);
   const bytes = first.br.length + second.br.length;
   const gzipped = first.gzip.length + second.gzip.length;
@@ -104,7 +104,7 @@ test("the page is sent in the theme that its cookie names, and in the system's w
 });
 
 test("the script loads nothing later and from nowhere else", async () => {
-  const { script, style } = await bundleConsole();
+  const { script, style } = await bundlePage("console");
   expect(script).not.toMatch(/\bimport\s*\(|\beval\(|new Function/);
   expect(style).not.toMatch(/@import|url\((?!["']?data:)/);
 });

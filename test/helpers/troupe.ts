@@ -192,6 +192,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
     metrics: { money: false },
     admin: {},
     console: { write: false },
+    account: { enabled: true, rotate: false, rotateGraceSeconds: 3600 },
     cors: { origins: [] },
     ...config,
   };

@@ -19,7 +19,7 @@ test("a browser is shown where to go, by a page that reaches nowhere", async () 
     `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   );
   const links = [...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href!);
-  expect(links).toEqual(["docs", "docs/json", "health", "version", "metrics"]);
+  expect(links).toEqual(["account", "docs", "docs/json", "health", "version", "metrics"]);
   for (const link of links) expect((await troupe.fetch(`/${link}`, { key: null })).status).toBe(200);
   expect(html).toContain("<code>/v1</code>");
   expect(html).toContain("<code>/gateway/v1</code>");

@@ -1,25 +1,11 @@
 /** The console: one page, its script and its style sheet, on the listeners that serve the admin API. */
 import type { AnyElysia } from "elysia";
 import { pageTitles } from "../../console/page-titles.ts";
-import type { Host, RequestContext } from "../../http/context.ts";
+import type { Host } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
-import { answerPage, type CompressedText, immutable, preparePage } from "../../http/pages.ts";
-import { nothingAt } from "../../http/routes.ts";
-import type { WholeAnswer } from "../../upstream/answer.ts";
+import { isDevelopment, keptOnce, type PageFiles, pageFile, preparedFiles } from "../../http/page-files.ts";
+import { answerPage, preparePage } from "../../http/pages.ts";
 import { isSignedOut } from "../act.ts";
-
-/** Whether the files are inside; set when the executable is built. */
-declare const TROUPE_CONSOLE: true | undefined;
-
-const isEmbedded = typeof TROUPE_CONSOLE !== "undefined";
-/** Reads the sources anew for each look at the page, which then reloads by itself. */
-const isDevelopment = !isEmbedded && process.env["NODE_ENV"] === "development";
-
-async function loadFiles(): Promise<Readonly<Record<"script" | "style", CompressedText>>> {
-  if (isEmbedded) return (await import("./embedded.ts")).embeddedConsole();
-  const { script, style } = await (await import("./bundle.ts")).bundleConsole();
-  return { script: { body: script }, style: { body: style } };
-}
 
 /** Scripts and styles are files of this server alone, and no text becomes markup. */
 export const consolePolicy = [
@@ -79,39 +65,17 @@ const html = (hash: string, theme: Theme, session: Session) => `<!doctype html>
 </html>
 `;
 
-type Prepared = Awaited<ReturnType<typeof preparePage>>;
-type Files = Readonly<Record<"script" | "style", Prepared>> & {
-  readonly pages: ReadonlyMap<string, Prepared>;
-  /** Of script and style, as their addresses have it. */
-  readonly hash: string;
-};
+type Files = PageFiles & { readonly pages: ReadonlyMap<string, Awaited<ReturnType<typeof preparePage>>> };
 
 async function make(): Promise<Files> {
-  const { script, style } = await loadFiles();
-  const hash = Bun.hash(script.body + style.body).toString(36);
-  const file = (one: CompressedText, type: string) =>
-    preparePage({
-      ...one,
-      headers: {
-        "content-type": `${type}; charset=utf-8`,
-        "cross-origin-resource-policy": "same-origin",
-        ...immutable,
-      },
-    });
+  const files = await preparedFiles("console");
   const page = async (theme: Theme, session: Session) =>
-    [`${theme} ${session}`, await preparePage({ body: html(hash, theme, session), headers: pageHeaders })] as const;
-  const [scriptFile, styleFile, ...pages] = await Promise.all([
-    file(script, "text/javascript"),
-    file(style, "text/css"),
-    ...themes.flatMap((theme) => sessions.map((session) => page(theme, session))),
-  ]);
-  return { script: scriptFile, style: styleFile, pages: new Map(pages), hash };
-}
-
-/** @throws ApiError not_found for the script or style of another build: whoever kept it for a year would have the wrong one */
-function fileOf(context: RequestContext, files: Files, name: "script" | "style"): WholeAnswer {
-  if (context.query.get("v") !== files.hash) throw nothingAt(context);
-  return answerPage(files[name], context.request);
+    [
+      `${theme} ${session}`,
+      await preparePage({ body: html(files.hash, theme, session), headers: pageHeaders }),
+    ] as const;
+  const pages = themes.flatMap((theme) => sessions.map((session) => page(theme, session)));
+  return { ...files, pages: new Map(await Promise.all(pages)) };
 }
 
 /** The theme that the page's reader chose there, which the page keeps in a cookie; empty: the system's. */
@@ -122,21 +86,13 @@ const themeOf = (request: Request): Theme => {
 
 /** Made at the first request for them, and then kept. */
 export function consoleRoutes(host: Host): AnyElysia {
-  let made: ReturnType<typeof make> | undefined;
-  const files = (isAnew = false) => {
-    if (made === undefined || isAnew) made = make();
-    // A fault in the sources is shown, and mended sources are read.
-    made.catch(() => {
-      made = undefined;
-    });
-    return made;
-  };
+  const files = keptOnce(make);
   return openRoutes(host)
     .get("/console", async ({ request, services, context }) => {
       const session: Session = (await isSignedOut(services, context)) ? "none" : "";
       const { pages } = await files(isDevelopment);
       return answerPage(pages.get(`${themeOf(request)} ${session}`)!, request);
     })
-    .get("/console/console.js", async ({ context }) => fileOf(context, await files(), "script"))
-    .get("/console/console.css", async ({ context }) => fileOf(context, await files(), "style"));
+    .get("/console/console.js", async ({ context }) => pageFile(context, await files(), "script"))
+    .get("/console/console.css", async ({ context }) => pageFile(context, await files(), "style"));
 }

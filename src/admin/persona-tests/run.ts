@@ -36,7 +36,16 @@ export async function runPersonaTests(host: Host, { persona, planned, caller, si
     if (signal.aborted) throw new NotJudged("the run was ended");
     const surface = base === "/v1" ? orchestrator : gateway;
     const path = `${base}/chat/completions`;
-    return completeInside(host, { surface, path, caller, body, client: "troupe-tests", signal, services });
+    return completeInside(host, {
+      surface,
+      path,
+      caller,
+      permission: "admin",
+      body,
+      client: "troupe-tests",
+      signal,
+      services,
+    });
   };
   const isPersona = (id: string) => services.personas.find(id) !== undefined;
   const answers = new LiveAnswers(send, (id) => id, isPersona);

@@ -130,7 +130,15 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
         const { keepAliveSeconds } = services.live.config.streams;
         context.setIdleTimeout(stream === true ? idleTimeoutOf(keepAliveSeconds) : 0);
         const answer = await completeInside(host, {
-          ...{ surface, caller, body, signal, client: "troupe-playground", services: servicesForAll(services) },
+          ...{
+            surface,
+            caller,
+            permission: "admin",
+            body,
+            signal,
+            client: "troupe-playground",
+            services: servicesForAll(services),
+          },
           path: surface.name === "gateway" ? "/gateway/v1/chat/completions" : "/v1/chat/completions",
         });
         const { status, headers } = answer;

@@ -13,6 +13,8 @@ export type Operation = {
   readonly summary: string;
   readonly description?: string;
   readonly operationId?: string;
+  /** A page of ours alone asks for it, and the API's description leaves it out. */
+  readonly hide?: boolean;
   /** No key needed. */
   readonly open?: boolean;
   readonly params?: TObject;
@@ -99,6 +101,7 @@ const errorAnswer = (status: number, content: Media): Answer => ({
 
 /** One operation in OpenAPI's form. */
 export function describeOperation(operation: Operation): Record<string, unknown> {
+  if (operation.hide === true) return { hide: true };
   const { tag, summary, description, operationId, params, query, body, examples = {} } = operation;
   const parameters = [...inPlace("path", params), ...inPlace("query", query), ...(operation.parameters ?? [])];
   return {

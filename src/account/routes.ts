@@ -1,0 +1,145 @@
+/** What the page `/account` asks: signing in with one's own key, the account by the session's cookie, a new secret, and one call to try. */
+import { Type } from "@sinclair/typebox";
+import { type AnyElysia, Elysia } from "elysia";
+import { guardAnswer, record, refuseForeignPages, refuseForged } from "../admin/act.ts";
+import { surfaceOf } from "../admin/playground/surface.ts";
+import { sessionCookie, setSessionCookie } from "../admin/session-cookie.ts";
+import type { Caller } from "../auth/keys.ts";
+import { beginSession, findSession } from "../auth/sessions.ts";
+import { accountJson, checkServed, daysQuery, rotateOwn } from "../http/account.ts";
+import { admitCaller, countSignIn, hitAnonymous } from "../http/authenticate.ts";
+import { completeInside } from "../http/call/inside.ts";
+import { checkedRoutes, documented, elysiaSettings } from "../http/checked-routes.ts";
+import type { Host, RequestContext } from "../http/context.ts";
+import { basePath } from "../http/routes.ts";
+import type { Services } from "../http/services.ts";
+import { Closed } from "../lib/schemas.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { accountPageRoutes } from "./page.ts";
+
+/** Tries to sign in that may fail for one address. */
+const failuresPerMinute = 10;
+/** The answer to a try is for a look, not for work. */
+const tryTokens = 256;
+const question = "Say hello in five words.";
+
+const KeyBody = Closed({ key: Type.String({ minLength: 1, maxLength: 200, description: "One's own key." }) });
+const TryBody = Closed({ model: Type.String({ minLength: 1, maxLength: 300 }) });
+/** The page alone asks for these. */
+const hidden = { tag: "Operations", summary: "For /account alone", hide: true } as const;
+
+type Signed = { readonly caller: Caller; readonly sessionId: string };
+
+/** The surfaces that a listener serves and a key may use. */
+const surfacesOf = ({ surfaces }: Host, caller: Caller) =>
+  (["orchestrator", "gateway"] as const).filter((name) => surfaces.includes(name) && caller.surfaces.has(name));
+
+/** Counts in the bucket of the admin API, so that a look costs no call. @throws ApiError surface_not_allowed for a key that may call nothing here */
+function admitHolder(host: Host, services: Services, context: RequestContext, caller: Caller) {
+  const [own = "orchestrator"] = surfacesOf(host, caller);
+  return admitCaller(services, context, "admin", own, caller);
+}
+
+async function signedIn(host: Host, services: Services, context: RequestContext): Promise<Signed> {
+  guard(services, context);
+  const cookie = sessionCookie(context, "account");
+  if (cookie !== undefined) refuseForged(context);
+  const session = cookie && (await needsStorage(() => findSession(services, cookie, true, "holders")));
+  if (!session) {
+    hitAnonymous(services, context, "admin");
+    throw ApiError.sessionEnded();
+  }
+  return { caller: await admitHolder(host, services, context, session.caller), sessionId: session.row.id };
+}
+
+function guard(services: Services, context: RequestContext): void {
+  checkServed(services);
+  guardAnswer(context);
+  refuseForeignPages(services, context);
+}
+
+const signInRoutes = (host: Host) =>
+  checkedRoutes(host, { area: "admin", prefix: "/account" }, (services, context) => {
+    guard(services, context);
+    return countSignIn(services, context, failuresPerMinute);
+  }).post(
+    "/session",
+    async ({ services, context, body, caller: failed }) => {
+      const key = body.key.trim();
+      // Another node may have made it a moment ago.
+      if (services.keys.find(key) === undefined) await services.keys.catchUp(key);
+      const caller = services.keys.find(key);
+      if (caller === undefined) {
+        failed();
+        throw ApiError.refusedSignIn();
+      }
+      await admitHolder(host, services, context, caller);
+      await begin(services, context, caller, key);
+      return { object: "account.session" as const, name: caller.name };
+    },
+    documented({ ...hidden, body: KeyBody }),
+  );
+
+/** Begins a session for a secret, in place of the browser's own where it has one. */
+async function begin(services: Services, context: RequestContext, caller: Caller, key: string): Promise<void> {
+  const before = sessionCookie(context, "account");
+  const own = before && (await needsStorage(() => findSession(services, before, false, "holders")));
+  if (own) await needsStorage(() => services.store.sessions.remove(own.row.id));
+  const userAgent = context.request.headers.get("user-agent");
+  const { secret, row } = await needsStorage(() => beginSession(services, { caller, key, userAgent }));
+  const after = { client: row.client, page: "account" };
+  await record(services, context, caller.keyId, { act: "session.create", subject: row.id, after });
+  setSessionCookie(context, secret, "account");
+}
+
+const holderRoutes = (host: Host) =>
+  checkedRoutes(host, { area: "admin", prefix: "/account" }, (services, context) => signedIn(host, services, context))
+    .get(
+      "/data",
+      ({ context, request, caller: { caller }, query: { days } }) =>
+        accountJson(host, { caller, tags: context.tags, days, signal: request.signal }),
+      documented({ ...hidden, query: daysQuery }),
+    )
+    .delete(
+      "/session",
+      async ({ services, context, caller: { caller, sessionId } }) => {
+        await needsStorage(() => services.store.sessions.remove(sessionId));
+        await record(services, context, caller.keyId, { act: "session.sign_out", subject: sessionId });
+        setSessionCookie(context, undefined, "account");
+        return { object: "account.session.deleted" as const };
+      },
+      documented(hidden),
+    )
+    .post(
+      "/rotate",
+      async ({ services, context, caller: { caller } }) => {
+        const made = await rotateOwn(services, caller, context.id);
+        // The session was the old secret's.
+        await services.keys.catchUp(made.key);
+        await begin(services, context, caller, made.key);
+        return made;
+      },
+      documented(hidden),
+    )
+    .post(
+      "/try",
+      async ({ services, context, request: { signal }, body: { model }, caller: { caller } }) => {
+        const surface = surfaceOf(services, model);
+        const { name } = surface;
+        if (!surfacesOf(host, caller).includes(name)) throw ApiError.surfaceNotAllowed(name);
+        context.setIdleTimeout(0);
+        const asked = { model, messages: [{ role: "user", content: question }], max_completion_tokens: tryTokens };
+        const answer = await completeInside(host, {
+          ...{ surface, caller, permission: name, signal, body: JSON.stringify(asked), client: "troupe-account" },
+          path: `${basePath(name, host.surfaces)}/v1/chat/completions`,
+        });
+        context.finish(answer.status);
+        const own = { ...context.headers, ...Object.fromEntries(answer.headers), "cache-control": "no-store" };
+        return new Response(answer.body, { status: answer.status, headers: own });
+      },
+      documented({ ...hidden, body: TryBody }),
+    );
+
+export const accountRoutes = (host: Host): AnyElysia =>
+  new Elysia({ ...elysiaSettings }).use(accountPageRoutes(host)).use(signInRoutes(host)).use(holderRoutes(host));

@@ -1,0 +1,232 @@
+/** What who holds a key sees of it: `GET /v1/account`, which `/account` shows in a browser, and a new secret where the operator allows that. */
+import { Type } from "@sinclair/typebox";
+import { type Caller, keyFields } from "../auth/keys.ts";
+import type { SurfaceName } from "../config/config.ts";
+import { isoTime } from "../lib/clock.ts";
+import { truncate } from "../lib/truncate.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { auditRow } from "../store/audit.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import type { LedgerLine } from "../store/usage.ts";
+import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
+import { admit } from "./authenticate.ts";
+import { checkedRoutes, documented } from "./checked-routes.ts";
+import type { Host } from "./context.ts";
+import { modelsFor } from "./models.ts";
+import { keyed, queryOf, tags } from "./openapi/describe.ts";
+import { basePath } from "./routes.ts";
+import type { Services } from "./services.ts";
+import { filterOf, HeldBudget, Totals, usageJson } from "./usage.ts";
+
+/** The most models that are told; who may call more finds them by the lists of the surfaces. */
+const maxModels = 1_000;
+/** Failed calls that are told, and how many lines of the ledger are looked at for them. */
+const maxFailed = 20;
+const maxLooked = 20_000;
+const maxDays = 90;
+/** Within which the further attempts of a request begin. */
+const followedMs = 6 * 3_600_000;
+
+const OrNull = <T extends ReturnType<typeof Type.String>>(type: T) => Type.Union([type, Type.Null()]);
+
+const Sums = (group: string) =>
+  Type.Array(Type.Object({ [group]: Type.Union([Type.String(), Type.Null()]), ...Totals }));
+
+/** What `GET /v1/account` answers. */
+const Account = Type.Object({
+  object: Type.Literal("account"),
+  key: Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    tier: Type.String(),
+    surfaces: Type.Array(Type.String()),
+    models: Type.Array(Type.String(), { description: "Patterns of the models that it may call." }),
+    tags: Type.Array(Type.String()),
+    created_at: Type.String(),
+    expires_at: OrNull(Type.String()),
+    old_key_expires_at: OrNull(Type.String()),
+  }),
+  limits: Type.Object({
+    requests_per_minute: Type.Integer({ description: "On the orchestrator." }),
+    tokens_per_minute: Type.Union([Type.Integer(), Type.Null()]),
+  }),
+  usage: Type.Object({
+    since: Type.String(),
+    until: Type.String(),
+    by_day: Sums("day"),
+    by_model: Sums("model"),
+    total: Type.Object(Totals),
+  }),
+  budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
+  models: Type.Object({
+    data: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        surface: Type.String(),
+        description: Type.Optional(Type.String()),
+      }),
+    ),
+    has_more: Type.Boolean(),
+  }),
+  failed: Type.Array(
+    Type.Object({
+      at: Type.String(),
+      request_id: Type.String(),
+      model: Type.String(),
+      ended: Type.String(),
+      status: Type.Union([Type.Integer(), Type.Null()]),
+      error_code: OrNull(Type.String()),
+      error_text: OrNull(Type.String()),
+    }),
+    { description: "The last calls that failed or were refused, the newest first." },
+  ),
+  rotation: Type.Object({
+    allowed: Type.Boolean(),
+    grace_seconds: Type.Integer({ description: "How long the old secret is taken beside the new one." }),
+  }),
+  base_urls: Type.Record(Type.String(), Type.String(), { description: "Paths of the surfaces on this address." }),
+});
+
+const Rotated = Type.Object({
+  object: Type.Literal("account.key"),
+  key: Type.String({ description: "The new secret, shown this once." }),
+  old_key_expires_at: OrNull(Type.String()),
+});
+
+/** What an account is asked for. */
+type Asking = {
+  readonly caller: Caller;
+  /** The budgets that tags bring count too. */
+  readonly tags: readonly string[];
+  readonly days: number;
+  readonly signal: AbortSignal;
+};
+
+/** @throws ApiError storage_unavailable */
+export async function accountJson(host: Host, { caller, tags, days, signal }: Asking) {
+  const { services, surfaces } = host;
+  const { keyId, tier } = caller;
+  const key = keyFields(await needsStorage(() => services.keys.show(keyId)));
+  const question = { since: `${days}d`, key: keyId };
+  const usage = (by: string, top?: string) =>
+    usageJson(services, signal, { ...question, by, ...(top !== undefined && { top }) }, async () => new Map());
+  const [days_, models] = [await usage("day"), await usage("model", "50")];
+  const rules = services.budgets.rules.of({ keyId, tier, tags });
+  const budgets = await needsStorage(() => budgetStates(services.store.budgets, rules, services.clock.now()));
+  const { rotate, rotateGraceSeconds } = services.live.config.account;
+  return {
+    object: "account" as const,
+    key: {
+      ...{ id: key.id, name: key.name, tier: key.tier, surfaces: key.surfaces, models: key.models, tags: key.tags },
+      ...{ created_at: key.created_at, expires_at: key.expires_at, old_key_expires_at: key.old_key_expires_at },
+    },
+    limits: { requests_per_minute: caller.perMinute, tokens_per_minute: services.keys.tokensPerMinute(keyId) ?? null },
+    usage: {
+      ...{ since: days_["since"], until: days_["until"], by_day: days_["data"], by_model: models["data"] },
+      total: days_["total"],
+    },
+    budgets: budgets.map(heldBudgetJson),
+    models: await callable(host, caller),
+    failed: await lastFailed(services, keyId, days, signal),
+    rotation: { allowed: rotate, grace_seconds: rotateGraceSeconds },
+    base_urls: Object.fromEntries(
+      surfaces.flatMap((name) => (name === "admin" ? [] : [[name, `${basePath(name, surfaces)}/v1`]])),
+    ),
+  };
+}
+
+/** The models of each surface of the listener that the key may use: personas first. */
+async function callable({ services, surfaces }: Host, caller: Caller) {
+  // Personas are read beside the first calls after a start.
+  await services.loading;
+  const found: { id: string; surface: string; description?: string }[] = [];
+  for (const surface of ["orchestrator", "gateway"] as const) {
+    if (!surfaces.includes(surface) || !caller.surfaces.has(surface)) continue;
+    for (const { id, description } of await modelsFor(services, surface, caller))
+      found.push({ id, surface, ...(description !== undefined && { description }) });
+  }
+  return { data: found.slice(0, maxModels), has_more: found.length > maxModels };
+}
+
+/** Calls whose last attempt failed or was refused: where a fallback answered, nobody saw the failure. */
+async function lastFailed(services: Services, keyId: string, days: number, signal: AbortSignal) {
+  const { store, personas } = services;
+  const filter = filterOf(services, { key: keyId, ended: "broken,interrupted,refused", since: `${days}d` }, days);
+  const { lines } = await needsStorage(() =>
+    store.ledger.search({ ...filter, limit: 2 * maxFailed, signal }, maxLooked),
+  );
+  const byRequest = Map.groupBy(lines, ({ requestId }) => requestId);
+  const last = await Promise.all(
+    [...byRequest.values()].slice(0, maxFailed).map(async ([line]) => {
+      const around = { since: line!.at, until: line!.at + followedMs, requestId: line!.requestId, limit: 100, signal };
+      const attempts = await needsStorage(() => store.ledger.lines(around));
+      return attempts.every(({ attempt }) => attempt <= line!.attempt) ? [line!] : [];
+    }),
+  );
+  return last.flat().map((line) => failedJson(line, personas.find(line.persona ?? "")?.hidesUpstream === true));
+}
+
+/** What its caller was told, not what the operator knows of it: a persona that hides its upstream hides its words too. */
+const failedJson = (line: LedgerLine, hidesUpstream: boolean) => ({
+  at: isoTime(line.at)!,
+  request_id: line.requestId,
+  model: line.model,
+  ended: line.ended,
+  status: line.status,
+  error_code: line.errorCode,
+  error_text: hidesUpstream ? null : line.errorText,
+});
+
+/** Gives the key a new secret; the old one counts for the configured time. @throws ApiError not_found where holders may not */
+export async function rotateOwn({ keys, live, store, clock, log }: Services, { keyId }: Caller, requestId: string) {
+  const { rotate, rotateGraceSeconds } = live.config.account;
+  if (!rotate) throw ApiError.notFound("Keys are rotated by whoever runs this server, who has not allowed it here.");
+  const { secret, key } = await needsStorage(() => keys.rotate(keyId, rotateGraceSeconds * 1000));
+  const { old_key_expires_at } = keyFields(key);
+  const after = { old_key_expires_at };
+  log.info("account", { request_id: requestId, actor: keyId, act: "key.rotate", subject: truncate(keyId), after });
+  await needsStorage(() => store.audit.insert(auditRow(clock, keyId, { act: "key.rotate", subject: keyId, after })));
+  return { object: "account.key" as const, key: secret, old_key_expires_at };
+}
+
+/** @throws ApiError not_found where the operator serves no accounts */
+export function checkServed({ live }: Services): void {
+  if (!live.config.account.enabled) throw ApiError.notFound("Accounts are not served here.");
+}
+
+export const daysQuery = queryOf({
+  days: Type.Integer({ minimum: 1, maximum: maxDays, default: 30, description: "How many days of usage, with today." }),
+});
+
+export const accountRoutes = (host: Host, surface: SurfaceName, prefix: string) =>
+  checkedRoutes(host, { area: surface, prefix }, async (services, context) => {
+    const caller = await admit(services, context, surface);
+    checkServed(services);
+    context.headers["cache-control"] = "no-store";
+    return caller;
+  })
+    .get(
+      "/v1/account",
+      ({ context, request, caller, query: { days } }) =>
+        accountJson(host, { caller, tags: context.tags, days, signal: request.signal }),
+      documented({
+        tag: tags[surface],
+        operationId: `${surface}Account`,
+        summary: "The key's account: usage by day and model, budgets, models, and the last calls that failed",
+        description: "Of the key's own calls alone, on both surfaces. Asked for over budget, it is answered.",
+        query: daysQuery,
+        response: Account,
+        errors: [400, 403, 404, ...keyed],
+      }),
+    )
+    .post(
+      "/v1/account/rotate",
+      ({ services, context, caller }) => rotateOwn(services, caller, context.id),
+      documented({
+        tag: tags[surface],
+        operationId: `${surface}RotateOwnKey`,
+        summary: "Gives the key a new secret, where the operator allows it; the old one is good for a while",
+        response: Rotated,
+        errors: [403, 404, ...keyed],
+      }),
+    );
