@@ -7,7 +7,6 @@ import type { KeySurface } from "../config/surfaces.ts";
 import { anonymousCaller, type Decision } from "../limits/limiter.ts";
 import { callerKey } from "../protocols/credentials.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { clientLabel } from "../usage/labels.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
@@ -86,7 +85,7 @@ function admitCounted(services: Services, context: RequestContext, permission: K
   const { queryCheck, request } = context;
   if (queryCheck !== undefined && request.url.includes("?")) queryCheck(context.query);
   context.tags = tagsOf(services, context, caller);
-  context.labels = clientLabel(services.clients.nameOf(context.request.headers.get("user-agent")));
+  context.labels = services.clients.labelsOf(context.request.headers.get("user-agent"));
   return caller;
 }
 

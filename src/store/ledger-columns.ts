@@ -70,9 +70,7 @@ export const reportColumns: ReadonlyMap<string, string> = new Map(
 );
 
 export const ownNames = [
-  ...(["at", "requestId", "attempt", "callOf", "status", "firstTokenMs", "totalMs"] as const),
-  // Last, as nearly all lines have none, and statements leave it out for them.
-  "errorText",
+  ...(["at", "requestId", "attempt", "callOf", "status", "firstTokenMs", "totalMs", "errorText"] as const),
 ] as const;
 export const ownTexts: readonly string[] = ["request_id", "call_of", "error_text"];
 export const ownColumn = snakeCaseNumbered;

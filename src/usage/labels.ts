@@ -23,15 +23,16 @@ export class ClientNames {
   readonly #now: () => number;
   #day = Number.NaN;
   /** By user agent, so that one that comes again is not read again. */
-  readonly #known = new Map<string, string>();
+  readonly #known = new Map<string, Labels>();
   readonly #names = new Set<string>();
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  nameOf(userAgent: string | null): string | null {
-    if (userAgent === null) return null;
+  /** @returns what is known of a call before it is read */
+  labelsOf(userAgent: string | null): Labels {
+    if (userAgent === null) return noLabels;
     const day = Math.floor(this.#now() / dayMs);
     if (day !== this.#day) {
       this.#day = day;
@@ -41,12 +42,12 @@ export class ClientNames {
     const known = this.#known.get(userAgent);
     if (known !== undefined) return known;
     const product = productOf(userAgent);
-    if (product === undefined) return null;
+    if (product === undefined) return noLabels;
     const hasRoom = this.#names.has(product) || this.#names.size < maxClients;
-    const name = hasRoom ? product : "other";
+    const labels = clientLabel(hasRoom ? product : "other");
     if (hasRoom) this.#names.add(product);
-    if (this.#known.size < 5 * maxClients && userAgent.length <= 512) this.#known.set(userAgent, name);
-    return name;
+    if (this.#known.size < 5 * maxClients && userAgent.length <= 512) this.#known.set(userAgent, labels);
+    return labels;
   }
 }
 
@@ -59,13 +60,13 @@ function productOf(userAgent: string): string | undefined {
   return name === "" ? undefined : truncate(name, maxClient);
 }
 
-/** @param chosen the keys of metadata that the configuration names */
+/** @param known of the client that sends it @param chosen the keys of metadata that the configuration names */
 export function labelsOf(
-  client: string | null,
+  known: Labels,
   { user, metadata }: { readonly user?: unknown; readonly metadata?: unknown },
   chosen: readonly string[],
 ): Labels {
-  return chosen.length === 0 && user === undefined ? clientLabel(client) : givenLabels(client, user, metadata, chosen);
+  return chosen.length === 0 && user === undefined ? known : givenLabels(known.client, user, metadata, chosen);
 }
 
 function givenLabels(client: string | null, user: unknown, metadata: unknown, chosen: readonly string[]): Labels {

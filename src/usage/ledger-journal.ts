@@ -3,7 +3,7 @@
  * process has stored there outlives it, however it ends and however long it had no processor. Other processes on the data folder write
  * what was left: of a call that was under way, that it was interrupted. Adding a line twice adds it once, so a note may outlive its need.
  *
- * The file has two areas. While the lines of one are being written, new ones are noted in the other. Linux only.
+ * The file has two areas. When one is half full, what the ledger does not have yet goes to the other, and new notes follow it. Linux only.
  */
 import { closeSync, fstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { NoteArea, notedLines } from "./journal-lines.ts";
 
 const folderName = "ledger-notes";
 const suffix = ".notes";
-/** In each area some 4,000 lines, or 13,000 calls under way. */
+/** In each area some 3,000 lines, or 12,000 calls under way. */
 const areaBytes = 1024 * 1024;
 /** Maximum number of lines in one write, as in the ledger's writer. */
 const batchSize = 400;
@@ -57,7 +57,8 @@ export class LedgerJournal {
       const zeros = new Uint8Array(2 * areaBytes);
       for (let written = 0; written < zeros.length; ) written += writeSync(file, zeros, written);
       const areas = areasOf(mapFile(unfinished)).map((bytes) => new NoteArea(bytes)) as [NoteArea, NoteArea];
-      for (const area of areas) area.begin(0);
+      areas[0].begin(1);
+      areas[1].begin(0);
       renameSync(unfinished, path);
       return new LedgerJournal(path, file, areas);
     } catch (error) {
@@ -72,21 +73,22 @@ export class LedgerJournal {
     return this.#current.note(line);
   }
 
-  /**
-   * Begins a write of all lines that were noted by now. Where the last one failed its lines are still in the other area, and this one's
-   * go on.
-   * @param begun calls under way, which are noted and no part of it
-   */
-  beginWrite(begun: Iterable<LedgerLine>): void {
-    if (!this.#other.isEmpty) return;
-    [this.#current, this.#other] = [this.#other, this.#current];
-    this.#current.begin(++this.#generation);
-    for (const line of begun) this.#current.note(line);
+  /** True if it is time to forget what the ledger has. */
+  get isHalfFull(): boolean {
+    return this.#current.isHalfFull;
   }
 
-  /** Ends a write: the ledger has all that was noted before it. */
-  endWrite(): void {
+  /** Forgets all but these. @returns whether there was room for them; else nothing is forgotten */
+  keep(lines: Iterable<LedgerLine>): boolean {
+    this.#other.begin(++this.#generation);
+    for (const line of lines) {
+      if (this.#other.note(line)) continue;
+      this.#other.begin(0);
+      return false;
+    }
+    [this.#current, this.#other] = [this.#other, this.#current];
     this.#other.begin(0);
+    return true;
   }
 
   /** @param isDone whether the ledger has all lines; else the next start looks for them here */

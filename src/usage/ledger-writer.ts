@@ -193,7 +193,6 @@ export class LedgerWriter {
       return;
     }
     try {
-      this.#journal?.beginWrite(this.#begun);
       // Lines that come meanwhile wait for others again: a few lines cost nearly as much as a batch.
       let left = this.#waiting.length;
       do {
@@ -211,8 +210,8 @@ export class LedgerWriter {
         if (left > 0 || begun.length > 0) await nextSlice();
       } while (left > 0 || begun.length > 0);
       this.#isFailing = false;
-      this.#journal?.endWrite();
-      if (this.#waiting.length === 0) this.#areNoted = true;
+      if (this.#journal?.isHalfFull) this.#areNoted = this.#journal.keep([...this.#begun, ...this.#waiting]);
+      else if (this.#waiting.length === 0) this.#areNoted = true;
       if (this.#waiting.length >= batchSize) this.#soon();
       else if (this.#unknown.size > 0) this.#later();
     } catch (error) {

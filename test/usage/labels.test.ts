@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ClientNames, labelsOf } from "../../src/usage/labels.ts";
+import { ClientNames, clientLabel, labelsOf, noLabels } from "../../src/usage/labels.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 test.each([
@@ -16,29 +16,41 @@ test.each([
   ["", null],
   [null, null],
 ])("%p is called %p", (userAgent, name) => {
-  expect(new ClientNames(() => 0).nameOf(userAgent)).toBe(name);
+  expect(new ClientNames(() => 0).labelsOf(userAgent).client).toBe(name);
 });
 
 test("of many names the first have a row of their own, until the day ends", () => {
   const clock = new ManualClock();
   const names = new ClientNames(() => clock.now());
   const found = (from: number) =>
-    new Set(Array.from({ length: 2_000 }, (_, at) => names.nameOf(`a${from + at}/1.0 ${"y".repeat(at % 900)}`)));
+    new Set(
+      Array.from({ length: 2_000 }, (_, at) => names.labelsOf(`a${from + at}/1.0 ${"y".repeat(at % 900)}`).client),
+    );
   expect(found(0).size).toBe(201);
   expect(found(5_000)).toEqual(new Set(["other"]));
-  expect(names.nameOf("a7/2.0")).toBe("a7");
+  expect(names.labelsOf("a7/2.0").client).toBe("a7");
   clock.advance(86_400_000);
-  expect(names.nameOf("a6000/1.0")).toBe("a6000");
+  expect(names.labelsOf("a6000/1.0").client).toBe("a6000");
 });
 
 test("labels are the chosen ones, short and printable", () => {
   const metadata = { team: "red\u0000\ud800", area: "", cost: 3, secret: "s", __proto__: "p" };
   expect(
-    labelsOf("curl", { user: "u".repeat(100), metadata }, ["__proto__", "area", "cost", "team", "toString"]),
+    labelsOf(clientLabel("curl"), { user: "u".repeat(100), metadata }, [
+      "__proto__",
+      "area",
+      "cost",
+      "team",
+      "toString",
+    ]),
   ).toEqual({
     client: "curl",
     user: `${"u".repeat(63)}…`,
     metadata: '{"team":"red\ufffd\ufffd"}',
   });
-  expect(labelsOf(null, { user: 5, metadata: "x" }, ["team"])).toEqual({ client: null, user: null, metadata: null });
+  expect(labelsOf(noLabels, { user: 5, metadata: "x" }, ["team"])).toEqual({
+    client: null,
+    user: null,
+    metadata: null,
+  });
 });

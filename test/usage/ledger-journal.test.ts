@@ -88,38 +88,40 @@ test("kinds of calls in turns, more than are remembered at once, are told apart"
   expect(await leftLines()).toEqual(mixed);
 });
 
-test("what the ledger has is forgotten; what came during a write is not", async () => {
+test("all is kept until it is forgotten, and what the ledger lacks then is not", async () => {
   const journal = opened();
-  journal.note(ledgerLine("req_written"));
-  journal.beginWrite([]);
-  journal.note(ledgerLine("req_new"));
-  journal.endWrite();
+  const [written, begun, waiting, late] = [
+    ledgerLine("req_1"),
+    begunLine("req_2"),
+    ledgerLine("req_3"),
+    ledgerLine("req_4"),
+  ];
+  for (const line of [written, begun, waiting]) journal.note(line);
+  expect(journal.isHalfFull).toBe(false);
+  expect(journal.keep([begun, waiting])).toBe(true);
+  journal.note(late);
   die(journal);
-  expect(await leftLines()).toEqual([ledgerLine("req_new")]);
+  expect(await leftLines()).toEqual([begun, waiting, late]);
 });
 
-test("a write that failed forgets nothing, whenever lines came", async () => {
-  const journal = opened();
-  journal.note(ledgerLine("req_1"));
-  journal.beginWrite([]);
-  journal.note(ledgerLine("req_2"));
-  journal.beginWrite([]);
-  journal.note(ledgerLine("req_3"));
-  die(journal);
-  expect((await leftLines()).map(({ requestId }) => requestId)).toEqual(["req_1", "req_2", "req_3"]);
-});
-
-test("of a line that was noted twice the later one counts, also when writes came in between", async () => {
+test("of a line that was noted twice the later one counts, also when lines were forgotten in between", async () => {
   const journal = opened();
   const held = ledgerLine("req_1", { priceNote: "tokens reckoned by the length of the text" });
   journal.note(held);
-  for (let writes = 0; writes < 3; writes++) {
-    journal.beginWrite([held]);
-    journal.endWrite();
-  }
+  for (let times = 0; times < 3; times++) journal.keep([held]);
   journal.note(ledgerLine("req_1"));
   die(journal);
   expect(await leftLines()).toEqual([ledgerLine("req_1")]);
+});
+
+test("where what is to be kept has no room, nothing is forgotten", async () => {
+  const journal = opened();
+  journal.note(ledgerLine("req_1"));
+  const many = Array.from({ length: 30_000 }, (_, at) => begunLine(`req_${at}`));
+  expect(journal.keep(many)).toBe(false);
+  expect(journal.note(ledgerLine("req_2"))).toBe(true);
+  die(journal);
+  expect(await leftLines()).toEqual([ledgerLine("req_1"), ledgerLine("req_2")]);
 });
 
 test("a full area notes no more, and loses nothing that it has", async () => {
@@ -198,9 +200,36 @@ test("the writer notes calls from their beginning until the store has their line
   await writer.flush();
   writer.push(ledgerLine("req_2"), begun[1]);
   die(journal!);
+  await writeLeftLines(folder.path, store.ledger, silentLogger);
+  const left = await store.ledger.lines({ since: 0, until: 4e12, limit: 10 });
+  expect(left.map(({ requestId, ended }) => `${requestId} ${ended}`).sort()).toEqual([
+    "req_1 finished",
+    "req_2 finished",
+    "req_3 interrupted",
+  ]);
+  await store.close();
+});
+
+test("what calls that came and went have noted is forgotten; the one that is under way stays", async () => {
+  const store: SqliteStore = openStore(folder.path);
+  const clock = new ManualClock();
+  let journal: LedgerJournal | undefined;
+  const openJournal = () => (journal = opened());
+  const writer = new LedgerWriter({ ledger: store.ledger, clock, log: silentLogger, openJournal });
+  writer.begin(begunLine("req_held"), false);
+  let wasHalfFull = false;
+  for (let call = 0; call < 6_000; call++) {
+    const begun = begunLine(`req_${call}`);
+    writer.begin(begun, false);
+    writer.push(ledgerLine(`req_${call}`), begun);
+    wasHalfFull ||= journal!.isHalfFull;
+    if (call % 300 === 299) await writer.flush();
+  }
+  expect([wasHalfFull, journal!.note(ledgerLine("req_more"))]).toEqual([true, true]);
+  die(journal!);
   const left = await leftLines();
-  expect(left.map(({ requestId, ended }) => `${requestId} ${ended}`)).toEqual(["req_2 finished", "req_3 interrupted"]);
-  expect(left[1]).toEqual(begun[2]!);
+  expect(left.length).toBeLessThan(3_000);
+  expect(left).toContainEqual(begunLine("req_held"));
   await store.close();
 });
 

@@ -34,7 +34,7 @@ export function parseCall(
   checkPlain("model", parsed.request.model);
   const { metadata } = parsed.request;
   if (metadata != null) checkMetadata(metadata);
-  context.labels = labelsOf(context.labels.client, parsed.request, services.live.config.usage.metadata);
+  context.labels = labelsOf(context.labels, parsed.request, services.live.config.usage.metadata);
   const prompt = protocol.prompt?.(parsed.options);
   return prompt === undefined ? parsed : withPrompt(services, caller, surface, parsed, prompt);
 }

@@ -1,40 +1,22 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and each hour's sums, which grow in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import {
-  costColumns,
-  firstTokenBounds,
-  hourMs,
-  kindColumns,
-  ownColumns,
-  spanSums,
-  tokenColumns,
-} from "../ledger-columns.ts";
+import { firstTokenBounds, hourMs, kindColumns, ownColumns, spanSums } from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
-import { type Appended, costKinds, type LedgerLine } from "../usage.ts";
+import type { Appended, LedgerLine } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
 import { countingVariants } from "./variant-counts.ts";
 
-/** Columns that lines usually fill. The others are rare: where all are 0, or no text, it is written into the statement, which takes half as long. */
-const usual = ["input_tokens", "output_tokens", "cost", "input_cost", "output_cost"];
-const rareColumns = new Set(["error_text", ...tokenColumns, ...costColumns].filter((name) => !usual.includes(name)));
-const givenColumns = ownColumns.filter((name) => !rareColumns.has(name));
-
-/** Lines of one statement: the most that are left, again and again. One by one each costs a third more. */
-const statementSizes = [16, 4, 1];
+/** Lines of one statement, as many as there are of them; one by one each costs a third more. */
+const together = 16;
 
 /** Bun takes all values as one list too, which its types do not say: one by one, they are copied into several. */
-type Insert = {
-  readonly size: number;
-  readonly insert: { run(values: readonly SQLQueryBindings[]): { readonly changes: number } };
-};
+type Insert = { run(values: readonly SQLQueryBindings[]): { readonly changes: number } };
 
-/** @param given of each line, behind its kind; others are 0, or null */
-function insertOf(database: Database, size: number, given: readonly string[]): Insert {
-  const nothing = (name: string) => (name === "error_text" ? "null" : "0");
-  const row = `(?, ${ownColumns.map((name) => (given.includes(name) ? "?" : nothing(name))).join(", ")})`;
-  const rows = Array<string>(size).fill(row);
+function insertOf(database: Database, lines: number): Insert {
+  const row = `(?, ${ownColumns.map(() => "?").join(", ")})`;
+  const rows = Array<string>(lines).fill(row);
   const sql = `insert into ledger (kind, ${ownColumns.join(", ")}) values ${rows.join(", ")} on conflict do nothing`;
-  return { size, insert: database.prepare(sql) as unknown as Insert["insert"] };
+  return database.prepare(sql) as unknown as Insert;
 }
 
 /** Thrown where a line of a batch is there already: nothing of it is kept, and the others are added without it. */
@@ -42,9 +24,17 @@ const knownLine = new Error("a line is there already");
 
 /** @returns what appends lines that are not there, settles their calls, and throws SQLite's errors */
 export function appending(database: Database): (lines: readonly LedgerLine[]) => Appended {
-  const inserts = {
-    common: statementSizes.map((size) => insertOf(database, size, givenColumns)),
-    any: statementSizes.map((size) => insertOf(database, size, ownColumns)),
+  const insertMany = insertOf(database, together);
+  const insertOne = insertOf(database, 1);
+  const insertAll = (groups: readonly Group[]) => {
+    const rows = groups.flatMap(({ kind, lines }) => lines.map((line) => [kind.kind, line] as const));
+    for (let at = 0; at < rows.length; ) {
+      const size = rows.length - at >= together ? together : 1;
+      const values: SQLQueryBindings[] = [];
+      for (const [kind, line] of rows.slice(at, at + size)) pushValues(values, kind, line);
+      if ((size === 1 ? insertOne : insertMany).run(values).changes < size) throw knownLine;
+      at += size;
+    }
   };
   const salt = database
     .query<{ value: number }, []>("select value from generations where name = 'ledger'")
@@ -86,19 +76,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
   };
   const appendAll = database.transaction((all: readonly LedgerLine[], known: readonly LedgerLine[]) => {
     const groups = groupsOf(all);
-    const [common, rare]: [Rows, Rows] = [
-      { kinds: [], lines: [] },
-      { kinds: [], lines: [] },
-    ];
-    for (const { kind, lines } of groups) {
-      for (const line of lines) {
-        const rows = hasNothingRare(line) ? common : rare;
-        rows.kinds.push(kind.kind);
-        rows.lines.push(line);
-      }
-    }
-    insertAll(inserts.common, common, pushGiven);
-    insertAll(inserts.any, rare, pushAll);
+    insertAll(groups);
     for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
     const hours = sumsOf(groups);
     for (const { span, kind, sums } of hours) addHour.run(span, kind, ...sums);
@@ -119,71 +97,18 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
   };
 }
 
-/** Lines, and the kind of each. */
-type Rows = { readonly kinds: number[]; readonly lines: LedgerLine[] };
-
-/** @throws knownLine */
-function insertAll(
-  inserts: readonly Insert[],
-  { kinds, lines }: Rows,
-  push: (values: SQLQueryBindings[], line: LedgerLine) => void,
-): void {
-  let at = 0;
-  for (const { size, insert } of inserts) {
-    for (; lines.length - at >= size; at += size) {
-      const values: SQLQueryBindings[] = [];
-      for (let next = at; next < at + size; next++) {
-        values.push(kinds[next]!);
-        push(values, lines[next]!);
-      }
-      if (insert.run(values).changes < size) throw knownLine;
-    }
-  }
-}
-
 /** Lines of one kind. */
 type Group = { readonly kind: Kind & { readonly isNew: boolean }; readonly lines: readonly LedgerLine[] };
 
-/** Written out, as it runs for every call. */
-function hasNothingRare({ tokens, costs, errorText }: LedgerLine): boolean {
-  return (
-    costs !== null &&
-    errorText === null &&
-    tokens.cacheRead === 0 &&
-    tokens.cacheWrite5m === 0 &&
-    tokens.cacheWrite1h === 0 &&
-    tokens.reasoning === 0 &&
-    tokens.audioInput === 0 &&
-    tokens.audioOutput === 0 &&
-    costs.cacheRead === 0 &&
-    costs.cacheWrite === 0 &&
-    costs.reasoning === 0 &&
-    costs.audioInput === 0 &&
-    costs.audioOutput === 0 &&
-    costs.other === 0
-  );
-}
-
-/** In the order of `givenColumns`. Written out, as it runs for every call. */
-function pushGiven(values: SQLQueryBindings[], line: LedgerLine): void {
+/** The kind and, in the order of `ownColumns`, the line. Written out, as it runs for every call. */
+function pushValues(values: SQLQueryBindings[], kind: number, line: LedgerLine): void {
   const { tokens, costs } = line;
-  values.push(line.at, line.requestId, line.attempt, line.callOf, line.status, line.firstTokenMs, line.totalMs);
-  values.push(tokens.input, tokens.output, line.cost, costs!.input, costs!.output);
-}
-
-/** In the order of `ownColumns`. Written out, as most calls of agents have cached tokens. */
-function pushAll(values: SQLQueryBindings[], line: LedgerLine): void {
-  const { tokens, costs } = line;
-  values.push(line.at, line.requestId, line.attempt, line.callOf, line.status, line.firstTokenMs, line.totalMs);
+  values.push(kind, line.at, line.requestId, line.attempt, line.callOf, line.status, line.firstTokenMs, line.totalMs);
   values.push(line.errorText);
   values.push(tokens.input, tokens.cacheRead, tokens.cacheWrite5m, tokens.cacheWrite1h, tokens.output);
   values.push(tokens.reasoning, tokens.audioInput, tokens.audioOutput, line.cost);
-  if (costs === null) {
-    for (let kind = 0; kind < costKinds.length; kind++) values.push(null);
-    return;
-  }
-  values.push(costs.input, costs.cacheRead, costs.cacheWrite, costs.output, costs.reasoning);
-  values.push(costs.audioInput, costs.audioOutput, costs.other);
+  values.push(costs?.input ?? null, costs?.cacheRead ?? null, costs?.cacheWrite ?? null, costs?.output ?? null);
+  values.push(costs?.reasoning ?? null, costs?.audioInput ?? null, costs?.audioOutput ?? null, costs?.other ?? null);
 }
 
 /** `sums` are in the order of `spanSums`. */
