@@ -8,7 +8,10 @@ import { join } from "node:path";
 import { isLongForm } from "./long-form.ts";
 
 const folder = process.env["TROUPE_TEST_PROGRAMS"] ?? join(tmpdir(), "troupe-format-programs");
+/** For one program, or for all that fills one folder. */
 const installMs = 300_000;
+/** Until when the folder that is being filled may take. */
+let installUntil: number | undefined;
 
 /** @param command and its arguments @returns what it wrote, or undefined where it failed or is not there */
 export function runProgram(
@@ -20,20 +23,22 @@ export function runProgram(
     cwd,
     stdin: Buffer.from(stdin),
     stderr: isShown ? "inherit" : "ignore",
-    timeout: installMs,
+    timeout: installUntil === undefined ? installMs : Math.max(1, Math.ceil(installUntil - performance.now())),
     env: { ...process.env, npm_config_loglevel: "silent" },
   });
   return success ? stdout.toString() : undefined;
 }
 
-/** Fills a folder once: a half-installed one is never taken for a whole. @returns its path; undefined where that fails */
+/** Fills a folder once, within five minutes: a half-installed one is never taken for a whole. @returns its path; undefined where that fails */
 export function installed(name: string, install: (path: string) => unknown): string | undefined {
   if (!isLongForm) return undefined;
   const path = join(folder, name);
   if (existsSync(path)) return path;
   const unfinished = `${path}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
+  installUntil = performance.now() + installMs;
   const isWhole = install(unfinished) !== undefined;
+  installUntil = undefined;
   try {
     if (isWhole) renameSync(unfinished, path);
   } catch {

@@ -1,10 +1,10 @@
-/** The clients of `readers.mjs`, `readers.py` and `readers.go`, and what each has of its own. */
+/** The clients of `readers.mjs`, `readers.py`, `Readers.java` and `readers.go`, and what each has of its own. */
 import type { Language } from "./reader.ts";
 
 export const allFormats = ["chat", "responses", "messages", "gemini"] as const;
 export type Format = (typeof allFormats)[number];
 /** Libraries that name the ends in words of their own. */
-type Words = "pydantic" | "ai";
+type Words = "pydantic" | "ai" | "langchain4j";
 export type Client = {
   readonly name: string;
   readonly format: Format;
@@ -56,6 +56,15 @@ export const clients: Readonly<Record<Language, readonly Client[]>> = {
     // Not by Messages: with this version of Anthropic's client it can't read any answer ("Cannot instantiate typing.Union").
     { name: "pydantic-ai, gemini", format: "gemini", ends: "pydantic" },
   ],
+  java: [
+    { name: "openai-java, chat", format: "chat" },
+    { name: "openai-java, Responses", format: "responses" },
+    { name: "anthropic-java", format: "messages" },
+    { name: "google-genai", format: "gemini" },
+    { name: "langchain4j, chat", format: "chat", ends: "langchain4j", hidesTier: true, dropsEmptyText: true },
+    { name: "langchain4j, Messages", format: "messages", ends: "langchain4j" },
+    { name: "langchain4j, Gemini", format: "gemini", ends: "langchain4j", hidesWords: true },
+  ],
   go: [
     { name: "openai-go, chat", format: "chat", dropsEmptyText: true },
     { name: "openai-go, Responses", format: "responses" },
@@ -66,15 +75,15 @@ export const clients: Readonly<Record<Language, readonly Client[]>> = {
 const ends = {
   stopped: {
     ...{ chat: "stop", responses: "completed", messages: "end_turn", gemini: "STOP" },
-    ...{ pydantic: "stop", ai: "stop" },
+    ...{ pydantic: "stop", ai: "stop", langchain4j: "STOP" },
   },
   called: {
     ...{ chat: "tool_calls", responses: "completed", messages: "tool_use", gemini: "STOP" },
-    ...{ pydantic: "tool_call", ai: "tool-calls" },
+    ...{ pydantic: "tool_call", ai: "tool-calls", langchain4j: "TOOL_EXECUTION" },
   },
   cut: {
     ...{ chat: "length", responses: "incomplete", messages: "max_tokens", gemini: "MAX_TOKENS" },
-    ...{ pydantic: "length", ai: "length" },
+    ...{ pydantic: "length", ai: "length", langchain4j: "LENGTH" },
   },
 } as const satisfies Record<string, Record<Format | Words, string>>;
 export type End = keyof typeof ends;

@@ -25,24 +25,27 @@ export type Answer = {
   readonly error?: string;
 };
 
-const { npm: packages, python: wheels, go: modules } = versions.sdks;
+const { npm: packages, python: wheels, go: modules, java: artifacts } = versions.sdks;
 const source = (name: string) => join(import.meta.dir, name);
 /** JavaScript's users have Node; the suite's short form stays within this project's own runtime. */
 const runtime = isLongForm ? (Bun.which("node") ?? process.execPath) : process.execPath;
 
 type Program = { readonly command: readonly string[]; readonly env?: Readonly<Record<string, string>> };
 /** The readers of each language (`npm`: clients that are no dependencies here), or why there are none. */
-export const programs: Readonly<Record<"javascript" | "npm" | "python" | "go", Program | string>> = {
+export const programs: Readonly<Record<"javascript" | "npm" | "python" | "go" | "java", Program | string>> = {
   javascript: { command: [runtime, source("readers.mjs")] },
   npm: npmProgram() ?? lackOf("npm"),
   python: pythonProgram() ?? lackOf("python3"),
   go: goProgram() ?? lackOf("go"),
+  java: javaProgram() ?? lackOf("mvn"),
 };
 export type Language = keyof typeof programs;
 
 function lackOf(installer: string): string {
   if (!isLongForm) return "the long form asks them";
-  return Bun.which(installer) === null ? `there is no ${installer}` : `${installer} could not install them in time`;
+  return Bun.which(installer) === null
+    ? `there is no ${installer}`
+    : `${installer} could not install them within five minutes`;
 }
 
 function npmProgram(): Program | undefined {
@@ -70,6 +73,27 @@ function goProgram(): Program | undefined {
     return runProgram(["go", "build", ...plain, "-mod=mod", "-o", "program", "."], { cwd });
   });
   return folder === undefined ? undefined : { command: [join(folder, "program")] };
+}
+
+function javaProgram(): Program | undefined {
+  const text = readFileSync(source("Readers.java"), "utf8");
+  const folder = installed(`sdks-java-${hashOf([...artifacts, text])}`, (cwd) => {
+    writeFileSync(join(cwd, "Readers.java"), text);
+    const dependencies = artifacts.map((artifact) => {
+      const [group, name, version] = artifact.split(":");
+      return `<dependency><groupId>${group}</groupId><artifactId>${name}</artifactId><version>${version}</version></dependency>`;
+    });
+    const own = "<modelVersion>4.0.0</modelVersion><groupId>readers</groupId><artifactId>readers</artifactId>";
+    const all = `<dependencies>${dependencies.join("")}</dependencies>`;
+    writeFileSync(join(cwd, "pom.xml"), `<project>${own}<version>1</version>${all}</project>`);
+    const copied = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libraries"];
+    if (runProgram(copied, { cwd }) === undefined) return undefined;
+    return runProgram(["javac", "-nowarn", "-cp", "libraries/*", "-d", "classes", "Readers.java"], { cwd });
+  });
+  if (folder === undefined) return undefined;
+  return {
+    command: ["java", "-cp", ["classes", "libraries/*"].map((part) => join(folder, part)).join(":"), "Readers"],
+  };
 }
 
 function hashOf(texts: readonly string[]): string {

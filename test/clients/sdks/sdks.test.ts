@@ -1,5 +1,5 @@
 /**
- * Official clients of four languages, as they are published, on answers that upstreams really give and that clients can't bear as they
+ * Official clients of JavaScript, Python, Go and Java, as they are published, on answers that upstreams really give and that clients can't bear as they
  * come: torn ends, half calls, silence, breaks, a vendor's words, and what they send back in the next turn. The suite's short form asks
  * those of JavaScript that are dependencies of this project.
  */
