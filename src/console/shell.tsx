@@ -7,6 +7,7 @@ import { missingPage, pages } from "./pages.tsx";
 import { href, route } from "./router.ts";
 import { Account, SignIn } from "./sign-in.tsx";
 import { Button, Select } from "./ui/form.tsx";
+import { isFree, moveRow } from "./ui/rows.ts";
 import { Failure } from "./ui/states.tsx";
 
 /** Whether the server has a newer console than this page. */
@@ -25,6 +26,11 @@ const lookIfSeen = () => void (document.hidden || lookForNewer());
 // Most answers are a 304. Who comes back to a page is told at once.
 setInterval(lookIfSeen, isDevelopment ? 1_000 : 60_000);
 document.addEventListener("visibilitychange", lookIfSeen);
+
+addEventListener("keydown", (event) => {
+  if (!isFree(event) || (event.key !== "j" && event.key !== "k")) return;
+  if (moveRow(event.key === "j" ? 1 : -1)) event.preventDefault();
+});
 
 const themes = [
   { value: "", title: "Theme: system" },

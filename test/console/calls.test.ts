@@ -191,6 +191,58 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     ]);
   });
 
+  test("a row opens anywhere in it, beside the list; j, k and Escape lead on and back, and its id is copied", async () => {
+    await page.look({ width: 1440, height: 900, theme: "light" });
+    await open("#/calls?provider=groq", `${cells("Calls")}.length === 2`);
+    const row = (at: number) => `document.querySelector('[aria-label="Calls"] tbody').rows[${at}]`;
+    await page.click(`${row(0)}.cells[5]`);
+    await page.until(`document.querySelector("aside #why")`);
+    expect(await page.read<string>("location.hash")).toBe(`#/calls?provider=groq&call=${rerouted}`);
+    expect(await page.read<number>(`document.querySelectorAll('[aria-label="Calls"] tbody tr').length`)).toBe(2);
+    // Each attempt along the time: the first waited and was left, the second waited and wrote.
+    const bars = `[...document.querySelectorAll("aside .waterfall li")].map((one) => one.innerText.replaceAll("\\n", " "))`;
+    const [first, second] = await page.read<string[]>(bars);
+    expect(first).toMatch(/^1\. groq\/m no token, [\d.]+ ms in all: left, because the provider failed$/);
+    expect(second).toMatch(/^2\. groq\/m .*[\d.]+ ms in all$/);
+    await page.read(
+      `navigator.clipboard.writeText = (text) => { globalThis.copied = text; return Promise.resolve(); }`,
+    );
+    await page.click(`[...document.querySelectorAll("aside button")].find((one) => one.innerText === "Copy")`);
+    await page.until(`globalThis.copied === ${JSON.stringify(rerouted)}`);
+    await page.press("Escape");
+    await page.until(`!document.querySelector("aside") && location.hash === "#/calls?provider=groq"`);
+    await open("#/calls", `${cells("Calls")}.length >= 4`);
+    await page.settle();
+    const at = `[...${row(0)}.parentElement.rows].findIndex((one) => one.contains(document.activeElement))`;
+    await page.read("document.activeElement.blur()");
+    for (const [letter, to] of [
+      ["j", 0],
+      ["j", 1],
+      ["k", 0],
+      ["j", 1],
+    ] as const) {
+      await page.pressLetter(letter);
+      await page.until(`${at} === ${to}`);
+    }
+    await page.press("Enter");
+    const openedRow = `[...${row(0)}.parentElement.rows].findIndex((one) => one.getAttribute("aria-current") === "true")`;
+    await page.until(`document.querySelector("aside #why") && ${openedRow} >= 0`);
+    const [before, shown] = [await page.read<number>(openedRow), `document.querySelector("aside code").innerText`];
+    const begun = await page.read<string>(shown);
+    await page.pressLetter("j");
+    await page.until(`${openedRow} > ${before} && ${shown} !== ${JSON.stringify(begun)}`);
+    await page.click(`document.querySelector('aside button[aria-label="Previous call"]')`);
+    await page.until(`${openedRow} === ${before} && ${shown} === ${JSON.stringify(begun)}`);
+    // Where there is no room beside it, it lies over the list, and goes again.
+    await page.look({ width: 360, height: 740, theme: "dark" });
+    expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
+    await page.click(`document.querySelector('aside button[aria-label="Close"]')`);
+    await page.until(`!document.querySelector("aside")`);
+    expect(await page.read<boolean>(`document.activeElement.matches("a[data-opens]")`)).toBe(true);
+    await page.look({ width: 1280, height: 800, theme: "light" });
+    expect(faults()).toEqual([]);
+  }, 30_000);
+
   test("nothing that is a page of more is sorted by what is loaded", async () => {
     await open("#/calls", `${cells("Calls")}.length >= 4`);
     expect(await page.read<number>(`document.querySelectorAll('[aria-label="Calls"] thead button').length`)).toBe(0);

@@ -1,9 +1,9 @@
 /** One call: why it went as it did, what each attempt took, what it cost, where the same happened, and what came before and after. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiFailure, get } from "../api.ts";
 import { useAction, useResource } from "../data.ts";
 import { href } from "../router.ts";
-import { Curl } from "../ui/copy.tsx";
+import { Copy, Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
 import { count, duration, exactMoney, Money, Time } from "../ui/format.tsx";
 import { Badge, Facts, Page, Panel, Stat, Stats } from "../ui/layout.tsx";
@@ -11,6 +11,7 @@ import { Empty, Failure, Loading } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { explain } from "./calls/explain.ts";
 import { type Call, endWords, saidBy, targetOf } from "./calls/line.ts";
+import { Waterfall } from "./calls/waterfall.tsx";
 import { getSums } from "./spend/sums.ts";
 
 type Found = { readonly attempts: readonly Call[] };
@@ -209,6 +210,7 @@ function One({ attempts }: Found) {
         )}
       </Panel>
       <Panel title="Attempts">
+        <Waterfall attempts={attempts} />
         <Table
           caption="Attempts"
           columns={attemptColumns}
@@ -257,29 +259,77 @@ function One({ attempts }: Found) {
   );
 }
 
-export function CallPage({ id }: { readonly id: string }) {
-  const path = `v1/calls/${encodeURIComponent(id)}`;
+const pathOf = (id: string) => `v1/calls/${encodeURIComponent(id)}`;
+
+/** All of a call, on its page and in the pane beside its list. */
+function Whole({ id }: { readonly id: string }) {
   const found = useResource(
     (signal) =>
-      get<Found>(path, {}, { signal }).catch((error) => {
+      get<Found>(pathOf(id), {}, { signal }).catch((error) => {
         if (error instanceof ApiFailure && error.status === 404) return undefined;
         throw error;
       }),
     [id],
   );
+  if (found.error !== undefined) return <Failure error={found.error} retry={found.reload} />;
+  if (found.data !== undefined) return <One attempts={found.data.attempts} />;
+  if (found.loading) return <Loading />;
   return (
-    <Page title="Call" note={<code>{id}</code>} actions={<Curl path={path} />}>
-      {found.error !== undefined ? (
-        <Failure error={found.error} retry={found.reload} />
-      ) : found.loading && found.data === undefined ? (
-        <Loading />
-      ) : found.data === undefined ? (
-        <Empty title="There is no call of that request id, or it is still under way.">
-          A call is here once it has ended. <a href={href("calls")}>All calls</a>
-        </Empty>
-      ) : (
-        <One attempts={found.data.attempts} />
-      )}
+    <Empty title="There is no call of that request id, or it is still under way.">
+      A call is here once it has ended. <a href={href("calls")}>All calls</a>
+    </Empty>
+  );
+}
+
+const Id = ({ id }: { readonly id: string }) => (
+  <>
+    <code>{id}</code> <Copy text={id} label="Copy" tone="quiet" />
+  </>
+);
+
+export function CallPage({ id }: { readonly id: string }) {
+  return (
+    <Page title="Call" note={<Id id={id} />} actions={<Curl path={pathOf(id)} />}>
+      <Whole id={id} />
     </Page>
+  );
+}
+
+type PaneProps = { readonly id: string; readonly onClose: () => void; readonly onMove: (by: 1 | -1) => void };
+
+/** A call beside the list that it was opened in. */
+export function CallPane({ id, onClose, onMove }: PaneProps) {
+  const title = useRef<HTMLHeadingElement>(null);
+  // Where it lies over the list, the keyboard goes on in it.
+  useEffect(() => {
+    if (getComputedStyle(title.current!.closest("aside")!).position === "fixed") title.current!.focus();
+  }, [id]);
+  return (
+    <aside class="pane" aria-label={`Call ${id}`}>
+      <header>
+        <h2 ref={title} tabIndex={-1}>
+          Call
+        </h2>
+        <span class="muted">
+          <Id id={id} />
+        </span>
+        <div class="actions">
+          <Button tone="quiet" onClick={() => onMove(-1)} label="Previous call">
+            ↑
+          </Button>
+          <Button tone="quiet" onClick={() => onMove(1)} label="Next call">
+            ↓
+          </Button>
+          <a class="button quiet" href={href("calls", [id])}>
+            As a page
+          </a>
+          <Curl path={pathOf(id)} />
+          <Button tone="quiet" onClick={onClose} label="Close">
+            ✕
+          </Button>
+        </div>
+      </header>
+      <Whole key={id} id={id} />
+    </aside>
   );
 }

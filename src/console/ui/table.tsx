@@ -18,8 +18,10 @@ type TableProps<T> = {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly rowKey: (row: T) => string;
-  /** Where the first column leads. */
+  /** Where the first column leads, and with it the whole row. */
   readonly rowHref?: (row: T) => string;
+  /** Whether that row is open beside the table. */
+  readonly isOpen?: (row: T) => boolean;
   readonly rowTone?: (row: T) => "bad" | "warn" | undefined;
   readonly empty: ComponentChildren;
   /** Whether there are more rows than these: to sort a part of them would show other first ones than there are. */
@@ -57,6 +59,7 @@ export function Table<T>({
   rows,
   rowKey,
   rowHref,
+  isOpen,
   rowTone,
   empty,
   isPart = false,
@@ -108,12 +111,22 @@ export function Table<T>({
           </thead>
           <tbody>
             {sorted.slice(0, drawn).map((row) => (
-              <tr key={rowKey(row)} class={rowTone?.(row)}>
+              <tr
+                key={rowKey(row)}
+                class={`${rowTone?.(row) ?? ""} ${rowHref === undefined ? "" : "opens"}`.trim() || undefined}
+                aria-current={isOpen?.(row) ? "true" : undefined}
+              >
                 {shown.map(({ id, cell, align }, index) => {
                   const content = cell(row);
                   return (
                     <td key={id} class={align} title={longer(content)}>
-                      {index === 0 && rowHref !== undefined ? <a href={rowHref(row)}>{content}</a> : content}
+                      {index === 0 && rowHref !== undefined ? (
+                        <a href={rowHref(row)} data-opens>
+                          {content}
+                        </a>
+                      ) : (
+                        content
+                      )}
                     </td>
                   );
                 })}

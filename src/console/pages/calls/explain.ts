@@ -30,7 +30,8 @@ const ownWords: Readonly<Record<string, string>> = {
   context_length_exceeded: "it was longer than the model takes",
 };
 
-function refusal({ status, failure, provider, error_code: code }: Call): string {
+/** @returns why an attempt did not answer */
+export function whyLeft({ status, failure, provider, error_code: code }: Call): string {
   if (failure !== null) return failureWords[failure] ?? failure.replaceAll("_", " ");
   if (code && Object.hasOwn(ownWords, code)) return ownWords[code]!;
   if (status === 401) return "the key is unknown, revoked or has expired";
@@ -57,7 +58,7 @@ export function explain(attempts: readonly Call[], usual?: Usual): string[] {
   const total = Date.parse(last.at) - begun + last.total_ms;
   const said: string[] = [];
   const isFailed = ["refused", "broken", "interrupted"].includes(last.ended);
-  said.push(`It ${endOf(last)}${isFailed && last.ended !== "interrupted" ? `: ${refusal(last)}` : ""}.`);
+  said.push(`It ${endOf(last)}${isFailed && last.ended !== "interrupted" ? `: ${whyLeft(last)}` : ""}.`);
   const words = (one: Call) => {
     const error = saidBy(one);
     return error === undefined ? "" : ` It said: ${error.replace(/\.$/, "")}.`;
@@ -67,7 +68,7 @@ export function explain(attempts: readonly Call[], usual?: Usual): string[] {
     said.push(
       one.failure === null && one.ended === "finished"
         ? `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${duration(one.total_ms)}, and the call went on.`
-        : `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${duration(one.total_ms)} and was left, because ${refusal(one)}${one.status === null ? "" : ` (status ${one.status})`}.${words(one)}`,
+        : `Attempt ${one.attempt} at ${targetOf(one) ?? one.model} took ${duration(one.total_ms)} and was left, because ${whyLeft(one)}${one.status === null ? "" : ` (status ${one.status})`}.${words(one)}`,
     );
   const before = Date.parse(last.at) - begun;
   if (total >= shortMs && before * 2 > total)

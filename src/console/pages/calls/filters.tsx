@@ -84,7 +84,7 @@ const openNames = [
 /** Members of what a caller said of its calls are asked for by their names. */
 const isKnown = (name: string) => names.includes(name) || name.startsWith("metadata.");
 /** What else an address of this page may say. */
-const others: readonly string[] = ["live", "after"];
+const others: readonly string[] = ["live", "after", "call"];
 
 const words = (name: string) => name.replaceAll("_", " ");
 const chosen = (of: readonly string[]): Query =>

@@ -7,9 +7,11 @@ import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
 import { count, duration, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
+import { isFree, moveRow } from "../../ui/rows.ts";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { serverWords, type Workers } from "../../workers.ts";
+import { CallPane } from "../call.tsx";
 import { chosenCalls, chosenLive, chosenOpen, endFilters, Filters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
 
@@ -212,7 +214,35 @@ export function CallList() {
   // What ends from now on began before a time that is past only by chance, and what is shown ends there.
   const isBounded = query.has("until");
   const { live, state, showHeld } = useLive(chosenLive(), isLive && !isBounded);
-  const kept = { ...Object.fromEntries(query), after: undefined };
+  const kept = { ...Object.fromEntries(query), after: undefined, call: undefined };
+  const opened = of("call");
+  const close = () => {
+    document.querySelector<HTMLElement>("tr[aria-current] a[data-opens]")?.focus();
+    setQuery({ call: undefined }, { replace: true });
+  };
+  const move = (by: 1 | -1) => {
+    // Attempts of one request are several rows, and open the same.
+    for (let before: HTMLAnchorElement | undefined; ; ) {
+      const link = moveRow(by);
+      if (link === undefined || link === before) return;
+      const call = new URLSearchParams(link.hash.slice(link.hash.indexOf("?"))).get("call") ?? undefined;
+      if (call !== route.value.query.get("call")) return setQuery({ call }, { replace: true });
+      before = link;
+    }
+  };
+  useEffect(() => {
+    if (opened === undefined) return;
+    const press = (event: KeyboardEvent) => {
+      if (!isFree(event)) return;
+      if (event.key === "Escape") close();
+      else if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);
+      else return;
+      event.preventDefault();
+    };
+    // Before those that move through rows and open none.
+    addEventListener("keydown", press, { capture: true });
+    return () => removeEventListener("keydown", press, { capture: true });
+  }, [opened]);
   return (
     <Page
       title="Calls"
@@ -235,56 +265,62 @@ export function CallList() {
           {live.held.length > 0 && <Button onClick={showHeld}>{`Show ${count(live.held.length)} new calls`}</Button>}
         </p>
       )}
-      <Loaded resource={calls}>
-        {({ data, has_more, last_id, searched_since }) => {
-          const known = new Set(live.shown.map(({ id }) => id));
-          const rows = [...live.shown, ...data.filter(({ id }) => !known.has(id))].slice(
-            0,
-            Math.max(maxLive, pageSize),
-          );
-          return (
-            <>
-              <Table
-                caption="Calls"
-                choose="calls"
-                // All are new each second where many calls end: no more than a screen or two.
-                atFirst={pageSize}
-                columns={columns}
-                rows={rows}
-                rowKey={({ id }) => id}
-                rowHref={({ request_id }) => href("calls", [request_id])}
-                rowTone={({ ended, failure }) =>
-                  endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
-                }
-                empty={
-                  isChosen() ? (
-                    <Empty title={searched_since === null ? "No call fits these filters." : "None so far."}>
-                      <a href={href("calls")}>Show all calls</a>
-                    </Empty>
-                  ) : (
-                    <Empty title="There are no calls yet.">
-                      <a href={href("playground")}>Make one in the playground</a>, or with a key of yours.
-                    </Empty>
-                  )
-                }
-              />
-              <Bar>
-                {of("after") !== undefined && <a href={href("calls", [], kept)}>Newest calls</a>}
-                {searched_since !== null && (
-                  <span class="muted">
-                    Looked back to <Time at={searched_since} exact />.
-                  </span>
-                )}
-                {has_more && (
-                  <a href={href("calls", [], { ...kept, after: last_id ?? undefined, live: undefined })}>
-                    {searched_since === null ? "Older calls" : "Look further back"}
-                  </a>
-                )}
-              </Bar>
-            </>
-          );
-        }}
-      </Loaded>
+      <div class={opened === undefined ? undefined : "beside"}>
+        <div class="listed">
+          <Loaded resource={calls}>
+            {({ data, has_more, last_id, searched_since }) => {
+              const known = new Set(live.shown.map(({ id }) => id));
+              const rows = [...live.shown, ...data.filter(({ id }) => !known.has(id))].slice(
+                0,
+                Math.max(maxLive, pageSize),
+              );
+              return (
+                <>
+                  <Table
+                    caption="Calls"
+                    choose="calls"
+                    // All are new each second where many calls end: no more than a screen or two.
+                    atFirst={pageSize}
+                    columns={columns}
+                    rows={rows}
+                    rowKey={({ id }) => id}
+                    rowHref={({ request_id }) => href("calls", [], { ...Object.fromEntries(query), call: request_id })}
+                    isOpen={({ request_id }) => request_id === opened}
+                    rowTone={({ ended, failure }) =>
+                      endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
+                    }
+                    empty={
+                      isChosen() ? (
+                        <Empty title={searched_since === null ? "No call fits these filters." : "None so far."}>
+                          <a href={href("calls")}>Show all calls</a>
+                        </Empty>
+                      ) : (
+                        <Empty title="There are no calls yet.">
+                          <a href={href("playground")}>Make one in the playground</a>, or with a key of yours.
+                        </Empty>
+                      )
+                    }
+                  />
+                  <Bar>
+                    {of("after") !== undefined && <a href={href("calls", [], kept)}>Newest calls</a>}
+                    {searched_since !== null && (
+                      <span class="muted">
+                        Looked back to <Time at={searched_since} exact />.
+                      </span>
+                    )}
+                    {has_more && (
+                      <a href={href("calls", [], { ...kept, after: last_id ?? undefined, live: undefined })}>
+                        {searched_since === null ? "Older calls" : "Look further back"}
+                      </a>
+                    )}
+                  </Bar>
+                </>
+              );
+            }}
+          </Loaded>
+        </div>
+        {opened !== undefined && <CallPane id={opened} onClose={close} onMove={move} />}
+      </div>
     </Page>
   );
 }
