@@ -1,10 +1,10 @@
-/** The clients of `readers.mjs`, `readers.py`, `Readers.java` and `readers.go`, and what each has of its own. */
+/** The clients of `readers.mjs`, `readers.py`, `java` and `readers.go`, and what each has of its own. */
 import type { Language } from "./reader.ts";
 
 export const allFormats = ["chat", "responses", "messages", "gemini"] as const;
 export type Format = (typeof allFormats)[number];
 /** Libraries that name the ends in words of their own. */
-type Words = "pydantic" | "ai" | "langchain4j";
+type Words = "pydantic" | "ai" | "langchain4j" | "spring";
 export type Client = {
   readonly name: string;
   readonly format: Format;
@@ -65,6 +65,7 @@ export const clients: Readonly<Record<Language, readonly Client[]>> = {
     { name: "langchain4j, Messages", format: "messages", ends: "langchain4j" },
     { name: "langchain4j, Gemini", format: "gemini", ends: "langchain4j", hidesWords: true },
   ],
+  spring: [{ name: "spring-ai", format: "chat", ends: "spring", hidesTier: true }],
   go: [
     { name: "openai-go, chat", format: "chat", dropsEmptyText: true },
     { name: "openai-go, Responses", format: "responses" },
@@ -75,15 +76,15 @@ export const clients: Readonly<Record<Language, readonly Client[]>> = {
 const ends = {
   stopped: {
     ...{ chat: "stop", responses: "completed", messages: "end_turn", gemini: "STOP" },
-    ...{ pydantic: "stop", ai: "stop", langchain4j: "STOP" },
+    ...{ pydantic: "stop", ai: "stop", langchain4j: "STOP", spring: "STOP" },
   },
   called: {
     ...{ chat: "tool_calls", responses: "completed", messages: "tool_use", gemini: "STOP" },
-    ...{ pydantic: "tool_call", ai: "tool-calls", langchain4j: "TOOL_EXECUTION" },
+    ...{ pydantic: "tool_call", ai: "tool-calls", langchain4j: "TOOL_EXECUTION", spring: "TOOL_CALLS" },
   },
   cut: {
     ...{ chat: "length", responses: "incomplete", messages: "max_tokens", gemini: "MAX_TOKENS" },
-    ...{ pydantic: "length", ai: "length", langchain4j: "LENGTH" },
+    ...{ pydantic: "length", ai: "length", langchain4j: "LENGTH", spring: "LENGTH" },
   },
 } as const satisfies Record<string, Record<Format | Words, string>>;
 export type End = keyof typeof ends;

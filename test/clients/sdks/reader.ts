@@ -25,20 +25,22 @@ export type Answer = {
   readonly error?: string;
 };
 
-const { npm: packages, python: wheels, go: modules, java: artifacts } = versions.sdks;
+const { npm: packages, python: wheels, go: modules } = versions.sdks;
 const source = (name: string) => join(import.meta.dir, name);
 /** JavaScript's users have Node; the suite's short form stays within this project's own runtime. */
 const runtime = isLongForm ? (Bun.which("node") ?? process.execPath) : process.execPath;
 
 type Program = { readonly command: readonly string[]; readonly env?: Readonly<Record<string, string>> };
 /** The readers of each language (`npm`: clients that are no dependencies here), or why there are none. */
-export const programs: Readonly<Record<"javascript" | "npm" | "python" | "go" | "java", Program | string>> = {
-  javascript: { command: [runtime, source("readers.mjs")] },
-  npm: npmProgram() ?? lackOf("npm"),
-  python: pythonProgram() ?? lackOf("python3"),
-  go: goProgram() ?? lackOf("go"),
-  java: javaProgram() ?? lackOf("mvn"),
-};
+export const programs: Readonly<Record<"javascript" | "npm" | "python" | "go" | "java" | "spring", Program | string>> =
+  {
+    javascript: { command: [runtime, source("readers.mjs")] },
+    npm: npmProgram() ?? lackOf("npm"),
+    python: pythonProgram() ?? lackOf("python3"),
+    go: goProgram() ?? lackOf("go"),
+    java: javaProgram("Readers", versions.sdks.java) ?? lackOf("mvn"),
+    spring: javaProgram("Spring", versions.sdks.spring) ?? lackOf("mvn"),
+  };
 export type Language = keyof typeof programs;
 
 function lackOf(installer: string): string {
@@ -75,10 +77,12 @@ function goProgram(): Program | undefined {
   return folder === undefined ? undefined : { command: [join(folder, "program")] };
 }
 
-function javaProgram(): Program | undefined {
-  const text = readFileSync(source("Readers.java"), "utf8");
-  const folder = installed(`sdks-java-${hashOf([...artifacts, text])}`, (cwd) => {
-    writeFileSync(join(cwd, "Readers.java"), text);
+/** @param main its class @param artifacts as `group:name:version` */
+function javaProgram(main: string, artifacts: readonly string[]): Program | undefined {
+  const files = ["Loop.java", `${main}.java`];
+  const texts = files.map((file) => readFileSync(source(join("java", file)), "utf8"));
+  const folder = installed(`sdks-java-${hashOf([...artifacts, ...texts])}`, (cwd) => {
+    for (const [at, file] of files.entries()) writeFileSync(join(cwd, file), texts[at]!);
     const dependencies = artifacts.map((artifact) => {
       const [group, name, version] = artifact.split(":");
       return `<dependency><groupId>${group}</groupId><artifactId>${name}</artifactId><version>${version}</version></dependency>`;
@@ -88,12 +92,10 @@ function javaProgram(): Program | undefined {
     writeFileSync(join(cwd, "pom.xml"), `<project>${own}<version>1</version>${all}</project>`);
     const copied = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libraries"];
     if (runProgram(copied, { cwd }) === undefined) return undefined;
-    return runProgram(["javac", "-nowarn", "-cp", "libraries/*", "-d", "classes", "Readers.java"], { cwd });
+    return runProgram(["javac", "-nowarn", "-cp", "libraries/*", "-d", "classes", ...files], { cwd });
   });
   if (folder === undefined) return undefined;
-  return {
-    command: ["java", "-cp", ["classes", "libraries/*"].map((part) => join(folder, part)).join(":"), "Readers"],
-  };
+  return { command: ["java", "-cp", ["classes", "libraries/*"].map((part) => join(folder, part)).join(":"), main] };
 }
 
 function hashOf(texts: readonly string[]): string {

@@ -1,7 +1,7 @@
 /**
- * Official clients of JavaScript, Python, Go and Java, as they are published, on answers that upstreams really give and that clients can't bear as they
- * come: torn ends, half calls, silence, breaks, a vendor's words, and what they send back in the next turn. The suite's short form asks
- * those of JavaScript that are dependencies of this project.
+ * Official clients of JavaScript, Python, Go and Java, as they are published, on answers that upstreams really give and that clients can't
+ * bear as they come: torn ends, half calls, silence, breaks, a vendor's words, and what they send back in the next turn. The suite's short
+ * form asks those of JavaScript that are dependencies of this project.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldStream } from "../../helpers/held-stream.ts";

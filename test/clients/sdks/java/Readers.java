@@ -1,5 +1,4 @@
-// Java's clients as readers of one answer: each line of the input is a question (`Question` in `reader.ts`), each line of the output
-// what the client made of the answer to it.
+// Java's clients as readers of one answer.
 
 import com.anthropic.client.okhttp.AnthropicOkHttpClient;
 import com.anthropic.helpers.MessageAccumulator;
@@ -9,9 +8,7 @@ import com.anthropic.models.messages.Message;
 import com.anthropic.models.messages.MessageCreateParams;
 import com.anthropic.models.messages.Tool;
 import com.anthropic.models.messages.ToolResultBlockParam;
-import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.google.genai.Client;
 import com.google.genai.types.Candidate;
 import com.google.genai.types.Content;
@@ -49,9 +46,6 @@ import dev.langchain4j.model.googleai.GoogleAiGeminiChatModel;
 import dev.langchain4j.model.googleai.GoogleAiGeminiStreamingChatModel;
 import dev.langchain4j.model.openai.OpenAiChatModel;
 import dev.langchain4j.model.openai.OpenAiStreamingChatModel;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -59,33 +53,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 
-public class Readers {
-  static final ObjectMapper mapper = new ObjectMapper().setDefaultPropertyInclusion(JsonInclude.Include.NON_NULL);
-  static final String key = System.getenv("TROUPE_KEY");
-  static final String said = "sunny";
-  static final Map<String, Object> properties = Map.of("city", Map.of("type", "string"));
-  static final Map<String, Object> parameters =
-      Map.of("type", "object", "properties", properties, "required", List.of("city"));
-  static String url;
-
-  /** One turn of a conversation, which it goes on with what it got. */
-  interface Turn {
-    Made ask(boolean stream) throws Throwable;
-  }
-
-  static class Made {
-    public String text = "";
-    public List<List<String>> calls = new ArrayList<>();
-    public String end;
-    public String tier;
-    public String last;
-    public String error;
-
-    void call(String name, Object args) throws Exception {
-      calls.add(List.of(name, args instanceof String written ? written : mapper.writeValueAsString(args)));
-    }
-  }
-
+public class Readers extends Loop {
   /** It checks each answer whole, as typed code does. */
   static OpenAIClient openai() {
     return OpenAIOkHttpClient.builder()
@@ -323,26 +291,6 @@ public class Readers {
       "langchain4j, Gemini", Readers::langchainGemini);
 
   public static void main(String[] args) throws Exception {
-    PrintStream out = System.out;
-    // What the libraries say is no answer.
-    System.setOut(System.err);
-    BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-      JsonNode question = mapper.readTree(line);
-      url = question.path("url").asText(System.getenv("TROUPE_URL"));
-      Made made;
-      try {
-        Turn turn = clients.get(question.get("client").asText()).apply(question.get("model").asText());
-        boolean stream = question.get("stream").asBoolean();
-        made = turn.ask(stream);
-        if (question.path("again").asBoolean()) made = turn.ask(stream);
-      } catch (Throwable error) {
-        made = new Made();
-        made.error = error.getClass().getName() + ": " + error.getMessage();
-      }
-      out.println(mapper.writeValueAsString(made));
-      out.flush();
-    }
-    System.exit(0);
+    run(clients);
   }
 }
