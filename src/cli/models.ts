@@ -1,5 +1,6 @@
 /** `troupe models`: what providers that are set up have, with limits, prices and the day on which a model ends. */
 
+import { endState } from "../facts/endings.ts";
 import { listedNames, type ModelFacts, modelFacts } from "../http/model-facts.ts";
 import { systemClock } from "../lib/clock.ts";
 import { globMatches } from "../lib/glob.ts";
@@ -7,7 +8,6 @@ import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
-import { endState } from "../providers/retirement.ts";
 import { Accounts, type BoundAccount } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { openCredentialSources } from "../upstream/credentials/open.ts";

@@ -50,3 +50,18 @@ export function versionAt(text: string): Version | undefined {
 
 export const isAtLeast = ([major, minor]: Version, [firstMajor, firstMinor]: Version): boolean =>
   major > firstMajor || (major === firstMajor && minor >= firstMinor);
+
+/** A name at its number: `kimi-k3.1-pro` is `kimi-k`, 3.1 and `-pro`. */
+export type NumberedName = { readonly begin: string; readonly version: Version; readonly end: string };
+
+const numbered = /(?<![\d.])\d{1,2}(?:\.\d{1,2}(?!\d)|-\d{1,2}(?![\da-z]))?(?!\d)/;
+
+/** @param name a bare name without a day @returns undefined where there is no number in it, unless it is a line's `latest` */
+export function numberedName(name: string): NumberedName | undefined {
+  const found = numbered.exec(name);
+  if (found !== null) {
+    const end = name.slice(found.index + found[0].length);
+    return { begin: name.slice(0, found.index), version: versionAt(found[0])!, end };
+  }
+  return name.endsWith("-latest") ? { begin: name.slice(0, -"latest".length), version: newest, end: "" } : undefined;
+}

@@ -4,13 +4,13 @@
  */
 import { type TObject, Type } from "@sinclair/typebox";
 import { isOf, type ModelRule } from "../facts/rules.ts";
+import type { AnthropicRules } from "../facts/vocabulary/claude.ts";
 import { isObject, type JsonObject, listOf, objectOf, saysNothing } from "../lib/json/json.ts";
 import { specialWishes } from "../protocols/messages/ending.ts";
 import { isChange, isReference } from "../protocols/responses/references.ts";
 import { withoutSystemTurns } from "./anthropic/fit.ts";
 import { messagesRoute } from "./anthropic/native.ts";
 import { asOldest, versioned, withHeaders } from "./anthropic/on-cloud.ts";
-import type { AnthropicRules } from "./anthropic/rules.ts";
 import type { Account, Call, KeyPlace, NativeRoute } from "./provider.ts";
 import { openaiResponses } from "./responses/quirks.ts";
 import { nativeResponses, type ResponsesAddress } from "./responses/responses.ts";

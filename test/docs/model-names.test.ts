@@ -1,11 +1,12 @@
 /** Documents, examples and shipped personas name models that live on, by the table of announced endings and the day it was checked. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { announcedEnd, endState } from "../../src/facts/endings.ts";
+import { announcedEndings, factsAsOf } from "../../src/facts/facts.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { announcedEnd, announcedEndings, checkedOn, endState } from "../../src/providers/retirement.ts";
 
 /** Not the time of the test: an unchanged tree stays green, and whoever renews the table renews what it names. */
-const now = Date.parse(checkedOn);
+const now = Date.parse(factsAsOf);
 const ending = announcedEndings().flatMap(([, model, ends]) => (endState(ends, now) === "later" ? [] : [model]));
 
 /** `docs/fields.md` says how fields of ended models are treated too, as other hosts serve them on. */

@@ -1,8 +1,8 @@
 /** Rules by version: a row is of the version that it names and of later ones, so that names of next month have their line's newest rules. */
 import { describe, expect, test } from "bun:test";
+import { rowsOf } from "../../src/facts/facts.ts";
 import { type ModelRule, rulesFor } from "../../src/facts/rules.ts";
 import { anthropicRules } from "../../src/providers/anthropic/rules.ts";
-import { openAiModels } from "../../src/providers/openai-compatible/openai-models.ts";
 
 const rows: readonly (ModelRule & { readonly is: string })[] = [
   { match: "gpt-*", since: "5.6", is: "5.6" },
@@ -68,6 +68,7 @@ describe("a name that came after the table", () => {
   });
 
   test("of OpenAI's is taken for the newest", () => {
+    const openAiModels = rowsOf("chat", "openai");
     const openai = (model: string) => rulesFor(model, [], openAiModels);
     for (const model of ["gpt-6.2", "gpt-7-luna", "gpt-11"]) expect(openai(model)).toEqual(openai("gpt-6.1-terra"));
     for (const model of ["gpt-6.2-sol", "gpt-7-astra"]) expect(openai(model)).toEqual(openai("gpt-6.1-sol"));

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "../../src/config/load.ts";
+import { Quirks } from "../../src/facts/vocabulary/chat.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { openai } from "../../src/providers/openai-compatible/openai.ts";
-import { Quirks } from "../../src/providers/openai-compatible/quirks.ts";
 import { providers } from "../../src/providers/registry.ts";
 
 const page = readFileSync(resolve(import.meta.dir, "../../docs/providers.md"), "utf8").split("\n");

@@ -1,12 +1,12 @@
 /** Models that have ended, or end within six months, where personas and the configuration name them. */
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
+import { announcedEnd, endState, endWords } from "../../facts/endings.ts";
 import type { Io } from "../../lib/io.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
-import { announcedEnd, endState, endWords } from "../../providers/retirement.ts";
 import { readLists } from "../../upstream/model-lists.ts";
 
 /** What reads the files of personas and configuration. */

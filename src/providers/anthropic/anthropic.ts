@@ -2,14 +2,16 @@
  * Claude by the Messages API of Anthropic.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
+
 import { Type } from "@sinclair/typebox";
+import { listedModels } from "../../facts/facts.ts";
+import { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import { Words } from "../../lib/schemas.ts";
 import { anthropicModelList } from "../model-lists.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { countPrompt, native } from "./native.ts";
 import { encodeRequest } from "./request.ts";
-import { AnthropicRules } from "./rules.ts";
 import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { ThinkingExtras } from "./thinking.ts";
 
@@ -42,23 +44,7 @@ export const anthropic: RemoteProvider = {
   }),
   extras,
   modelRules: Type.Partial(AnthropicRules),
-  // https://platform.claude.com/docs/en/about-claude/models/overview
-  models: [
-    "claude-fable-5-2",
-    "claude-opus-5-5",
-    "claude-sonnet-5-5",
-    "claude-haiku-5-5",
-    "claude-fable-5-1",
-    "claude-fable-5",
-    "claude-opus-5",
-    "claude-sonnet-5",
-    "claude-opus-4-8",
-    "claude-opus-4-7",
-    "claude-opus-4-6",
-    "claude-sonnet-4-6",
-    "claude-haiku-4-5",
-    "claude-opus-4-5",
-  ],
+  models: listedModels("anthropic"),
   wantsThoughts: asksForThoughts,
   modelList: anthropicModelList,
   keyPlace: {

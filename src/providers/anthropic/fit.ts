@@ -5,9 +5,11 @@
  * https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting ("adaptive thinking is not supported on this model"),
  * https://github.com/anthropics/claude-code/issues/68551
  */
+
+import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import { derive, isObject, type JsonObject, keepSame, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { Call } from "../provider.ts";
-import { type AnthropicRules, anthropicRules } from "./rules.ts";
+import { anthropicRules } from "./rules.ts";
 import { canStartThinking, minBudget, nearestEffort, planThinking } from "./thinking.ts";
 import { demandInWords } from "./tools.ts";
 

@@ -3,6 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { ContentBlockParam, TextBlockParam, ToolResultBlockParam } from "@anthropic-ai/sdk/resources/messages";
+import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { AssistantMessage, Message, SystemMessage, ToolMessage } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -11,7 +12,6 @@ import { uniqueCallIds } from "../call-ids.ts";
 import { refuseType } from "../tool-types.ts";
 import { type ContentBlock, cacheMarker, type PartBlocks, partBlocks, textBlocks } from "./parts.ts";
 import { arrangeBlocks, replayedThinking } from "./replay.ts";
-import type { AnthropicRules } from "./rules.ts";
 
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
 export type Conversation = { system: TextBlockParam[]; turns: Turn[] };

@@ -1,4 +1,6 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
+
+import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { specialWishes } from "../../protocols/messages/ending.ts";
 import type {
@@ -14,7 +16,7 @@ import { samplingEndsWith } from "./clouds.ts";
 import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
 import { callersVersion, encodeBody, isSince, outputTokens, sampling, upstreamRequest } from "./request.ts";
-import { type AnthropicRules, anthropicRules } from "./rules.ts";
+import { anthropicRules } from "./rules.ts";
 import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { planThinking } from "./thinking.ts";
 

@@ -3,10 +3,11 @@
  * input is the answer, else an instruction.
  * Source: https://platform.claude.com/docs/en/build-with-claude/structured-outputs
  */
+
+import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
-import type { AnthropicRules } from "./rules.ts";
 import { closedSchema } from "./schema.ts";
 
 export type OutputPlan =

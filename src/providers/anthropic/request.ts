@@ -3,6 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
+import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { specialWishes } from "../../protocols/messages/ending.ts";
@@ -13,7 +14,7 @@ import { oldestVersion } from "./clouds.ts";
 import { encodeConversation } from "./messages.ts";
 import { planOutput } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
-import { type AnthropicRules, anthropicRules } from "./rules.ts";
+import { anthropicRules } from "./rules.ts";
 import { canStartThinking, planThinking, type ThinkingPlan } from "./thinking.ts";
 import { demandOf, demandsCall, planTools } from "./tools.ts";
 

@@ -3,13 +3,13 @@
  * Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools
  */
 import type { Tool, ToolChoice } from "@anthropic-ai/sdk/resources/messages";
+import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { ChatRequest, Tool as PublicTool } from "../../protocols/chat/schema.ts";
 import { customAsFunction, toolName } from "../../protocols/chat/tools.ts";
 import { refuseType } from "../tool-types.ts";
 import type { OutputPlan } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
-import type { AnthropicRules } from "./rules.ts";
 import { closedSchema } from "./schema.ts";
 
 type ToolPlan = { tools: Tool[]; choice: ToolChoice | undefined };

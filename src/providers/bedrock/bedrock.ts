@@ -6,6 +6,8 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import { listedModels, rowsOf } from "../../facts/facts.ts";
+import { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed, Words } from "../../lib/schemas.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
@@ -19,7 +21,6 @@ import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
 import { doorRoutes } from "../doors.ts";
 import { openAiQuirks } from "../openai-compatible/openai.ts";
 import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
-import { openAiModels } from "../openai-compatible/openai-models.ts";
 import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { withToolNames } from "../tool-names.ts";
@@ -27,7 +28,7 @@ import { baseOf, converseUrl, isMantle, openAiBase, usualBase } from "./address.
 import { ConverseStream, decodeConverse } from "./answer.ts";
 import { converseBody } from "./body.ts";
 import { remoteMedia } from "./parts.ts";
-import { BedrockRules, bedrockRules, takesNewVersions, withRules } from "./rules.ts";
+import { bedrockRules, takesNewVersions, withRules } from "./rules.ts";
 
 const guardrail = Closed({
   guardrailIdentifier: Type.String({ minLength: 1 }),
@@ -65,7 +66,7 @@ const chat = openAiCompatible({
   baseUrl: usualBase,
   environment,
   quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
-  modelRules: openAiModels,
+  modelRules: rowsOf("chat", "openai"),
   url: (operation, model, account) => `${openAiBase(account, model)}/${operation}`,
 });
 
@@ -151,21 +152,7 @@ export const bedrock: RemoteProvider = {
   }),
   extras,
   modelRules: Type.Partial(BedrockRules),
-  // https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html
-  models: [
-    "us.amazon.nova-2-lite-v1:0",
-    "global.anthropic.claude-opus-4-6-v1",
-    "global.anthropic.claude-sonnet-4-6",
-    "global.anthropic.claude-haiku-4-5-20251001-v1:0",
-    "us.amazon.nova-premier-v1:0",
-    "amazon.nova-pro-v1:0",
-    "amazon.nova-lite-v1:0",
-    "amazon.nova-micro-v1:0",
-    "openai.gpt-oss-120b-1:0",
-    "openai.gpt-oss-20b-1:0",
-    "us.deepseek.r1-v1:0",
-    "us.meta.llama4-maverick-17b-instruct-v1:0",
-  ],
+  models: listedModels("bedrock"),
   wantsThoughts: asksForThoughts,
   apiRoot: baseOf,
   remoteMedia: (call) => (doorOf(call) === "converse" ? remoteMedia(call) : []),

@@ -10,6 +10,7 @@ import type {
   Tool,
   ToolChoice,
 } from "@anthropic-ai/sdk/resources/messages";
+import type { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { cleanId } from "../../protocols/messages/facts.ts";
@@ -22,7 +23,7 @@ import { canStartThinking, planThinking, type ThinkingPlan } from "../anthropic/
 import { demandsCall, planTools } from "../anthropic/tools.ts";
 import type { Call } from "../provider.ts";
 import { type OwnBlock, partsOf } from "./parts.ts";
-import { type BedrockRules, bedrockRules } from "./rules.ts";
+import { bedrockRules } from "./rules.ts";
 
 type Block = ContentBlockParam | OwnBlock;
 

@@ -4,6 +4,7 @@
  * Source: https://ai.google.dev/api/caching#Content
  */
 import type { Content, FunctionResponse, FunctionResponsePart, Part } from "@google/genai";
+import type { GoogleRules } from "../../facts/vocabulary/gemini.ts";
 import { parseExact } from "../../lib/json/exact.ts";
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
@@ -16,7 +17,6 @@ import { uniqueCallIds } from "../call-ids.ts";
 import type { Call } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { mediaPart } from "./media.ts";
-import type { GoogleRules } from "./rules.ts";
 
 type Turn = { role: "user" | "model"; parts: Part[] };
 type ToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];

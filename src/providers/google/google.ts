@@ -5,6 +5,8 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import { listedModels } from "../../facts/facts.ts";
+import { GoogleRules } from "../../facts/vocabulary/gemini.ts";
 import { Closed } from "../../lib/schemas.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
@@ -19,7 +21,7 @@ import { remoteMedia } from "./media.ts";
 import { answerUrl, counter, native } from "./native.ts";
 import { GoogleExtras, requestBody } from "./request.ts";
 import { retryAfterSeconds } from "./retry.ts";
-import { GoogleRules, googleRules, modelName } from "./rules.ts";
+import { googleRules, modelName } from "./rules.ts";
 import { wantsThoughts } from "./thinking.ts";
 import { nameForm } from "./tool-names.ts";
 
@@ -40,17 +42,7 @@ const own: RemoteProvider = {
       Type.Boolean({ description: "The key is an access token (Vertex AI), sent as Authorization: Bearer." }),
     ),
   }),
-  // https://ai.google.dev/gemini-api/docs/models
-  models: [
-    "gemini-3.8-flash",
-    "gemini-3.7-flash",
-    "gemini-3.6-flash",
-    "gemini-3.5-flash",
-    "gemini-3.5-flash-lite",
-    "gemini-3.1-pro-preview",
-    "gemini-3-flash-preview",
-    "gemini-2.5-flash-lite",
-  ],
+  models: listedModels("google"),
   wantsThoughts,
   modelList: googleModelList,
   apiRoot,

@@ -10,6 +10,7 @@ import type {
   SpeechConfig,
 } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
+import type { GoogleRules } from "../../facts/vocabulary/gemini.ts";
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
 import { Open } from "../../lib/schemas.ts";
@@ -22,7 +23,6 @@ import { refuseWishes } from "../anthropic/request.ts";
 import type { Call } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { conversationOf } from "./contents.ts";
-import type { GoogleRules } from "./rules.ts";
 import { toOpenApiSchema } from "./schema.ts";
 import { thinkingConfigOf, thinkingExtras } from "./thinking.ts";
 

@@ -4,11 +4,11 @@
  */
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
+import type { GoogleRules } from "../../facts/vocabulary/gemini.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import type { Call } from "../provider.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
-import type { GoogleRules } from "./rules.ts";
 
 const levels = ["minimal", "low", "medium", "high", "xhigh"] as const;
 const Level = Words([...levels, ...levels.map((level) => level.toUpperCase())]);

@@ -3,6 +3,8 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
+
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { countOf, countsByName, isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { billedPlaces } from "../../protocols/billed-places.ts";
 import { billedBy, toldIn } from "../../protocols/billed-reading.ts";
@@ -25,7 +27,6 @@ import type { MakeId } from "../made-ids.ts";
 import { annotationsOf, logprobsOf, metadataOf, objectIn, objectsIn, textIn, thinkingBlocksOf } from "../reading.ts";
 import { faultStatus, isFault, saysError } from "./faults.ts";
 import { plainCompletionOf } from "./plain-answer.ts";
-import type { Quirks } from "./quirks.ts";
 import { ThinkTags } from "./think-tags.ts";
 
 /**

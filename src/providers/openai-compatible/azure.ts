@@ -2,7 +2,9 @@
  * Azure OpenAI: the model is the name of a deployment, the key goes into a header of its own.
  * Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
+
 import { Type } from "@sinclair/typebox";
+import { rowsOf } from "../../facts/facts.ts";
 import { entraOptions } from "../entra.ts";
 import type { Account, RemoteProvider } from "../provider.ts";
 import { azureResponses } from "../responses/quirks.ts";
@@ -10,7 +12,6 @@ import type { ResponsesAddress } from "../responses/responses.ts";
 
 import { openAiQuirks } from "./openai.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
-import { openAiModels } from "./openai-models.ts";
 
 /** Versions of the v1 API: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle */
 const undated = new Set<unknown>(["latest", "preview"]);
@@ -51,7 +52,7 @@ const chat = openAiCompatible({
   responses: azureResponses,
   responsesAddress,
   // By the model's name, which is a deployment's unless another was chosen for it.
-  modelRules: openAiModels,
+  modelRules: rowsOf("chat", "openai"),
 });
 
 /** Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/managed-identity */

@@ -1,6 +1,7 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
 import { type ModelRule, rulesFor } from "../../facts/rules.ts";
+import { Quirks } from "../../facts/vocabulary/chat.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
@@ -18,12 +19,10 @@ import type {
   RemoteProvider,
   UpstreamRequest,
 } from "../provider.ts";
-
 import type { ResponsesQuirks } from "../responses/quirks.ts";
 import { type ResponsesAddress, type Rules, withResponses } from "../responses/responses.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
-import { Quirks } from "./quirks.ts";
 import { callerNames, requestBody } from "./request.ts";
 import { servedAmong, servedAnswer } from "./served.ts";
 import { ChatStream } from "./stream.ts";
@@ -73,7 +72,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const { name, baseUrl, environment, quirks = {}, modelRules = [], responses } = spec;
   const routes = doorRoutes(spec);
   const options = optionsOf(spec);
-  const rows = [...modelRules, ...(responses?.modelRules ?? []), { ...quirks, match: "*" }];
+  const rows = [...modelRules, { ...quirks, match: "*" }];
   const quirksOf = ({ model, account }: Call): Rules => rulesFor<Rules>(model, account.modelRules, rows);
   const { keyPlace, url = below, lacks = [], operationFields, modelList = chatModelList } = spec;
   const legacy = textCompletions(url);

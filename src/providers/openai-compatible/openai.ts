@@ -1,11 +1,11 @@
 /** OpenAI, and any server that follows it to the letter: https://platform.openai.com/docs/api-reference/chat */
 
 import { Type } from "@sinclair/typebox";
+import { listedModels, rowsOf } from "../../facts/facts.ts";
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { address } from "../doors.ts";
 import { openaiResponses } from "../responses/quirks.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
-import { openAiModels } from "./openai-models.ts";
-import type { Quirks } from "./quirks.ts";
 
 export const openAiQuirks: Quirks = {
   allowed_tools: true,
@@ -18,17 +18,7 @@ export const openai = openAiCompatible({
   name: "openai",
   baseUrl: "https://api.openai.com/v1",
   environment: { keys: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
-  models: [
-    "gpt-6-astra",
-    "gpt-6-sol",
-    "gpt-6-luna",
-    "gpt-5.6-sol",
-    "gpt-5.6-terra",
-    "gpt-5.6-luna",
-    "gpt-5.5",
-    "gpt-5.4",
-    "gpt-5.4-mini",
-  ],
+  models: listedModels("openai"),
   responses: openaiResponses,
   // Of servers that are listed nowhere, many have chat completions alone.
   options: Type.Object({ responses_base_url: address("Responses") }),
@@ -38,5 +28,5 @@ export const openai = openAiCompatible({
   // "Invalid 'tools': array too long. Expected an array with maximum length 128": https://github.com/zed-industries/zed/issues/32946
   maxTools: 128,
   quirks: openAiQuirks,
-  modelRules: openAiModels,
+  modelRules: rowsOf("chat", "openai"),
 });

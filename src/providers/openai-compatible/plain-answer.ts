@@ -3,9 +3,10 @@
  * anything is left to `completionOf`, which reads all of them and gives the same for these.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
+
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import type { AnswerMessage, Choice, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
-import type { Quirks } from "./quirks.ts";
 
 /** @returns undefined where anything is not plain */
 export function plainCompletionOf(body: JsonObject, quirks: Quirks): CompletionBody | undefined {

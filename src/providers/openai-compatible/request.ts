@@ -2,13 +2,14 @@
  * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
+
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { derive, type JsonObject, keepSame, withEach } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../../protocols/chat/schema.ts";
 import { saysNoArguments, toolName } from "../../protocols/chat/tools.ts";
 import { dropRefused } from "../client-fields.ts";
 import type { Call } from "../provider.ts";
-import type { Quirks } from "./quirks.ts";
 import { refusedSampling } from "./sampling.ts";
 import { withTypedVariants } from "./schemas.ts";
 import { inOrder } from "./turns.ts";

@@ -2,9 +2,10 @@
  * What a model that thinks refuses of sampling. A caller of chat completions who names the model is told so by the upstream; a persona's
  * caller does not know the model, and clients of other formats send these fields with every call, so theirs are left out, as for Claude.
  */
+
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { Call } from "../provider.ts";
-import type { Quirks } from "./quirks.ts";
 
 /** "temperature, top_p, logprobs" go by the effort: https://platform.openai.com/docs/guides/latest-model (parameter compatibility) */
 const byEffort = ["temperature", "top_p", "logprobs", "top_logprobs"];

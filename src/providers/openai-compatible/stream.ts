@@ -2,6 +2,8 @@
  * The stream of an upstream that speaks chat completions, chunk by chunk.
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
+
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { keepNumbers, longRun } from "../../lib/json/exact.ts";
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
@@ -29,7 +31,6 @@ import {
   usageOf,
 } from "./answer.ts";
 import { faultStatus, isFault, saysError } from "./faults.ts";
-import type { Quirks } from "./quirks.ts";
 import { type Served, withServed } from "./served.ts";
 import { ThinkTags } from "./think-tags.ts";
 

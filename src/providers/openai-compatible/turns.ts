@@ -1,6 +1,7 @@
 /** Puts messages into the order that single upstreams ask for beyond the public format. */
+
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { derive, isObject, type JsonObject, saysNothing } from "../../lib/json/json.ts";
-import type { Quirks } from "./quirks.ts";
 
 /** @returns the same list where nothing had to change */
 export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readonly JsonObject[] {

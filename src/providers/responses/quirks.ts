@@ -1,15 +1,4 @@
 /** Differences between the providers that speak the Responses format, and between their models. */
-import type { ModelRule } from "../../facts/rules.ts";
-
-/** The abilities of a model on this endpoint; the keys a `model_rules` row may hold for it. */
-export type ResponsesRules = {
-  /** The model is to be had in this format only. */
-  responses_only: boolean;
-  /** Where functions may be declared: by chat completions, by them unless an effort is named beside, or by this format alone unless it is `none`. */
-  tools_road: "chat" | "responses_beside_effort" | "responses";
-  /** The model makes reasoning items: their encrypted content and their summaries can be asked for. */
-  reasoning_items: boolean;
-};
 
 export type ResponsesQuirks = {
   /** Under this name an assistant message carries its reasoning in `extra_content`. */
@@ -60,7 +49,6 @@ export type ResponsesQuirks = {
   readonly holdsConversation: boolean;
   /** Request fields without a counterpart, beside those that have none in either. */
   readonly dropped: readonly string[];
-  readonly modelRules?: readonly (Partial<ResponsesRules> & ModelRule)[];
 };
 
 /** Source: https://docs.x.ai/docs/api-reference#create-new-response, https://docs.x.ai/docs/guides/chat */
@@ -89,11 +77,6 @@ export const xaiResponses: ResponsesQuirks = {
   metadata: "upstream",
   holdsConversation: true,
   dropped: ["metadata", "safety_identifier", "prompt_cache_retention"],
-  modelRules: [
-    // https://docs.x.ai/developers/model-capabilities/text/multi-agent
-    { match: "grok-4.20-multi-agent*", responses_only: true },
-    { match: "*", reasoning_items: true },
-  ],
 };
 
 /** Source: https://platform.openai.com/docs/api-reference/responses/create */

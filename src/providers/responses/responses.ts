@@ -3,6 +3,8 @@
  * Sources: https://docs.x.ai/docs/guides/chat, https://platform.openai.com/docs/api-reference/responses
  */
 import { Type } from "@sinclair/typebox";
+import type { Quirks } from "../../facts/vocabulary/chat.ts";
+import { ResponsesRules } from "../../facts/vocabulary/responses.ts";
 import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf, withEach } from "../../lib/json/json.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
@@ -12,7 +14,6 @@ import { compactionName } from "../../protocols/responses/compaction.ts";
 import { isChange } from "../../protocols/responses/references.ts";
 import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
-import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
 import { refusedSampling, withoutFields } from "../openai-compatible/sampling.ts";
 import { unwrappingDecoder, withoutWrappedCalls } from "../parallel-calls.ts";
@@ -21,7 +22,7 @@ import { refuseType } from "../tool-types.ts";
 import { nativeCompaction } from "./compaction.ts";
 import { earlierItems, inputItems, withType } from "./input.ts";
 import { completionOf } from "./output.ts";
-import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
+import type { ResponsesQuirks } from "./quirks.ts";
 import { ResponsesStream } from "./stream.ts";
 
 /** The extra options of a provider that speaks this format. */
@@ -40,22 +41,6 @@ const responsesExtras = Type.Object({
     Type.Array(Open({ type: Type.String({ minLength: 1 }) }), {
       description: 'Responses mode: tools that the provider runs itself, in its own form, e.g. {"type":"web_search"}.',
     }),
-  ),
-});
-
-/** The keys that a `model_rules` row may hold for this format. */
-const responsesModelRules = Type.Object({
-  responses_only: Type.Optional(
-    Type.Boolean({ description: "The model is called in the responses mode unless use_responses_api is false." }),
-  ),
-  tools_road: Type.Optional(
-    Words(["chat", "responses_beside_effort", "responses"], {
-      description:
-        "How calls with tools are asked unless use_responses_api says so: by chat completions; in the responses mode where they name an effort; in the responses mode but for the effort none.",
-    }),
-  ),
-  reasoning_items: Type.Optional(
-    Type.Boolean({ description: "The model gives encrypted reasoning and summaries of its thoughts." }),
   ),
 });
 
@@ -112,7 +97,7 @@ const promptFields = [
 ];
 
 /** The differences of a call's model, in both formats. */
-export type Rules = Quirks & Partial<ResponsesRules>;
+export type Rules = Quirks & ResponsesRules;
 
 /** Where an account has this format, if it has. */
 type Place = {
@@ -148,7 +133,7 @@ export function withResponses(
     alike: (call, other) => ({ ...call, extras: { ...call.extras, use_responses_api: speaks(other) } }),
     // No two of these share a field; Type.Composite would look into each, a dozen times a start.
     extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
-    modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
+    modelRules: Type.Object({ ...chat.modelRules?.properties, ...ResponsesRules.properties }),
     remoteMedia: (call) => (speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
     holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call, rulesOf(call)),
     counter: (call) =>

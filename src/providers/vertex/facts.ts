@@ -5,16 +5,6 @@
  * Developer API mode"), and where named.
  */
 
-import type { ModelRule } from "../../facts/rules.ts";
-import type { GoogleRules } from "../google/rules.ts";
-
-/** They stand before Google's own. */
-export const vertexRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
-  // "Unknown name \"id\" at 'contents[1].parts[0].function_call': Cannot find field.": https://github.com/vercel/ai/issues/15664,
-  // https://github.com/BerriAI/litellm/pull/28324
-  { match: "*", call_ids: false },
-];
-
 /** Members that a body may not have there, by the object that they stand in. */
 export const unknownMembers = {
   // The model stands in the address alone, the tier in a header.

@@ -3,6 +3,7 @@
  * known here alone.
  * Source: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
+import { rowsOf } from "../../facts/facts.ts";
 import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "../google/answer.ts";
@@ -24,7 +25,7 @@ import type {
 } from "../provider.ts";
 import { withToolNames } from "../tool-names.ts";
 import { methodUrl } from "./address.ts";
-import { countedMembers, headerTiers, tierHeader, vertexRules } from "./facts.ts";
+import { countedMembers, headerTiers, tierHeader } from "./facts.ts";
 import type { Family } from "./families.ts";
 import { fitted } from "./fit.ts";
 
@@ -39,7 +40,7 @@ const counterOf = (body: NativeBody, call: Call): TokenCounter => ({
   tokensIn: (answer) => numberOf(objectOf(answer)?.["totalTokens"]),
 });
 
-const rows = [...vertexRules, ...modelRules];
+const rows = [...rowsOf("generate-content", "vertex"), ...modelRules];
 const rulesOf = (call: Call) => googleRules(call, rows);
 
 const answerRequest = (call: Call, body: NativeBody): UpstreamRequest => {

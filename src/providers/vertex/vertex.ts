@@ -4,6 +4,7 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import { listedModels } from "../../facts/facts.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
 import { tierOf } from "../../protocols/generate-content/ending.ts";
@@ -101,14 +102,7 @@ export const vertex: RemoteProvider = {
       }),
     ),
   }),
-  // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/models
-  models: [
-    "gemini-3.5-flash",
-    "gemini-3.5-flash-lite",
-    "gemini-3.1-pro-preview",
-    "claude-opus-4-6",
-    "claude-sonnet-4-6",
-  ],
+  models: listedModels("vertex"),
   embeddings,
   retryAfterSeconds,
   servedTier: (header) => tierOf(header(tierHeaders.google) ?? undefined),

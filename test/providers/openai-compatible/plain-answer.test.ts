@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Quirks } from "../../../src/facts/vocabulary/chat.ts";
 import { type JsonObject, parseJson } from "../../../src/lib/json/json.ts";
 import { anyCompletionOf } from "../../../src/providers/openai-compatible/answer.ts";
 import { plainCompletionOf } from "../../../src/providers/openai-compatible/plain-answer.ts";
-import type { Quirks } from "../../../src/providers/openai-compatible/quirks.ts";
 import { normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
 import { runs } from "../../helpers/long-form.ts";
 

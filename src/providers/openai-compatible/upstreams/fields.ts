@@ -1,5 +1,5 @@
 /** What rows of upstreams share. */
-import type { Quirks } from "../quirks.ts";
+import type { Quirks } from "../../../facts/vocabulary/chat.ts";
 
 /** Fields that only OpenAI's own platform knows, without which the answer is the same. */
 export const platformFields = [

@@ -1,4 +1,5 @@
 /** Gateways to the models of many makers: what each does differently, and where it says so. */
+import { listedModels } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
 import { openrouterDoors } from "./doors.ts";
 import { openModels } from "./fields.ts";
@@ -8,7 +9,7 @@ export const openrouter = openAiCompatible({
   name: "openrouter",
   baseUrl: "https://openrouter.ai/api/v1",
   environment: { keys: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
-  models: ["openrouter/auto"],
+  models: listedModels("openrouter"),
   doors: openrouterDoors,
   quirks: {
     top_k: true,

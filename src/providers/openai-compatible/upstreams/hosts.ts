@@ -1,4 +1,5 @@
 /** Hosts of open models: what each does differently, and where it says so. */
+import { listedModels, rowsOf } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
 import { groqDoors, ollamaDoors } from "./doors.ts";
 import { allRoles, openModels, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
@@ -8,7 +9,7 @@ export const groq = openAiCompatible({
   name: "groq",
   baseUrl: "https://api.groq.com/openai/v1",
   environment: { keys: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
-  models: ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "qwen/qwen3-32b"],
+  models: listedModels("groq"),
   doors: groqDoors,
   quirks: {
     dropped: platformFieldsBut("service_tier"),
@@ -18,14 +19,7 @@ export const groq = openAiCompatible({
     text_roles: allRoles,
     think_tags: true,
   },
-  modelRules: [
-    {
-      match: "openai/gpt-oss*",
-      reasoning_replay: "reasoning",
-      efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" },
-    },
-    { match: "qwen/qwen*", since: "3", reasoning_replay: "reasoning", efforts: { none: "none", "*": "default" } },
-  ],
+  modelRules: rowsOf("chat", "groq"),
 });
 
 /** https://docs.together.ai/reference/chat-completions-1 */
@@ -33,7 +27,7 @@ export const together = openAiCompatible({
   name: "together",
   baseUrl: "https://api.together.xyz/v1",
   environment: { keys: ["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"], baseUrl: ["TOGETHER_BASE_URL"] },
-  models: ["openai/gpt-oss-120b", "meta-llama/Llama-3.3-70B-Instruct-Turbo"],
+  models: listedModels("together"),
   quirks: {
     top_k: true,
     completions: true,
@@ -49,7 +43,7 @@ export const fireworks = openAiCompatible({
   name: "fireworks",
   baseUrl: "https://api.fireworks.ai/inference/v1",
   environment: { keys: ["FIREWORKS_API_KEY"], baseUrl: ["FIREWORKS_BASE_URL"] },
-  models: ["accounts/fireworks/models/gpt-oss-120b", "accounts/fireworks/models/llama-v3p3-70b-instruct"],
+  models: listedModels("fireworks"),
   quirks: {
     top_k: true,
     completions: true,
@@ -67,7 +61,7 @@ export const cerebras = openAiCompatible({
   name: "cerebras",
   baseUrl: "https://api.cerebras.ai/v1",
   environment: { keys: ["CEREBRAS_API_KEY"], baseUrl: ["CEREBRAS_BASE_URL"] },
-  models: ["gpt-oss-120b", "zai-glm-4.7", "llama-3.3-70b"],
+  models: listedModels("cerebras"),
   quirks: {
     dropped: [...platformFields, "presence_penalty", "frequency_penalty"],
     dropped_when_neutral: ["n", "logit_bias", "modalities"],
@@ -77,11 +71,7 @@ export const cerebras = openAiCompatible({
     reasoning_replay: "reasoning",
     think_tags: true,
   },
-  modelRules: [
-    { match: "gpt-oss*", efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" } },
-    // https://inference-docs.cerebras.ai/capabilities/reasoning#reasoning-context-retention
-    { match: "zai-glm*", reasoning_replay: "think_tags" },
-  ],
+  modelRules: rowsOf("chat", "cerebras"),
 });
 
 /** https://docs.api.nvidia.com/nim/reference/llm-apis */

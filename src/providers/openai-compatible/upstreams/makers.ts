@@ -1,4 +1,5 @@
 /** Makers of models that serve them by chat completions: what each does differently, and where it says so. */
+import { listedModels, rowsOf } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
 import { deepseekDoors, minimaxDoors, moonshotDoors, zaiDoors } from "./doors.ts";
 import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
@@ -8,7 +9,7 @@ export const mistral = openAiCompatible({
   name: "mistral",
   baseUrl: "https://api.mistral.ai/v1",
   environment: { keys: ["MISTRAL_API_KEY"], baseUrl: ["MISTRAL_BASE_URL"] },
-  models: ["mistral-large-latest", "mistral-medium-latest", "mistral-small-latest", "codestral-latest"],
+  models: listedModels("mistral"),
   lacks: ["images/generations", "images/edits", "images/variations", "audio/translations", "rerank"],
   // https://docs.mistral.ai/api/#tag/embeddings
   operationFields: (operation) =>
@@ -32,19 +33,7 @@ export const mistral = openAiCompatible({
     stream_usage: false,
     efforts: { minimal: "low", xhigh: "high", max: "high" },
   },
-  modelRules: [
-    // https://docs.mistral.ai/inference/conversations/reasoning
-    { match: "magistral*", efforts: { "*": null } },
-    // "Ministral doesn't support reasoning": https://github.com/tontinton/maki/pull/396
-    { match: "ministral*", efforts: { "*": null } },
-    { match: "mistral-small*", efforts: { none: "none", "*": "high" } },
-    { match: "mistral-medium*", efforts: { none: "none", "*": "high" } },
-    // It is mistral-large-2512, which came before: LiteLLM's list of models (1.110), which has the efforts of the others too
-    { match: "mistral-large-latest", efforts: { minimal: "low", xhigh: "high", max: "high" } },
-    { match: "mistral-large-*", since: "4", efforts: { none: "none", "*": "high" } },
-    { match: "devstral*", efforts: { none: "none", "*": "high" } },
-    { match: "mistral-vibe-cli*", efforts: { none: "none", "*": "high" } },
-  ],
+  modelRules: rowsOf("chat", "mistral"),
 });
 
 /** https://api-docs.deepseek.com/guides/thinking_mode, https://api-docs.deepseek.com/guides/json_mode */
@@ -52,7 +41,7 @@ export const deepseek = openAiCompatible({
   name: "deepseek",
   baseUrl: "https://api.deepseek.com",
   environment: { keys: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
-  models: ["deepseek-v4-pro", "deepseek-v4-flash"],
+  models: listedModels("deepseek"),
   doors: deepseekDoors,
   quirks: {
     max_tokens_field: "max_tokens",
@@ -73,7 +62,7 @@ export const moonshot = openAiCompatible({
   name: "moonshot",
   baseUrl: "https://api.moonshot.ai/v1",
   environment: { keys: ["MOONSHOT_API_KEY"], baseUrl: ["MOONSHOT_BASE_URL"] },
-  models: ["kimi-k2.6", "kimi-k2.5", "moonshot-v1-auto"],
+  models: listedModels("moonshot"),
   doors: moonshotDoors,
   quirks: {
     max_tokens_field: "max_tokens",
@@ -90,20 +79,7 @@ export const moonshot = openAiCompatible({
     // The flavour of schemas that it checks: https://github.com/MoonshotAI/walle, as @ai-sdk/moonshotai 3.0 writes it
     typed_variants: true,
   },
-  // "tool_choice 'required' is incompatible with thinking enabled": https://platform.moonshot.ai/docs/guide/kimi-k2-5-quickstart,
-  // refused by later models of the line too (@ai-sdk/moonshotai 3.0)
-  modelRules: [
-    { match: "kimi-k*", since: "2", required_choice: false },
-    // "temperature is fixed by model" (@ai-sdk/moonshotai 3.0): "invalid temperature: only 1 is allowed for this model"
-    { match: "kimi-k*", since: "2.5", sampling: "never" },
-    // https://platform.kimi.ai/docs/api/chat: from here on it always thinks, in three degrees.
-    {
-      match: "kimi-k*",
-      since: "3",
-      thinking_field: false,
-      efforts: { none: "low", minimal: "low", medium: "high", xhigh: "max" },
-    },
-  ],
+  modelRules: rowsOf("chat", "moonshot"),
 });
 
 /** https://docs.z.ai/api-reference/llm/chat-completion, https://docs.z.ai/guides/capabilities/thinking-mode */
@@ -111,7 +87,7 @@ export const zai = openAiCompatible({
   name: "zai",
   baseUrl: "https://api.z.ai/api/paas/v4",
   environment: { keys: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
-  models: ["glm-5.3", "glm-5.2", "glm-4.7", "glm-4.6v"],
+  models: listedModels("zai"),
   modelList: null,
   doors: zaiDoors,
   quirks: {
@@ -124,16 +100,7 @@ export const zai = openAiCompatible({
     efforts: { "*": null },
     stream_usage: false,
   },
-  modelRules: [
-    // From here on it always thinks, in three degrees.
-    {
-      match: "glm-*",
-      since: "5.3",
-      thinking_field: false,
-      efforts: { none: "low", minimal: "low", medium: "high", xhigh: "max" },
-    },
-    { match: "glm-5.2*", efforts: { none: null } },
-  ],
+  modelRules: rowsOf("chat", "zai"),
 });
 
 /** https://docs.perplexity.ai/api-reference/chat-completions-post */
@@ -141,7 +108,7 @@ export const perplexity = openAiCompatible({
   name: "perplexity",
   baseUrl: "https://api.perplexity.ai",
   environment: { keys: ["PERPLEXITY_API_KEY", "PPLX_API_KEY"], baseUrl: ["PERPLEXITY_BASE_URL"] },
-  models: ["sonar", "sonar-pro", "sonar-reasoning-pro", "sonar-deep-research"],
+  models: listedModels("perplexity"),
   modelList: null,
   quirks: {
     max_tokens_field: "max_tokens",

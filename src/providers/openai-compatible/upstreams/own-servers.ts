@@ -1,6 +1,7 @@
 /** Servers on one's own machine: what each does differently, and where it says so. */
+
+import type { Quirks } from "../../../facts/vocabulary/chat.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import type { Quirks } from "../quirks.ts";
 import { llamacppDoors, lmstudioDoors, ollamaDoors, vllmDoors } from "./doors.ts";
 import { platformFields } from "./fields.ts";
 

@@ -1,6 +1,6 @@
 /** When models end, and how that is said. */
 import { expect, test } from "bun:test";
-import { announcedEnd, endState, endWords } from "../../src/providers/retirement.ts";
+import { announcedEnd, endState, endWords } from "../../src/facts/endings.ts";
 
 test.each([
   ["openai", "gpt-4o", "2027-01-14"],
