@@ -70,6 +70,7 @@ const kinds: Readonly<Record<string, string>> = {
   budget: "budget.reached",
   variant: "variant.stopped",
   model: "model.retiring",
+  price: "model.without_price",
 };
 
 /** @param cause such as `provider:openai` or `budget:tag:team-a:month:80` */

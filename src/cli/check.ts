@@ -1,5 +1,6 @@
 /** `troupe check`: checks what a start would, without starting. */
 
+import { agePhrase, priceChecks, priceWarnings } from "../admin/checks/prices.ts";
 import { noProvider, unreachable } from "../admin/checks/reachable.ts";
 import { retiringModels } from "../admin/checks/retiring.ts";
 import { lostAliases, unknownInPersonas } from "../admin/checks/unknown-names.ts";
@@ -56,6 +57,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
   const aliases = lostAliases(personas.personas, loaded);
   const misspelt = unknownInPersonas(context, personas, loaded);
   const tests = await loadSuites(personas);
+  const prices = priceChecks(config, systemClock.now());
   const errors = [...format([...personas.errors, ...misspelt, ...tests.errors]), ...aliases.errors, ...storage.errors];
   return {
     summary: {
@@ -66,6 +68,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       providers: config.providers.map(describe).join(", ") || "none",
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
+      prices: agePhrase(prices.age),
       ...(coordination && { coordination: coordination.summary }),
     },
     errors,
@@ -75,6 +78,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       ...unreachableOf(personas, config),
       ...aliases.warnings,
       ...format(retiringModels(context, personas, loaded, systemClock.now())),
+      ...format(priceWarnings(context, personas, loaded, prices)),
       ...limitsOf(config),
       ...(coordination?.warnings ?? []),
     ],

@@ -2,12 +2,13 @@
 import { namedModels } from "../admin/checks/named-models.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { formatModelId, parseModelId } from "../protocols/model-id.ts";
+import { formatModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { PriceList } from "../usage/prices/list.ts";
 import { changesBetween, ListError, type PriceChange, parseList } from "../usage/prices/list-format.ts";
 import type { ListedPrice, ListedPricesOf } from "../usage/prices/listed.ts";
+import { billedTarget } from "../usage/prices/outlook.ts";
 import { type ModelPrice, Prices } from "../usage/prices/prices.ts";
 import { sha256Of, storedListPath, storeList } from "../usage/prices/stored-list.ts";
 import { allSums } from "../usage/report.ts";
@@ -90,14 +91,8 @@ function concernsOf(
   const [old, next] = [before, new PriceList(JSON.stringify(after))].map((list) => new Prices(config.prices, list));
   const accounts = new Accounts(config.providers, providers);
   for (const id of models) {
-    const { namespace, name } = parseModelId(id)!;
-    const bound = accounts.find(namespace);
-    if (bound === undefined) continue;
-    const { provider, account } = bound;
-    const target = {
-      ...{ provider: namespace, dialect: provider.name, baseUrl: account.baseUrl, model: name },
-      ...{ isLocal: provider.kind === "local", isListed: true },
-    };
+    const target = billedTarget(accounts, id);
+    if (target === undefined) continue;
     const [was, is] = [old!.find(target), next!.find(target)];
     if (was?.source !== "list") continue;
     if (is?.source !== "list") found.push(`it has no price of ${id}, which is in use`);

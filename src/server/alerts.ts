@@ -10,6 +10,7 @@ import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Store } from "../store/store.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
+import type { PriceWatch } from "../usage/price-watch.ts";
 import type { RetiringModels } from "../usage/retiring-models.ts";
 import { dollarsFrom, endOf, spanOf } from "../usage/spans.ts";
 import { stopFields, type VariantStops } from "../usage/variant-stops.ts";
@@ -23,6 +24,7 @@ export type AlertParts = {
   readonly variantStops: VariantStops;
   readonly servedVersion: Watched["servedVersion"];
   readonly retiring: RetiringModels;
+  readonly priceWatch: PriceWatch;
   readonly comparison: () => NodeComparison | undefined;
   readonly metrics: Registry;
 };
@@ -31,7 +33,7 @@ export function openAlerts(
   parts: AlertParts,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): AlertWatch {
-  const { store, metrics, config, ledger, variantStops, servedVersion, retiring: models } = parts;
+  const { store, metrics, config, ledger, variantStops, servedVersion, retiring: models, priceWatch } = parts;
   const alerts = new Alerts({ store: store.alerts, clock, log, settings: () => config().alerts });
   metrics.sample(alertMetrics, alerts);
   const budgets = () => budgetStates(parts, clock.now());
@@ -48,7 +50,10 @@ export function openAlerts(
   };
   const retiring = () => models.all();
   const endOf = (provider: string, model: string) => models.endOf(provider, model);
-  const watched = { budgets, variants, servedVersion, ledgerLagSeconds, clockState, checkStorage, retiring, endOf };
+  const unpriced = () => priceWatch.stillRefused();
+  const isPriced = (provider: string, model: string) => priceWatch.isPriced({ provider, model });
+  const ofModels = { retiring, endOf, unpriced, isPriced };
+  const watched = { budgets, variants, servedVersion, ledgerLagSeconds, clockState, checkStorage, ...ofModels };
   return new AlertWatch(alerts, watched, clock);
 }
 

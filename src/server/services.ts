@@ -1,5 +1,6 @@
 /** Opens and closes the long-lived objects that every request is given. */
 import { join } from "node:path";
+import { namedModels } from "../admin/checks/named-models.ts";
 import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import { Aliases } from "../config/aliases.ts";
@@ -54,6 +55,7 @@ import { ClientNames } from "../usage/labels.ts";
 import { LedgerJournal } from "../usage/ledger-journal.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
 import { LineCounter } from "../usage/metrics.ts";
+import { PriceWatch, priceMetrics } from "../usage/price-watch.ts";
 import { Prices } from "../usage/prices/prices.ts";
 import { listInUse } from "../usage/prices/stored-list.ts";
 import { RetiringModels, retiringMetrics } from "../usage/retiring-models.ts";
@@ -169,6 +171,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       onLine: (line, attempt) => {
         lines.count(line, attempt);
         alerts.attempted(line);
+        const { provider, upstreamModel, errorCode } = line;
+        if (errorCode === "model_without_price" && provider !== null && upstreamModel !== null)
+          priceWatch.refused(provider, upstreamModel);
       },
     }),
   );
@@ -183,6 +188,17 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     }),
   );
   metrics.sample(retiringMetrics, retiring);
+  const priceWatch = own(
+    new PriceWatch({
+      used: () => lines.used(),
+      named: () => namedModels(personas.list(), current()),
+      accounts: () => services.live.accounts,
+      prices: () => services.live.prices,
+      clock,
+      log,
+    }),
+  );
+  metrics.sample(priceMetrics, priceWatch);
   const alerts = own(
     openAlerts(
       {
@@ -195,6 +211,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         variantStops,
         servedVersion,
         retiring,
+        priceWatch,
         comparison: () => services.comparison,
       },
       options,
@@ -294,6 +311,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   alerts.start();
   modelLists.start();
   retiring.start();
+  priceWatch.start();
   await sampleServices(services, {
     sweeper,
     coordination: [elsewhere, streams].flatMap((one) => (one === undefined ? [] : [one.connection])),

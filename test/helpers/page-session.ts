@@ -36,6 +36,7 @@ export const steady = (text: string) =>
     .replace(/trp_\w{8,}…?/g, "trp_…")
     .replace(/"created":\d+/g, '"created":…')
     .replace(/\d{4}-\d\d-\d\d/g, "<day>")
+    .replace(/<day>, \d+ days? old.*/g, "<day>, … old")
     .replace(/schema \d+|\d+\.\d MB|\d+ ms\b/g, "…")
     .replace(/[ \t]+/g, " ")
     .trim();

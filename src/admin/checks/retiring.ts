@@ -1,4 +1,4 @@
-/** Models that have ended, or end within six months, where personas and the configuration name them. */
+/** Models that have ended, or end within six months, where personas and the configuration name them; and what else there is to say of such. */
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { announcedEnd, endState, endWords } from "../../facts/endings.ts";
@@ -53,21 +53,30 @@ export function retirementWords(config: Config, now: number): Message {
   };
 }
 
-type Message = (id: string) => string | undefined;
+/** @param all the models among which it stands, in their order */
+export type Message = (id: string, all: readonly string[]) => string | undefined;
 
 export function retiringInConfiguration({ io }: Reading, { config, file }: Configured, message: Message): Diagnostic[] {
-  const named: [PathPart[], string][] = [
+  const named: [PathPart[], string, readonly string[]][] = [
     ...config.providers.flatMap(({ name, models }) =>
-      models.map((model, at): [PathPart[], string] => [["providers", name, "models", at], `${name}/${model}`]),
+      models.map((model, at): [PathPart[], string, string[]] => [
+        ["providers", name, "models", at],
+        `${name}/${model}`,
+        [],
+      ]),
     ),
     ...Object.entries(config.aliases).flatMap(([alias, target]) =>
       typeof target === "string"
-        ? [[["aliases", alias], target] as [PathPart[], string]]
-        : target.models.map((model, at): [PathPart[], string] => [["aliases", alias, "models", at], model]),
+        ? [[["aliases", alias], target, []] as [PathPart[], string, string[]]]
+        : target.models.map((model, at): [PathPart[], string, readonly string[]] => [
+            ["aliases", alias, "models", at],
+            model,
+            target.models,
+          ]),
     ),
   ];
-  const found = named.flatMap(([path, id]) => {
-    const text = message(id);
+  const found = named.flatMap(([path, id, all]) => {
+    const text = message(id, all);
     return text === undefined ? [] : [{ path, text }];
   });
   if (found.length === 0) return [];
@@ -89,7 +98,7 @@ export function retiringIn({ io }: Reading, { personas, paths }: Files, message:
     ];
     const found = places.flatMap(({ within, targets }) =>
       targets.flatMap((target, at) => {
-        const text = message(target);
+        const text = message(target, targets);
         return text === undefined ? [] : [{ within, at, text }];
       }),
     );

@@ -13,6 +13,7 @@ import type { Persona } from "../../personas/persona.ts";
 import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
+import { agePhrase, priceChecks } from "../checks/prices.ts";
 import { noProvider, unreachable } from "../checks/reachable.ts";
 import { retirementWords, retiringIn, retiringInConfiguration } from "../checks/retiring.ts";
 import { lostAliases, unknownInPersonas } from "../checks/unknown-names.ts";
@@ -145,6 +146,8 @@ export async function examinePersonas(
   const words = retirementWords(config, systemClock.now());
   const aliases = lostAliases(loaded.personas, configured);
   const retiring = retiringInConfiguration(reading, configured, words);
+  const { age, words: priceWords } = priceChecks(config, systemClock.now());
+  const priced = retiringInConfiguration(reading, configured, priceWords);
   const misspelt: Diagnostic[] = [];
   const unreached: string[] = [];
   for (let at = 0; at < loaded.personas.length; at += personasAtOnce) {
@@ -152,6 +155,7 @@ export async function examinePersonas(
     const files = { personas: loaded.personas.slice(at, at + personasAtOnce), paths: loaded.paths };
     misspelt.push(...unknownInPersonas(reading, files, configured));
     retiring.push(...retiringIn(reading, files, words));
+    priced.push(...retiringIn(reading, files, priceWords));
     unreached.push(...unreachable(files.personas, config));
   }
   return [
@@ -161,6 +165,8 @@ export async function examinePersonas(
     ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
     ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
     ...retiring.map((one) => warning("models", formatDiagnostic(one), "'troupe models' shows which ones live on.")),
+    (age.isOld ? warning : ok)("prices", agePhrase(age), "See docs/costs.md, under A newer list."),
+    ...priced.map((one) => warning("prices", formatDiagnostic(one), "See docs/costs.md, under Prices.")),
     ...unreached.map((id) =>
       warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
     ),

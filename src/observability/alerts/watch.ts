@@ -33,6 +33,9 @@ export type Watched = {
   readonly retiring: () => readonly RetiringModel[];
   /** The day on which a model ends; undefined: none is known, or its provider is not set up. */
   readonly endOf: (provider: string, model: string) => string | undefined;
+  /** Models that a budget refused as they have no price, and that have none yet. */
+  readonly unpriced: () => readonly { readonly provider: string; readonly model: string }[];
+  readonly isPriced: (provider: string, model: string) => boolean;
   /** Reads those that are stopped. @throws StorageError */
   readonly variants: () => Promise<readonly StoppedVariant[]>;
   /** The version of a persona that this process serves; undefined: none. Null: it has not read its personas yet. */
@@ -149,6 +152,7 @@ export class AlertWatch {
         await this.#budgets(causes);
         await this.#variants(causes);
         await this.#models(causes);
+        await this.#pricesOf(causes);
       } catch {
         // The storage is away, which is a cause of its own.
       }
@@ -274,6 +278,20 @@ export class AlertWatch {
       if (isNear(ends)) continue;
       const data = { provider, model, ends_on: ends ?? null };
       await this.#alerts.end(cause, { type: "model.retirement_over", data });
+    }
+  }
+
+  /** Reports a model once that a budget refused; that is over when it has a price. */
+  async #pricesOf(causes: ReadonlyMap<string, number>): Promise<void> {
+    for (const { provider, model } of this.#watched.unpriced()) {
+      const cause = `price:${provider}/${model}`;
+      if (causes.has(cause)) continue;
+      await this.#alerts.begin(cause, { type: "model.without_price", data: { provider, model } });
+    }
+    for (const cause of causes.keys()) {
+      const [, provider, model] = /^price:([^/]*)\/(.*)$/.exec(cause) ?? [];
+      if (provider === undefined || model === undefined || !this.#watched.isPriced(provider, model)) continue;
+      await this.#alerts.end(cause, { type: "model.priced", data: { provider, model } });
     }
   }
 

@@ -37,6 +37,8 @@ export type Listed = {
   tiersAt(now: number): Readonly<Record<string, ListedPrices>>;
   /** The span around a time in which all of these stay as they are. */
   steadyAt(now: number): Span;
+  /** When the usual rates change next, but for the hours of a day. */
+  readonly nextStart: (now: number) => number | undefined;
 };
 
 export class PriceList {
@@ -83,6 +85,7 @@ export class PriceList {
       at: (now) => pricesAt(found, now),
       tiersAt: (now) => tiersAt(found, now),
       steadyAt: (now) => steadyAt(found, now),
+      nextStart: (now) => nextStart(found, now),
     };
   }
 }
@@ -145,6 +148,14 @@ function steadyAt({ prices, variants = [] }: ListedModel, now: number): Span {
     else from = Math.max(from, start);
   }
   return { from, until };
+}
+
+function nextStart({ prices }: ListedModel, now: number): number | undefined {
+  const starts = (Array.isArray(prices) ? (prices as readonly Conditional[]) : []).flatMap(({ constraint }) =>
+    constraint?.type === "start_date" ? Date.parse(constraint.start_date) : [],
+  );
+  const ahead = starts.filter((start) => start > now);
+  return ahead.length === 0 ? undefined : Math.min(...ahead);
 }
 
 function holds(constraint: Constraint | undefined, now: number): boolean {

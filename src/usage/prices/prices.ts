@@ -19,6 +19,8 @@ export type ModelPrice = {
   readonly name: string;
   readonly date: string | null;
   cardAt(now: number): RateCard;
+  /** When the list's price of it changes next for good, as far as it says so. */
+  nextStart?(now: number): number | undefined;
 };
 
 /** Maximum number of models whose prices are remembered: callers choose names freely. */
@@ -117,7 +119,13 @@ export class Prices {
       }
       return known.card;
     };
-    return { source: "list", name: `${listed.provider}/${listed.model}`, date: listed.date, cardAt };
+    return {
+      source: "list",
+      name: `${listed.provider}/${listed.model}`,
+      date: listed.date,
+      cardAt,
+      nextStart: listed.nextStart,
+    };
   }
 }
 

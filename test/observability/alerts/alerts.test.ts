@@ -67,6 +67,8 @@ class Scene implements Disposable {
   variants: StoppedVariant[] = [];
   served: string | undefined | null = null;
   retiring: RetiringModel[] = [];
+  unpriced: { provider: string; model: string }[] = [];
+  isPriced = false;
   ends: string | undefined;
   lag = 0;
   clockState: ReturnType<Watched["clockState"]>;
@@ -89,6 +91,8 @@ class Scene implements Disposable {
         ledgerLagSeconds: () => this.lag,
         clockState: () => this.clockState,
         retiring: () => this.retiring,
+        unpriced: () => this.unpriced,
+        isPriced: () => this.isPriced,
         endOf: () => this.ends,
         checkStorage: async () => {
           if (this.storageError !== undefined) throw this.storageError;
@@ -151,6 +155,25 @@ test("a model that is called and ends is reported once 30 days before, and when 
   expect(await look()).toEqual([]);
   retire(undefined);
   expect(await look()).toEqual([{ type: "model.retirement_over", ...model, ends_on: null }]);
+});
+
+test("a model that a budget refused for want of a price is reported once, and when it has one", async () => {
+  using scene = new Scene();
+  const [first, second] = [scene.node(), scene.node()];
+  const look = async () => {
+    for (const node of [first, second]) await node.look(5_000);
+    return scene.receiver.received.splice(0).map(({ type, data }): Record<string, unknown> => ({ type, ...data }));
+  };
+  const model = { provider: "openai", model: "a/b" };
+  expect(await look()).toEqual([]);
+  scene.unpriced = [model];
+  expect(await look()).toEqual([{ type: "model.without_price", ...model }]);
+  // Not refused since a restart: it has no price all the same.
+  scene.unpriced = [];
+  expect(await look()).toEqual([]);
+  scene.isPriced = true;
+  expect(await look()).toEqual([{ type: "model.priced", ...model }]);
+  expect(await look()).toEqual([]);
 });
 
 test("a variant that stopped is reported once, by one of two nodes, and when it goes on or its persona is another", async () => {

@@ -161,6 +161,7 @@ const alertWords: Readonly<Record<string, string>> = {
   "ledger.behind": "the ledger is behind",
   "clock.wrong": "a machine's clock is wrong",
   "model.retiring": "a model that is called ends soon",
+  "model.without_price": "a budget refuses a model, as nobody knows its price",
   "provider.down": "nothing of a provider answers",
   "provider.key_refused": "a provider refuses a key",
   "storage.down": "the storage does not answer",
