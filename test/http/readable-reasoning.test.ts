@@ -1,7 +1,11 @@
 /** Servers that answer with reasoning in clear text and keep nothing (LM Studio, vLLM, DeepSeek behind `dialect: openai`): their items can be sent back. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import OpenAI from "openai";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
+import { openaiResponses } from "../../src/providers/responses/quirks.ts";
+import { nativeResponses } from "../../src/providers/responses/responses.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -37,6 +41,8 @@ const message = {
   content: [{ type: "output_text", text: "Sunny.", annotations: [] }],
 };
 
+const model = "lmstudio2/gpt-oss-20b";
+const personas = new TempFolder();
 let upstream: UpstreamServer;
 let troupe: Troupe;
 let client: OpenAI;
@@ -44,16 +50,21 @@ beforeAll(async () => {
   upstream = new UpstreamServer(({ text }) =>
     jsonResponse(responseOf(text.includes("function_call_output") ? [message] : [reasoning, call])),
   );
-  troupe = await Troupe.start({ providers: { lmstudio2: { baseUrl: upstream.url, dialect: "openai" } } });
+  mkdirSync(personas.file("acme"));
+  writeFileSync(personas.file("acme/p.yaml"), JSON.stringify({ description: "P", model, system: "Be brief." }));
+  troupe = await Troupe.start({
+    personas: personas.path,
+    providers: { lmstudio2: { baseUrl: upstream.url, dialect: "openai" } },
+  });
   client = new OpenAI({ baseURL: troupe.baseUrl("gateway"), apiKey: troupe.key, maxRetries: 0 });
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
   upstream[Symbol.dispose]();
+  personas[Symbol.dispose]();
 });
 afterEach(() => upstream.requests.splice(0));
 
-const model = "lmstudio2/gpt-oss-20b";
 const asked = { type: "message" as const, role: "user" as const, content: "Oslo?" };
 const result = { type: "function_call_output" as const, call_id: "call_1", output: "sun" };
 
@@ -62,6 +73,15 @@ test.each([[false], [undefined]])("a loop of tools goes on with the items that c
   const input = [asked, ...(first.output as ResponseInputItem[]), result];
   const second = await client.responses.create({ model, input, ...(store !== undefined && { store }) });
   expect(second.output_text).toBe("Sunny.");
+  expect(JSON.parse(upstream.requests.at(-1)!.text).input).toEqual([asked, reasoning, call, result]);
+});
+
+test("a persona's loop goes on with them, too", async () => {
+  const own = new OpenAI({ baseURL: troupe.baseUrl("orchestrator"), apiKey: troupe.key, maxRetries: 0 });
+  const first = await own.responses.create({ model: "acme/p", input: [asked], store: false });
+  expect(first.output as object[]).toEqual([reasoning, call]);
+  const input = [asked, ...(first.output as ResponseInputItem[]), result];
+  expect((await own.responses.create({ model: "acme/p", input, store: false })).output_text).toBe("Sunny.");
   expect(JSON.parse(upstream.requests.at(-1)!.text).input).toEqual([asked, reasoning, call, result]);
 });
 
@@ -82,4 +102,17 @@ describe("what only names what may be kept by another caller is refused", () => 
     ]);
     expect(upstream.requests).toEqual([]);
   });
+});
+
+test("OpenAI's own server, which refuses clear text, gets none of another's thoughts", () => {
+  const body = { model: "m", input: [asked, reasoning, { ...reasoning, encrypted_content: "gAAAA" }, call, result] };
+  const sentTo = (baseUrl: string) => {
+    const account = { name: "openai", baseUrl, models: [], options: {}, modelRules: [] };
+    const target = { model: "m", request: { model: "m", messages: [] }, extras: {}, account, media: new Map() };
+    const native = nativeResponses({ ...openaiResponses, provider: "openai" });
+    return native.fit!(body, target, {})["input"];
+  };
+  expect(sentTo("https://api.openai.com/v1")).toEqual(body.input.toSpliced(1, 1));
+  expect(sentTo("https://eu.api.openai.com/v1")).toEqual(body.input.toSpliced(1, 1));
+  expect(sentTo(upstream.url)).toBe(body.input);
 });

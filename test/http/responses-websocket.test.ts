@@ -256,6 +256,29 @@ test("an upstream of the same format gets the body as it came, without what is o
   expect(headers.get("openai-beta")).toBe("other=v1");
 });
 
+test("reasoning that says what it holds is remembered, and what only names what nobody keeps is not", async () => {
+  const clear = { id: "rs_1", type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm." }] };
+  const sealed = { id: "rs_2", type: "reasoning", summary: [], encrypted_content: "gAAAA" };
+  const named = { id: "rs_3", type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
+  const call = { id: "fc_1", type: "function_call", call_id: "call_1", name: "f", arguments: "{}" };
+  const response = { id: "resp_up", status: "completed", output: [clear, sealed, named, call], usage: null };
+  const began = { type: "response.created", sequence_number: 0, response: { ...response, output: [] } };
+  const done = { type: "response.completed", sequence_number: 1, response };
+  answer = () => sseResponse([began, done].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
+  const client = await connect();
+  const asked = { model: "openai/gpt-x", store: false };
+  const first = (await client.turn({ ...asked, input: "hi" })).at(-1)!.response;
+  const result = { type: "function_call_output", call_id: "call_1", output: "sun" };
+  await client.turn({ ...asked, input: [result], previous_response_id: first.id });
+  expect((upstream.last.json as { input: object[] }).input).toEqual([
+    { type: "message", role: "user", content: "hi" },
+    clear,
+    sealed,
+    call,
+    result,
+  ]);
+});
+
 test("turns of one lane wait for each other, those of two run beside each other", async () => {
   const held: (() => void)[] = [];
   answer = async () => {

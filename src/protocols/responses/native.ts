@@ -18,6 +18,7 @@ import { itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { ownEcho } from "./own-echo.ts";
+import { holdsThoughts } from "./reasoning.ts";
 import { isReference } from "./references.ts";
 import { itemSchemas, toolSchemas } from "./schema.ts";
 import { summaryIn } from "./summary.ts";
@@ -136,8 +137,8 @@ const addedIn = (body: JsonObject): unknown[] =>
   listOf(body["input"]).flatMap((item) => (isObject(item) && item["type"] === addedType ? listOf(item["tools"]) : []));
 
 /**
- * @param isUnstored whether the upstream keeps nothing that the caller thinks is kept: then reasoning that came without its
- *   content can't be found there
+ * @param isUnstored whether the upstream keeps nothing that the caller thinks is kept: then reasoning that holds nothing can't be
+ *   found there
  */
 function withoutForeignSeals(input: unknown, isUnstored: boolean): unknown {
   const isOther = (item: unknown) => isLost(item, isUnstored) || summaryIn(item) !== undefined;
@@ -154,7 +155,7 @@ function withoutForeignSeals(input: unknown, isUnstored: boolean): unknown {
 
 function isLost(item: unknown, isUnstored: boolean): boolean {
   const content = reasoningIn(item);
-  return content !== undefined && (isSeal(content) || (isUnstored && content === ""));
+  return content !== undefined && (isSeal(content) || (isUnstored && !holdsThoughts(item as JsonObject)));
 }
 
 const isSealed = (item: unknown): boolean => isSeal(reasoningIn(item) ?? "") || summaryIn(item) !== undefined;

@@ -5,12 +5,22 @@
 import { Type } from "@sinclair/typebox";
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { ResponsesRules } from "../../facts/vocabulary/responses.ts";
-import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf, withEach } from "../../lib/json/json.ts";
+import {
+  derive,
+  isObject,
+  type JsonObject,
+  listOf,
+  numberOf,
+  objectOf,
+  textOf,
+  withEach,
+} from "../../lib/json/json.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { compactionName } from "../../protocols/responses/compaction.ts";
+import { holdsThoughts } from "../../protocols/responses/reasoning.ts";
 import { isChange } from "../../protocols/responses/references.ts";
 import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
@@ -58,8 +68,30 @@ export function nativeResponses(quirks: ResponsesQuirks, addressOf = usualAddres
     upstreamResponseId,
     ...(!quirks.takesChanges && { takes: (body) => !listOf(body["input"]).some(isChange) }),
     earlier: (messages) => earlierItems(messages, quirks),
-    ...(quirks.messageTypes === true && { fit: withTypes }),
+    fit: (body, call) => withoutClearText(quirks.messageTypes === true ? withTypes(body, call) : body, call),
   };
+}
+
+const openaiAddress = /^https:\/\/(?:[a-z]{2}\.)?api\.openai\.com(?:\/|$)/;
+
+/**
+ * Without the clear text of thoughts that another server gave earlier in the conversation: `array_above_max_length`, "Expected an array with
+ * maximum length 0": https://github.com/router-for-me/CLIProxyAPI/issues/5825
+ */
+function withoutClearText(body: JsonObject, { account }: Call): JsonObject {
+  const { input } = body;
+  if (!Array.isArray(input) || !openaiAddress.test(account.baseUrl)) return body;
+  const isClear = (item: unknown) =>
+    isObject(item) && item["type"] === "reasoning" && !item["encrypted_content"] && holdsThoughts(item);
+  return input.some(isClear)
+    ? {
+        ...body,
+        input: derive(
+          input,
+          input.filter((item) => !isClear(item)),
+        ),
+      }
+    : body;
 }
 
 /** Addresses of a project in Foundry; other resources of Azure take bodies as they come. */
