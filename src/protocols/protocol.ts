@@ -138,6 +138,8 @@ export interface NativeForm<Options> {
     before: readonly Message[],
     added?: Metadata,
   ): NonNullable<NativeRewriting["ownEcho"]>;
+  /** A plain answer as clients of this format find it. Absent: they find any. @returns the text itself where there is nothing to change */
+  shownWhole?(text: string): string;
   /** The format has no terminal event: a stream is whole when its answer is, and its connection ends. */
   readonly endsWithStream?: boolean;
 }

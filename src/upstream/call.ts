@@ -10,7 +10,7 @@ import { StreamFold } from "../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
-import type { NativeEncoder, NativeRewriting } from "../protocols/protocol.ts";
+import type { NativeEncoder } from "../protocols/protocol.ts";
 import {
   type Source as BodySource,
   bodyBytes,
@@ -69,6 +69,8 @@ type NativeReading = Pick<NativeStreamOptions, "passesFaults" | "endsWithStream"
   /** The client's and the upstream's. */
   readonly format: string;
   readonly route: NativeRoute;
+  /** What clients of the format find of a plain answer. */
+  readonly shownWhole?: ((text: string) => string) | undefined;
   /** For one stream. */
   readonly encoder: () => NativeEncoder;
 };
@@ -342,12 +344,13 @@ async function passWhole(
   reader: Reader,
   call: AnsweredCall,
   observer: CallObserver,
-  { ownEcho }: NativeRewriting,
+  { ownEcho, shownWhole }: Pick<NativeReading, "ownEcho" | "shownWhole">,
 ): Promise<WholeAnswer> {
   const bytes = await answer.bytes();
   const text = new TextDecoder().decode(bytes);
   const { whole, upstreamResponseId } = decodePlain(text, reader, call);
-  const passed = ownEcho?.(text) ?? text;
+  const said = ownEcho?.(text) ?? text;
+  const passed = shownWhole?.(said) ?? said;
   const body = passed === text ? bytes : new TextEncoder().encode(passed);
   await observer.completed({ usage: whole.usage, completion: whole, upstreamResponseId, passed });
   const headers = { "content-type": answer.headers.get("content-type") ?? "application/json" };

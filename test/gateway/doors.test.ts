@@ -44,6 +44,7 @@ const messageStream = [
   event("ping", {}),
   event("content_block_start", firstBlock),
   event("content_block_delta", { index: 0, delta: { type: "thinking_delta", thinking: "Hm." } }),
+  event("content_block_delta", { index: 0, delta: { type: "signature_delta", signature: "c2lnbmVk" } }),
   event("content_block_stop", { index: 0 }),
   event("content_block_start", { index: 1, content_block: { type: "text", text: "" } }),
   event("content_block_delta", { index: 1, delta: { type: "text_delta", text: "Hé" } }),

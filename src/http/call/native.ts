@@ -79,6 +79,7 @@ function nativeCallBy(
       passesFaults: showsUpstream,
       endsWithStream: native.endsWithStream === true,
       ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before, added),
+      shownWhole: native.shownWhole,
       encoder: encoderOf(writer),
     },
     encode(encoded) {

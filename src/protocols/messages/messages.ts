@@ -8,7 +8,7 @@ import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { longNamesOf } from "./names.ts";
-import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
+import { messagesNativeEncoder, patchMessages, patchPrompt, withSignatures } from "./native.ts";
 import { checkCount, checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
 import { MessagesEncoder, ping } from "./stream.ts";
@@ -46,7 +46,7 @@ export const messages: Protocol<AnswerOptions> = {
     return passed;
   },
   parse: ({ parsed: body }) => parsed(body, checkMessages, "messages"),
-  native: { patch: patchMessages, encoder: messagesNativeEncoder },
+  native: { patch: patchMessages, encoder: messagesNativeEncoder, shownWhole: withSignatures },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],
   completion: messageBody,
   encoder: (envelope, options) => new MessagesEncoder(envelope, options),

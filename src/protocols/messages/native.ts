@@ -2,6 +2,7 @@
  * A client's own body for an upstream that speaks this format: with another model's name, a persona's text and limits, and without
  * the seals of other makers, which Anthropic refuses. All else stays as it came.
  */
+import { parseExact } from "../../lib/json/exact.ts";
 import {
   derive,
   isObject,
@@ -19,7 +20,7 @@ import { eventType } from "../event-type.ts";
 import { putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
-import { isSeal } from "../seal.ts";
+import { emptySeal, isSeal } from "../seal.ts";
 import { yieldingMark } from "./cache-marks.ts";
 import { withoutForeignCitations } from "./citations.ts";
 import { errorEvent } from "./stream.ts";
@@ -38,7 +39,7 @@ export function patchMessages(
   if ("variables" in next) delete next["variables"];
   if (!patchMembers(next, fields, members)) return undefined;
   putSystem(next, said.system, fields["system_cache_control"]);
-  const given = listOf(body["messages"]);
+  const given = withEach(listOf(body["messages"]), unsigned);
   // What a translated turn sealed comes back to its maker by translation alone.
   if (anyThinking === true && given.some(holdsSeal)) return undefined;
   const turns = putInsertions(anyThinking === true ? given : withoutForeignSeals(given), within, isOfUser, preceded);
@@ -176,22 +177,15 @@ function isForeign(block: unknown): boolean {
   return type === "thinking" && (typeof signature !== "string" || signature === "" || isSeal(signature));
 }
 
-/** Streams of this format need nothing of ours but an error's event, and what some gateways leave out. */
+/** Streams of this format need nothing of ours but an error's event, and what some gateways and makers leave out. */
 export function messagesNativeEncoder(): NativeEncoder {
-  /** Blocks that have begun and not ended. */
-  const open = new Set<unknown>();
+  const blocks = new OpenBlocks();
   return {
     fault: (error, _last, events) => void events.push(errorEvent(error)),
     shown(event) {
       const named = typed(event);
-      const { event: type, data } = named;
-      if (type === "content_block_start") open.add(indexOf(data));
-      else if (type === "content_block_stop") open.delete(indexOf(data));
-      if (type !== "message_delta" || open.size === 0) return [named];
-      // Clients that look for the end of a call lose it without one.
-      const ends = [...open].map((index) => ({ type: "content_block_stop", index }));
-      open.clear();
-      return [...ends.map((end) => ({ event: end.type, data: JSON.stringify(end), id: "" })), named];
+      const before = blocks.missingBefore(named);
+      return before.length === 0 ? [named] : [...before, named];
     },
     // Anthropic's clients look for the event's name, others for the type in its data.
     knowsFault({ event, data }) {
@@ -201,7 +195,90 @@ export function messagesNativeEncoder(): NativeEncoder {
   };
 }
 
+const none: readonly SseEvent[] = [];
+
+/** The blocks of a stream that have begun and not ended. */
+class OpenBlocks {
+  readonly #open = new Set<unknown>();
+  /** Thoughts without a signature so far. */
+  readonly #unsigned = new Set<unknown>();
+
+  /** @returns the events that have to stand before this one */
+  missingBefore({ event, data }: SseEvent): readonly SseEvent[] {
+    switch (event) {
+      case "content_block_start":
+        this.#begin(objectOf(parseJson(data)) ?? {});
+        return none;
+      case "content_block_delta":
+        if (this.#unsigned.size > 0 && data.includes('"signature_delta"')) this.#sign(objectOf(parseJson(data)) ?? {});
+        return none;
+      case "content_block_stop": {
+        const index = indexOf(data);
+        this.#open.delete(index);
+        return this.#signatureOf(index);
+      }
+      case "message_delta": {
+        // Clients that look for the end of a call lose it without one.
+        const ends = [...this.#open].flatMap((index) => {
+          const end = eventOf({ type: "content_block_stop", index });
+          return [...this.#signatureOf(index), end];
+        });
+        this.#open.clear();
+        return ends;
+      }
+      default:
+        return none;
+    }
+  }
+
+  #begin({ index, content_block }: JsonObject): void {
+    this.#open.add(index);
+    if (isUnsigned(content_block)) this.#unsigned.add(index);
+  }
+
+  #sign({ index, delta }: JsonObject): void {
+    if (objectOf(delta)?.["signature"]) this.#unsigned.delete(index);
+  }
+
+  #signatureOf(index: unknown): readonly SseEvent[] {
+    if (!this.#unsigned.delete(index)) return none;
+    const delta = { type: "signature_delta", signature: emptySeal };
+    return [eventOf({ type: "content_block_delta", index, delta })];
+  }
+}
+
+const eventOf = (data: JsonObject & { readonly type: string }): SseEvent => ({
+  event: data.type,
+  data: JSON.stringify(data),
+  id: "",
+});
+
 const indexOf = (data: string): unknown => objectOf(parseJson(data))?.["index"];
+
+const isUnsigned = (block: unknown): boolean => isObject(block) && block["type"] === "thinking" && !block["signature"];
+
+/**
+ * A plain answer of a maker that signs no thoughts: some clients give a thought without a signature back as the user's words, so it has an
+ * envelope of ours that holds nothing, as in translated answers.
+ */
+export function withSignatures(text: string): string {
+  const answer = text.includes('"thinking"') ? objectOf(parseExact(text)) : undefined;
+  const content = listOf(answer?.["content"]);
+  if (!content.some(isUnsigned)) return text;
+  return JSON.stringify({
+    ...answer,
+    content: content.map((block) => (isUnsigned(block) ? { ...(block as JsonObject), signature: emptySeal } : block)),
+  });
+}
+
+/** As its maker gave it: without the envelope that holds nothing. */
+function unsigned(turn: unknown): unknown {
+  if (!isObject(turn) || !Array.isArray(turn["content"])) return turn;
+  const content = withEach(turn["content"], (block) =>
+    isObject(block) && block["signature"] === emptySeal ? derive(block, { ...block, signature: "" }) : block,
+  );
+  return content === turn["content"] ? turn : derive(turn, { ...turn, content });
+}
 
 /** Anthropic's clients drop what has another name than its type, or none of them. @throws InvalidAnswer for an event without a type */
 function typed(event: SseEvent): SseEvent {

@@ -8,9 +8,9 @@ export class EventNumbers {
   #areRepeated = false;
   #haveJumped = false;
 
-  /** @param isBeginning true for the event that begins an answer, which some servers give a 1 @throws InvalidAnswer where events before the first are missing */
+  /** @param isBeginning true for the event that begins an answer, which some servers give a 1 (https://github.com/openai/openai-ruby has it in its tests) @throws InvalidAnswer where events before the first are missing */
   see(number: unknown, isBeginning: boolean): void {
-    if (typeof number === "number" && number > 0 && !this.#hasSeen && !isBeginning)
+    if (typeof number === "number" && number > (isBeginning ? 1 : 0) && !this.#hasSeen)
       throw new InvalidAnswer("a stream that begins in the middle of an answer");
     this.#hasSeen = true;
     if (typeof number !== "number") {

@@ -2,8 +2,11 @@
 import type { Case } from "./reading.ts";
 
 let number = 0;
-const event = (type: string, fields: object = {}) =>
-  `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...fields })}\n\n`;
+const event = (type: string, fields: object = {}) => {
+  // Each stream is made from its beginning on.
+  if (type === "response.created") number = 0;
+  return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...fields })}\n\n`;
+};
 const usage = {
   input_tokens: 8,
   input_tokens_details: { cached_tokens: 4 },

@@ -526,6 +526,14 @@ describe("a stream that begins with an end", () => {
     expect(() => answerIn([ended("Hi"), ended("Hi")])).toThrow(InvalidAnswer);
   });
 
+  test("may be announced with the number 1, as some servers count, and with no later one", () => {
+    const begun = (sequence_number: number) =>
+      JSON.stringify({ type: "response.created", sequence_number, response: { id: "resp_1" } });
+    for (const number of [0, 1])
+      expect(answerIn([begun(number), ended("Hi", { sequence_number: number + 1 })])).toBe("Hi");
+    expect(() => answerIn([begun(2), ended("Hi", { sequence_number: 3 })])).toThrow("begins in the middle");
+  });
+
   test("in the middle is none at all", () => {
     const delta = { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "Hi" };
     expect(() => answerIn([JSON.stringify({ ...delta, sequence_number: 4 })])).toThrow(InvalidAnswer);
