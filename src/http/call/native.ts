@@ -1,6 +1,7 @@
 /** The native route of a call: where the upstream speaks the client's format, its body is patched and passed on. */
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/truncate.ts";
+import { withoutMaker } from "../../protocols/hidden-maker.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import type { NativeChange, NativeForm, ParsedCall, Protocol } from "../../protocols/protocol.ts";
 import { respell, type Source } from "../../protocols/source.ts";
@@ -48,7 +49,7 @@ export function nativeCall(
 function nativeCallBy(
   route: NativeRoute,
   native: NonNullable<Protocol["native"]>,
-  { services, context: { request }, surface: { showsUpstream }, call, source, writer }: CallScope,
+  { services, context, surface: { showsUpstream }, call, source, writer }: CallScope,
   plan: Plan,
   conversation: Conversation,
   { account, pool, call: upstreamCall }: Target,
@@ -60,7 +61,7 @@ function nativeCallBy(
   // The earlier messages of a conversation that is kept here are in the inner form alone: it is translated, where it can be.
   const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);
   if (earlier !== undefined && said === undefined) return undefined;
-  const headers = passedHeaders(protocol, request.headers);
+  const headers = passedHeaders(protocol, context.request.headers);
   const planned = nativeChange(plan, route, upstreamCall, headers);
   if (planned === undefined) return undefined;
   // A background answer is followed here: the upstream's connection is the call.
@@ -70,6 +71,9 @@ function nativeCallBy(
   const added = plan.additions && sourcesOf(plan.additions);
   let patched = patchedBody(native, route, source, change, upstreamCall, headers);
   if (patched === undefined) return undefined;
+  const ownEcho =
+    (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before, added);
+  const hides = context.persona?.hidesUpstream === true;
   if (route.leftOut !== undefined) tellLeftOut(services, account.name, route.leftOut(source.parsed, headers));
   return {
     mayHold,
@@ -78,7 +82,7 @@ function nativeCallBy(
       route,
       passesFaults: showsUpstream,
       endsWithStream: native.endsWithStream === true,
-      ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before, added),
+      ownEcho: hides ? oneAfterOther(ownEcho, withoutMaker(protocol.name, call.request.model)) : ownEcho,
       shownWhole: native.shownWhole,
       encoder: encoderOf(writer),
     },
@@ -90,6 +94,11 @@ function nativeCallBy(
     },
   };
 }
+
+type Rewrite = NonNullable<NativeCall["reading"]["ownEcho"]>;
+
+const oneAfterOther = (first: Rewrite | undefined, next: Rewrite | undefined): Rewrite | undefined =>
+  first === undefined || next === undefined ? (first ?? next) : (data) => next(first(data));
 
 /** Says once for each account and name what its provider does not take: clients send the same with every call. */
 function tellLeftOut({ log, toldOnce }: Services, provider: string, leftOut: readonly string[]): void {
