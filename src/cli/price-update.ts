@@ -1,13 +1,13 @@
 /** `troupe prices update`: shows what another list changes, and takes it. */
 import { namedModels } from "../admin/checks/named-models.ts";
 import type { Config } from "../config/config.ts";
+import { PriceList } from "../facts/prices/list.ts";
+import { changesBetween, ListError, type PriceChange, parseList } from "../facts/prices/list-format.ts";
+import type { ListedPrice, ListedPricesOf } from "../facts/prices/listed.ts";
 import { systemClock } from "../lib/clock.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
-import { PriceList } from "../usage/prices/list.ts";
-import { changesBetween, ListError, type PriceChange, parseList } from "../usage/prices/list-format.ts";
-import type { ListedPrice, ListedPricesOf } from "../usage/prices/listed.ts";
 import { billedTarget } from "../usage/prices/outlook.ts";
 import { type ModelPrice, Prices } from "../usage/prices/prices.ts";
 import { sha256Of, storedListPath, storeList } from "../usage/prices/stored-list.ts";
@@ -54,13 +54,13 @@ export function updatePrices(context: Context, source: string, options: UpdateOp
       storeList(config.data, source, list, force);
     }
     if (json) {
-      const found = { source, sha256: hash, as_of: list.as_of, before: before.content.as_of, taken: isTaken };
+      const found = { source, sha256: hash, as_of: list.as_of, before: before.asOf, taken: isTaken };
       printJson(io, { ...found, concerns, changes });
     } else {
       io.stdout.write(changes.map(changeText).join(""));
       io.stderr.write(concerns.map((one) => `warning: ${printable(one)}\n`).join(""));
       const size = changes.length === 0 ? "No price differs" : `${count(changes.length)} models differ`;
-      io.stderr.write(`${size} from the list of ${before.content.as_of}.\n`);
+      io.stderr.write(`${size} from the list of ${before.asOf}.\n`);
       io.stderr.write(isTaken ? takenWords(config) : adviceWords(source, hash, options, concerns.length > 0));
     }
     return sha256 === undefined || isTaken ? 0 : 1;
@@ -86,7 +86,7 @@ function concernsOf(
   now: number,
 ): string[] {
   const found: string[] = [];
-  const { as_of: inForce } = before.content;
+  const inForce = before.asOf;
   if (after.as_of < inForce) found.push(`it is of ${after.as_of}, older than the list in use, which is of ${inForce}`);
   const [old, next] = [before, new PriceList(JSON.stringify(after))].map((list) => new Prices(config.prices, list));
   const accounts = new Accounts(config.providers, providers);

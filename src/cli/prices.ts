@@ -1,12 +1,12 @@
 /** `troupe prices show`: what a model costs and why. */
 import type { Config } from "../config/config.ts";
+import { type RateCard, type Rates, type RatesByLength, unitKinds } from "../facts/prices/rates.ts";
 import { systemClock } from "../lib/clock.ts";
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Prices } from "../usage/prices/prices.ts";
-import { type RateCard, type Rates, type RatesByLength, unitKinds } from "../usage/prices/rates.ts";
 import { type ListInUse, listInUse } from "../usage/prices/stored-list.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";

@@ -81,7 +81,7 @@ export class PriceWatch {
   }
 
   get listedAt(): number {
-    return Date.parse(this.#tools.prices().list.content.as_of);
+    return Date.parse(this.#tools.prices().list.asOf);
   }
 
   #inUse(): Map<string, Model> {

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { openStore } from "../../src/store/sqlite/store.ts";
-import { parseList } from "../../src/usage/prices/list-format.ts";
+import { parseList } from "../../src/facts/prices/list-format.ts";
 import { listInUse, storedListPath } from "../../src/usage/prices/stored-list.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";

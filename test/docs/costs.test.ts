@@ -44,7 +44,7 @@ test("the page has its rows, and the licences are of the versions that are insta
   for (const [name, { version, released }] of Object.entries(packages))
     expect(licences).toContain(`[${name}](${addressOf[name]!}) ${version}, of ${released}`);
   expect(licences).toContain(`gpt-tokenizer) ${manifest.dependencies["gpt-tokenizer"]}:`);
-  expect(readFileSync("src/usage/prices/list.txt", "utf8")).toStartWith(
+  expect(readFileSync("src/facts/prices/list.txt", "utf8")).toStartWith(
     `{"as_of":"${/ of (\d{4}-\d\d-\d\d) \(MIT/.exec(page)![1]}"`,
   );
 });

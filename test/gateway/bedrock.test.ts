@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { BedrockRuntimeClient, ConverseStreamCommand } from "@aws-sdk/client-bedrock-runtime";
 import type OpenAI from "openai";
-import { compiledList } from "../../src/usage/prices/list.ts";
+import { compiledList } from "../../src/facts/prices/list.ts";
 import { exampleResponse } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";

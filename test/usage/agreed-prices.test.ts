@@ -1,7 +1,7 @@
 /** What independent price lists agree on is what the program bills, to the digit. */
 import { expect, test } from "bun:test";
+import type { Rates, UnitKind } from "../../src/facts/prices/rates.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
-import type { Rates, UnitKind } from "../../src/usage/prices/rates.ts";
 import { tariffOf } from "../../src/usage/prices/tariff.ts";
 import sheet from "../fixtures/prices/agreed.json" with { type: "json" };
 

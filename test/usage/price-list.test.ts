@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { compiledList, findIn, pricesAt } from "../../src/usage/prices/list.ts";
-import { parseList } from "../../src/usage/prices/list-format.ts";
-import type { ListedModel, Match } from "../../src/usage/prices/listed.ts";
+import { compiledList, findIn, pricesAt } from "../../src/facts/prices/list.ts";
+import { PriceFile, parseList } from "../../src/facts/prices/list-format.ts";
+import type { ListedModel, Match } from "../../src/facts/prices/listed.ts";
 import packages from "../tools/prices/packages.json" with { type: "json" };
 
 test("the price list says of which day it is, and which packages it was made of", () => {
-  const list = JSON.parse(readFileSync("src/usage/prices/list.txt", "utf8")) as Record<string, unknown>;
+  const list = JSON.parse(readFileSync("src/facts/prices/list.txt", "utf8")) as Record<string, unknown>;
   expect(list["sources"]).toEqual(Object.entries(packages).map(([name, one]) => ({ name, ...one })));
   expect(list["as_of"]).toBe(
     Object.values(packages)
@@ -15,6 +15,14 @@ test("the price list says of which day it is, and which packages it was made of"
       .at(-1),
   );
   expect(parseList(JSON.stringify(list), "2027-01-01").providers).toEqual(compiledList.content.providers as never);
+});
+
+test("docs/prices.schema.json is the form of a list", () => {
+  expect(JSON.parse(readFileSync("docs/prices.schema.json", "utf8"))).toEqual({
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "A price list of Troupe",
+    ...JSON.parse(JSON.stringify(PriceFile)),
+  });
 });
 
 const now = Date.UTC(2026, 10, 22);

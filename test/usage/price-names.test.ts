@@ -1,8 +1,8 @@
 /** Which row of a list a name is billed by, and when a row's price begins. */
 import { expect, test } from "bun:test";
+import { compiledList, PriceList } from "../../src/facts/prices/list.ts";
+import type { Match } from "../../src/facts/prices/listed.ts";
 import { noTokens } from "../../src/usage/counts.ts";
-import { compiledList, PriceList } from "../../src/usage/prices/list.ts";
-import type { Match } from "../../src/usage/prices/listed.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
 
 const now = Date.UTC(2026, 10, 22);

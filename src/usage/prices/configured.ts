@@ -11,7 +11,7 @@ import {
   rateOfUse,
   tieredRates,
   type UnitKind,
-} from "./rates.ts";
+} from "../../facts/prices/rates.ts";
 
 const configuredKinds: Readonly<Record<string, UnitKind>> = {
   input: "input",

@@ -1,7 +1,8 @@
 /** Calculates the exact cost of counted tokens. */
+
+import { type RateCard, ratesAbove, type UnitKind } from "../../facts/prices/rates.ts";
 import { type CostParts, costKinds } from "../../store/usage.ts";
 import type { Counted } from "../counts.ts";
-import { type RateCard, ratesAbove, type UnitKind } from "./rates.ts";
 import { type Scaled, type Tariff, tariffOf } from "./tariff.ts";
 
 export type Cost = {

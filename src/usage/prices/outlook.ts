@@ -16,7 +16,7 @@ export type PriceAhead = { readonly on: string; readonly words: string };
 export type ListAge = { readonly asOf: string; readonly days: number; readonly isOld: boolean };
 
 export function ageOf({ list }: Prices, now: number): ListAge {
-  const { as_of: asOf } = list.content;
+  const { asOf } = list;
   const days = Math.max(0, Math.floor((now - Date.parse(asOf)) / dayMs));
   return { asOf, days, isOld: days > oldDays };
 }

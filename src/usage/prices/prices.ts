@@ -1,14 +1,14 @@
 /** Prices of models: the upstream's own word first, then the operator's, then the list's. */
 import type { PriceConfig, UnknownPriceConfig } from "../../config/config.ts";
+import { compiledList, type PriceList, type Span } from "../../facts/prices/list.ts";
+import { publishedRates } from "../../facts/prices/published.ts";
+import { cardFromList, type RateCard, type Rates, ratesAbove } from "../../facts/prices/rates.ts";
 import { globMatches } from "../../lib/glob.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
 import { type Counted, noTokens } from "../counts.ts";
 import { cardFromConfig } from "./configured.ts";
 import { costOf } from "./cost.ts";
-import { compiledList, type PriceList, type Span } from "./list.ts";
-import { publishedRates } from "./published.ts";
-import { cardFromList, type RateCard, type Rates, ratesAbove } from "./rates.ts";
 
 export type Priced = Pick<LedgerLine, "cost" | "costs" | "priceSource" | "priceDate" | "priceNote">;
 

@@ -5,10 +5,10 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { compiledList, PriceList } from "../../facts/prices/list.ts";
+import type { ListedPricesOf } from "../../facts/prices/listed.ts";
 import { objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { writePrivately } from "../../lib/write-privately.ts";
-import { compiledList, PriceList } from "./list.ts";
-import type { ListedPricesOf } from "./listed.ts";
 
 export const storedListPath = (data: string): string => join(data, "prices.json");
 
@@ -51,6 +51,6 @@ export function listInUse(data: string): ListInUse {
     const words = `${path} does not say of which day its prices are: 'troupe prices update' writes it anew`;
     return { list: compiledList, warning: words };
   }
-  if (asOf < compiledList.content.as_of && head["forced"] !== true) return { list: compiledList };
+  if (asOf < compiledList.asOf && head["forced"] !== true) return { list: compiledList };
   return { list: new PriceList(list), source };
 }

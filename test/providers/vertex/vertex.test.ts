@@ -8,7 +8,7 @@ import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { vertex } from "../../../src/providers/vertex/vertex.ts";
-import { compiledList } from "../../../src/usage/prices/list.ts";
+import { compiledList } from "../../../src/facts/prices/list.ts";
 import { asked, bodyFor, formatNames, pathOf } from "../../helpers/client-formats.ts";
 import { runs } from "../../helpers/long-form.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";

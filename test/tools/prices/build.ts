@@ -9,8 +9,8 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { changesBetween, type PriceChange, parseList } from "../../../src/usage/prices/list-format.ts";
-import type { ListedPricesOf } from "../../../src/usage/prices/listed.ts";
+import { changesBetween, type PriceChange, parseList } from "../../../src/facts/prices/list-format.ts";
+import type { ListedPricesOf } from "../../../src/facts/prices/listed.ts";
 import { added, corrected, gone, passed, wanted } from "./decided.ts";
 import { guard } from "./guard.ts";
 import { type Family, merge, type Note } from "./merge.ts";
@@ -26,7 +26,7 @@ type Read = {
 
 const here = import.meta.dir;
 const root = join(here, "../../..");
-const priceListPath = join(root, "src/usage/prices/list.txt");
+const priceListPath = join(root, "src/facts/prices/list.txt");
 const sheetPath = join(root, "test/fixtures/prices/agreed.json");
 
 /** The list's names of providers that we name otherwise. */

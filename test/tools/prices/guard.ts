@@ -1,7 +1,7 @@
 /** What a new price list may not change by itself: such models keep the terms that they had. Pure. */
-import { findIn } from "../../../src/usage/prices/list.ts";
-import type { ListedModel, ListedPricesOf, Match } from "../../../src/usage/prices/listed.ts";
-import { matches } from "../../../src/usage/prices/match.ts";
+import { findIn } from "../../../src/facts/prices/list.ts";
+import type { ListedModel, ListedPricesOf, Match } from "../../../src/facts/prices/listed.ts";
+import { matches } from "../../../src/facts/prices/match.ts";
 import { rowOf } from "./merge.ts";
 
 export type Judged = {

@@ -2,10 +2,10 @@
  * Makes one price list of several families' lists. genai-prices' rows are the base. Where the two others agree on a price that it
  * lacks or has otherwise, theirs is taken; what else differs is told as dissent. Pure.
  */
-import { findIn, pricesAt, tiersAt } from "../../../src/usage/prices/list.ts";
-import type { Constraint, ListedModel, ListedPrice, ListedPricesOf } from "../../../src/usage/prices/listed.ts";
-import { publishedRates } from "../../../src/usage/prices/published.ts";
-import { cardFromList, type Rates, type UnitKind } from "../../../src/usage/prices/rates.ts";
+import { findIn, pricesAt, tiersAt } from "../../../src/facts/prices/list.ts";
+import type { Constraint, ListedModel, ListedPrice, ListedPricesOf } from "../../../src/facts/prices/listed.ts";
+import { publishedRates } from "../../../src/facts/prices/published.ts";
+import { cardFromList, type Rates, type UnitKind } from "../../../src/facts/prices/rates.ts";
 
 export const kinds = ["input", "output", "cache_read", "cache_write", "cache_write_1h"] as const;
 export type Kind = (typeof kinds)[number];

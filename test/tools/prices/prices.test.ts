@@ -1,6 +1,6 @@
 /** How the maintainers' script makes one list of several, and what it never takes by itself. */
 import { expect, test } from "bun:test";
-import type { ListedModel, ListedPricesOf } from "../../../src/usage/prices/listed.ts";
+import type { ListedModel, ListedPricesOf } from "../../../src/facts/prices/listed.ts";
 import { guard } from "./guard.ts";
 import { type Family, merge } from "./merge.ts";
 import { sheetOf } from "./sheet.ts";

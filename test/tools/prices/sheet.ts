@@ -1,6 +1,6 @@
 /** The prices on which independent families agree: what the program is to bill, whoever of them it takes its list from. Pure. */
-import { pricesAt, tiersAt } from "../../../src/usage/prices/list.ts";
-import type { ListedModel, ListedPrices, ListedPricesOf, Match } from "../../../src/usage/prices/listed.ts";
+import { pricesAt, tiersAt } from "../../../src/facts/prices/list.ts";
+import type { ListedModel, ListedPrices, ListedPricesOf, Match } from "../../../src/facts/prices/listed.ts";
 import { type Family, kinds, pricesOf, type Row } from "./merge.ts";
 
 /** By `<provider>/<model>` in our names, and the place: `input`, `batch output`, `above 200000 input`. */

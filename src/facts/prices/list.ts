@@ -43,6 +43,7 @@ export type Listed = {
 
 export class PriceList {
   readonly #text: string;
+  #asOf: string | undefined;
   #parsed: WeakRef<ListedPricesOf> | undefined;
 
   constructor(text: string) {
@@ -57,6 +58,12 @@ export class PriceList {
       this.#parsed = new WeakRef(found);
     }
     return found;
+  }
+
+  /** The day of its prices, as YYYY-MM-DD: known without its content, once that was read. */
+  get asOf(): string {
+    this.#asOf ??= this.content.as_of;
+    return this.#asOf;
   }
 
   /**

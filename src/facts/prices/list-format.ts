@@ -15,24 +15,38 @@ const price = Type.Number({ minimum: 0, maximum: 1_000_000 });
 const prices = Type.Record(
   Type.String(),
   Type.Union([price, Type.Object({ base: price, tiers: Type.Array(Type.Object({ start: price, price })) })]),
+  {
+    description:
+      "Dollars by the kind: input_mtok, cache_read_mtok, cache_write_mtok, cache_write_1h_mtok, output_mtok, output_reasoning_mtok, input_audio_mtok, cache_audio_read_mtok, output_audio_mtok, input_image_mtok, output_image_mtok (per million tokens), requests_kcount, web_searches_kcount, storage_searches_kcount (per thousand), input_audio_hours. Tiers: for an input of more tokens than `start`.",
+  },
 );
-const day = Type.String({ pattern: "^20\\d\\d-[01]\\d-[0-3]\\d$" });
+const day = (description: string) => Type.String({ pattern: "^20\\d\\d-[01]\\d-[0-3]\\d$", description });
 const clock = Type.String({ pattern: "^\\d\\d:\\d\\d:\\d\\d" });
-const constraint = Type.Union([
-  Type.Object({ start_date: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d" }) }),
-  Type.Object({
-    start_time: clock,
-    end_time: clock,
-    weekdays: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 7 }))),
-  }),
-  Type.Null(),
-]);
+const constraint = Type.Union(
+  [
+    Type.Object({ start_date: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d" }) }),
+    Type.Object({
+      start_time: clock,
+      end_time: clock,
+      weekdays: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 7 }), { description: "1: Monday." })),
+    }),
+    Type.Null(),
+  ],
+  { description: "From midnight UTC of a day on, or in these hours, in UTC. The last one that holds counts." },
+);
 const conditions = { constraint: Type.Optional(constraint), prices };
 const model: TSchema = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 256 }),
-  match: Type.Object({}),
+  match: Type.Object(
+    {},
+    { description: "One of equals, starts_with, ends_with, contains, regex (a text), or, and (lists of such)." },
+  ),
   prices: Type.Union([prices, Type.Array(Type.Object(conditions), { minItems: 1 })]),
-  variants: Type.Optional(Type.Array(Type.Object({ tier: Type.String({ minLength: 1 }), ...conditions }))),
+  variants: Type.Optional(
+    Type.Array(Type.Object({ tier: Type.String({ minLength: 1 }), ...conditions }), {
+      description: "What differs by a service tier, `batch`, or another option that answers name.",
+    }),
+  ),
   price_variants: Type.Optional(
     Type.Union([
       Type.Null(),
@@ -45,7 +59,12 @@ const provider = Type.Object({
   models: Type.Array(model),
 });
 const others = Type.Array(provider, { minItems: 1 });
-const own = Type.Object({ as_of: Type.Optional(day), date: Type.Optional(day), providers: others });
+/** The form of a price list (docs/prices.schema.json). */
+export const PriceFile = Type.Object({
+  as_of: Type.Optional(day("The day of which the prices are; a list without it needs --as-of.")),
+  date: Type.Optional(day("An earlier name of as_of.")),
+  providers: others,
+});
 
 /**
  * Takes a list in the form of the one in the executable, or genai-prices' `data.json` or `data_slim.json` of any version.
@@ -57,7 +76,7 @@ export function parseList(text: string, today: string, asOf?: string): ListedPri
   const value = parseJson(text);
   if (value === undefined) throw new ListError("it is no JSON");
   if (!Array.isArray(value) && !isObject(value)) throw new ListError("it is neither a list nor an object");
-  const schema: TSchema = Array.isArray(value) ? others : own;
+  const schema: TSchema = Array.isArray(value) ? others : PriceFile;
   if (!Value.Check(schema, value)) {
     const [first] = schemaErrors(schema, value, 1);
     throw new ListError(`${formatPath(first!.path)} ${first!.message}`);
