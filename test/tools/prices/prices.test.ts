@@ -1,6 +1,7 @@
 /** How the maintainers' script makes one list of several, and what it never takes by itself. */
 import { expect, test } from "bun:test";
 import type { ListedModel, ListedPricesOf } from "../../../src/facts/prices/listed.ts";
+import { staleOf } from "./fresh.ts";
 import { guard } from "./guard.ts";
 import { type Family, merge } from "./merge.ts";
 import { sheetOf } from "./sheet.ts";
@@ -92,4 +93,11 @@ test("the sheet holds what at least two say, and nobody denies", () => {
   const genai = list(model("two", 3), model("three", 3), model("alone", 3));
   const families = [family({ two: row(3), three: row(3) }), family({ three: row(4), two: row(3) })];
   expect(sheetOf(genai, families, nameOf, now)).toEqual({ "xai/two": { input: 3, output: 10 } });
+});
+
+test("a release has nothing older than fourteen days", () => {
+  const now = Date.parse("2026-12-05T12:00:00Z");
+  expect(staleOf({ prices: "2026-11-21", facts: "2026-11-20" }, now)).toEqual([
+    "facts are of 2026-11-20, 15 days old: more than 14",
+  ]);
 });
