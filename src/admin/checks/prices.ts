@@ -1,7 +1,6 @@
 /** What is not known of the prices of models that personas and the configuration name. */
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { listInUse } from "../../usage/prices/stored-list.ts";
 import type { Io } from "../../lib/io.ts";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
@@ -9,6 +8,7 @@ import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { ageOf, ageWords, billedTarget, type ListAge, priceAhead } from "../../usage/prices/outlook.ts";
 import { Prices } from "../../usage/prices/prices.ts";
+import { listInUse } from "../../usage/prices/stored-list.ts";
 import { type Message, retiringIn, retiringInConfiguration } from "./retiring.ts";
 
 type Reading = { readonly io: Pick<Io, "readFile"> };

@@ -1,6 +1,5 @@
 /** The most that tests can cost, before they are run: by prices, the length of what is sent, and the bound of the answers. */
 import type { Config } from "../../config/config.ts";
-import { listInUse } from "../../usage/prices/stored-list.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { numberOf } from "../../lib/json/json.ts";
 import { gradingMessages } from "../../personas/tests/rubric.ts";
@@ -11,6 +10,7 @@ import { Accounts } from "../../upstream/accounts.ts";
 import { estimateUse } from "../../usage/cost-estimate.ts";
 import { countedOf } from "../../usage/counts.ts";
 import { Prices } from "../../usage/prices/prices.ts";
+import { listInUse } from "../../usage/prices/stored-list.ts";
 import type { PreparedTest } from "./answers.ts";
 
 export type Estimate = {

@@ -4,7 +4,7 @@
  *     .ci/bun test/tools/prices/build.ts             of the packages' versions in packages.json
  *     .ci/bun test/tools/prices/build.ts --newest    of their newest ones
  *
- * What does not pass by itself keeps the price it had, is said, and makes the exit code 1: a person looks it up, and decides in
+ * What does not pass by itself keeps the price it had, is said, and makes the exit code 3: a person looks it up, and decides in
  * decided.ts. It needs Python 3.11 with pip.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -104,7 +104,7 @@ async function main(): Promise<number> {
   const genai = parseList(JSON.stringify(read.genai), base.as_of, base.as_of);
   const sheet = sheetOf(genai, [read.litellm, read["models.dev"]], nameOf, now);
   await Bun.write(sheetPath, `${JSON.stringify({ as_of: base.as_of, prices: sheet }, null, 1)}\n`);
-  return kept.length === 0 ? 0 : 1;
+  return kept.length === 0 ? 0 : 3;
 }
 
 const titles = [
