@@ -5,7 +5,7 @@ import { gatewayModels } from "../http/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { formatModelId } from "../protocols/model-id.ts";
-import { Model } from "../protocols/models.ts";
+import { capabilityNames, havingAll, Model } from "../protocols/models.ts";
 import { dayMs } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { endOf } from "../upstream/model-lists.ts";
@@ -93,11 +93,13 @@ export const modelRoutes = (plugin: AdminPlugin) =>
     )
     .get(
       "/v1/models",
-      ({ services, query: { provider, ending, after, limit } }) => {
+      ({ services, query: { provider, ending, has, after, limit } }) => {
+        const isWanted = has === undefined ? undefined : havingAll(has);
         const now = services.clock.now();
         const all = gatewayModels(services).flatMap((model) => {
           const { owned_by: owner, shutdown_date: ends } = model;
           const state = ends === undefined ? null : endState(ends, now);
+          if (isWanted?.(model) === false) return [];
           if (provider !== undefined && owner !== provider) return [];
           if (ending === "true" && (state === null || state === "later")) return [];
           return { ...model, end_state: state };
@@ -109,6 +111,9 @@ export const modelRoutes = (plugin: AdminPlugin) =>
         summary: "The providers' models that are known here, and when each ends",
         query: queryOf({
           provider: text("Of that one alone."),
+          has: text(
+            `Only those that are known to have all of these, with commas between: ${capabilityNames.join(", ")}.`,
+          ),
           ending: Type.Optional(
             Type.Union([Type.Literal("true"), Type.Literal("false")], {
               description: "true: only those that have ended, or end within six months.",

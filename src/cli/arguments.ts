@@ -1,10 +1,12 @@
 /** Parses what commands are given on the command line. */
+
 import { InvalidArgumentError } from "commander";
 import { maxGraceMs } from "../auth/grace.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { JsonObject } from "../lib/json/json.ts";
+import { capabilitiesIn, capabilityNames } from "../protocols/models.ts";
 import { parseExpiry } from "./expiry.ts";
 
 export function filled(text: string): string {
@@ -49,6 +51,13 @@ export function graceOf(text: string): number {
 
 export function parseHash(text: string): string {
   if (!/^[0-9a-f]{64}$/i.test(text)) throw new InvalidArgumentError("It must be 64 hex digits.");
+  return text;
+}
+
+/** Words of `--has`, as the API's query has them. */
+export function parseCapabilities(text: string): string {
+  if (capabilitiesIn(text) === undefined)
+    throw new InvalidArgumentError(`It must be words of ${capabilityNames.join(", ")}, with commas between.`);
   return text;
 }
 

@@ -1,6 +1,7 @@
 /** All commands but `serve`: their arguments, flags and help. */
 import { Argument, type Command, Option } from "commander";
 import { keySurfaces } from "../config/surfaces.ts";
+import { capabilityNames } from "../protocols/models.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { severalNames } from "../store/chosen-lines.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
@@ -12,6 +13,7 @@ import {
   filled,
   graceOf,
   orNone,
+  parseCapabilities,
   parseCount,
   parseDay,
   parseDollars,
@@ -72,10 +74,16 @@ export function addCommands(program: Command, act: Act): void {
     "List the models of the providers that are set up",
     "listModels",
     argument("[pattern]", "A glob over <provider>/<model>, or a part of it", filled),
+    option("--has <words>", `Only those known to have all of: ${capabilityNames.join(", ")}`, parseCapabilities),
     option("--ending", "Only those that have ended, or end within six months"),
     option("--offline", "Ask no provider: only what is known here"),
     json,
-    examples("troupe models", "troupe models 'openai/gpt-6*'", "troupe models --ending"),
+    examples(
+      "troupe models",
+      "troupe models 'openai/gpt-6*'",
+      "troupe models --has vision,tools",
+      "troupe models --ending",
+    ),
   );
   commandsOf(program, ["port"])(
     "demo",

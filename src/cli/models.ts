@@ -7,6 +7,7 @@ import { globMatches } from "../lib/glob.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
 import { formatModelId } from "../protocols/model-id.ts";
+import { havingAll } from "../protocols/models.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts, type BoundAccount } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
@@ -23,6 +24,8 @@ import { count, printable } from "./usage.ts";
 export type ModelsOptions = {
   /** Only models that have ended, or end within six months. */
   readonly ending?: boolean;
+  /** Only those that are known to have all of these capabilities. */
+  readonly has?: string;
   /** Only what is known without asking. */
   readonly offline?: boolean;
   readonly json?: boolean;
@@ -35,7 +38,7 @@ type Row = { readonly id: string; readonly created?: number | undefined } & Mode
 
 /** @param pattern a glob over `<provider>/<model>`, or a part of it */
 export function listModels(context: Context, pattern: string | undefined, options: ModelsOptions): Promise<ExitCode> {
-  const { ending, offline, json } = options;
+  const { ending, has, offline, json } = options;
   return withConfig(context, async (config) => {
     const { io } = context;
     const transport = isBehindForwardProxy(io.env) ? new FetchTransport() : undefined;
@@ -51,9 +54,12 @@ export function listModels(context: Context, pattern: string | undefined, option
     const { list: priceList } = listInUse(config.data);
     const prices = new Prices(config.prices, priceList);
     const fits = fitting(pattern);
+    const isWanted = has === undefined ? undefined : havingAll(has);
     const rows = asked
       .flatMap((one) => rowsOf(one, prices, now))
-      .filter(({ id, shutdown_date: ends }) => fits(id) && (ending !== true || isEnding(ends, now)));
+      .filter(
+        (row) => fits(row.id) && (isWanted?.(row) ?? true) && (ending !== true || isEnding(row.shutdown_date, now)),
+      );
     if (json) printJson(io, { models: rows, providers: asked.map(providerJson) });
     else {
       if (rows.length > 0) io.stdout.write(formatTable(columns, rows.map(cellsOf)));

@@ -1,5 +1,6 @@
-/** What is known of a provider's model: by its provider's list, by the prices in use, by its row, and by what makers announced. */
-import type { Model } from "../protocols/models.ts";
+/** What is known of a provider's model: by its provider's list, by the prices in use, by its row, and by the facts. */
+import { factsOf, type ModelFacts as KnownFacts } from "../facts/facts.ts";
+import { capabilityNames, type Model } from "../protocols/models.ts";
 import type { ListedModel, RemoteProvider } from "../providers/provider.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { endOf, type KnownList } from "../upstream/model-lists.ts";
@@ -25,6 +26,8 @@ export type ModelFacts = Pick<
   | "max_output_tokens"
   | "input_modalities"
   | "output_modalities"
+  | "capabilities"
+  | "assumed"
   | "pricing"
   | "formats"
   | "shutdown_date"
@@ -35,7 +38,16 @@ export type ModelFacts = Pick<
 export function modelFacts(bound: BoundAccount, model: string, { listed, prices, now }: FactSources): ModelFacts {
   const { provider, account } = bound;
   if (provider.kind === "local") return {};
-  const { contextLength, maxOutputTokens, inputModalities, outputModalities, isDeprecated } = listed ?? {};
+  const known = factsOf(provider.name, model);
+  // What the provider itself lists goes before.
+  const {
+    contextLength = known.context,
+    maxOutputTokens = known.output,
+    inputModalities = known.input_modalities,
+    outputModalities = known.output_modalities,
+    isDeprecated,
+  } = listed ?? {};
+  const capabilities = capabilitiesOf({ ...known, inputModalities, outputModalities });
   // To look for some hundred models in the list of prices would take a sixth of a second.
   const isTold = listed?.price !== undefined && !prices.isConfigured(`${account.name}/${model}`);
   const pricing = isTold ? listed.price : chargedPrice(bound, model, prices, now);
@@ -45,11 +57,33 @@ export function modelFacts(bound: BoundAccount, model: string, { listed, prices,
     ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
     ...(inputModalities !== undefined && { input_modalities: [...inputModalities] }),
     ...(outputModalities !== undefined && { output_modalities: [...outputModalities] }),
+    ...(capabilities.length > 0 && { capabilities }),
+    ...(known.assumed !== undefined && { assumed: known.assumed }),
     ...(pricing !== undefined && { pricing }),
     formats: formatsOf(provider, { model, account }),
     ...(ends !== undefined && { shutdown_date: ends }),
     ...(isDeprecated === true && { deprecated: true }),
   };
+}
+
+type Abilities = Pick<KnownFacts, "tools" | "structured_output" | "reasoning"> & {
+  readonly inputModalities: readonly string[] | undefined;
+  readonly outputModalities: readonly string[] | undefined;
+};
+
+function capabilitiesOf({ inputModalities: reads, outputModalities: gives, ...known }: Abilities): string[] {
+  const has: Readonly<Record<(typeof capabilityNames)[number], boolean | undefined>> = {
+    vision: reads?.includes("image"),
+    audio_input: reads?.includes("audio"),
+    video: reads?.includes("video"),
+    files: reads?.includes("file"),
+    image_output: gives?.includes("image"),
+    audio_output: gives?.includes("audio"),
+    tools: known.tools,
+    structured_output: known.structured_output,
+    reasoning: known.reasoning,
+  };
+  return capabilityNames.filter((name) => has[name] === true);
 }
 
 /** Finds the dollars per million tokens of a short prompt, by which its calls are charged. A price for whatever nobody knows is no fact of it. */

@@ -11,7 +11,7 @@ import { modelEntry, modelEntryPage } from "../protocols/generate-content/models
 import { messages } from "../protocols/messages/messages.ts";
 import { modelInfo, modelPage } from "../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
-import type { Model } from "../protocols/models.ts";
+import { havingAll, type Model } from "../protocols/models.ts";
 import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
 import { listedNames, modelFacts } from "./model-facts.ts";
@@ -79,9 +79,15 @@ function findPersonaModel(services: Services, caller: Caller, id: string): Model
 /** Finds a model that a provider may have: it has more than those that are listed, unless it is compiled in. */
 function findCallable(services: Services, caller: Caller, id: string): Model | undefined {
   const meant = standsFor(services, id);
-  const { namespace, name } = parseModelId(meant) ?? {};
+  const model = mayUseNamed(caller, id, meant) ? findModel(services, meant) : undefined;
+  return model && { ...model, id, name: id };
+}
+
+/** @param id `<provider>/<model>` */
+function findModel(services: Services, id: string): Model | undefined {
+  const { namespace, name } = parseModelId(id) ?? {};
   const bound = namespace === undefined ? undefined : services.live.accounts.find(namespace);
-  if (bound === undefined || !mayUseNamed(caller, id, meant)) return undefined;
+  if (bound === undefined) return undefined;
   if (bound.provider.kind === "local" && !bound.account.models.includes(name!)) return undefined;
   const [listed, now] = [services.modelLists.find(bound, name!), services.clock.now()];
   return {
@@ -134,8 +140,13 @@ function routesAt(
       run: async (services, context) => {
         const caller = await admit(services, context, surface);
         if (surface === "orchestrator") await prepareNamed(services, caller);
-        const models = list(services, caller);
-        return jsonAnswer(formOf(context).page(models, plainQuery(context)));
+        const query = plainQuery(context);
+        const has = query.get("has");
+        const isWanted = has === null ? undefined : havingAll(has);
+        const models = list(services, caller).filter(
+          (model) => isWanted?.(abilitiesOf(services, caller, surface, model)) ?? true,
+        );
+        return jsonAnswer(formOf(context).page(models, query));
       },
     },
     {
@@ -152,6 +163,17 @@ function routesAt(
       },
     },
   ];
+}
+
+/** A persona can what its first model can. */
+function abilitiesOf(
+  services: Services,
+  caller: Caller,
+  surface: SurfaceName,
+  model: Model,
+): Pick<Model, "capabilities"> {
+  const target = surface === "orchestrator" ? findPersona(services, caller, model.id)?.targets[0] : undefined;
+  return target === undefined ? model : (findModel(services, target) ?? {});
 }
 
 /**

@@ -1,5 +1,12 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Open } from "../lib/schemas.ts";
+import { ApiError } from "./errors.ts";
+
+/** Words by which models are looked for: what they read and answer with beside text, and what they can do. */
+export const capabilityNames = [
+  ...["vision", "audio_input", "video", "files", "image_output", "audio_output"],
+  ...["tools", "structured_output", "reasoning"],
+] as const;
 
 export const Model = Open({
   id: Type.String({ description: "<namespace>/<name>" }),
@@ -17,6 +24,16 @@ export const Model = Open({
     Type.Array(Type.String(), { description: "text, image, audio, video, file, as its provider names them." }),
   ),
   output_modalities: Type.Optional(Type.Array(Type.String())),
+  capabilities: Type.Optional(
+    Type.Array(Type.String(), {
+      description: `Of ${capabilityNames.join(", ")}: what it is known to be able to.`,
+    }),
+  ),
+  assumed: Type.Optional(
+    Type.String({
+      description: "The known model of its line whose limits and capabilities these are, as nobody knows its own.",
+    }),
+  ),
   pricing: Type.Optional(
     Type.Object(
       { input: Type.Number(), output: Type.Number() },
@@ -43,3 +60,17 @@ export const ModelList = Type.Object({ object: Type.Literal("list"), data: Type.
 
 export type Model = Static<typeof Model>;
 export type ModelList = Static<typeof ModelList>;
+
+/** @param has words with commas between: `vision,tools` @returns undefined where one of them names no capability */
+export function capabilitiesIn(has: string): readonly string[] | undefined {
+  const names = has.split(",").map((name) => name.trim());
+  return names.every((name) => (capabilityNames as readonly string[]).includes(name)) ? names : undefined;
+}
+
+/** @param has a query's value @returns whether a model has them all; of whom nothing is known has none @throws ApiError invalid_value */
+export function havingAll(has: string): (model: Pick<Model, "capabilities">) => boolean {
+  const names = capabilitiesIn(has);
+  if (names === undefined)
+    throw ApiError.invalidValue("has", `has must be words of ${capabilityNames.join(", ")}, with commas between.`);
+  return ({ capabilities = [] }) => names.every((name) => capabilities.includes(name));
+}

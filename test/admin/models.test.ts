@@ -10,7 +10,7 @@ test("models are listed with their ends, and lists with when they came or why no
       ? jsonResponse({
           data: [
             { id: "old", shutdown_date: "2026-01-01" },
-            { id: "new", context_length: 1000 },
+            { id: "new", context_length: 1000, input_modalities: ["text", "image"] },
             { id: "far", shutdown_date: "2199-01-01" },
           ],
         })
@@ -34,6 +34,8 @@ test("models are listed with their ends, and lists with when they came or why no
     ["openai/new", null as never],
     ["openai/far", "later"],
   ]);
+  expect(await states("?has=vision")).toEqual([["openai/new", null as never]]);
+  expect((await ask("?has=wings")).status).toBe(400);
   expect(await states("?ending=true")).toEqual([["openai/old", "ended"]]);
   expect(await states("?limit=1&after=openai/old")).toEqual([["openai/new", null as never]]);
   expect((await ask("")).json).toMatchObject({

@@ -70,6 +70,10 @@ test("a pattern is a glob or a part of an id; --ending leaves those that end", a
   expect(await ids("models NE/")).toEqual(["mine/old", "mine/new"]);
   expect(await ids("models m*w")).toEqual(["mine/new"]);
   expect(await ids("models --ending")).toEqual(["mine/old"]);
+  expect(await ids("models --has vision")).toEqual(["mine/new"]);
+  const wrong = await folder.shell.run("models --has wings");
+  expect([wrong.code, wrong.out]).toEqual([2, ""]);
+  expect(wrong.err).toContain("It must be words of vision, audio_input,");
   const none = await folder.shell.run("models nothing");
   expect([none.code, none.out]).toEqual([1, ""]);
   expect(none.err).toContain("No model fits 'nothing'.");

@@ -11,7 +11,7 @@ test.each([
   ["openai", "gpt-5.5", undefined],
   ["anthropic", "claude-sonnet-4-5-20250929", "2026-11-30"],
   ["anthropic", "claude-opus-4-20250514", "2026-06-15"],
-  ["anthropic", "claude-opus-4-5-20251101", undefined],
+  ["anthropic", "claude-opus-4-5-20251101", "2027-01-22"],
   ["openrouter", "openai/gpt-4o", undefined],
   ["openai", "constructor", undefined],
   ["__proto__", "gpt-4o", undefined],

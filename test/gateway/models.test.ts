@@ -1,5 +1,5 @@
 /** The gateway's lists of models, as providers gave them, read by the official clients of three formats. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { Troupe } from "../helpers/troupe.ts";
@@ -78,6 +78,12 @@ test("then providers' own lists are, with what is known of each model", async ()
     created: 1767225600,
     owned_by: "openai",
     name: "gpt-5.5 (openai)",
+    // OpenAI's own list has no limits: the facts do.
+    context_length: 1_050_000,
+    max_output_tokens: 128_000,
+    input_modalities: ["text", "image", "file"],
+    output_modalities: ["text"],
+    capabilities: ["vision", "files", "tools", "structured_output", "reasoning"],
     pricing: { input: 5, output: 30 },
     formats: ["chat", "responses"],
   } as never);
@@ -118,7 +124,7 @@ test("for Anthropic's clients, with limits and the end", async () => {
   expect(found.find(({ id }) => id === "openai/gpt-4o")).toMatchObject({
     lifecycle: "deprecated",
     retires_at: "2027-01-14T00:00:00Z",
-    max_tokens: null,
+    max_tokens: 16_384,
   });
 });
 
@@ -138,4 +144,59 @@ test("for Google's clients, with limits", async () => {
 test("a key sees the models that it may use", async () => {
   const key = await troupe.createKey({ name: "few", tier: "pro", models: ["openai/gpt-4*", "ours"] });
   expect((await list(key)).map(({ id }) => id)).toEqual(["openai/gpt-4o", "ours"]);
+});
+
+test("nobody's own limits are those of its line's newest, and say so; a price and an end are nobody's but its own", async () => {
+  const found = await troupe.client("gateway").models.retrieve("openai/gpt-4o-2024-08-06");
+  expect(found).toMatchObject({ context_length: 128_000, shutdown_date: "2027-01-14" });
+  const next = { ...(await troupe.client("gateway").models.retrieve("openai/gpt-8.5-sol")) } as Record<string, unknown>;
+  expect(next).toMatchObject({ context_length: 1_050_000, max_output_tokens: 128_000, assumed: "gpt-6.1-sol" });
+  expect([next["pricing"], next["shutdown_date"]]).toEqual([undefined, undefined]);
+});
+
+describe("has", () => {
+  const ids = async (query: string, surface: "/gateway" | "" = "/gateway") => {
+    const headers = { authorization: `Bearer ${troupe.key}` };
+    const response = await fetch(`${troupe.url}${surface}/v1/models?${query}`, { headers });
+    const body = (await response.json()) as { data?: { id: string }[]; error?: { param: string; message: string } };
+    return body.data?.map(({ id }) => id) ?? [response.status, body.error?.param, body.error?.message];
+  };
+
+  test("leaves the models that are known to have all of it", async () => {
+    expect(await ids("has=reasoning")).toEqual(["openai/gpt-5.5", "mine/gpt-5.5", "gone/claude-opus-5"]);
+    expect(await ids("has=vision,%20tools")).toEqual([
+      ...["openai/gpt-5.5", "openai/gpt-4o", "mine/gpt-5.5", "gone/claude-opus-5"],
+    ]);
+    // By what its provider's list says; nothing says that it has tools.
+    expect(await ids("has=vision")).toContain("ours");
+    expect(await ids("has=video")).toEqual([]);
+  });
+
+  test("takes personas by their first model", async () => {
+    const all = await ids("", "");
+    const able = await ids("has=tools", "");
+    expect(all).toContain("troupe/guide");
+    expect(able.filter((id) => !all.includes(String(id)))).toEqual([]);
+    troupe.setTargets("troupe/guide", ["openai/gpt-5.5", "builtin/eliza"]);
+    troupe.setTargets("troupe/tutor", ["builtin/eliza", "openai/gpt-5.5"]);
+    const after = await ids("has=tools", "");
+    expect([after.includes("troupe/guide"), after.includes("troupe/tutor")]).toEqual([true, false]);
+  });
+
+  test.each(["has=", "has=vision,wings", "has=__proto__", `has=${"x".repeat(5000)}`])(
+    "%s is refused",
+    async (query) => {
+      const words =
+        "vision, audio_input, video, files, image_output, audio_output, tools, structured_output, reasoning";
+      expect(await ids(query)).toEqual([400, "has", `has must be words of ${words}, with commas between.`]);
+    },
+  );
+
+  test("goes before the pages of Anthropic's clients", async () => {
+    const client = new Anthropic({ baseURL: `${troupe.url}/gateway`, apiKey: troupe.key, authToken: null });
+    const found: string[] = [];
+    for await (const one of client.models.list({ limit: 1 }, { query: { has: "reasoning", limit: 1 } }))
+      found.push(one.id);
+    expect(found.slice(0, 2)).toEqual(["openai/gpt-5.5", "mine/gpt-5.5"]);
+  });
 });

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
 import { ModelEntry, ModelEntryPage } from "../../protocols/generate-content/models.ts";
 import { ModelInfo, ModelPage } from "../../protocols/messages/models.ts";
-import { Model, ModelList } from "../../protocols/models.ts";
+import { capabilityNames, Model, ModelList } from "../../protocols/models.ts";
 import { exampleModel, header } from "./calls.ts";
 import { describeOperation, errorSchema, keyed, tags } from "./describe.ts";
 import { errorForm as googleForm } from "./generate-content.ts";
@@ -19,6 +19,13 @@ const modelPaging = [
   { name: "limit", in: "query", schema: { type: "integer", minimum: 1, maximum: 1000, default: 20 } },
   ...["after_id", "before_id"].map((name) => ({ name, in: "query", schema: { type: "string" } })),
 ].map((one) => ({ ...one, description: "In Anthropic's form alone: the other one has all models on one page." }));
+const hasParameter = {
+  name: "has",
+  in: "query",
+  description: `Only models that are known to have all of these, with commas between: ${capabilityNames.join(", ")}. A persona has what its first model has.`,
+  schema: { type: "string" },
+  example: "vision,tools",
+};
 const eitherError = { "application/json": { schema: { anyOf: [errorSchema, errorForm.body, googleForm.body] } } };
 
 export function describeModelList(surface: SurfaceName): Record<string, unknown> {
@@ -28,7 +35,7 @@ export function describeModelList(surface: SurfaceName): Record<string, unknown>
     summary: surface === "orchestrator" ? "The personas this key may use" : "The providers' models that are known here",
     description: otherForms,
     response: Type.Union([ModelList, ModelPage, ModelEntryPage]),
-    parameters: [...clientHeaders, ...modelPaging],
+    parameters: [...clientHeaders, hasParameter, ...modelPaging],
     errors: [400, ...keyed],
     errorContent: eitherError,
   });

@@ -15,7 +15,7 @@ const list = (...models: ListedModel[]): ListedPricesOf => ({
   as_of: "2026-11-20",
   providers: [{ id: "x-ai", api: "https://api\\.x\\.ai", fallbacks: [], models }],
 });
-const nameOf = (name: string) => (name === "xai" ? "x-ai" : name);
+const nameOf = (name: string) => ({ xai: "x-ai" })[name] ?? name;
 const row = (input: number, output = 10) => ({ input, output });
 const family = (rows: Family[string]): Family => ({ xai: rows });
 const modelsIn = (found: ListedPricesOf) => found.providers[0]!.models;
