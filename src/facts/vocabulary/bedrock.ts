@@ -14,6 +14,7 @@ const OwnRules = {
     description: "Where Converse takes cache points: everywhere, everywhere but among tools, or nowhere.",
   }),
   result_status: Type.Boolean({ description: "Converse takes the status of a tool's result." }),
+  new_versions: Type.Boolean({ description: "Versions of Anthropic's API after 2023-06-01 are taken." }),
   top_k: Words(["claude", "nova", "none"], { description: "The field that Converse takes for top_k." }),
 };
 

@@ -11,9 +11,6 @@ export const samplingEndsWith = "2026-10-21";
 /** The version that every upstream of this format takes. */
 export const oldestVersion = "2023-06-01";
 
-/** The first version of Claude that Amazon Bedrock takes newer versions of the API for. */
-export const bedrockVersionsSince = [4, 7] as const;
-
 /** On Vertex AI the version stands in the body: the older one has a name of its own there, later ones have their date. */
 export const vertexVersions: Readonly<Record<string, string>> = { [oldestVersion]: "vertex-2023-10-16" };
 

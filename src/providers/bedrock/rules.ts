@@ -5,7 +5,6 @@
 import { rowsOf } from "../../facts/facts.ts";
 import { rulesFor } from "../../facts/rules.ts";
 import type { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
-import { bedrockVersionsSince } from "../anthropic/clouds.ts";
 import { anthropicRules } from "../anthropic/rules.ts";
 import type { Call } from "../provider.ts";
 
@@ -17,20 +16,6 @@ const noOverrides: readonly never[] = [];
 
 /** The model's own name on Anthropic's platform: `claude-sonnet-4-5-20250929-v1:0`. */
 const claudeName = (model: string): string | undefined => /(?:^|[./])anthropic\.(claude-.*)$/.exec(model)?.[1];
-
-/** `claude-opus-4-6-v1`, `claude-sonnet-4-20250514-v1:0`, `claude-3-7-sonnet-20250219-v1:0`; a name without a version is a newer one. */
-const claudeVersion = /^claude-(?:[a-z]+-)?(\d+)(?:-(\d{1,2}))?(?!\d)/;
-
-/** Whether newer versions of the API are taken for a model; an ARN does not tell what it is of. */
-export function takesNewVersions({ model }: Call): boolean {
-  const name = claudeName(model);
-  if (name === undefined) return false;
-  const [, major, minor = "0"] = claudeVersion.exec(name) ?? [];
-  const [firstMajor, firstMinor] = bedrockVersionsSince;
-  return (
-    major === undefined || Number(major) > firstMajor || (Number(major) === firstMajor && Number(minor) >= firstMinor)
-  );
-}
 
 const complete = new WeakMap<object, readonly [BedrockRules & { match: string }]>();
 
@@ -47,6 +32,9 @@ function rulesRow({ model, account }: Call): readonly [BedrockRules & { match: s
 }
 
 export const bedrockRules = (call: Call): BedrockRules => rulesRow(call)[0];
+
+/** Whether newer versions of the API are taken for a model; an ARN does not tell what it is of. */
+export const takesNewVersions = (call: Call): boolean => bedrockRules(call).new_versions;
 
 /** The same call with the rules of its model, for the code of the Messages API, which this format is built like. */
 export function withRules<C extends Call>(call: C): C {
