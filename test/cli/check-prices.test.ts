@@ -13,7 +13,7 @@ test("personas, aliases and the models of a provider without a price, with the m
   writeFileSync(folder.file("personas/acme/lost.yaml"), persona("openai/gpt-97"));
   writeFileSync(
     folder.file("troupe.yaml"),
-    "aliases:\n  ours: openai/gpt-98\n  mine: openai/gpt-99\nprices:\n  - {match: openai/gpt-99, input: 1, output: 2}\n",
+    "aliases:\n  ours: openai/gpt-98\n  'gpt-*': openai/gpt-*\n  mine: openai/gpt-99\nprices:\n  - {match: openai/gpt-99, input: 1, output: 2}\n",
   );
   const shell = new Console(folder.path, { OPENAI_API_KEY: "sk-none" });
   const { code, err, out } = await shell.run("check");

@@ -29,6 +29,8 @@ export function priceChecks(config: Config, now: number): PriceChecks {
     return target === undefined ? accounts.find(id.split("/", 1)[0]!) !== undefined : prices.find(target) !== undefined;
   };
   const words: Message = (id, all) => {
+    // An alias with a glob names no model.
+    if (id.includes("*")) return undefined;
     const target = billedTarget(accounts, id);
     if (target === undefined) return undefined;
     if (prices.find(target) === undefined) {
