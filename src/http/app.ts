@@ -16,7 +16,7 @@ import { preflightAnswer } from "./origins.ts";
 import { queryCheckOf } from "./plain-values.ts";
 import { basePath, isGuess, nothingAt, type Route } from "./routes.ts";
 import { answerFailure, type Incoming, isRouted, serve } from "./serve.ts";
-import { checkedSurfaceRoutes, protocolAt, surfaceRoutes } from "./surface-routes.ts";
+import { checkedSurfaceRoutes, protocolAt, surfaceRoutes, vendorFolder } from "./surface-routes.ts";
 import { type Upgrade, upgradeAt } from "./websocket/upgrade.ts";
 
 /** One listener's Elysia application. It listens by `app.listen()`, which hands its paths to Bun's router. */
@@ -146,10 +146,12 @@ function refuseOthers(host: Host, table: RouteTable, { routes }: AnyElysia, serv
 function takeWebSockets(host: Host, table: RouteTable, calls: ReadonlyMap<string, Served>): void {
   for (const surface of host.surfaces) {
     if (surface === "admin") continue;
-    const path = basePath(surface, host.surfaces) + responsesPath;
     const create = surfaceRoutes[surface].find((route) => route.path === responsesPath)!;
-    const handlers = tableAt(table, path);
-    handlers["GET"] = upgradeAt(host, surface, create, calls.get(path)!, handlers["GET"]! as RefusingHandler);
+    for (const folder of ["", vendorFolder]) {
+      const path = basePath(surface, host.surfaces) + folder + responsesPath;
+      const handlers = tableAt(table, path);
+      handlers["GET"] = upgradeAt(host, surface, create, calls.get(path)!, handlers["GET"]! as RefusingHandler);
+    }
   }
 }
 

@@ -61,8 +61,10 @@ export function completionRoute(
  */
 const belowVendor = (routes: readonly Route[]): Route[] =>
   routes
-    .filter(({ path, protocol }) => protocol !== messages && !path.endsWith("/*") && !path.startsWith("/v1beta/"))
-    .map((route) => ({ ...route, path: `/openai${route.path}`, describe: () => ({ hide: true }) }));
+    .filter(({ path, protocol }) => protocol !== messages && !path.startsWith("/v1beta/"))
+    .map((route) => ({ ...route, path: `${vendorFolder}${route.path}`, describe: () => ({ hide: true }) }));
+
+export const vendorFolder = "/openai";
 
 function routesOf(surface: Surface): Route[] {
   const { name: area } = surface;
@@ -71,13 +73,16 @@ function routesOf(surface: Surface): Route[] {
     completionRoute(surface, path, protocol, () => describe(area)),
   );
   const operating = operationRoutes(area);
+  const besideResponses = [
+    completionRoute(surface, "/v1/responses/compact", compaction, () => describeCompaction(area)),
+    tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, () => describeInputTokens(area)),
+  ];
   return [
     ...models,
     ...completing,
-    completionRoute(surface, "/v1/responses/compact", compaction, () => describeCompaction(area)),
+    ...besideResponses,
     ...operating,
-    ...belowVendor([...models, ...completing, ...operating]),
-    tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, () => describeInputTokens(area)),
+    ...belowVendor([...models, ...completing, ...besideResponses, ...operating]),
     tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, () =>
       describeCountTokens(area),
     ),
@@ -93,8 +98,10 @@ export const surfaceRoutes: Readonly<Record<SurfaceName, readonly Route[]>> = {
 
 /** Plugins of the routes that call no model. */
 export const checkedSurfaceRoutes = (host: Host, surface: SurfaceName, prefix: string): readonly AnyElysia[] => [
-  storedRoutes(host, surface, prefix),
-  responseRoutes(host, surface, prefix),
+  ...[prefix, prefix + vendorFolder].flatMap((base) => [
+    storedRoutes(host, surface, base),
+    responseRoutes(host, surface, base),
+  ]),
   usageRoutes(host, surface, prefix),
   accountRoutes(host, surface, prefix),
 ];

@@ -9,7 +9,7 @@ import type { Host } from "../context.ts";
 import { openRoutes } from "../ops.ts";
 import { immutable, type Page, pageAnswer } from "../pages.ts";
 import { basePath, type Description } from "../routes.ts";
-import { surfaceRoutes } from "../surface-routes.ts";
+import { surfaceRoutes, vendorFolder } from "../surface-routes.ts";
 
 const keySchemes = Object.fromEntries(
   keyHeaders.map((name) => [name, { type: "apiKey", in: "header", name, description: "The same key." }]),
@@ -86,7 +86,11 @@ export async function readDescription(described: Described, path: string): Promi
   const docs = new Elysia().use(described.app);
   // The plugin knows no examples, and calls every body required: what a route's `detail` writes has all of it.
   const { history } = docs["router"];
-  for (const route of history) route.hooks = { detail: route.hooks.detail?.describe?.() ?? { hide: true } };
+  for (const route of history) {
+    // The same once more.
+    const described = route.path.includes(`${vendorFolder}/v1/`) ? undefined : route.hooks.detail?.describe?.();
+    route.hooks = { detail: described ?? { hide: true } };
+  }
   docs.use(
     swagger({
       path: "/docs",
