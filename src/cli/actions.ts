@@ -22,6 +22,7 @@ export { showKnowledge } from "./personas/knowledge.ts";
 export { logPersona } from "./personas/log.ts";
 export { newPersona } from "./personas/new.ts";
 export { renderPersona } from "./personas/render.ts";
+export { reportPersonas } from "./personas/report.ts";
 export { rollBackPersona } from "./personas/rollback.ts";
 export { showPersona } from "./personas/show.ts";
 export { testPersonas } from "./personas/test.ts";

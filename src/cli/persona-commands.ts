@@ -1,6 +1,7 @@
 /** The commands of `troupe personas`: their arguments, flags and help. */
-import { Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { exportFormats, importFormats } from "../personas/formats.ts";
+import { type FailOn, parseFailOn } from "../personas/review/fail-on.ts";
 import { filled, parseList, parsePositive, parseShare } from "./arguments.ts";
 import { examples } from "./command.ts";
 import { argument, type Declare, json, option, setFields, stored, variables } from "./declare.ts";
@@ -11,6 +12,7 @@ export function addPersonasCommands(personas: Declare): void {
   addPersonaCommands(personas);
   addPersonaVersionCommands(personas);
   addPersonaTestCommand(personas);
+  addPersonaReportCommand(personas);
   addVariantCommands(personas);
 }
 
@@ -190,6 +192,39 @@ function addPersonaTestCommand(personas: Declare): void {
   );
   // The price list that 'troupe prices update' stored is in the data folder.
   reading(command, [...stored, "personas"]);
+}
+
+function addPersonaReportCommand(personas: Declare): void {
+  const command = personas(
+    "report",
+    "Say what a branch changes in what personas do: for the review of a pull request",
+    "reportPersonas",
+    argument("[ids...]", "Ids of personas, or globs such as 'acme/*' (default: all)"),
+    option(
+      "--against <ref>",
+      "The branch, tag or commit of git that it is compared with, where this branch left it",
+      filled,
+    ).makeOptionMandatory(),
+    option("--live", "Ask models for the answers of both sides (default: recordings answer, without a key)"),
+    option("--fail-on <what>", "End with a failure for these: regression, error, cost+20%, latency+50%", failOn),
+    option("--json [file]", "Write the report as JSON, to stdout where no file is named"),
+    option("--html <file>", "Write it as HTML too, alone in one file", filled),
+    option("--yes", "Do not ask before answers that may cost more than $1"),
+    "\nIt writes Markdown of at most 60 KB, as a comment on a pull request may have. With --fail-on it ends with 1 where a test" +
+      "\nfails that did not, or a cost or latency rose by more; and with 2 where only verdicts or files are missing.",
+    examples(
+      "troupe personas report --against origin/main",
+      "troupe personas report --against origin/main --fail-on regression,error,cost+20% --html report.html",
+    ),
+  );
+  reading(command, [...stored, "personas"]);
+}
+
+function failOn(text: string): FailOn {
+  const found = parseFailOn(text);
+  if (found === undefined)
+    throw new InvalidArgumentError("It takes regression, error, cost+<percent>% and latency+<percent>%, with commas.");
+  return found;
 }
 
 function addVariantCommands(personas: Declare): void {

@@ -66,15 +66,53 @@ export type RenderedCall = {
   readonly models: readonly RenderedModel[];
 };
 
+function asked(persona: Persona, request: JsonObject) {
+  const parsed = { ...request, model: persona.id };
+  const source: Source = { body: JSON.stringify(parsed), parsed };
+  const call = chat.parse(source, { request: { headers: new Headers() }, path: "", query: new URLSearchParams() });
+  return { call, source };
+}
+
+/**
+ * The bodies alone, for whoever compares many: where their parts came from takes an encoding for each part.
+ * @returns by model the JSON that is sent, or the reason for which nothing is; undefined where this program answers itself
+ * @throws ApiError for what the call would be refused for
+ */
+export async function renderBodies(
+  tools: Pick<RenderTools, "media" | "clock">,
+  accounts: Accounts,
+  { persona, request }: Pick<RenderQuestion, "persona" | "request">,
+  signal: AbortSignal,
+): Promise<{
+  readonly composed: ComposedRequest;
+  readonly bodies: ReadonlyMap<string, { readonly body: unknown } | string | undefined>;
+}> {
+  const { call, source } = asked(persona, request);
+  const { store: _, ...composed } = compose(persona, call.request);
+  const bodies = new Map<string, { body: unknown } | string | undefined>();
+  for (const model of persona.targets) {
+    if (accounts.find(parseModelId(model)?.namespace ?? "") === undefined) {
+      bodies.set(model, "its provider is not set up");
+      continue;
+    }
+    try {
+      const rendered = await renderRequest(tools, targetOf(accounts, model, composed, source), signal);
+      bodies.set(model, rendered && { body: parseJson(new TextDecoder().decode(rendered.body)) });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      bodies.set(model, error.message);
+    }
+  }
+  return { composed, bodies };
+}
+
 /** @throws ApiError for what the call would be refused for */
 export async function renderCall(
   tools: RenderTools,
   { persona, request, model, places }: RenderQuestion,
   signal: AbortSignal,
 ): Promise<RenderedCall> {
-  const parsed = { ...request, model: persona.id };
-  const source: Source = { body: JSON.stringify(parsed), parsed };
-  const call = chat.parse(source, { request: { headers: new Headers() }, path: "", query: new URLSearchParams() });
+  const { call, source } = asked(persona, request);
   if (call.request.previous_response_id != null)
     throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not rendered.");
   const additions = await tools.additions?.(persona, call.request);

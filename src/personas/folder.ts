@@ -34,6 +34,8 @@ type LoadedFolder = {
   readonly errors: readonly Diagnostic[];
   /** The path of each persona's file, by its id. */
   readonly paths: ReadonlyMap<string, string>;
+  /** The partials that each includes, within the folder, by its id. */
+  readonly uses: ReadonlyMap<string, readonly string[]>;
 };
 
 /** Reads a folder once. Invalid files are left out and reported; a folder that can't be read is an error too. */
@@ -43,7 +45,8 @@ export async function loadFolder(path: string, schema = PersonaFile): Promise<Lo
     [...read.files].flatMap(([id, { parsed }]) => ("persona" in parsed ? [[id, parsed.persona] as const] : [])),
   );
   const resolved = await resolveReferences(own, read.labels ?? [], noReferences, undefined, placedIn(read.paths));
-  return { personas: [...own.values()], errors: [...read.errors, ...resolved.errors], paths: read.paths };
+  const uses = new Map([...read.files].map(([id, file]) => [id, file.uses]));
+  return { personas: [...own.values()], errors: [...read.errors, ...resolved.errors], paths: read.paths, uses };
 }
 
 /** Places errors in the files of personas. */

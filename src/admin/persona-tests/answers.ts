@@ -178,6 +178,11 @@ function mcpIn(calls: string | undefined): Answer["mcp"] {
 export type Recordings = ReadonlyMap<string, ReadonlyMap<string, Recording> | string>;
 
 const again = "'troupe personas test --record' makes one";
+const missing = "there is no recording of this test";
+const outdated = "the request has changed since it was recorded";
+
+/** True for the reason of a verdict that only a new recording gives. */
+export const wantsRecording = (reason: string): boolean => reason.startsWith(missing) || reason.startsWith(outdated);
 
 /** Answers from recordings, without any network. */
 export class ReplayedAnswers implements Answers {
@@ -202,12 +207,10 @@ export class ReplayedAnswers implements Answers {
     const recordings = this.#recordings.get(file);
     if (typeof recordings === "string") throw new NotJudged(recordings);
     const recording = recordings?.get(test.name);
-    if (recording === undefined) throw new NotJudged(`there is no recording of this test; ${again}`);
+    if (recording === undefined) throw new NotJudged(`${missing}; ${again}`);
     const changes = changesBetween(recording.request, rendered);
     if (changes.length > 0)
-      throw new NotJudged(
-        `the request has changed since it was recorded: ${changes.join("; ")}; 'troupe personas test --record' records it anew`,
-      );
+      throw new NotJudged(`${outdated}: ${changes.join("; ")}; 'troupe personas test --record' records it anew`);
     const answer = recording.answers[repetition];
     if (answer === undefined)
       throw new NotJudged(

@@ -2,6 +2,7 @@
 import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { numberOf } from "../../lib/json/json.ts";
+import { dollars } from "../../personas/tests/dollars.ts";
 import { gradingMessages } from "../../personas/tests/rubric.ts";
 import type { Assertion, AssertionSet } from "../../personas/tests/suite.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
@@ -30,39 +31,30 @@ export function estimateCost(tests: readonly Asked[], config: Config): Estimate 
   return { calls: estimator.calls, most: estimator.most, unknown: estimator.unknown };
 }
 
-class Estimator {
-  calls = 0;
-  most = 0;
-  unknown = 0;
+/** What calls cost at most. */
+export class CallPrices {
   readonly #config: Config;
   readonly #accounts: Accounts;
   readonly #prices: Prices;
 
-  constructor(config: Config) {
+  /** @param accounts absent: those of the configuration */
+  constructor(config: Config, accounts = new Accounts(config.providers, providers)) {
     this.#config = config;
-    this.#accounts = new Accounts(config.providers, providers);
+    this.#accounts = accounts;
     this.#prices = new Prices(config.prices, listInUse(config.data).list);
   }
 
-  addTest({ rendered, test }: PreparedTest, models: readonly string[], times: number): void {
-    const bound = numberOf(rendered["max_completion_tokens"]) ?? numberOf(rendered["max_tokens"]);
-    const bytes = sizeOf([rendered["messages"], rendered["tools"]]);
-    const model = models.find((one) => this.#accounts.find(parseModelId(one)?.namespace ?? "") !== undefined);
-    this.#add(model, bytes, bound, times);
-    const output = "x".repeat(4 * (bound ?? this.#config.budgets.assumedOutputTokens));
-    for (const { grader, value } of test.assertions.flatMap(gradersIn)) {
-      const given = numberOf(grader!.fields["max_completion_tokens"]) ?? numberOf(grader!.fields["max_tokens"]);
-      this.#add(grader!.model, sizeOf(gradingMessages(value as string, output)), given, times);
-    }
+  /** The first of the models that is set up. */
+  modelIn(models: readonly string[]): string | undefined {
+    return models.find((one) => this.#accounts.find(parseModelId(one)?.namespace ?? "") !== undefined);
   }
 
-  #add(model: string | undefined, inputBytes: number, maxOutputTokens: number | undefined, times: number): void {
-    this.calls += times;
+  /** @returns dollars; undefined where no price is known */
+  most(model: string | undefined, inputBytes: number, maxOutputTokens: number | undefined): number | undefined {
     const usage = estimateUse({ inputBytes, maxOutputTokens }, this.#config.budgets);
     const target = model === undefined ? undefined : this.#targetOf(model);
     const cost = target && this.#prices.bound(target, countedOf(usage), undefined, systemClock.now());
-    if (cost === undefined) this.unknown += times;
-    else this.most += (cost / 1e6) * times;
+    return cost === undefined ? undefined : cost / 1e6;
   }
 
   #targetOf(model: string) {
@@ -80,16 +72,46 @@ class Estimator {
   }
 }
 
+/** What bounds the cost of a rendered request. */
+export const boundsOf = (rendered: Readonly<Record<string, unknown>>) => ({
+  inputBytes: sizeOf([rendered["messages"], rendered["tools"]]),
+  maxOutputTokens: numberOf(rendered["max_completion_tokens"]) ?? numberOf(rendered["max_tokens"]),
+});
+
+class Estimator {
+  calls = 0;
+  most = 0;
+  unknown = 0;
+  readonly #assumedOutputTokens: number;
+  readonly #prices: CallPrices;
+
+  constructor(config: Config) {
+    this.#assumedOutputTokens = config.budgets.assumedOutputTokens;
+    this.#prices = new CallPrices(config);
+  }
+
+  addTest({ rendered, test }: PreparedTest, models: readonly string[], times: number): void {
+    const { inputBytes, maxOutputTokens } = boundsOf(rendered);
+    this.#add(this.#prices.modelIn(models), inputBytes, maxOutputTokens, times);
+    const output = "x".repeat(4 * (maxOutputTokens ?? this.#assumedOutputTokens));
+    for (const { grader, value } of test.assertions.flatMap(gradersIn)) {
+      const given = numberOf(grader!.fields["max_completion_tokens"]) ?? numberOf(grader!.fields["max_tokens"]);
+      this.#add(grader!.model, sizeOf(gradingMessages(value as string, output)), given, times);
+    }
+  }
+
+  #add(model: string | undefined, inputBytes: number, maxOutputTokens: number | undefined, times: number): void {
+    this.calls += times;
+    const cost = this.#prices.most(model, inputBytes, maxOutputTokens);
+    if (cost === undefined) this.unknown += times;
+    else this.most += cost * times;
+  }
+}
+
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 const gradersIn = (one: Assertion | AssertionSet): Assertion[] =>
   ("assertions" in one ? one.assertions : [one]).filter(({ grader }) => grader !== undefined);
-
-/** Dollars, with as many digits as mean something. */
-export function dollars(amount: number): string {
-  if (amount === 0) return "$0";
-  return `$${amount >= 1 ? amount.toFixed(2) : Number(amount.toPrecision(2)).toFixed(Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(amount)))))}`;
-}
 
 export function estimateWords({ calls, most, unknown }: Estimate): string {
   const count = `${calls} ${calls === 1 ? "call" : "calls"}`;

@@ -2,9 +2,9 @@
 import { basename } from "node:path";
 import { printable } from "../../lib/printable.ts";
 import { outputOf, textOfOutput } from "../../personas/tests/answer.ts";
+import { dollars } from "../../personas/tests/dollars.ts";
 import type { AssertionResult, Verdict } from "../../personas/tests/score.ts";
 import type { TestResult, TestRun } from "./run-tests.ts";
-import { dollars } from "./test-cost.ts";
 
 export type SideResult = { readonly label: string; readonly results: readonly TestResult[] };
 

@@ -1,7 +1,8 @@
 /** `troupe personas test`: asks personas what their test files say, and judges the answers. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { type Endpoint, LiveAnswers, type Recordings, ReplayedAnswers } from "../../admin/persona-tests/answers.ts";
+import { readRecording } from "../../admin/persona-tests/recordings.ts";
 import { type Planned, planWhole, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
 import { type LoadedSuite, loadSuites } from "../../admin/persona-tests/suites.ts";
 import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
@@ -20,13 +21,7 @@ import { globMatches } from "../../lib/glob.ts";
 import { printable } from "../../lib/printable.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { recordingPath } from "../../personas/tests/find.ts";
-import {
-  formatRecordings,
-  keepingSame,
-  parseRecordings,
-  type Recording,
-  recordedFrom,
-} from "../../personas/tests/recording.ts";
+import { formatRecordings, keepingSame, type Recording, recordedFrom } from "../../personas/tests/recording.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, UsageError, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
@@ -379,21 +374,6 @@ function patternFrom(filter: string): RegExp {
   } catch (error) {
     throw new UsageError(`--filter is no regular expression: ${(error as Error).message}`);
   }
-}
-
-/** @returns by the tests' names; or why the file can't be read */
-function readRecording(path: string): ReadonlyMap<string, Recording> | string {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return new Map();
-    return `${path} can't be read: ${(error as Error).message}`;
-  }
-  const parsed = parseRecordings(text, path);
-  if ("recordings" in parsed) return parsed.recordings;
-  const [first] = parsed.errors;
-  return `${path}:${first!.line}:${first!.column}: ${first!.path} ${first!.message}; record it anew.`;
 }
 
 /** @throws CommandError for a file that can't be read */

@@ -17,7 +17,7 @@ import { TestFile } from "./schema.ts";
 import type { Assertion, AssertionSet, TestCase, TestSuite } from "./suite.ts";
 import { combinationsOf, fillAll, namesIn, resolved, TemplateError, type Vars } from "./vars.ts";
 
-type ParsedTests = { readonly suite: TestSuite } | { readonly errors: readonly Diagnostic[] };
+export type ParsedTests = { readonly suite: TestSuite } | { readonly errors: readonly Diagnostic[] };
 
 export type TestFileOptions = {
   /** The persona that the file stands beside. */

@@ -1,0 +1,129 @@
+/** The two sides of a review: the folder of personas as a commit has it, and as it is now; and which persona of one is which of the other. */
+import { readFileSync } from "node:fs";
+import { knowledgeCollection } from "../../../http/knowledge.ts";
+import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
+import { loadFolder } from "../../../personas/folder.ts";
+import { labelsFile, parseLabels } from "../../../personas/labels.ts";
+import type { Persona } from "../../../personas/persona.ts";
+import { type FileReview, patchOf } from "../../../personas/review/report.ts";
+import { personaFileWith } from "../../../personas/schema.ts";
+import { findTests, recordingPath } from "../../../personas/tests/find.ts";
+import { optionSchemas } from "../../../providers/options.ts";
+import { providers } from "../../../providers/registry.ts";
+import { filesOf } from "../../../store/sqlite/knowledge/files.ts";
+
+export type Side = Awaited<ReturnType<typeof readSide>>;
+
+/** @param folder absolute @param shownAs how its files are named in errors */
+export async function readSide(folder: string, shownAs: string) {
+  const loaded = await loadFolder(folder, personaFileWith(optionSchemas(providers)));
+  const tests = new Map((await findTests(folder)).map(({ path, persona }) => [persona, path]));
+  const places = (text: string) => text.replaceAll(`${folder}/`, shownAs);
+  // A version that only a server keeps is no fault of a file here.
+  const faults = loaded.errors
+    .filter(({ message }) => !/neither in service nor kept/.test(message))
+    .map((error) => places(formatDiagnostic(error)));
+  for (const [id, path] of tests)
+    if (!loaded.paths.has(id)) faults.push(places(`${path}: There is no persona ${id} beside these tests`));
+  return {
+    folder,
+    ...loaded,
+    personas: new Map(loaded.personas.map((one) => [one.id, one])),
+    tests,
+    faults,
+    places,
+    labels: labelsIn(folder),
+    texts: new Map<string, string | undefined>(),
+  };
+}
+
+function labelsIn(folder: string): ReadonlyMap<string, string> {
+  const parsed = parseLabels(fileText(`${folder}/${labelsFile}`) ?? "", labelsFile);
+  if ("errors" in parsed) return new Map();
+  return new Map(parsed.labels.map(({ persona, label, version }) => [`${persona}@${label}`, version]));
+}
+
+export function fileText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+export type Pair = { readonly id: string; readonly from?: string; readonly before?: Persona; readonly after?: Persona };
+
+/** Pairs personas by their ids; one that has another id now and the same content is renamed. */
+export function pairsOf(before: Side, after: Side): Pair[] {
+  const renamed = new Map<string, string>();
+  const gone = [...before.personas.values()].filter(({ id }) => !after.paths.has(id));
+  for (const { id, version } of after.personas.values()) {
+    if (before.paths.has(id)) continue;
+    const at = gone.findIndex((one) => one.version === version);
+    if (at >= 0) renamed.set(id, gone.splice(at, 1)[0]!.id);
+  }
+  const kept = [...after.personas.values()].map((persona): Pair => {
+    const from = renamed.get(persona.id);
+    const other = before.personas.get(from ?? persona.id);
+    return {
+      id: persona.id,
+      after: persona,
+      ...(from !== undefined && { from }),
+      ...(other !== undefined && { before: other }),
+    };
+  });
+  const lost = gone.map((persona): Pair => ({ id: persona.id, before: persona }));
+  return [...kept, ...lost].sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** True where the tests or their recordings may differ. */
+export function testsDiffer({ id, from = id }: Pair, before: Side, after: Side): boolean {
+  const [old, now] = [before.tests.get(from), after.tests.get(id)];
+  if (old === undefined || now === undefined) return old !== now;
+  return fileText(old) !== fileText(now) || fileText(recordingPath(old)) !== fileText(recordingPath(now));
+}
+
+/** What a persona knows, by the name of the file. */
+function knownFiles({ folder, texts }: Side, persona: Persona | undefined): Map<string, string> {
+  const found = new Map<string, string>();
+  if (persona?.knowledge === undefined) return found;
+  for (const { name, path } of filesOf(knowledgeCollection(folder, persona), [])) {
+    if (!texts.has(path)) texts.set(path, fileText(path));
+    const text = texts.get(path);
+    if (text !== undefined) found.set(name, text);
+  }
+  return found;
+}
+
+/** @returns the files of its knowledge that are others now */
+export function knowledgeChanges({ before: one, after: other }: Pair, before: Side, after: Side): FileReview[] {
+  const [old, now] = [knownFiles(before, one), knownFiles(after, other)];
+  const gone = new Map([...old].filter(([file]) => !now.has(file)));
+  const changes: FileReview[] = [];
+  for (const [file, text] of now) {
+    const earlier = old.get(file);
+    if (earlier === text) continue;
+    if (earlier !== undefined) {
+      changes.push({ file, change: "changed", patch: patchOf(earlier, text) });
+      continue;
+    }
+    const from = [...gone].find(([, content]) => content === text)?.[0];
+    if (from !== undefined) gone.delete(from);
+    changes.push(
+      from === undefined ? { file, change: "new", patch: patchOf("", text) } : { file, change: "moved", from },
+    );
+  }
+  return [...changes, ...[...gone.keys()].map((file): FileReview => ({ file, change: "gone" }))];
+}
+
+/** Partials that are others now, and the personas that include them on either side. */
+export function sharedChanges(before: Side, after: Side): { file: string; personas: string[] }[] {
+  const users = new Map<string, Set<string>>();
+  for (const { uses } of [before, after])
+    for (const [id, files] of uses) for (const file of files) users.set(file, (users.get(file) ?? new Set()).add(id));
+  return [...users].flatMap(([file, ids]) => {
+    const [old, now] = [fileText(`${before.folder}/${file}`), fileText(`${after.folder}/${file}`)];
+    const isChange = old !== undefined && now !== undefined && old.trimEnd() !== now.trimEnd();
+    return isChange && ids.size > 1 ? [{ file, personas: [...ids].sort() }] : [];
+  });
+}
