@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { compiledList } from "../../src/facts/prices/list.ts";
 import { parseList } from "../../src/facts/prices/list-format.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { listInUse, storedListPath } from "../../src/usage/prices/stored-list.ts";
@@ -15,6 +16,9 @@ const shell = new Console(folder.path);
 const data = folder.file("data");
 mkdirSync(data);
 afterAll(() => folder[Symbol.dispose]());
+
+/** A list of that day is not older than the one in the executable. */
+const { asOf } = compiledList;
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
@@ -56,26 +60,26 @@ describe("troupe prices update", () => {
   test("shows what a list changes, and changes nothing until its hash is given", async () => {
     const text = JSON.stringify(published(7));
     writeFileSync(folder.file("new.json"), text);
-    const shown = await shell.run("prices update new.json --as-of 2026-11-27");
+    const shown = await shell.run(`prices update new.json --as-of ${asOf}`);
     expect(shown.code).toBe(0);
     expect(shown.out).toContain("~ openai/gpt-4o: input_mtok $2.5 → $7, ");
     expect(shown.out).toContain("- anthropic/claude-opus-5: ");
-    expect(shown.err).toContain(`troupe prices update new.json --as-of 2026-11-27 --sha256 ${hashOf(text)}\n`);
+    expect(shown.err).toContain(`troupe prices update new.json --as-of ${asOf} --sha256 ${hashOf(text)}\n`);
     expect(existsSync(storedListPath(data))).toBe(false);
 
-    const taken = await shell.run(`prices update new.json --as-of 2026-11-27 --sha256 ${hashOf(text)}`);
+    const taken = await shell.run(`prices update new.json --as-of ${asOf} --sha256 ${hashOf(text)}`);
     expect(taken).toMatchObject({ code: 0, err: expect.stringContaining("used from the next start or reload") });
     const { out } = await shell.run("prices show openai/gpt-4o");
-    expect(out).toContain("openai/gpt-4o: by the list of new.json, openai/gpt-4o of 2026-11-27");
+    expect(out).toContain(`openai/gpt-4o: by the list of new.json, openai/gpt-4o of ${asOf}`);
     expect(out).toContain("$7 ");
-    expect((await shell.run("prices update new.json --as-of 2026-11-27")).err).toContain("No price differs");
+    expect((await shell.run(`prices update new.json --as-of ${asOf}`)).err).toContain("No price differs");
   });
 
   test("reads an address, and a server uses the list from its start and from a reload on", async () => {
     let text = JSON.stringify(published(4));
     using upstream = new UpstreamServer(() => new Response(text));
     const take = async () =>
-      await shell.run(`prices update ${upstream.url}/data.json --as-of 2026-11-27 --sha256 ${hashOf(text)}`);
+      await shell.run(`prices update ${upstream.url}/data.json --as-of ${asOf} --sha256 ${hashOf(text)}`);
     expect(await take()).toMatchObject({ code: 0 });
     await using troupe = await Troupe.start({ data });
     const priceOf = () => {
@@ -156,7 +160,7 @@ describe("troupe prices update", () => {
   ])("refuses %s", async (_, text, hash, message) => {
     writeFileSync(folder.file("bad.json"), text);
     const before = readFileSync(storedListPath(data), "utf8");
-    const flags = hash === "undated" ? "" : ` --as-of 2026-11-27${hash === undefined ? "" : ` --sha256 ${hash}`}`;
+    const flags = hash === "undated" ? "" : ` --as-of ${asOf}${hash === undefined ? "" : ` --sha256 ${hash}`}`;
     const found = await shell.run(`prices update bad.json${flags}`);
     expect(found).toMatchObject({ code: 1, out: "", err: expect.stringContaining(message) });
     expect(readFileSync(storedListPath(data), "utf8")).toBe(before);
@@ -172,13 +176,10 @@ describe("troupe prices update", () => {
         { as_of: "2026-11-01", providers: published(8) },
         "it is of 2026-11-01, older than the list in use, which is of",
       ],
-      [
-        { as_of: "2026-11-28", providers: published(8, "gpt-4.1") },
-        "it has no price of openai/gpt-4o, which is in use",
-      ],
+      [{ as_of: asOf, providers: published(8, "gpt-4.1") }, "it has no price of openai/gpt-4o, which is in use"],
       [
         {
-          as_of: "2026-11-28",
+          as_of: asOf,
           providers: [{ ...free[0], models: [{ ...free[0]!.models[0], prices: { input_mtok: 0, output_mtok: 0 } }] }],
         },
         "by it openai/gpt-4o, which is in use, costs nothing",

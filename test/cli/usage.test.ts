@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { compiledList } from "../../src/facts/prices/list.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -194,7 +195,7 @@ describe("troupe prices show", () => {
   test("says what a model costs, and that the list says so, of when and whose", async () => {
     expect(await shell.run("prices show openai/gpt-4o")).toEqual({
       code: 0,
-      out: `openai/gpt-4o: by the list in the executable (public lists, MIT), openai/gpt-4o of 2026-11-20
+      out: `openai/gpt-4o: by the list in the executable (public lists, MIT), openai/gpt-4o of ${compiledList.asOf}
 
 WHAT         PRICE
 input        $2.5     per million tokens

@@ -16,12 +16,12 @@ const now = Date.parse(`${sheet.as_of}T12:00:00Z`);
 const prices = new Prices([]);
 
 /** @returns dollars per million */
-function billed(id: string, place: string): number | undefined {
-  const at = id.indexOf("/");
-  const [provider, model] = [id.slice(0, at), id.slice(at + 1)];
+function billed(id: string, place: string, at = now): number | undefined {
+  const slash = id.indexOf("/");
+  const [provider, model] = [id.slice(0, slash), id.slice(slash + 1)];
   const card = prices
     .find({ provider, dialect: provider, baseUrl: "", model, isLocal: false, isListed: true })
-    ?.cardAt(now);
+    ?.cardAt(at);
   const [, above, tier, kind] = /^(?:above (\d+) |(\S+) )?(\S+)$/.exec(place)!;
   const service = tier === undefined ? undefined : card?.serviceTiers[tier];
   if (card === undefined || (tier !== undefined && service === undefined)) return undefined;
@@ -65,7 +65,7 @@ test.each([
   ["xai/grok-4.7", "batch input", 1.6],
   ["alibaba/qwen3.8-max", "output", 6],
 ] as const)("%s, %s", (id, place, price) => {
-  expect(billed(id, place)).toBe(price);
+  expect(billed(id, place, Date.UTC(2026, 10, 20))).toBe(price);
 });
 
 test("gemini-4-argon doubles on 1 December, in every tier", () => {

@@ -7,7 +7,7 @@
  * What does not pass by itself keeps the price it had, is said, and makes the exit code 3: a person looks it up, and decides in
  * decided.ts. It needs Python 3.11 with pip.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { changesBetween, type PriceChange, parseList } from "../../../src/facts/prices/list-format.ts";
 import type { ListedPricesOf } from "../../../src/facts/prices/listed.ts";
@@ -72,6 +72,21 @@ function changeWords({ model, change, prices }: PriceChange): string {
   return `  ${model}: ${change}: ${parts.join(", ") || "other conditions"}\n`;
 }
 
+/** Writes the day and the versions into the pages that name them. */
+function writePages(packages: Read["packages"], asOf: string): void {
+  const write = (page: string, changed: (text: string) => string) => {
+    const path = join(root, "docs", page);
+    writeFileSync(path, changed(readFileSync(path, "utf8")));
+  };
+  write("costs.md", (text) => text.replace(/ of \d{4}-\d\d-\d\d (?=\(MIT)/, ` of ${asOf} `));
+  write("third-party.md", (text) =>
+    Object.entries(packages).reduce((page, [name, { version, released }]) => {
+      const named = new RegExp(`(\\[${name}\\]\\(\\S+\\)) \\S+, of \\d{4}-\\d\\d-\\d\\d`);
+      return page.replace(named, `$1 ${version}, of ${released}`);
+    }, text),
+  );
+}
+
 async function main(): Promise<number> {
   const args = process.argv.includes("--newest") ? ["--newest"] : [];
   const { stdout, exitCode } = Bun.spawnSync(["python3", join(here, "read.py"), join(here, "packages.json"), ...args], {
@@ -97,6 +112,7 @@ async function main(): Promise<number> {
   out.write(
     `\n${kept.length} kept as they were, until decided.ts says otherwise:\n${kept.map((one) => `  ${one}\n`).join("")}`,
   );
+  writePages(read.packages, base.as_of);
   const sources = Object.entries(read.packages).map(([name, one]) => ({ name, ...one }));
   const text = `${JSON.stringify({ as_of: guarded.as_of, sources, providers: guarded.providers })}\n`;
   parseList(text, base.as_of);
