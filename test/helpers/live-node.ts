@@ -33,7 +33,8 @@ export class LiveNode implements AsyncDisposable {
     const store = await openPostgresStore({
       url: postgres.url(new URL(url).pathname.slice(1), proxy.port),
       pool: 4,
-      statementSeconds: 1,
+      // Longer than a statement takes on a machine that has other work.
+      statementSeconds: 8,
       leaseSeconds,
       keysWithoutDatabaseSeconds: 60,
     });

