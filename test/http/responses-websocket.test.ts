@@ -421,7 +421,7 @@ describe("response.cancel", () => {
 
   test.each([
     ["by its id, as pipecat does", (id: string) => ({ response_id: id })],
-    ["without an id, as Effect does", () => ({})],
+    ["without an id, which is that of the turn", () => ({})],
   ])("ends the turn's upstream at once, and the next turn runs: %s", async (_name, which) => {
     const gone = endless();
     const client = await connect();
@@ -445,6 +445,36 @@ describe("response.cancel", () => {
     client.send({ type: "response.cancel", response_id: begun.response.id });
     client.send({ type: "response.cancel" });
     expect(textOf(await client.turn(ask))).toBe("next");
+  });
+
+  // pipecat-ai 1.14.0, whose caller spoke before the answer was announced: it reads on to `response.created`, names that and reads on to one of
+  // these ends, for five seconds at most: https://github.com/pipecat-ai/pipecat/blob/main/src/pipecat/services/openai/responses/llm.py
+  test("at the event that announces the answer, as pipecat drains it", async () => {
+    const gone = endless();
+    const client = await connect();
+    client.send({ type: "response.create", ...ask });
+    let event = await client.next();
+    for (const ends = ["response.completed", "response.failed", "response.incomplete"]; !ends.includes(event.type); ) {
+      if (event.type === "response.created") client.send({ type: "response.cancel", response_id: event.response.id });
+      event = await client.next();
+    }
+    expect(event).toMatchObject({ type: "response.incomplete", response: { status: "cancelled" } });
+    await gone;
+    answer = () => says("next");
+    expect(textOf(await client.turn(ask))).toBe("next");
+  });
+
+  // @effect/ai-openai 4.0.0-beta.106 says nothing: who is interrupted closes the socket and opens another, with all of the conversation:
+  // https://github.com/Effect-TS/effect-smol/blob/main/packages/ai/openai/src/OpenAiClient.ts
+  test("is not said by who closes its socket, as Effect does, and goes on by another", async () => {
+    const gone = endless();
+    const client = await connect();
+    client.send({ type: "response.create", ...ask });
+    while ((await client.next()).type !== "response.output_text.delta");
+    client.socket.close();
+    await gone;
+    answer = () => says("next");
+    expect(textOf(await (await connect()).turn(ask))).toBe("next");
   });
 
   test("before anything came", async () => {
