@@ -12,6 +12,7 @@ beforeAll(async () => {
     providers: {
       ...{ anthropic: { baseUrl }, google: { baseUrl }, openai: { baseUrl } },
       bedrock: { baseUrl, apiKey: "k" },
+      mistral: { baseUrl },
     },
   });
 });
@@ -160,6 +161,12 @@ describe("a text of ISO-8859-1 from", () => {
         true,
       ]);
     }
+  });
+
+  test("chat goes to upstreams of chat completions as it came", async () => {
+    const file = { filename: "a.csv", file_data: dataUrl(latin1, "text/csv;charset=iso-8859-1") };
+    await ask("mistral/mistral-medium-latest", "Sum it.", file);
+    expect(upstream.last.text).toContain(JSON.stringify(file));
   });
 
   test("Gemini goes to Google as it came, and is refused elsewhere where it can't be read", async () => {
