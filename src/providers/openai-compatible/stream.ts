@@ -14,7 +14,7 @@ import { calledIn, isOtherKind, saysNoArguments, type ToolKind, toolKinds } from
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";
-import { eventIn, metadataOf, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
+import { eventIn, isSignOfLife, metadataOf, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
 import {
   argumentsOf,
   audioOf,
@@ -111,7 +111,7 @@ export class ChatStream implements StreamDecoder {
     if (this.#served !== undefined) this.#servedBy ??= this.#served(chunk["model"]);
     const plain = this.#plainFragment(chunk);
     if (plain !== undefined) return [plain];
-    return isSignOfLife(chunk, event) ? nothing : this.#bodies(chunk, data);
+    return isSilent(chunk, event) ? nothing : this.#bodies(chunk, data);
   }
 
   /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
@@ -284,9 +284,8 @@ function saysMore(choice: JsonObject): boolean {
 }
 
 /** What gateways send in a silence, in the form of other formats: `{"type":"ping"}`, or anything by such a name. */
-const signsOfLife = new Set<unknown>(["ping", "keep-alive", "keepalive", "heartbeat"]);
-const isSignOfLife = (chunk: JsonObject, event: string) =>
-  chunk["choices"] === undefined && (signsOfLife.has(chunk["type"]) || signsOfLife.has(event));
+const isSilent = (chunk: JsonObject, event: string) =>
+  chunk["choices"] === undefined && (isSignOfLife(event) || isSignOfLife(String(chunk["type"])));
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const fragment = fragmentOf(state, choice);
