@@ -189,6 +189,16 @@ describe("integers in members that nobody here knows", () => {
     expect(await sentBy("responses", models.chat, "chat", said)).toEqual([41]);
   });
 
+  test.each([
+    ["responses", { model: models.chat, input: "hi", store: false, max_output_tokens: raw("9223372036854775807") }],
+    ["generate-content", { contents, generationConfig: { maxOutputTokens: raw("9223372036854775807") } }],
+    ["messages", { model: models.chat, messages, max_tokens: raw("9223372036854775807") }],
+  ] as const)("the most that there is, as typed clients say no limit: %s", async (format, body) => {
+    stage.native = "chat";
+    await stage.troupe.post(pathOf("gateway", format, models.chat), body);
+    expect(stage.last.text).toContain(":9223372036854775807");
+  });
+
   test.each([["whole"], ["streamed"]])("of an answer, %s", async (way) => {
     const isStream = way === "streamed";
     const message = { role: "assistant", content: "hi", own: long(51), deep: { list: [long(52)] } };

@@ -165,11 +165,13 @@ function isNeutral(name: string, value: unknown): boolean {
 }
 
 const tokenLimits = ["max_tokens", "max_completion_tokens"];
+/** The names in Responses and Gemini's format. */
+const foreignLimits = ["max_output_tokens", "maxOutputTokens"];
 
 /** @returns the names under which a caller may have said what is sent under this one, the same name first */
 export function callerNames(name: string, { renamed = {} }: Quirks): readonly string[] {
   const names = [name, ...Object.keys(renamed).filter((from) => renamed[from] === name)];
-  return names.some((one) => tokenLimits.includes(one)) ? [...names, ...tokenLimits] : names;
+  return names.some((one) => tokenLimits.includes(one)) ? [...names, ...tokenLimits, ...foreignLimits] : names;
 }
 
 function rename(body: JsonObject, from: string, to: string): void {
