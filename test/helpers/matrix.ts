@@ -100,15 +100,22 @@ const answered = (_: unknown, request: RecordedRequest): Response => {
   return family.answer({ text: '{"a":"Hello"}' }, family.read(request));
 };
 
+const ownFormats: Readonly<Record<string, UpstreamHandler>> = {
+  anthropic: anthropicUpstream(answered),
+  google: strictGemini(answered),
+};
+/** Those that speak Responses beside chat completions. */
+const responses: Readonly<Record<string, UpstreamHandler>> = {
+  openai: strictResponses("openai", "key-of-openai", answered),
+  xai: strictResponses("xai", "key-of-xai", answered),
+};
+
 function standIn(provider: string): UpstreamHandler {
-  if (provider === "anthropic") return anthropicUpstream(answered);
-  if (provider === "google") return strictGemini(answered);
-  const key = `key-of-${provider}`;
   return (request) => {
-    if (request.path.endsWith("/responses") && (provider === "openai" || provider === "xai"))
-      return strictResponses(provider, key, answered)(request);
+    const own = ownFormats[provider] ?? (request.path.endsWith("/responses") ? responses[provider] : undefined);
+    if (own !== undefined) return own(request);
     const answer = () => answered(undefined, request);
-    const strict = strictDoors(provider, key, { chat: answer, messages: answer, responses: answer });
+    const strict = strictDoors(provider, `key-of-${provider}`, { chat: answer, messages: answer, responses: answer });
     return refusalOf(request) ?? strict(request);
   };
 }
