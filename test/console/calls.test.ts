@@ -6,7 +6,7 @@ import type { Call } from "../../src/console/pages/calls/line.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
-import { labelled } from "./elements.ts";
+import { button, filterLine, suggestions } from "./elements.ts";
 
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
@@ -129,9 +129,16 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await press("Failed");
     await page.until(`location.hash.includes("ended=broken") && ${cells("Calls")}.length === 2`);
     expect((await models()).toSorted()).toEqual(["groq/m", "mistral/m"]);
-    const choose = (field: string, value: string) => page.choose(labelled(field), value);
+    /** By keyboard: the filter's name, and the first of the values that fit. */
+    const choose = async (name: string, value: string, shown: string) => {
+      await page.click(filterLine);
+      await page.type(`${name}:`);
+      await page.type(value);
+      await page.until(`${suggestions}[0] === ${JSON.stringify(shown)}`);
+      await page.press("Enter");
+    };
     await press("All");
-    await choose("Cost", "10000");
+    await choose("cost", "0.01 or", "$0.01 or more 10000");
     await page.until(`document.body.innerText.includes("No call fits these filters.")`);
     await open("#/calls?min_cost_micro_dollars=7000", `${cells("Calls")}.length === 1`);
     expect(await models()).toEqual(["xai/grok-x"]);
@@ -139,12 +146,63 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       "$0.007",
     );
     await open("#/calls", `${cells("Calls")}.length >= 4`);
-    await choose("Status", "5xx");
+    await choose("status", "5xx", "5xx");
     await page.until(`location.hash.includes("status=5xx") && ${cells("Calls")}.length === 2`);
-    await choose("Took", "600000");
+    await choose("took", "600 s", "600 s or more 600000");
     await page.until(`document.body.innerText.includes("No call fits these filters.")`);
     expect(faults()).toEqual([]);
   });
+
+  test("filters are suggested, names first and then what the ledger has, and each is a button that takes it away", async () => {
+    await page.look({ width: 1440, height: 900, theme: "light" });
+    await open("#/calls", `${cells("Calls")}.length >= 4`);
+    // The table begins where a hand's breadth of the page is gone.
+    expect(
+      await page.read<number>(`document.querySelector('[aria-label="Calls"]').getBoundingClientRect().top`),
+    ).toBeLessThan(200);
+    expect(await page.read<string>(`${filterLine}.placeholder`)).toBe(
+      "Filter, such as model: key: status: (the whole name)",
+    );
+    await page.click(filterLine);
+    await page.until(
+      `${suggestions}[0] === "model: Model" && ${suggestions}.includes("error code: What its error was called")`,
+    );
+    await page.press("ArrowDown");
+    await page.press("ArrowUp");
+    await page.press("Enter");
+    await page.until(`${filterLine}.value === "model:"`);
+    // What was called, as it is called.
+    await page.until(`${suggestions}.includes("mistral/m") && ${suggestions}.includes("xai/grok-x")`);
+    await page.type("stral");
+    await page.until(`${suggestions}.length === 2`);
+    expect(await page.read<string[]>(suggestions)).toEqual(["stral as it is written: the whole name", "mistral/m"]);
+    await page.click(`[...document.querySelectorAll("[role=option]")].find((one) => one.innerText === "mistral/m")`);
+    await page.until(`location.hash === "#/calls?model=mistral%2Fm" && ${cells("Calls")}.length === 1`);
+    expect(await page.read<string>(`${filterLine}.placeholder`)).toBe("Add filter");
+    // A key is chosen by its name, and stands in the address by its id.
+    await page.type("key:");
+    await page.until(`${suggestions}.length > 0`);
+    await page.press("Enter");
+    await page.until(`location.hash.includes("key=key_") && ${button("Clear")}`);
+    await page.until(`!document.querySelector(".filter-line").innerText.includes("key: key_")`);
+    // With nothing typed the last one is taken away, as in any line of names.
+    await page.click(filterLine);
+    await page.press("Backspace");
+    await page.until(`location.hash === "#/calls?model=mistral%2Fm"`);
+    await page.press("Escape");
+    await page.until(`${suggestions}.length === 0`);
+    await page.click(
+      `[...document.querySelectorAll(".filter-line button")].find((one) => one.innerText.startsWith("model: mistral/m"))`,
+    );
+    await page.until(`location.hash === "#/calls" && ${cells("Calls")}.length >= 4`);
+    await page.look({ width: 360, height: 740, theme: "dark" });
+    await page.click(filterLine);
+    await page.until(`${suggestions}.length > 3`);
+    expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
+    await page.press("Escape");
+    await page.look({ width: 1280, height: 800, theme: "light" });
+    expect(faults()).toEqual([]);
+  }, 30_000);
 
   test("what was said in a stored call is read when it is asked for, and the audit says by whom", async () => {
     const stored = await call("xai/plain", troupe.key, {
@@ -276,8 +334,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(none);
     await page.click(`[...document.querySelectorAll(".tabs a")].find((one) => one.innerText === "Failed")`);
     await page.until(`location.hash.includes("ended=") && location.hash.includes("persona=&")`);
-    await page.click(labelled("Model"));
-    await page.type("mistral/m");
+    await page.click(filterLine);
+    await page.type("model:mistral/m");
+    await page.press("Enter");
     await page.until(`location.hash.includes("model=mistral%2Fm") && ${cells("Calls")}.length === 1`);
     expect(await page.read<string>("location.hash")).toContain("persona=&");
     await page.click(none);

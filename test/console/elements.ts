@@ -13,3 +13,8 @@ export const labelled = (name: string, within: "dialog[open]" | "main" | undefin
 /** An event of a stream of chat completions. */
 export const chunk = (delta: object, finish: string | null = null, more: object = {}): string =>
   `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`;
+
+/** The line of filters of a list. */
+export const filterLine = `document.querySelector('main [aria-label="Add a filter"]')`;
+/** What it suggests, each with what is said beside it. */
+export const suggestions = `[...document.querySelectorAll('[aria-label="Filters that fit"]:not([hidden]) [role=option]')].map((one) => one.innerText.replaceAll("\\n", " "))`;

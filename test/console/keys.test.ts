@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { Troupe } from "../helpers/troupe.ts";
+import { filterLine } from "./elements.ts";
 
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
@@ -139,7 +140,17 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   test("the longest name that a key may have widens no page", async () => {
     await troupe.createKey({ name: "W".repeat(100), tier: "pro" });
     await page.look({ width: 360, height: 740, theme: "light" });
-    await page.read("location.hash = '#/keys?search=WWW'");
+    await page.read("location.hash = '#/keys'");
+    await page.until(filterLine);
+    // A whole key that somebody looks for is found by its beginning, and is in no address.
+    await page.click(filterLine);
+    await page.type(`trp_${"x".repeat(40)}`);
+    await page.press("Enter");
+    await page.until("location.hash === '#/keys?search=trp_xxxxxxxx'");
+    await page.press("Backspace");
+    await page.type("WWW");
+    await page.press("Enter");
+    await page.until("location.hash === '#/keys?search=WWW'");
     await page.until(`document.querySelectorAll('[aria-label="Keys"] tbody tr').length === 1`);
     const beyond = "document.documentElement.scrollWidth - innerWidth";
     expect(await page.read<number>(beyond)).toBeLessThanOrEqual(0);

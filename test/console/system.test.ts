@@ -8,7 +8,7 @@ import { ledgerLine } from "../helpers/ledger-line.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
-import { labelled } from "./elements.ts";
+import { filterLine, labelled } from "./elements.ts";
 
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
@@ -214,7 +214,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(all[0]!.actor_name).toBe("ops");
     const { act } = all[0]!;
     expect(act).toStartWith("session.");
-    await page.write(labelled("What"), act);
+    await page.click(filterLine);
+    await page.type(`act:${act}`);
+    await page.press("Enter");
     await page.until(`${cells("What was done")}.length === ${all.filter((one) => one.act === act).length}`);
     expect(await page.read<string>("location.hash")).toBe(`#/system/audit?act=${act}`);
     const made = (await api<{ id: string }>("keys", { method: "POST", body: JSON.stringify({ name: "first" }) })).id;

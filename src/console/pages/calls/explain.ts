@@ -5,7 +5,7 @@ import { type Call, endWords, saidBy, targetOf } from "./line.ts";
 /** Milliseconds to the first token of other calls of the model. */
 export type Usual = { readonly p50?: number | null; readonly p95?: number | null };
 
-const failureWords: Readonly<Record<string, string>> = {
+export const failureWords: Readonly<Record<string, string>> = {
   invalid_request: "the provider refused the request itself, which another key of it does not mend",
   context_length: "it was longer than the model takes",
   content_filter: "the provider's content filter refused it",

@@ -1,57 +1,67 @@
 /** By what calls are chosen: all of it stands in the address, and the list, the live one and the calls under way read it there. */
 import { href, type Query, route, setQuery } from "../../router.ts";
-import { Button, Field, Select, TextInput } from "../../ui/form.tsx";
-import { Bar, Tabs } from "../../ui/layout.tsx";
-import { failedEnds } from "../spend/sums.ts";
+import { type Filter, FilterBar, type Suggestion } from "../../ui/filter-bar.tsx";
+import { Button, Field, Select } from "../../ui/form.tsx";
+import { Tabs } from "../../ui/layout.tsx";
+import { failedEnds, getSums, nameOf } from "../spend/sums.ts";
+import { failureWords } from "./explain.ts";
 
-const typed = ["model", "provider", "persona", "tag", "client", "error_code"] as const;
-
-type Choice = {
-  readonly name: string;
-  readonly title: string;
-  readonly any: string;
-  readonly values: readonly string[];
-  readonly of?: (value: string) => string;
-};
+/** Values that calls have had of late, those that cost most first. */
+const ofLedger = (name: string) => (signal: AbortSignal) =>
+  getSums({ by: name, since: "30d", top: "100" }, signal).then(({ data }) =>
+    data
+      .map(
+        (row): Suggestion => ({
+          value: String(row[name] ?? ""),
+          title: name === "key" ? nameOf(row, name) : undefined,
+        }),
+      )
+      .filter(({ value }) => value !== ""),
+  );
 const seconds = (value: string) => `${Number(value) / 1_000} s or more`;
-const choices: readonly Choice[] = [
+const dollars = (value: string) => `$${Number(value) / 1e6} or more`;
+const given =
+  (of: readonly string[], title: (value: string) => string = String) =>
+  () =>
+    of.map((value) => ({ value, title: title(value) }));
+const failures = Object.keys(failureWords);
+const statuses = ["4xx", "5xx", "400", "401", "403", "404", "429", "500", "503", "504"];
+
+const filters: readonly Filter[] = [
+  { name: "model", title: "Model", suggest: ofLedger("model") },
+  { name: "key", title: "Key", suggest: ofLedger("key"), isClosed: true },
+  { name: "status", title: "Status", suggest: given(statuses) },
+  { name: "persona", title: "Persona", suggest: ofLedger("persona") },
+  { name: "provider", title: "Provider", suggest: ofLedger("provider") },
+  { name: "tag", title: "Tag", suggest: ofLedger("tag") },
+  { name: "client", title: "Client", suggest: ofLedger("client") },
+  { name: "error_code", title: "What its error was called" },
+  { name: "failure", title: "Why a provider failed", suggest: given(failures) },
   {
-    ...{ name: "since", title: "Since", any: "all that is kept", values: ["1h", "24h", "7d"] },
-    of: (value) => ({ "1h": "1 hour", "24h": "24 hours", "7d": "7 days" })[value] ?? value,
+    ...{ name: "min_first_token_ms", title: "First token", isClosed: true },
+    suggest: given(["1000", "3000", "10000", "30000"], seconds),
   },
   {
-    name: "status",
-    title: "Status",
-    any: "any",
-    values: ["4xx", "5xx", "400", "401", "403", "404", "429", "500", "503", "504"],
+    ...{ name: "min_total_ms", title: "Took", isClosed: true },
+    suggest: given(["5000", "30000", "120000", "600000"], seconds),
   },
   {
-    name: "min_first_token_ms",
-    title: "First token",
-    any: "any",
-    values: ["1000", "3000", "10000", "30000"],
-    of: seconds,
+    ...{ name: "min_cost_micro_dollars", title: "Cost", isClosed: true },
+    suggest: given(["10000", "100000", "1000000", "10000000"], dollars),
   },
-  {
-    name: "min_total_ms",
-    title: "Took",
-    any: "any",
-    values: ["5000", "30000", "120000", "600000"],
-    of: seconds,
-  },
-  {
-    name: "min_cost_micro_dollars",
-    title: "Cost",
-    any: "any",
-    values: ["10000", "100000", "1000000", "10000000"],
-    of: (value) => `$${Number(value) / 1e6} or more`,
-  },
+  // Set by links from elsewhere.
+  ...["ended", "price_source", "persona_version", "upstream_model", "variant", "surface", "service_tier", "user"].map(
+    (name) => ({ name, title: name, isGiven: true }),
+  ),
+  ...["min_attempt", "until"].map((name) => ({ name, title: name, isGiven: true })),
 ];
-/** Set by links from elsewhere. */
-const chips = [
-  ...["key", "ended", "failure", "price_source", "persona_version", "upstream_model", "variant", "surface"],
-  ...["service_tier", "user", "min_attempt", "until"],
-];
+const spans = { "": "all that is kept", "1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days" };
+/** @param current a time of the address, which need not be one of those that are offered */
+export const spanOptions = (of: Readonly<Record<string, string>>, current: string) =>
+  Object.entries(Object.hasOwn(of, current) ? of : { ...of, [current]: `since ${current}` }).map(([value, title]) => ({
+    value,
+    title,
+  }));
 const ends: readonly { readonly id: string; readonly title: string; readonly query: Query }[] = [
   { id: "", title: "All", query: {} },
   { id: "failed", title: "Failed", query: { ended: failedEnds.join(",") } },
@@ -63,7 +73,7 @@ const ends: readonly { readonly id: string; readonly title: string; readonly que
 ];
 const tabNames = { ended: undefined, price_source: undefined, min_attempt: undefined };
 
-const names: readonly string[] = [...typed, ...choices.map(({ name }) => name), ...chips];
+const names: readonly string[] = [...filters.map(({ name }) => name), "since"];
 /** Known of a call before its end. */
 const openNames = [
   ...[
@@ -85,6 +95,8 @@ const openNames = [
 const isKnown = (name: string) => names.includes(name) || name.startsWith("metadata.");
 /** What else an address of this page may say. */
 const others: readonly string[] = ["live", "after", "call"];
+
+const dropped = ["after"];
 
 const words = (name: string) => name.replaceAll("_", " ");
 const chosen = (of: readonly string[]): Query =>
@@ -108,15 +120,19 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
   const { query } = route.value;
   const of = (name: string) => query.get(name) ?? "";
   const kept = { ...Object.fromEntries(query), after: undefined };
-  const choose = (name: string) => (value: string) => setQuery({ [name]: value, after: undefined }, { replace: true });
   const same = (one: string) => one.split(",").toSorted().join();
   const current = ends.findLast(({ query: own }) =>
     Object.entries(own).every(([name, value]) => same(of(name)) === same(value!)),
   )!;
   const unknown = [...query.keys()].filter((name) => !isKnown(name) && !others.includes(name));
-  const metadata = [...query.keys()].filter((name) => name.startsWith("metadata."));
-  // A field that is empty does not say that those without a value are asked for.
-  const without = typed.filter((name) => query.get(name) === "");
+  const shown = (name: string, value: string) =>
+    name === "key"
+      ? keyName
+      : name.endsWith("_ms")
+        ? seconds(value)
+        : name === "min_cost_micro_dollars"
+          ? dollars(value)
+          : undefined;
   return (
     <>
       <Tabs
@@ -127,34 +143,15 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
           href: href("calls", [], { ...kept, ...tabNames, ...own }),
         }))}
       />
-      <Bar label="Filters">
-        {typed.map((name) => (
-          <Field key={name} label={name[0]!.toUpperCase() + words(name).slice(1)}>
-            <TextInput type="search" size={13} value={of(name)} placeholder="the whole name" onInput={choose(name)} />
-          </Field>
-        ))}
-        {choices.map(({ name, title, any, values, of: shown = String }) => (
-          <Field key={name} label={title}>
-            <Select
-              value={of(name)}
-              options={[
-                { value: "", title: any },
-                ...[...new Set([...values, of(name)])].filter(Boolean).map((value) => ({ value, title: shown(value) })),
-              ]}
-              onChange={choose(name)}
-            />
-          </Field>
-        ))}
-        {[...chips, ...metadata, ...without].map((name) =>
-          query.has(name) ? (
-            <Button key={name} onClick={() => setQuery({ [name]: undefined, after: undefined })}>
-              {words(name)}: {(name === "key" && keyName) || of(name).replaceAll(",", ", ") || "none"}{" "}
-              <span aria-hidden="true">✕</span>
-              <span class="unseen">, remove this filter</span>
-            </Button>
-          ) : null,
-        )}
-      </Bar>
+      <FilterBar filters={filters} dropped={dropped} shown={shown}>
+        <Field label="Since">
+          <Select
+            value={of("since")}
+            options={spanOptions(spans, of("since"))}
+            onChange={(since) => setQuery({ since, after: undefined }, { replace: true })}
+          />
+        </Field>
+      </FilterBar>
       {unknown.length > 0 && (
         <p class="notice warn" role="status">
           There is no filter {unknown.map((name) => `'${name}'`).join(", ")}: the calls below are not chosen by it.{" "}

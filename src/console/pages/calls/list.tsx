@@ -110,7 +110,7 @@ function UnderWay() {
   const never = endFilters();
   if (never.length > 0)
     return (
-      <p class="muted">
+      <p class="muted last">
         Calls under way are not shown: what they are chosen by ({never.join(", ")}) is known at an end.
       </p>
     );
@@ -125,9 +125,9 @@ function ChosenUnderWay() {
   if (open.data === undefined) return null;
   if (open.data.total === 0)
     return (
-      <p class="muted">
+      <small class="muted last">
         {isChosen() ? "No such call" : "No call"} is under way on {serverWords(open.data.workers)}.
-      </p>
+      </small>
     );
   return (
     <Panel
@@ -256,7 +256,6 @@ export function CallList() {
         </>
       }
     >
-      <UnderWay />
       <Filters keyName={key.data?.name} />
       {isLive && (
         <p role="status" class="muted">
@@ -267,6 +266,7 @@ export function CallList() {
       )}
       <div class={opened === undefined ? undefined : "beside"}>
         <div class="listed">
+          <UnderWay />
           <Loaded resource={calls}>
             {({ data, has_more, last_id, searched_since }) => {
               const known = new Set(live.shown.map(({ id }) => id));

@@ -4,15 +4,17 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
+import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
+import { Button, Dialog, Field, Select } from "../../ui/form.tsx";
 import { count, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { getSums } from "../spend/sums.ts";
 import { KeyForm, type Made } from "./form.tsx";
 import { Secret } from "./secret.tsx";
 import { KeyTabs } from "./tabs.tsx";
-import { anyOf, type Key, type Listed, stateTones, surfaces, tiers } from "./types.ts";
+import { type Key, type Listed, stateTones, surfaces, tiers } from "./types.ts";
 
 type Costs = ReadonlyMap<string, { readonly calls: number; readonly cost: number }>;
 type Sums = {
@@ -23,7 +25,7 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   { id: "name", title: "Name", cell: ({ name }) => name },
   { id: "state", title: "State", cell: ({ state }) => <Badge tone={stateTones[state]}>{state}</Badge> },
   { id: "prefix", title: "Begins with", cell: ({ prefix }) => <code>{prefix}</code> },
-  { id: "surfaces", title: "May use", cell: (key) => key.surfaces.join(", ") },
+  { id: "surfaces", title: "Access", cell: (key) => key.surfaces.join(", ") },
   { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–" },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier },
   { id: "used", title: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
@@ -62,6 +64,20 @@ const orders = [
   { value: "name.asc", title: "By name" },
 ];
 const filters = ["search", "state", "tier", "surface", "tag"] as const;
+const given = (values: readonly string[]) => () => values.map((value) => ({ value }));
+const offered: readonly Filter[] = [
+  { name: "search", title: "a part of its name or a tag, or the beginning of the key" },
+  { name: "state", title: "State", suggest: given(Object.keys(stateTones)), isClosed: true },
+  { name: "surface", title: "Access", suggest: given(surfaces), isClosed: true },
+  { name: "tier", title: "Plan", suggest: given(tiers), isClosed: true },
+  {
+    ...{ name: "tag", title: "Tag" },
+    suggest: (signal) =>
+      getSums({ by: "tag", since: "30d", top: "100" }, signal).then(({ data }) =>
+        data.map((row) => ({ value: String(row["tag"] ?? "") })).filter(({ value }) => value !== ""),
+      ),
+  },
+];
 
 /** As many ids as fit into an address that any proxy takes. */
 const pageSize = 100;
@@ -115,35 +131,11 @@ export function KeyList() {
       }
     >
       <KeyTabs current="keys" />
-      <Bar label="Filters">
-        <Field label="Find">
-          <TextInput
-            type="search"
-            value={of("search") ?? ""}
-            onInput={choose("search")}
-            placeholder="name, tag, trp_…"
-          />
-        </Field>
-        <Field label="State">
-          <Select
-            value={of("state") ?? ""}
-            options={anyOf("all", Object.keys(stateTones))}
-            onChange={choose("state")}
-          />
-        </Field>
-        <Field label="May use">
-          <Select value={of("surface") ?? ""} options={anyOf("anything", surfaces)} onChange={choose("surface")} />
-        </Field>
-        <Field label="Plan">
-          <Select value={of("tier") ?? ""} options={anyOf("all", tiers)} onChange={choose("tier")} />
-        </Field>
-        <Field label="Tag">
-          <TextInput value={of("tag") ?? ""} onInput={choose("tag")} />
-        </Field>
+      <FilterBar filters={offered} free="search" dropped={["after"]} cleaned={withoutSecret}>
         <Field label="Order">
           <Select value={of("order") ?? ""} options={orders} onChange={choose("order")} />
         </Field>
-      </Bar>
+      </FilterBar>
       <Loaded resource={keys}>
         {({ data, has_more, last_id }) => (
           <>

@@ -3,11 +3,13 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Field, Select, TextInput } from "../../ui/form.tsx";
+import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
+import { Field, Select } from "../../ui/form.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { spanOptions } from "../calls/filters.tsx";
 import { changesOf } from "./values.ts";
 
 type Act = {
@@ -23,7 +25,6 @@ type Act = {
 };
 type Acts = { readonly data: readonly Act[]; readonly has_more: boolean; readonly last_id: string | null };
 
-const names = { actor: "Who", act: "What", subject: "To what" } as const;
 const filters = ["actor", "act", "subject", "since", "until"] as const;
 type Name = (typeof filters)[number];
 const spans = {
@@ -33,7 +34,7 @@ const spans = {
   "7d": "the last 7 days",
   "30d": "the last 30 days",
 };
-/** Acts that are done here, for the field that asks for one. */
+/** Acts that are done here. */
 const known =
   "key.create key.update key.rotate key.revoke budget.set budget.remove persona.save persona.rollback persona.label persona.test variant.stop variant.resume variant.promote provider.test playground.call content.read session.create session.end doctor.call";
 
@@ -110,42 +111,40 @@ const columns: readonly Column<Act>[] = [
   { id: "id", title: "Id", cell: ({ id }) => <span class="mono">{id}</span>, hidden: true },
 ];
 
-/** @param current a time of the address, which need not be one of those that are offered */
-const spanOptions = (current: string | undefined) =>
-  Object.entries({ ...(current !== undefined && { [current]: `since ${current}` }), ...spans }).map(
-    ([value, title]) => ({ value, title }),
+/** Who did something of late. */
+const actors = (signal: AbortSignal) =>
+  get<Acts>("v1/audit", { limit: "200" }, { signal }).then(({ data }) =>
+    [...new Map(data.map((one) => [one.actor, one])).values()].map(({ actor, actor_name }) => ({
+      value: actor,
+      title: actor_name ?? undefined,
+    })),
   );
+const offered: readonly Filter[] = [
+  { name: "actor", title: "Who", suggest: actors },
+  { name: "act", title: "What", suggest: () => known.split(" ").map((value) => ({ value })) },
+  { name: "subject", title: "To what" },
+  { name: "until", title: "until", isGiven: true },
+];
 
 export function AuditPanel() {
   const after = route.value.query.get("after") ?? undefined;
   const chosen = current();
   const asked = { ...chosen, limit: "50", after };
   const acts = useResource((signal) => get<Acts>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
-  const choose = (name: Name) => (value: string) => setQuery({ [name]: value, after: undefined }, { replace: true });
+  const nameOf = (name: string, value: string) =>
+    (name === "actor" && acts.data?.data.find(({ actor }) => actor === value)?.actor_name) || undefined;
   const isFiltered = filters.some((name) => chosen[name] !== undefined);
   return (
     <Panel title="Audit" note="the newest first; no line holds a key" actions={<Curl path="v1/audit" query={asked} />}>
-      <Bar label="Filters">
-        {(["actor", "act", "subject"] as const).map((name) => (
-          <Field key={name} label={names[name]}>
-            <TextInput
-              type="search"
-              value={chosen[name] ?? ""}
-              {...(name === "act" && { list: "acts" })}
-              onInput={choose(name)}
-            />
-          </Field>
-        ))}
+      <FilterBar filters={offered} dropped={["after"]} shown={nameOf}>
         <Field label="When">
-          <Select value={chosen["since"] ?? ""} options={spanOptions(chosen["since"])} onChange={choose("since")} />
+          <Select
+            value={chosen["since"] ?? ""}
+            options={spanOptions(spans, chosen["since"] ?? "")}
+            onChange={(since) => setQuery({ since, after: undefined }, { replace: true })}
+          />
         </Field>
-        <datalist id="acts">
-          {known.split(" ").map((act) => (
-            <option key={act} value={act} />
-          ))}
-        </datalist>
-        {(isFiltered || after !== undefined) && <a href={href("system", ["audit"])}>All</a>}
-      </Bar>
+      </FilterBar>
       <Loaded resource={acts}>
         {({ data, has_more, last_id }) => (
           <>

@@ -1,0 +1,224 @@
+/** One line by which a list is filtered: names and values are suggested as one types, each filter in force is a button that takes it away. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { route, setQuery } from "../router.ts";
+import { Button } from "./form.tsx";
+import "./filter-bar.css";
+
+export type Suggestion = { readonly value: string; readonly title?: string | undefined };
+
+export type Filter = {
+  /** The parameter of the address, and what stands before the colon. */
+  readonly name: string;
+  /** What it means, in a word or two. */
+  readonly title: string;
+  /** Asked for once it is chosen; absent: any text, or none where `isGiven`. */
+  readonly suggest?: (signal: AbortSignal) => readonly Suggestion[] | Promise<readonly Suggestion[]>;
+  /** Whether only what is suggested can be chosen. */
+  readonly isClosed?: boolean;
+  /** Set by links from elsewhere: shown, not offered. */
+  readonly isGiven?: boolean;
+};
+
+type FilterBarProps = {
+  readonly filters: readonly Filter[];
+  /** The filter that a text without a name is for; absent: a name is needed. */
+  readonly free?: string;
+  /** Parameters that go with each change, such as the place in the list. */
+  readonly dropped?: readonly string[];
+  /** How a value is shown, where not as it is. */
+  readonly shown?: (name: string, value: string) => string | undefined;
+  /** What a text becomes before it is kept in an address. */
+  readonly cleaned?: (text: string) => string;
+  /** Beside the line: the time, the order. */
+  readonly children?: ComponentChildren;
+};
+
+const maxShown = 12;
+const words = (name: string) => name.replaceAll("_", " ");
+
+/** What is typed: a filter's name and what stands behind the colon, or a text alone. */
+function parse(text: string, filters: readonly Filter[]): { readonly filter?: Filter; readonly text: string } {
+  const colon = text.indexOf(":");
+  const name = text.slice(0, colon).trim().replaceAll(" ", "_");
+  const filter =
+    colon < 0 ? undefined : filters.find((one) => one.name === name || one.title.toLowerCase() === words(name));
+  return filter === undefined ? { text: text.trim() } : { filter, text: text.slice(colon + 1).trim() };
+}
+
+type Option = {
+  readonly id: string;
+  readonly words: string;
+  readonly note?: string | undefined;
+  readonly take: () => void;
+};
+
+/** @returns what a filter suggests, once it is chosen */
+function useSuggestions(filter: Filter | undefined): readonly Suggestion[] | undefined {
+  const [known, setKnown] = useState<Readonly<Record<string, readonly Suggestion[]>>>({});
+  const name = filter?.name;
+  useEffect(() => {
+    if (filter?.suggest === undefined) return;
+    const left = new AbortController();
+    Promise.resolve(filter.suggest(left.signal)).then(
+      (found) => !left.signal.aborted && setKnown((before) => ({ ...before, [filter.name]: found })),
+      // What can't be suggested can be typed.
+      () => {},
+    );
+    return () => left.abort();
+  }, [name]);
+  return name === undefined ? undefined : known[name];
+}
+
+export function FilterBar({ filters, free, dropped = [], shown, cleaned = String, children }: FilterBarProps) {
+  const { query } = route.value;
+  const input = useRef<HTMLInputElement>(null);
+  const listId = useId();
+  const [typed, setTyped] = useState("");
+  const [isOpen, setOpen] = useState(false);
+  const [at, setAt] = useState(0);
+  const { filter, text } = parse(typed, filters);
+  const suggested = useSuggestions(filter);
+  const change = (name: string, value: string | undefined) =>
+    setQuery({ ...Object.fromEntries(dropped.map((one) => [one, undefined])), [name]: value });
+  const write = (next: string) => {
+    setTyped(next);
+    setAt(0);
+    setOpen(true);
+    input.current?.focus();
+  };
+  const take = (name: string, value: string) => {
+    if (value === "") return;
+    change(name, cleaned(value));
+    setTyped("");
+    setAt(0);
+    setOpen(false);
+  };
+  const fits = (one: string) => one.toLowerCase().includes(text.toLowerCase());
+  const options: Option[] = [];
+  if (filter === undefined) {
+    if (free !== undefined && text !== "")
+      options.push({
+        id: "free",
+        words: text,
+        note: filters.find(({ name }) => name === free)?.title,
+        take: () => take(free, text),
+      });
+    for (const { name, title, isGiven } of filters)
+      if (!isGiven && name !== free && (fits(words(name)) || fits(title)))
+        options.push({ id: name, words: `${words(name)}:`, note: title, take: () => write(`${name}:`) });
+  } else {
+    const { name, isClosed } = filter;
+    const found = (suggested ?? []).filter(({ value, title }) => fits(value) || fits(title ?? ""));
+    const isKnown = found.some(({ value, title }) => value === text || title === text);
+    if (text !== "" && !isKnown && !isClosed)
+      options.push({
+        id: "typed",
+        words: text,
+        note: "as it is written: the whole name",
+        take: () => take(name, text),
+      });
+    for (const { value, title } of found.slice(0, maxShown))
+      options.push({
+        id: `of ${value}`,
+        words: title ?? value,
+        ...(title !== undefined && title !== value && { note: value }),
+        take: () => take(name, value),
+      });
+  }
+  const current = options[Math.min(at, options.length - 1)];
+  const press = (event: KeyboardEvent) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by !== undefined) {
+      setOpen(true);
+      setAt(options.length === 0 ? 0 : (at + by + options.length) % options.length);
+    } else if (event.key === "Enter" && isOpen && current !== undefined) current.take();
+    else if (event.key === "Escape" && (isOpen || typed !== "")) {
+      if (isOpen) setOpen(false);
+      else setTyped("");
+    } else if (event.key === "Backspace" && typed === "") {
+      const last = inForce.at(-1);
+      if (last !== undefined) change(last, undefined);
+      return;
+    } else return;
+    event.preventDefault();
+  };
+  const inForce = [...query.keys()].filter(
+    (name) => filters.some((one) => one.name === name) || name.startsWith("metadata."),
+  );
+  const examples = filters.filter(({ isGiven, name }) => !isGiven && name !== free).slice(0, 3);
+  const hint = `${free === undefined ? "Filter, such as" : "Find, or filter by"} ${examples.map(({ name }) => `${words(name)}:`).join(" ")}${free === undefined ? " (the whole name)" : ""}`;
+  const isShown = isOpen && (options.length > 0 || filter !== undefined);
+  return (
+    <div class="filter-bar">
+      <fieldset class="filter-line">
+        <legend class="unseen">Filters</legend>
+        {inForce.map((name) => {
+          const value = query.get(name) ?? "";
+          return (
+            <Button key={name} onClick={() => change(name, undefined)}>
+              {words(name)}: {shown?.(name, value) ?? (value.replaceAll(",", ", ") || "none")}{" "}
+              <span aria-hidden="true">✕</span>
+              <span class="unseen">, remove this filter</span>
+            </Button>
+          );
+        })}
+        <div class="filter-input">
+          <input
+            ref={input}
+            type="text"
+            role="combobox"
+            autocomplete="off"
+            spellcheck={false}
+            aria-label="Add a filter"
+            aria-autocomplete="list"
+            aria-expanded={isShown}
+            aria-controls={listId}
+            aria-activedescendant={isShown && current !== undefined ? `${listId}-${current.id}` : undefined}
+            placeholder={inForce.length > 0 ? "Add filter" : hint}
+            value={typed}
+            onInput={(event) => write(event.currentTarget.value)}
+            onFocus={() => setOpen(true)}
+            // Who is in it already, and clicks, wants to see what there is.
+            onClick={() => setOpen(true)}
+            onBlur={() => setOpen(false)}
+            onKeyDown={press}
+          />
+          <div id={listId} role="listbox" aria-label="Filters that fit" hidden={!isShown} tabIndex={-1}>
+            {options.map(({ id, words: name, note, take: choose }, index) => (
+              <div
+                key={id}
+                id={`${listId}-${id}`}
+                role="option"
+                tabIndex={-1}
+                aria-selected={index === Math.min(at, options.length - 1)}
+                // Before the field loses the focus.
+                onPointerDown={(event) => {
+                  event.preventDefault();
+                  choose();
+                }}
+              >
+                <span>{name}</span>
+                {note !== undefined && <small class="muted">{note}</small>}
+              </div>
+            ))}
+            {filter !== undefined && options.length === 0 && (
+              <p class="muted">
+                {suggested === undefined && filter.suggest !== undefined ? "Looking…" : "Type a whole name."}
+              </p>
+            )}
+          </div>
+        </div>
+        {inForce.length > 1 && (
+          <Button
+            tone="quiet"
+            onClick={() => setQuery(Object.fromEntries([...inForce, ...dropped].map((name) => [name, undefined])))}
+          >
+            Clear
+          </Button>
+        )}
+      </fieldset>
+      {children}
+    </div>
+  );
+}
