@@ -93,7 +93,7 @@ const columns: readonly Column<Call>[] = [
 ];
 
 const openColumns: readonly Column<OpenCall>[] = [
-  { id: "age", title: "For", cell: ({ age_ms }) => duration(age_ms) },
+  { id: "age", title: "Age", cell: ({ age_ms }) => duration(age_ms) },
   { id: "model", title: "Model", cell: ({ model }) => model },
   { id: "target", title: "Asked", cell: (call) => targetOf(call) ?? "–" },
   { id: "key", title: "Key", cell: ({ key, key_name }) => <a href={href("keys", [key])}>{key_name ?? key}</a> },

@@ -69,7 +69,7 @@ function ChangeForm({
       ) : (
         <Bar>
           {!isFixed && (
-            <Field label="Holds">
+            <Field label="Scope">
               <Select value={kind} options={kinds} onChange={setKind} />
             </Field>
           )}
@@ -79,7 +79,7 @@ function ChangeForm({
             </Field>
           )}
           {budget === undefined && (
-            <Field label="For a">
+            <Field label="Period">
               <Select value={period} options={periods} onChange={setPeriod} />
             </Field>
           )}
@@ -104,8 +104,8 @@ function ChangeForm({
 }
 
 const columns = (choose: (change: Change) => void): readonly Column<Budget>[] => [
-  { id: "name", title: "Holds", cell: (budget) => <a href={linkOfScope(budget.scope)}>{nameOf(budget)}</a> },
-  { id: "period", title: "For", cell: ({ period }) => period },
+  { id: "name", title: "Scope", cell: (budget) => <a href={linkOfScope(budget.scope)}>{nameOf(budget)}</a> },
+  { id: "period", title: "Period", cell: ({ period }) => period },
   { id: "state", title: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
   {
     id: "part",
@@ -163,7 +163,7 @@ const columns = (choose: (change: Change) => void): readonly Column<Budget>[] =>
   },
   {
     id: "resets",
-    title: "Starts anew",
+    title: "Resets",
     cell: ({ resets_at }) => (resets_at === null ? "when raised" : <Time at={resets_at} />),
   },
   { id: "origin", title: "From", cell: ({ origin }) => origin, hidden: true },
@@ -260,8 +260,8 @@ export function BudgetsPage() {
     <Page title="Keys and budgets" actions={<Curl path="v1/budgets" query={asked} />}>
       <KeyTabs current="budgets" />
       <Bar label="Filters">
-        {filter("Holds", "kind", kinds)}
-        {filter("For", "period", periods)}
+        {filter("Scope", "kind", kinds)}
+        {filter("Period", "period", periods)}
         {filter("State", "state", Object.keys(tones))}
       </Bar>
       <Loaded resource={budgets}>

@@ -108,7 +108,7 @@ export function KeyForm({
         {text("name")}
       </Field>
       <fieldset>
-        <legend>May use</legend>
+        <legend>Access</legend>
         <Bar>
           {surfaces.map((surface) => (
             <Check
@@ -154,7 +154,7 @@ export function KeyForm({
           <Field label="Budget in dollars" hint="Empty: none of its own">
             {text("dollars", "number")}
           </Field>
-          <Field label="For a" hint="In UTC">
+          <Field label="Period" hint="In UTC">
             <Select value={values.period} options={periods} onChange={(period) => set({ period })} />
           </Field>
         </Bar>

@@ -24,7 +24,7 @@ type Sums = {
 const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   { id: "name", title: "Name", cell: ({ name }) => name },
   { id: "state", title: "State", cell: ({ state }) => <Badge tone={stateTones[state]}>{state}</Badge> },
-  { id: "prefix", title: "Begins with", cell: ({ prefix }) => <code>{prefix}</code> },
+  { id: "prefix", title: "Prefix", cell: ({ prefix }) => <code>{prefix}</code> },
   { id: "surfaces", title: "Access", cell: (key) => key.surfaces.join(", ") },
   { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–" },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier },

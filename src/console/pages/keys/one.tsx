@@ -147,8 +147,8 @@ const factsOf = (key: Key, status: KeyStatus | undefined) =>
   [
     ["State", <Badge tone={stateTones[key.state]}>{key.state}</Badge>],
     ["Id", <code>{key.id}</code>],
-    ["Begins with", <code>{key.prefix}…</code>],
-    ["May use", key.surfaces.join(", ")],
+    ["Prefix", <code>{key.prefix}…</code>],
+    ["Access", key.surfaces.join(", ")],
     ["Models", key.models.join(", ")],
     ["Tags", key.tags.length === 0 ? "none" : key.tags.join(", ")],
     ["Plan", key.tier],
