@@ -61,7 +61,15 @@ export async function writeTree(folder: string, commit: string, into: string): P
   const prefix = git(folder, ["rev-parse", "--show-prefix"]).out.replace(/\n$/, "");
   const listed = git(folder, ["ls-tree", "-r", "-z", "-l", "--full-tree", commit, ...(prefix === "" ? [] : [prefix])]);
   if (!listed.success) throw new CommandError(`git can't list the files of ${commit.slice(0, 12)}: ${listed.error}`);
-  const files = listed.out.split("\0").flatMap((line) => entryOf(line, prefix));
+  // Links come last, so that nothing is written through one.
+  const files = listed.out
+    .split("\0")
+    .flatMap((line) => entryOf(line, prefix))
+    .sort((one, other) => Number(one.isLink) - Number(other.isLink));
+  // git checks none out, and has them in its objects all the same.
+  const outside = files.find(({ path }) => path.split("/").includes(".."));
+  if (outside !== undefined)
+    throw new CommandError(`At ${commit.slice(0, 12)} '${printable(outside.path)}' leads out of the folder.`);
   const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total > maxTotalBytes)
     throw new CommandError(`The folder has more than ${maxTotalBytes / 1_048_576} MiB at ${commit.slice(0, 12)}.`);

@@ -1,7 +1,7 @@
 /** A report as one HTML file that needs nothing else: no script, no address. Pure. */
 import { escaped, markdownMarker } from "./markdown.ts";
 import { costWords, headline, requestWords, sideWords, subtitles, testWords } from "./phrases.ts";
-import { counted, mustSeeOf, type PersonaReview, type Report, type TestReview } from "./report.ts";
+import { allMustSee, counted, type PersonaReview, type Report, type TestReview } from "./report.ts";
 
 const style = `
 :root{color-scheme:light dark;--line:#8884;--less:#d7373722;--more:#2da44e22}
@@ -34,7 +34,7 @@ function diff(patch: string): string {
 export function htmlOf(report: Report): string {
   const { title, against } = headline(report);
   const { notes, faults, shared, labels, personas } = report;
-  const seen = personas.flatMap((one) => mustSeeOf(one).map((words) => `<b>${escaped(one.id)}</b> ${phrase(words)}`));
+  const seen = allMustSee(report).map(({ id, words }) => `<b>${escaped(id)}</b> ${phrase(words)}`);
   const body = [
     `<h1>${escaped(title)}</h1><p>${phrase(against)}</p>`,
     ...notes.map((note) => `<p>${phrase(note)}</p>`),

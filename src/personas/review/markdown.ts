@@ -2,8 +2,9 @@
  * A report as a comment of a pull request: what must be seen first, the rest folded, and never longer than a comment may be. Texts of
  * models and authors stand in code marks, where they name nobody and link nowhere. Pure.
  */
+import { printable } from "../../lib/printable.ts";
 import { changedLines, costWords, headline, requestWords, sideWords, subtitles, testWords } from "./phrases.ts";
-import { counted, mustSeeOf, type PersonaReview, type Report, type TestReview } from "./report.ts";
+import { allMustSee, counted, type PersonaReview, type Report, type TestReview } from "./report.ts";
 
 /** Comments of GitHub have at most 65,536 characters. */
 export const maxMarkdownBytes = 60_000;
@@ -15,7 +16,8 @@ const maxAnswerChars = 500;
 const maxTests = 20;
 const maxListed = 60;
 
-const bytesOf = (text: string) => Buffer.byteLength(text);
+/** As it is written: a sign stands for what a terminal would act on. */
+const bytesOf = (text: string) => Buffer.byteLength(printable(text));
 
 export function markdownOf(report: Report): string {
   const head = headOf(report);
@@ -49,7 +51,7 @@ export function markdownOf(report: Report): string {
 
 function headOf(report: Report): string {
   const { title, against } = headline(report);
-  const seen = report.personas.flatMap((persona) => mustSeeOf(persona).map((one) => `- **${persona.id}** ${one}\n`));
+  const seen = allMustSee(report).map(({ id, words }) => `- **${id}** ${words}\n`);
   const listed = (title: string, rows: readonly string[]) =>
     rows.length === 0
       ? ""

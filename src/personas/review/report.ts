@@ -106,7 +106,7 @@ export function patchOf(before: string, after: string): string {
 }
 
 /** What a reviewer must see of a persona, the worst first: sentences without their subject. */
-export function mustSeeOf(persona: PersonaReview): string[] {
+function mustSeeOf(persona: PersonaReview): string[] {
   const { tests, mustSee, price, totals } = persona;
   const worse = tests.filter(isRegression);
   const [old, come] = [worse.filter(({ before }) => before !== undefined), worse.filter(({ before }) => !before)];
@@ -134,6 +134,14 @@ export function mustSeeOf(persona: PersonaReview): string[] {
   const unjudged = tests.filter(({ after }) => after?.verdict === "error" && !after.isUnrecorded).length;
   if (unjudged > 0) said.push(`has ${counted(unjudged, "test that can't be judged", "tests that can't be judged")}`);
   return said;
+}
+
+/** All that must be seen, by persona: those whose tests fail first, and new ones last, as lists may be cut. */
+export function allMustSee({ personas }: Report): { readonly id: string; readonly words: string }[] {
+  const rank = ({ tests, change }: PersonaReview) => (tests.some(isRegression) ? 0 : change === "new" ? 2 : 1);
+  return personas
+    .toSorted((one, other) => rank(one) - rank(other))
+    .flatMap((persona) => mustSeeOf(persona).map((words) => ({ id: persona.id, words })));
 }
 
 const maxNamed = 3;

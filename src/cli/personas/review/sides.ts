@@ -19,10 +19,7 @@ export async function readSide(folder: string, shownAs: string) {
   const loaded = await loadFolder(folder, personaFileWith(optionSchemas(providers)));
   const tests = new Map((await findTests(folder)).map(({ path, persona }) => [persona, path]));
   const places = (text: string) => text.replaceAll(`${folder}/`, shownAs);
-  // A version that only a server keeps is no fault of a file here.
-  const faults = loaded.errors
-    .filter(({ message }) => !/neither in service nor kept/.test(message))
-    .map((error) => places(formatDiagnostic(error)));
+  const faults = loaded.errors.map((error) => places(formatDiagnostic(error)));
   for (const [id, path] of tests)
     if (!loaded.paths.has(id)) faults.push(places(`${path}: There is no persona ${id} beside these tests`));
   return {

@@ -225,9 +225,9 @@ const pullRequests: readonly PullRequest[] = [
     },
     title: "Personas: 1 new, 1 gone",
     sees: [
+      "team/ideas is gone: calls that name it get 404",
       "acme/new is new, and asks `openai/gpt-5.4-mini`",
       "acme/new keeps conversations now (`store`)",
-      "team/ideas is gone: calls that name it get 404",
     ],
     sections: ["acme/new", "team/ideas"],
   },
@@ -320,7 +320,7 @@ describe("personas report, in its forms", () => {
   test("stays below a comment's bound, whatever answers and texts hold", async () => {
     using repo = main.copy();
     repo.branch("work");
-    const long = "```\n@everyone #12 <img src=x> | \u202e".repeat(300);
+    const long = "```\n\u0001@everyone #12 <img src=x> | \u202e".repeat(300);
     for (let number = 0; number < 400; number += 1)
       repo.write(
         `personas/many/p${number}.yaml`,
@@ -330,7 +330,7 @@ describe("personas report, in its forms", () => {
     const { out } = await repo.shell.run("personas report --against main");
     expect(Buffer.byteLength(out)).toBeLessThanOrEqual(60_000);
     expect(out).toContain("…and ");
-    expect(out).toContain("<code>@everyone #12 &lt;img src=x&gt; | ");
+    expect(out).toContain("<code>␁@everyone #12 &lt;img src=x&gt; | ");
     expect(out.match(/<details>/g)!.length).toBe(out.match(/<\/details>/g)!.length);
   }, 60_000);
 
@@ -437,6 +437,25 @@ describe("personas report, of what can't be compared", () => {
     );
     expect(seenIn(out)).toEqual(["acme/support can't be compared: its file could not be read before"]);
     expect((await repo.shell.run("personas report --against main --fail-on error")).code).toBe(2);
+  }, 60_000);
+
+  test("writes nothing outside of its own folder, whatever a tree names", async () => {
+    using repo = main.copy();
+    const made = (input: string) =>
+      Bun.spawnSync(["git", "-C", repo.path, "mktree"], { stdin: Buffer.from(input) })
+        .stdout.toString()
+        .trim();
+    const file = repo.git("hash-object", "-w", "troupe.yaml");
+    const inner = made(`100644 blob ${file}\tescaped.md\n`);
+    const personas = made(`040000 tree ${inner}\t..\n`);
+    const root = made(`040000 tree ${personas}\tpersonas\n`);
+    const commit = repo.git("commit-tree", root, "-p", "HEAD", "-m", "out");
+    repo.git("update-ref", "refs/heads/out", commit);
+    repo.git("symbolic-ref", "HEAD", "refs/heads/out");
+    expect(said(await run(repo, commit))).toEqual({
+      code: 1,
+      err: `error: At ${commit.slice(0, 12)} '../escaped.md' leads out of the folder.\n`,
+    });
   }, 60_000);
 
   test("leaves nothing behind", async () => {
