@@ -14,7 +14,7 @@ import type { FailOn } from "../../personas/review/fail-on.ts";
 import { htmlOf } from "../../personas/review/html.ts";
 import { markdownOf } from "../../personas/review/markdown.ts";
 import { mustSee, mustSeeOfNew } from "../../personas/review/must-see.ts";
-import { failuresOf, type PersonaReview, patchOf, type Report } from "../../personas/review/report.ts";
+import { failuresOf, jsonOf, type PersonaReview, patchOf, type Report } from "../../personas/review/report.ts";
 import type { PersonaContent } from "../../personas/schema.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
@@ -298,8 +298,8 @@ function write({ io }: Context, { json, html, failOn }: ReportOptions, report: R
     }
   };
   if (html !== undefined) save(html, htmlOf(report));
-  if (typeof json === "string") save(json, `${JSON.stringify(report, null, 2)}\n`);
-  if (json === true) printJson(io, report);
+  if (typeof json === "string") save(json, `${JSON.stringify(jsonOf(report), null, 2)}\n`);
+  if (json === true) printJson(io, jsonOf(report));
   else io.stdout.write(printable(markdownOf(report)));
   if (failOn === undefined) return 0;
   const { said, isError } = failuresOf(report, failOn);

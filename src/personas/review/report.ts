@@ -1,5 +1,7 @@
 /** A report of what a branch changes in personas: its shape, and what it comes to. Pure. */
 import { createTwoFilesPatch } from "diff";
+import { isObject } from "../../lib/json/json.ts";
+import { snakeCase } from "../../lib/snake-case.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { dollars } from "../tests/dollars.ts";
 import type { Verdict } from "../tests/score.ts";
@@ -213,3 +215,9 @@ export function percent(rise: number): string {
   const share = Math.round(rise * 100);
   return `${share > 0 ? "+" : share < 0 ? "−" : "±"}${Math.abs(share)} %`;
 }
+
+/** The report as JSON has it; no object in it has names of authors. */
+export const jsonOf = (report: Report): unknown =>
+  JSON.parse(JSON.stringify({ ...report, mustSee: allMustSee(report) }), (_, value: unknown) =>
+    isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [snakeCase(key), inner])) : value,
+  );

@@ -279,7 +279,8 @@ describe("personas report, in its forms", () => {
     });
     const report = JSON.parse(repo.read("report.json"));
     expect(report).toMatchObject({
-      against: { ref: "main", isForkPoint: false },
+      against: { ref: "main", is_fork_point: false },
+      must_see: [{ id: "acme/support", words: "fails 1 test that it passed before: `greets`" }],
       unchanged: 10,
       personas: [
         {
