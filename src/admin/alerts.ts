@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Words } from "../lib/schemas.ts";
+import { titled, Words } from "../lib/schemas.ts";
 import type { Delivery, SentAlert } from "../observability/alerts/history.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { AdminPlugin } from "./act.ts";
@@ -31,6 +31,8 @@ const Alert = Type.Object({
     }),
   ),
 });
+
+titled({ Alert });
 
 const Alerts = Type.Composite([
   pageSchema(Alert),

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
 import { timeParameter } from "../http/usage.ts";
 import { isoTime } from "../lib/clock.ts";
+import { titled } from "../lib/schemas.ts";
 import type { AuditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { KeyNames } from "../usage/report.ts";
@@ -25,6 +26,8 @@ const Act = Type.Object({
   before: Type.Unknown(),
   after: Type.Unknown(),
 });
+
+titled({ AuditEntry: Act });
 
 const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names: KeyNames) => ({
   object: "act",

@@ -4,7 +4,7 @@ import { isTag } from "../auth/key-spec.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Closed } from "../lib/schemas.ts";
+import { Closed, titled } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import type { Act } from "../store/audit.ts";
@@ -38,6 +38,8 @@ export const BudgetSchema = Type.Object({
       "When it is used up at the pace of its day or month, or of the last seven days for a prepaid sum; null: not before it opens again, or not known.",
   }),
 });
+
+titled({ Budget: BudgetSchema });
 const Named = Type.Object({ scope: Type.String(), period: oneOf(periods) });
 type Named = Static<typeof Named>;
 

@@ -5,7 +5,7 @@ import { respondStream } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Open } from "../lib/schemas.ts";
+import { Open, titled } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import {
@@ -69,6 +69,8 @@ const OpenCall = Open({
   key: Type.String(),
   key_name: OrNull(Type.String()),
 });
+
+titled({ OpenCall, Call: CallSchema });
 
 /** A call that has no end yet, without the fields that an end gives it. */
 function openCallJson(line: LedgerLine, names: KeyNames, now: number) {

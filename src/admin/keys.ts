@@ -9,7 +9,7 @@ import { unmatchedPattern } from "../http/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Closed } from "../lib/schemas.ts";
+import { Closed, titled } from "../lib/schemas.ts";
 import { snakeCase } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
@@ -174,6 +174,8 @@ const KeyStatus = Type.Object({
   ),
   budgets: Type.Array(BudgetSchema, { description: "Every budget that its calls count against, its own first." }),
 });
+
+titled({ KeyCreate, KeyUpdate, Key, KeyStatus, NewKey: NewKeySchema });
 
 export const keyRoutes = (plugin: AdminPlugin) =>
   plugin

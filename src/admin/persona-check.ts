@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Services } from "../http/services.ts";
-import { Words } from "../lib/schemas.ts";
+import { titled, Words } from "../lib/schemas.ts";
 import { type Diagnostic, formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { PartialReader, resolveDraft } from "../personas/partial-reader.ts";
 import { draftPersona, type Persona } from "../personas/persona.ts";
@@ -25,6 +25,8 @@ export const Finding = Type.Object({
   path: Type.String({ description: "The field, such as variants[0].model; empty: none." }),
   message: Type.String(),
 });
+
+titled({ Finding });
 export type Finding = Static<typeof Finding>;
 
 export function findingOf(

@@ -4,7 +4,7 @@ import type { Host, RequestContext } from "../http/context.ts";
 import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Closed, Words } from "../lib/schemas.ts";
+import { Closed, titled, Words } from "../lib/schemas.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { Persona } from "../personas/persona.ts";
 import { outputOf, textOfOutput } from "../personas/tests/answer.ts";
@@ -52,6 +52,8 @@ const Run = Type.Object({
     }),
   ),
 });
+
+titled({ PersonaTestRun: Run });
 type Run = Static<typeof Run>;
 const Tests = Type.Object({
   object: Type.Literal("persona.tests"),

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
+import { titled } from "../lib/schemas.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
 import { writePersonaYaml } from "../personas/persona-yaml.ts";
 import { nameOf } from "../personas/references.ts";
@@ -31,6 +32,8 @@ const VersionText = Type.Object({
   source: OrNull(Type.String(), { description: "Its file as it was written; null: that is not known." }),
   resolved: Type.String({ description: "Its content as YAML, includes in place: what versions are compared by." }),
 });
+
+titled({ PersonaVersion: Version, PersonaVersionText: VersionText });
 const Times = Type.Object({ p50: OrNull(Type.Integer()), p95: OrNull(Type.Integer()) });
 const Numbers = Type.Object({
   object: Type.Literal("list"),

@@ -6,7 +6,7 @@ import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Closed, Open } from "../lib/schemas.ts";
+import { Closed, Open, titled } from "../lib/schemas.ts";
 import type { Persona } from "../personas/persona.ts";
 import { placesOf, textOf } from "../personas/source.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
@@ -59,6 +59,8 @@ const Details = Type.Object({
   }),
 });
 
+titled({ PersonaSummary: Summary, Persona: Details });
+
 const Render = Closed({
   persona: Type.String({ description: "Its id, alone or with a version or label." }),
   request: Open(
@@ -80,6 +82,7 @@ const Origin = Type.Object({
   line: Type.Optional(Type.Integer()),
   column: Type.Optional(Type.Integer()),
 });
+titled({ TextOrigin: Origin });
 const Segments = Type.Optional(Type.Array(Type.Object({ text: Type.String(), origin: Origin })));
 const Rendered = Type.Object({
   object: Type.Literal("persona.render"),

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { titled } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { failureReasons, type LedgerLine } from "../store/usage.ts";
@@ -79,6 +80,9 @@ const Detail = Type.Object({
     { description: "The newest first, 10 at most, of the last hour." },
   ),
 });
+
+titled({ Provider, ProviderDetail: Detail, ProviderKey: Key });
+
 const Test = Type.Object({ model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) });
 const Tested = Type.Object({
   object: Type.Literal("provider.tested"),

@@ -7,7 +7,7 @@ import type { Host, RequestContext } from "../http/context.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
-import { Closed, Words } from "../lib/schemas.ts";
+import { Closed, titled, Words } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
@@ -49,6 +49,8 @@ const SessionSchema = Type.Object({
   ...times,
   is_current: Type.Boolean({ description: "True for the one that asks." }),
 });
+
+titled({ Session: SessionSchema, SignedIn: SignedInSchema });
 const Deleted = Type.Object({
   object: Type.Literal("session.deleted"),
   id: Type.String(),

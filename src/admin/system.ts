@@ -4,7 +4,7 @@ import { formatAddress } from "../config/listeners.ts";
 import { configVersion } from "../config/version.ts";
 import { healthOf } from "../http/ops.ts";
 import type { LastReload, Services } from "../http/services.ts";
-import { Open, Words } from "../lib/schemas.ts";
+import { Open, titled, Words } from "../lib/schemas.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 
@@ -56,6 +56,8 @@ const SystemHealth = Open({
   persona_faults: Type.Integer({ description: "Errors that the latest reading of the personas' folder found." }),
   checks: Type.Record(Type.String(), Open({ status: Words(["ok", "failing"]) })),
 });
+
+titled({ Configuration, SystemHealth });
 
 const reloadJson = ({ at, changed, error }: LastReload) => ({
   at: new Date(at).toISOString(),

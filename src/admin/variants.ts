@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { questionOf } from "../http/usage.ts";
+import { titled } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { UsageQueryError } from "../usage/own-filters.ts";
@@ -54,6 +55,8 @@ const Variants = Type.Object({
   version: Type.String(),
   data: Type.Array(Variant),
 });
+
+titled({ Variant, Variants });
 const Changed = <const O extends string>(object: O) => ({
   object: Type.Literal(object),
   persona: Type.String(),

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { type Caller, keyFields } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { isoTime } from "../lib/clock.ts";
+import { titled } from "../lib/schemas.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { auditRow } from "../store/audit.ts";
@@ -16,7 +17,7 @@ import { modelsFor } from "./models.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
 import { basePath } from "./routes.ts";
 import type { Services } from "./services.ts";
-import { filterOf, HeldBudget, Totals, usageJson } from "./usage.ts";
+import { filterOf, HeldBudget, UsageSums, usageJson } from "./usage.ts";
 
 /** The most models that are told; who may call more finds them by the lists of the surfaces. */
 const maxModels = 1_000;
@@ -30,7 +31,7 @@ const followedMs = 6 * 3_600_000;
 const OrNull = <T extends ReturnType<typeof Type.String>>(type: T) => Type.Union([type, Type.Null()]);
 
 const Sums = (group: string) =>
-  Type.Array(Type.Object({ [group]: Type.Union([Type.String(), Type.Null()]), ...Totals }));
+  Type.Array(Type.Intersect([Type.Object({ [group]: Type.Union([Type.String(), Type.Null()]) }), UsageSums]));
 
 /** What `GET /v1/account` answers. */
 const Account = Type.Object({
@@ -55,7 +56,7 @@ const Account = Type.Object({
     until: Type.String(),
     by_day: Sums("day"),
     by_model: Sums("model"),
-    total: Type.Object(Totals),
+    total: UsageSums,
   }),
   budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
   models: Type.Object({
@@ -86,6 +87,8 @@ const Account = Type.Object({
   }),
   base_urls: Type.Record(Type.String(), Type.String(), { description: "Paths of the surfaces on this address." }),
 });
+
+titled({ Account });
 
 const Rotated = Type.Object({
   object: Type.Literal("account.key"),

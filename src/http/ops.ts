@@ -1,7 +1,7 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
 import { configVersion } from "../config/version.ts";
-import { Open, Words } from "../lib/schemas.ts";
+import { Open, titled, Words } from "../lib/schemas.ts";
 import type { StoredLimiterStatus } from "../limits/stored.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -191,6 +191,8 @@ const Version = Type.Object({
   built_at: Type.String(),
   runtime: Type.String(),
 });
+
+titled({ Health, Version });
 
 /** A plugin of routes that anybody may ask, and that count against no limit. */
 export const openRoutes = (host: Host) => checkedRoutes(host, { area: "operations", prefix: "" }, showAnonymousLimit);

@@ -9,7 +9,7 @@ import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
 import { idleTimeoutOf } from "./call/complete.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import type { Host, RequestContext } from "./context.ts";
-import { Id, keyed, paging, queryOf, storedPage, tags } from "./openapi/describe.ts";
+import { eventStream, Id, keyed, paging, queryOf, storedPage, tags } from "./openapi/describe.ts";
 import { ResponseObject } from "./openapi/responses.ts";
 import { respondStream } from "./respond.ts";
 import type { Services } from "./services.ts";
@@ -59,7 +59,7 @@ export function responseRoutes(host: Host, surface: SurfaceName, prefix: string)
           include,
         }),
         response: ResponseObject,
-        also: { "text/event-stream": {} },
+        also: eventStream(),
         errors: [400, 404, ...keyed],
       }),
     )

@@ -1,7 +1,7 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
-import { Open } from "../lib/schemas.ts";
+import { Open, titled } from "../lib/schemas.ts";
 import { ChatRequestBody } from "../protocols/chat/schema.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
@@ -22,6 +22,8 @@ const StoredMessage = Open({
   role: Type.String(),
   content: Type.Union([Type.String(), Type.Null()]),
 });
+
+titled({ StoredCompletion, StoredMessage });
 const MetadataUpdate = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));
 
 /** Finds who asks for what is stored: a key on one surface. */

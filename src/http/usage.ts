@@ -1,6 +1,7 @@
 /** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's routes of the ledger share with it. */
 import { type TProperties, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
+import { titled } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { severalNames } from "../store/chosen-lines.ts";
 import { firstTokenBounds, ledgerFilters } from "../store/ledger-columns.ts";
@@ -32,7 +33,7 @@ import type { Host } from "./context.ts";
 import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
 import type { Services } from "./services.ts";
 
-export const Totals = {
+export const UsageSums = Type.Object({
   calls: Type.Integer({ description: "Attempts, however they ended." }),
   ended: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.String()], {
     description: "Attempts by how they ended. In rows that were asked for by how calls ended: how theirs did.",
@@ -53,17 +54,15 @@ export const Totals = {
       },
     ),
   ),
-};
+});
 
 export const Usage = Type.Object({
   object: Type.Literal("usage"),
   since: Type.String(),
   until: Type.String(),
   by: Type.Array(Type.String()),
-  data: Type.Array(
-    Type.Object(Totals, { description: "With a member for each group, such as day; key_name beside key." }),
-  ),
-  total: Type.Object(Totals),
+  data: Type.Array(UsageSums, { description: "Each with a member for each group, such as day; key_name beside key." }),
+  total: UsageSums,
   rows: Type.Optional(Type.Integer({ description: "With top: how many rows there are in all." })),
   has_more: Type.Boolean(),
   next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
@@ -84,6 +83,8 @@ const OwnUsage = Type.Object({
   ...Usage.properties,
   budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
 });
+
+titled({ UsageSums, HeldBudget, Usage: OwnUsage });
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const time =

@@ -23,6 +23,14 @@ export const Closed = <P extends TProperties>(properties: P, options: ObjectOpti
 export const Tagged = <N extends string, P extends TProperties>(type: N, properties: P) =>
   Open({ type: Type.Literal(type), ...properties });
 
+/**
+ * Gives schemas the names by which the API's description lists them and generated clients call them.
+ * @param before what comes before each name
+ */
+export function titled(schemas: Readonly<Record<string, TSchema>>, before = ""): void {
+  for (const [name, schema] of Object.entries(schemas)) schema.title = before + name;
+}
+
 /** One of these words. */
 export const Words = <const W extends string>(words: readonly W[], options: SchemaOptions = {}) =>
   Type.Union(

@@ -5,7 +5,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { isObject, type JsonObject, numberOf, objectOf } from "../lib/json/json.ts";
-import { Nullable, Open, Words } from "../lib/schemas.ts";
+import { Nullable, Open, titled, Words } from "../lib/schemas.ts";
 import { checked } from "./checked.ts";
 import { ApiError, InvalidAnswer } from "./errors.ts";
 
@@ -27,6 +27,8 @@ export const EmbeddingsRequestBody = Open({
   ),
   user: Nullable(Type.String()),
 });
+
+titled({ EmbeddingsRequest: EmbeddingsRequestBody });
 export type EmbeddingsRequest = Static<typeof EmbeddingsRequestBody>;
 
 /** @throws ApiError invalid_value or missing_field */

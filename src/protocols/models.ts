@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Open } from "../lib/schemas.ts";
+import { Open, titled } from "../lib/schemas.ts";
 import { ApiError } from "./errors.ts";
 
 /** Words by which models are looked for: what they read and answer with beside text, and what they can do. */
@@ -57,6 +57,8 @@ export const Model = Open({
   deprecated: Type.Optional(Type.Literal(true, { description: "Its provider says so." })),
 });
 export const ModelList = Type.Object({ object: Type.Literal("list"), data: Type.Array(Model) });
+
+titled({ Model, ModelList });
 
 export type Model = Static<typeof Model>;
 export type ModelList = Static<typeof ModelList>;

@@ -6,6 +6,7 @@ import { adminRoutes } from "../../src/admin/routes.ts";
 import { openApiDocument } from "../../src/http/app.ts";
 import { fitting, type Schema, spoilt } from "../helpers/json-schema-values.ts";
 import { runs } from "../helpers/long-form.ts";
+import { resolved } from "../helpers/resolved-description.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 type Content = Record<string, { schema?: Schema; examples?: Record<string, { value: unknown }> }>;
@@ -25,12 +26,12 @@ type Document = {
   components: { securitySchemes: Record<string, SecurityScheme> };
 };
 
-const document = (await openApiDocument()) as Document;
+const document = resolved(await openApiDocument()) as Document;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 );
 
-const adminDocument = (await openApiDocument(["admin"], adminRoutes)) as Document;
+const adminDocument = resolved(await openApiDocument(["admin"], adminRoutes)) as Document;
 const adminOperations = Object.entries(adminDocument.paths).flatMap(([path, methods]) =>
   Object.entries(methods)
     .filter(() => path.startsWith("/admin/"))
@@ -63,8 +64,17 @@ async function expectDeclared(operation: Operation, response: Response): Promise
   if (Object.keys(content).length > 0) expect(Object.keys(content)).toContain(type);
   const schema = content[type]?.schema;
   if (schema === undefined) return;
-  expect(problemsOf(schema, type === "application/json" ? JSON.parse(text) : text)).toEqual([]);
+  if (type === "text/event-stream") for (const event of eventsOf(text)) expect(problemsOf(schema, event)).toEqual([]);
+  else expect(problemsOf(schema, type === "application/json" ? JSON.parse(text) : text)).toEqual([]);
 }
+
+/** Events of a stream that readers get: those without data only keep it alive, or say where it is. */
+const eventsOf = (text: string) =>
+  text.split("\n\n").flatMap((event) => {
+    const fields = [...event.matchAll(/^(event|data|id): ?(.*)$/gm)].map(([, name, value]) => [name, value]);
+    const fit = Object.fromEntries(fields) as { data?: string };
+    return fit.data === undefined ? [] : [fit];
+  });
 
 type Sent = { readonly path: string; readonly headers: [string, string][]; readonly body?: string };
 

@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { queryOf } from "../../http/openapi/describe.ts";
 import type { Services } from "../../http/services.ts";
-import { Words } from "../../lib/schemas.ts";
+import { titled, Words } from "../../lib/schemas.ts";
 import type { AdminPlugin } from "../act.ts";
 import { adminOperation, OrNull } from "../pages.ts";
 import type { Check } from "./check.ts";
@@ -33,6 +33,8 @@ const Report = Type.Object({
     },
   ),
 });
+
+titled({ DoctorReport: Report });
 type Report = Static<typeof Report>;
 
 const findingJson = ({ state, what, found, advice }: Check) => ({

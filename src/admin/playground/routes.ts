@@ -3,7 +3,14 @@ import { Type } from "@sinclair/typebox";
 import { idleTimeoutOf } from "../../http/call/complete.ts";
 import { completeInside } from "../../http/call/inside.ts";
 import type { Host, RequestContext } from "../../http/context.ts";
-import { describeOperation, keyed, type Operation, queryOf, writing } from "../../http/openapi/describe.ts";
+import {
+  describeOperation,
+  eventStream,
+  keyed,
+  type Operation,
+  queryOf,
+  writing,
+} from "../../http/openapi/describe.ts";
 import { readJson } from "../../http/request-body.ts";
 import type { Services } from "../../http/services.ts";
 import { Open, Words } from "../../lib/schemas.ts";
@@ -161,7 +168,7 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
         description:
           "The call is that of the key that asks, in its limits and budgets and in the ledger. Errors are those of the gateway and the orchestrator, an upstream's own byte for byte.",
         response: Completion,
-        also: { "text/event-stream": { schema: { type: "string" } } },
+        also: eventStream(),
         errors: [404, 504, ...writing],
       }),
     )

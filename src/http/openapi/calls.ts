@@ -1,12 +1,15 @@
 /** OpenAPI operations of calls: routes that ask a model. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { describeOperation, errorSchema, keyed, type Operation, tags } from "./describe.ts";
+import { describeOperation, errorSchema, eventStream, keyed, type Operation, tags } from "./describe.ts";
 
 export const exampleModel: Record<SurfaceName, string> = { orchestrator: "troupe/guide", gateway: "builtin/echo" };
 export const withVariables = { model: "troupe/translator", variables: { language: "French" } };
 
 export const nullable = (schema: TSchema, options: object = {}) => Type.Union([schema, Type.Null()], options);
+
+/** A rule between members, where generators of clients look for none: beside members, it would split a class into one for each of its cases. */
+export const ruled = (schema: TSchema, rule: object): TSchema => ({ ...schema, not: { not: rule } });
 
 /** A member of a persona's call. */
 export const variables = Type.Optional(
@@ -89,7 +92,7 @@ export function describeCall(surface: SurfaceName, call: DescribedCall): Record<
       "Service-Request-Id": "The request's own, said back.",
       ...(surface === "orchestrator" && { "X-Troupe-Persona-Version": "The version of the persona that answers." }),
     },
-    ...(streamed !== undefined && { also: { "text/event-stream": { example: streamed } } }),
+    ...(streamed !== undefined && { also: eventStream(streamed) }),
     errors: [400, ...keyed, 404, 408, 413, 415, 422, 504],
     ...callErrors(surface, errorForm),
   });

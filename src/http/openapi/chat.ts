@@ -1,11 +1,11 @@
 /** OpenAPI operations of chat completions. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/schemas.ts";
 import { AssistantMessage, ChatRequestBody, Message } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { providers } from "../../providers/registry.ts";
-import { describeCall, exampleModel, nullable, variables, withVariables } from "./calls.ts";
+import { describeCall, exampleModel, nullable, ruled, variables, withVariables } from "./calls.ts";
 
 export const Completion = Open({
   id: Type.String(),
@@ -22,6 +22,8 @@ export const Completion = Open({
   usage: Open({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer(), total_tokens: Type.Integer() }),
   metadata: Type.Optional(Type.Record(Type.String(), Type.String())),
 });
+
+titled({ ChatCompletion: Completion });
 
 /** An option of one family in the schema of all: the others ignore it, whatever it is. */
 const ofOneFamily = (option: TSchema): TSchema =>
@@ -59,8 +61,7 @@ const together = [
 
 /** Requires that an assistant's message says something, in any of its members. Empty ones say nothing. */
 const { content, refusal, function_call, tool_calls } = AssistantMessage.properties;
-const AssistantSpeaks = {
-  ...AssistantMessage,
+const AssistantSpeaks = ruled(AssistantMessage, {
   anyOf: [
     Type.Object({ content: content.anyOf[0] }),
     Type.Object({ refusal: refusal.anyOf[0] }),
@@ -68,9 +69,11 @@ const AssistantSpeaks = {
     Type.Object({ function_call: function_call.anyOf[0] }),
     Type.Object({ tool_calls: { ...tool_calls.anyOf[0], minItems: 1 } }),
   ],
-};
+});
 const messages = Type.Array(
-  Type.Union(Message.anyOf.map((one) => (one === AssistantMessage ? AssistantSpeaks : one)) as TSchema[]),
+  Type.Union(Message.anyOf.map((one) => (one === AssistantMessage ? AssistantSpeaks : one)) as TSchema[], {
+    title: "Message",
+  }),
   { minItems: 1 },
 );
 
@@ -82,7 +85,10 @@ function requestSchema(surface: SurfaceName): TSchema {
     ...(surface === "orchestrator" ? { variables } : {}),
     extra_body: extraBody,
   });
-  return { ...body, allOf: together } as TSchema;
+  return ruled(
+    { ...body, title: `${surface === "orchestrator" ? "Persona" : "Gateway"}ChatRequest` },
+    { allOf: together },
+  );
 }
 
 const streamed = `data: {"id":"chatcmpl-…","object":"chat.completion.chunk","created":1,"model":"troupe/guide","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}\n\ndata: ${doneData}\n\n`;

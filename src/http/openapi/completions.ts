@@ -1,10 +1,10 @@
 /** OpenAPI operations of legacy completions. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/schemas.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { CompletionsBody } from "../../protocols/completions/schema.ts";
-import { describeCall, exampleModel } from "./calls.ts";
+import { describeCall, exampleModel, ruled } from "./calls.ts";
 
 const TextCompletion = Open({
   id: Type.String(),
@@ -16,6 +16,8 @@ const TextCompletion = Open({
   ),
   usage: Type.Optional(Open({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer() })),
 });
+
+titled({ TextCompletion });
 
 /** `stream_options` go with a stream alone. */
 const streamRule = Type.Union([
@@ -30,7 +32,7 @@ export function describeTextCompletion(surface: SurfaceName): Record<string, unk
     summary: "A legacy completion, as one JSON or as a stream",
     description:
       "Passes as it is to an upstream that has this route; elsewhere, and for personas, the prompt becomes the user's message.",
-    body: { ...CompletionsBody, allOf: [streamRule] } as typeof CompletionsBody,
+    body: ruled(CompletionsBody, streamRule),
     examples: {
       plain: { summary: "One JSON", value },
       stream: { summary: "A stream", value: { ...value, stream: true } },

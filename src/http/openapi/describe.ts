@@ -1,10 +1,13 @@
 /** OpenAPI operations, made of what stands beside each route. Plain text throughout: not every reader renders more. */
 import { type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Closed, Words } from "../../lib/schemas.ts";
+import { Closed, titled, Words } from "../../lib/schemas.ts";
+import { doneData } from "../../protocols/chat/stream.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 
-type Media = Readonly<Record<string, { readonly schema?: unknown; readonly example?: unknown }>>;
+type Media = Readonly<
+  Record<string, { readonly schema?: unknown; readonly example?: unknown; readonly examples?: unknown }>
+>;
 type Answer = { readonly description: string; readonly headers?: object; readonly content?: Media };
 
 /** One operation: what a route takes and answers. */
@@ -99,6 +102,25 @@ const errorAnswer = (status: number, content: Media): Answer => ({
   content,
 });
 
+/** An event stream, as readers of event streams give it: event by event. */
+const ServerSentEvent = Type.Object({
+  event: Type.Optional(Type.String({ description: "What kind it is, in formats whose events have names." })),
+  data: Type.String({ description: `JSON, but for the end of chat completions: ${doneData}.` }),
+});
+titled({ ServerSentEvent });
+
+/** @param text an example of the stream */
+export function eventStream(text = ""): Media {
+  const events = text.split("\n\n").flatMap((event) => {
+    const [, name, data] = /^(?:event: (.*)\n)?data: (.*)$/.exec(event) ?? [];
+    return data === undefined ? [] : [{ value: { ...(name !== undefined && { event: name }), data } }];
+  });
+  const examples = Object.fromEntries(events.map((event, at) => [`event${at + 1}`, event]));
+  return {
+    "text/event-stream": { schema: ServerSentEvent, ...(events.length > 0 && { examples }) },
+  };
+}
+
 /** One operation in OpenAPI's form. */
 export function describeOperation(operation: Operation): Record<string, unknown> {
   if (operation.hide === true) return { hide: true };
@@ -114,10 +136,20 @@ export function describeOperation(operation: Operation): Record<string, unknown>
     ...(body !== undefined && {
       requestBody: {
         required: operation.bodyIsOptional !== true,
-        content: { "application/json": { schema: body, examples } },
+        content: { "application/json": { schema: namedBy(operationId, "Request", body), examples } },
       },
     }),
     responses: answersOf(operation),
+  };
+}
+
+/** An operation's own shape has its name, where it has none itself. The surfaces share it. Generators have uses of their own for names in Response. */
+function namedBy(operationId: string | undefined, end: "Request" | "Result", schema: TSchema): TSchema {
+  const isShape = schema["type"] === "object" || schema["anyOf"] !== undefined || schema["allOf"] !== undefined;
+  if (!isShape || operationId === undefined || schema.title !== undefined) return schema;
+  return {
+    ...schema,
+    title: `${operationId.replace(/^(?:gateway|orchestrator)/, "").replace(/^./, (first) => first.toUpperCase())}${end}`,
   };
 }
 
@@ -136,15 +168,15 @@ function inPlace(place: "path" | "query", schema?: TObject): Record<string, unkn
 function answersOf(operation: Operation): Record<string, Answer> {
   const media = operation.media ?? "application/json";
   const { others = {}, errorContent = ownErrors } = operation;
+  const usual = { type: media === "application/json" ? "object" : "string" };
+  const answered = operation.response ? namedBy(operation.operationId, "Result", operation.response) : usual;
   const errors = [...new Set([...anyErrors, ...(operation.errors ?? [])])].sort();
   return {
     200: {
       description: operation.responseDescription ?? operation.summary,
       headers: { ...commonHeaders, ...mapped(operation.headers ?? {}) },
       content: {
-        [media]: {
-          schema: operation.response ?? { type: media === "application/json" ? "object" : "string" },
-        },
+        ...(media === "text/event-stream" ? eventStream() : { [media]: { schema: answered } }),
         ...operation.also,
       },
       ...(operation.links === undefined ? {} : { links: operation.links }),

@@ -1,7 +1,7 @@
 /** OpenAPI operations of Gemini's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/schemas.ts";
 import { ModelEntry, ModelEntryPage } from "../../protocols/generate-content/models.ts";
 import { BatchEmbedBody, EmbedContentBody, GenerateContentBody } from "../../protocols/generate-content/schema.ts";
 import { type DescribedCall, describeCall, describeCount, type ErrorForm, exampleModel } from "./calls.ts";
@@ -32,6 +32,8 @@ const Answer = Open({
   modelVersion: Type.String(),
   responseId: Type.String(),
 });
+
+titled({ GeminiError: ErrorBody, GenerateContentResponse: Answer });
 
 export const errorForm: ErrorForm = {
   body: ErrorBody,

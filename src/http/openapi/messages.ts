@@ -1,7 +1,7 @@
 /** OpenAPI operations of Anthropic's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open, Tagged } from "../../lib/schemas.ts";
+import { Open, Tagged, titled } from "../../lib/schemas.ts";
 import { CountBody, MessagesBody } from "../../protocols/messages/schema.ts";
 import { describeCall, describeCount, type ErrorForm, exampleModel, header } from "./calls.ts";
 
@@ -23,6 +23,8 @@ const Message = Open({
   stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   usage: Open({ input_tokens: Type.Integer(), output_tokens: Type.Integer() }),
 });
+
+titled({ MessagesError: ErrorBody, MessagesMessage: Message });
 
 export const errorForm: ErrorForm = {
   body: ErrorBody,

@@ -10,6 +10,7 @@ import { openRoutes } from "../ops.ts";
 import { immutable, type Page, pageAnswer } from "../pages.ts";
 import { basePath, type Description } from "../routes.ts";
 import { surfaceRoutes, vendorFolder } from "../surface-routes.ts";
+import { withComponents } from "./components.ts";
 
 const keySchemes = Object.fromEntries(
   keyHeaders.map((name) => [name, { type: "apiKey", in: "header", name, description: "The same key." }]),
@@ -106,7 +107,8 @@ export async function readDescription(described: Described, path: string): Promi
     }),
   );
   await docs.modules;
-  return (await docs.handle(new Request(`http://localhost${path}`))).text();
+  const text = await (await docs.handle(new Request(`http://localhost${path}`))).text();
+  return path === "/docs/json" ? JSON.stringify(withComponents(JSON.parse(text))) : text;
 }
 
 /** The plugin's page loads its script from a public address; ours is inside the executable. All addresses are relative, for proxies with a prefix. */

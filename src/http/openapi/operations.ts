@@ -1,5 +1,5 @@
 /** OpenAPI operations of the gateway's routes beside completions. */
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { Open } from "../../lib/schemas.ts";
 import { EmbeddingsRequestBody } from "../../protocols/embeddings.ts";
 import type { Operation } from "../../providers/provider.ts";
@@ -20,10 +20,22 @@ const summaries: Record<Operation, string> = {
 
 const Named = Open({ model: Type.String({ minLength: 1, description: "<provider>/<model>" }) });
 
+const binary = Type.String({ format: "binary" });
+
+/** A form names its model too, and has a recording, or an image. */
+function formOf(operation: Operation): TSchema {
+  const upload = operation.startsWith("audio/") ? { file: binary } : { image: binary };
+  const prompt = operation === "images/edits" ? { prompt: Type.Optional(Type.String()) } : {};
+  return Open({ ...Named.properties, ...upload, ...prompt }, { title: `${nameOf(operation)}Form` });
+}
+
+const nameOf = (operation: Operation) =>
+  operation.replaceAll(/(?:^|\/)(\w)/g, (_, letter: string) => letter.toUpperCase());
+
 export function describeOperationRoute(operation: Operation, isForm: boolean): Record<string, unknown> {
   const described = describeOperation({
     tag: "Gateway",
-    operationId: `gateway${operation.replace(/(?:^|\/)(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    operationId: `gateway${nameOf(operation)}`,
     summary: summaries[operation],
     description:
       "Passed on to the provider that the model names, with the model's name there; its answer and its errors come back as they are.",
@@ -36,8 +48,10 @@ export function describeOperationRoute(operation: Operation, isForm: boolean): R
     others: { default: upstreamError() },
     errorContent: ownOrUpstreams,
   }) as { requestBody: { content: Record<string, unknown> } };
-  if (isForm) described.requestBody.content["multipart/form-data"] = { schema: Named };
-  return described;
+  if (!isForm) return described;
+  // First, as clients that know one form of a body take the first.
+  const content = { "multipart/form-data": { schema: formOf(operation) }, ...described.requestBody.content };
+  return { ...described, requestBody: { ...described.requestBody, content } };
 }
 
 const place = { in: "path", required: true, schema: { type: "string", minLength: 1 } };

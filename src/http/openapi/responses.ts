@@ -1,7 +1,7 @@
 /** OpenAPI operations of OpenAI's Responses. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/schemas.ts";
 import { ResponsesRequestBody } from "../../protocols/responses/schema.ts";
 import { describeCall, describeCount, exampleModel, nullable, variables, withVariables } from "./calls.ts";
 
@@ -29,6 +29,8 @@ export const ResponseObject = Open({
   ),
 });
 
+titled({ ResponseObject });
+
 const streamed =
   'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":{"id":"resp_…","object":"response","status":"in_progress","output":[]}}\n\nevent: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_…","output_index":0,"content_index":0,"delta":"Hel","logprobs":[]}\n\nevent: response.completed\ndata: {"type":"response.completed","sequence_number":9,"response":{"id":"resp_…","object":"response","status":"completed","output":[]}}\n\n';
 
@@ -49,7 +51,10 @@ const prompt = Type.Optional(
 
 function requestSchema(surface: SurfaceName): TSchema {
   const own = surface === "orchestrator" ? { prompt, variables } : { prompt };
-  return Open({ ...ResponsesRequestBody.properties, ...own });
+  return Open(
+    { ...ResponsesRequestBody.properties, ...own },
+    { title: `${surface === "orchestrator" ? "Persona" : "Gateway"}ResponseRequest` },
+  );
 }
 
 export function describeResponses(surface: SurfaceName): Record<string, unknown> {

@@ -5,7 +5,7 @@
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { Nullable, Open, Tagged, WordBut, Words } from "../../lib/schemas.ts";
+import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/schemas.ts";
 import { Judged } from "../judged.ts";
 
 export const TextPart = Tagged("text", { text: Type.String() });
@@ -99,6 +99,30 @@ const CustomTool = Tagged("custom", {
 });
 const OtherTool = Open({ type: OtherType });
 export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
+
+titled({
+  TextPart,
+  ImagePart,
+  AudioPart,
+  FilePart,
+  RefusalPart,
+  ThinkingPart,
+  FunctionToolCall,
+  CustomToolCall,
+  OtherToolCall,
+  LegacyFunctionCall,
+  DeveloperMessage,
+  SystemMessage,
+  UserMessage,
+  AssistantMessage,
+  ToolMessage,
+  FunctionMessage,
+  Message,
+  FunctionDefinition,
+  FunctionTool,
+  CustomTool,
+  Tool,
+});
 
 /** A word of an upstream's own. */
 const anyWord = Type.String({ minLength: 1, maxLength: 64 });

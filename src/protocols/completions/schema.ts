@@ -1,6 +1,6 @@
 /** The body of a legacy completion. Source: https://platform.openai.com/docs/api-reference/completions/create */
 import { type Static, Type } from "@sinclair/typebox";
-import { Nullable, Open } from "../../lib/schemas.ts";
+import { Nullable, Open, titled } from "../../lib/schemas.ts";
 import { ChatRequestBody } from "../chat/schema.ts";
 
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
@@ -29,4 +29,6 @@ export const CompletionsBody = Open({
   suffix: Nullable(Type.String({ description: "Only where the upstream has this route." })),
   user,
 });
+
+titled({ CompletionsRequest: CompletionsBody });
 export type CompletionsBody = Static<typeof CompletionsBody>;

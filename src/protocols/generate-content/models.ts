@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/models
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { Open } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/schemas.ts";
 import { ApiError } from "../errors.ts";
 import type { Model } from "../models.ts";
 
@@ -22,6 +22,8 @@ export const ModelEntryPage = Type.Object({
   models: Type.Array(ModelEntry),
   nextPageToken: Type.Optional(Type.String()),
 });
+
+titled({ GeminiModel: ModelEntry, GeminiModelPage: ModelEntryPage });
 
 export function modelEntry({ id, name, description, context_length, max_output_tokens }: Model): ModelEntry {
   return {

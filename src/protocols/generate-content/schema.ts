@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/generate-content#request-body
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { Nullable, Open, Words } from "../../lib/schemas.ts";
+import { Nullable, Open, titled, Words } from "../../lib/schemas.ts";
 import { Judged } from "../judged.ts";
 
 const object = Open({});
@@ -110,6 +110,22 @@ export const EmbedContentBody = Open({
 });
 /** The body of a request to embed many. */
 export const BatchEmbedBody = Open({ requests: Type.Array(EmbedContentBody, { minItems: 1 }) });
+
+titled(
+  {
+    Blob,
+    FileData,
+    Part,
+    Content,
+    ThinkingConfig,
+    GenerationConfig,
+    FunctionDeclaration: Declaration,
+    GenerateContentRequest: GenerateContentBody,
+    EmbedContentRequest: EmbedContentBody,
+    BatchEmbedContentsRequest: BatchEmbedBody,
+  },
+  "Gemini",
+);
 
 export type GenerateContentBody = Static<typeof GenerateContentBody>;
 export type EmbedContentBody = Static<typeof EmbedContentBody>;

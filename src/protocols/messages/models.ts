@@ -3,6 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/models/list
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { titled } from "../../lib/schemas.ts";
 import { ApiError } from "../errors.ts";
 import type { Model } from "../models.ts";
 
@@ -30,6 +31,8 @@ export const ModelPage = Type.Object({
   first_id: id,
   last_id: id,
 });
+
+titled({ MessagesModel: ModelInfo, MessagesModelPage: ModelPage });
 export type ModelPage = Static<typeof ModelPage>;
 
 export function modelInfo(model: Model): ModelInfo {

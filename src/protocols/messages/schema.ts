@@ -4,7 +4,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { Nullable, Open, Tagged, WordBut } from "../../lib/schemas.ts";
+import { Nullable, Open, Tagged, titled, WordBut } from "../../lib/schemas.ts";
 import { Judged } from "../judged.ts";
 
 const object = Open({});
@@ -138,6 +138,29 @@ export const MessagesBody = Open({
 
 /** The body of a request to count a prompt's tokens. */
 export const CountBody = Open(PromptFields);
+
+titled(
+  {
+    TextBlock,
+    ImageBlock,
+    DocumentBlock,
+    SearchResultBlock,
+    ThinkingBlock,
+    RedactedThinkingBlock,
+    ToolUseBlock,
+    ToolResultBlock,
+    OtherBlock,
+    ContentBlock,
+    AssistantTurn,
+    CustomTool,
+    HostedTool,
+    ToolChoice,
+    Thinking,
+    Request: MessagesBody,
+    CountRequest: CountBody,
+  },
+  "Messages",
+);
 
 export type MessagesBody = Static<typeof MessagesBody>;
 export type CountBody = Static<typeof CountBody>;

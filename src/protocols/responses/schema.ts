@@ -4,7 +4,7 @@
  * Source: https://platform.openai.com/docs/api-reference/responses/create
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { Nullable, Open, Tagged, WordBut, Words } from "../../lib/schemas.ts";
+import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/schemas.ts";
 import { AudioPart, ChatRequestBody, FunctionDefinition } from "../chat/schema.ts";
 import { Judged } from "../judged.ts";
 
@@ -143,6 +143,30 @@ const NamespaceTool = Tagged("namespace", {
 export const toolSchemas = { function: FunctionTool, custom: CustomTool, namespace: NamespaceTool } as const;
 export type FunctionTool = Static<typeof FunctionTool>;
 const Tool = Type.Union([...Object.values(toolSchemas), otherThan(Object.keys(toolSchemas))] as TSchema[]);
+
+titled(
+  {
+    InputText,
+    InputImage,
+    InputFile,
+    OutputText,
+    Refusal,
+    FunctionCall,
+    CustomToolCall,
+    Reasoning,
+    ImageCall,
+    AddedTools,
+    ConfigurationUpdate,
+    OtherItem,
+    Item,
+    FunctionTool,
+    CustomTool,
+    NamespaceTool,
+    Tool,
+    FunctionCallOutput: FunctionResult,
+  },
+  "Responses",
+);
 
 export const choiceSchemas = {
   function: Tagged("function", { name: named }),

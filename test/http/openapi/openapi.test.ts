@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
+import { adminRoutes } from "../../../src/admin/routes.ts";
+import { surfaceNames } from "../../../src/config/surfaces.ts";
 import { openApiDocument } from "../../../src/http/app.ts";
+import { resolved } from "../../helpers/resolved-description.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 
 let troupe: Troupe;
@@ -18,7 +21,11 @@ type Operation = {
   requestBody?: { content: { "application/json": { schema: { properties: object } } } };
   responses: Record<string, Answer>;
 };
-type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
+type Document = {
+  openapi: string;
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, object> };
+};
 
 describe("the API's description", () => {
   test("is valid OpenAPI 3.1", async () => {
@@ -30,7 +37,7 @@ describe("the API's description", () => {
   });
 
   test("gives each operation an id of its own, by which clients are generated and links lead on", async () => {
-    const { paths } = (await openApiDocument()) as Document;
+    const { paths } = resolved(await openApiDocument()) as Document;
     const ids = Object.values(paths).flatMap((methods) =>
       Object.values(methods).flatMap(({ operationId }) => operationId ?? []),
     );
@@ -39,7 +46,7 @@ describe("the API's description", () => {
   });
 
   test("names every route that is mounted, each with its keys and errors", async () => {
-    const { paths } = (await openApiDocument()) as Document;
+    const { paths } = resolved(await openApiDocument()) as Document;
     const mounted = troupe.server.services && (await routesOf(troupe));
     expect(
       Object.entries(paths)
@@ -66,7 +73,7 @@ describe("the API's description", () => {
   });
 
   test("tells of every header and option that a caller may send, and of those that come back", async () => {
-    const { paths } = (await openApiDocument()) as Document;
+    const { paths } = resolved(await openApiDocument()) as Document;
     for (const [path, own] of [
       ["/v1/chat/completions", ["variables", "extra_body"]],
       ["/gateway/v1/chat/completions", ["extra_body", "thinking_budget", "system_cache_control"]],
@@ -81,6 +88,63 @@ describe("the API's description", () => {
       expect(Object.keys(responses["429"]!.headers!)).toContain("Retry-After");
     }
     for (const path of ["/health", "/healthz"]) expect(Object.keys(paths[path]!["get"]!.responses)).toContain("503");
+  });
+
+  test("says each shape once, by its name, and is small enough to generate clients from", async () => {
+    const document = (await openApiDocument(surfaceNames, adminRoutes)) as Document;
+    expect(JSON.stringify(document).length).toBeLessThan(480 * 1024);
+    expect(JSON.stringify(document, null, 2).length).toBeLessThan(900 * 1024);
+    const { schemas } = document.components;
+    const named = ["Message", "AssistantMessage", "ChatCompletion", "ResponseObject", "Key", "Budget", "Call", "Usage"];
+    expect(Object.keys(schemas)).toEqual(expect.arrayContaining([...named, "Model", "MessagesRequest", "Error"]));
+    const { post } = document.paths["/gateway/v1/chat/completions"]!;
+    const whole = post!.responses["200"]!.content as Record<string, { schema: unknown }>;
+    expect(whole["application/json"]!.schema).toEqual({ $ref: "#/components/schemas/ChatCompletion" });
+    // None is written out where it is used, and each reference leads somewhere.
+    const inner = (value: object): object[] =>
+      Object.values(value).flatMap((one) => (typeof one === "object" && one !== null ? [one, ...inner(one)] : []));
+    const used = [...inner(document.paths), ...Object.values(schemas).flatMap(inner)] as {
+      title?: string;
+      $ref?: string;
+    }[];
+    expect(used.filter(({ title }) => typeof title === "string")).toEqual([]);
+    const roots = document.components as unknown as Record<string, Record<string, unknown>>;
+    const lost = used
+      .flatMap(({ $ref }) => $ref ?? [])
+      .filter((ref) => {
+        const [, , kind, name] = ref.split("/");
+        return roots[kind!]?.[name!] === undefined;
+      });
+    expect(lost).toEqual([]);
+    // No parameter and no answer has the name of a schema: some generators make types of all of them.
+    for (const kind of ["parameters", "responses"]) {
+      expect(Object.keys(roots[kind]!).filter((name) => Object.hasOwn(schemas, name))).toEqual([]);
+    }
+  });
+
+  test("describes each event stream by its events, and each upload by its file, as a form first", async () => {
+    const { paths } = resolved(await openApiDocument(surfaceNames, adminRoutes)) as Document;
+    const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+    type Media = Record<string, { schema?: { required?: string[]; properties?: Record<string, { format?: string }> } }>;
+    const streams = operations.flatMap(
+      ({ responses }) => (responses["200"]!.content as Media | undefined)?.["text/event-stream"] ?? [],
+    );
+    expect(streams).toHaveLength(14);
+    for (const { schema } of streams) {
+      expect([Object.keys(schema!.properties!), schema!.required]).toEqual([["event", "data"], ["data"]]);
+    }
+    const forms = operations.flatMap(({ operationId, requestBody }) => {
+      const [[type, media] = [], ...others] = Object.entries((requestBody?.content ?? {}) as unknown as Media);
+      if (type !== "multipart/form-data") return [];
+      const files = Object.entries(media!.schema!.properties!).filter(([, { format }]) => format === "binary");
+      return [[operationId, files.map(([name]) => name), others.map(([name]) => name)]];
+    });
+    expect(forms).toEqual([
+      ["gatewayImagesEdits", ["image"], ["application/json"]],
+      ["gatewayImagesVariations", ["image"], ["application/json"]],
+      ["gatewayAudioTranscriptions", ["file"], ["application/json"]],
+      ["gatewayAudioTranslations", ["file"], ["application/json"]],
+    ]);
   });
 
   test("is plain text: no reader shows a mark of Markdown as such", async () => {
@@ -152,7 +216,7 @@ describe("the page at /docs", () => {
 
 /** What really answers: every described operation is called, and must not be a 404 for the path or a 405. */
 async function routesOf(running: Troupe): Promise<string[]> {
-  const { paths } = (await (await running.fetch("/docs/json")).json()) as Document;
+  const { paths } = resolved((await (await running.fetch("/docs/json")).json()) as Document);
   const found: string[] = [];
   for (const [path, methods] of Object.entries(paths)) {
     for (const method of Object.keys(methods)) {
