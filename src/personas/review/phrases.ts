@@ -13,7 +13,7 @@ export const subtitles = {
   requests: "What providers are sent differently",
 } as const;
 
-export function headline({ personas, faults, against, isLive, unchanged, notes }: Report) {
+export function headline({ personas, faults, labels, against, isLive, unchanged, notes }: Report) {
   const of = (change: string) => personas.filter((one) => one.change === change).length;
   const kinds = [
     [of("changed"), "changed"],
@@ -25,6 +25,7 @@ export function headline({ personas, faults, against, isLive, unchanged, notes }
   const found = kinds.filter(([number]) => number > 0).map(([number, word]) => `${number} ${word}`);
   const worse = personas.flatMap(({ tests }) => tests.filter(isRegression)).length;
   const more = [
+    ...(labels.length > 0 ? [counted(labels.length, "label moved", "labels moved")] : []),
     ...(worse > 0 ? [counted(worse, "test fails", "tests fail")] : []),
     ...(faults.after.length > 0 ? [counted(faults.after.length, "fault in files", "faults in files")] : []),
   ];

@@ -232,6 +232,14 @@ const pullRequests: readonly PullRequest[] = [
     sections: ["acme/new", "team/ideas"],
   },
   {
+    name: "a label",
+    change: (repo) => repo.write("personas/labels.yaml", 'acme/support: {stable: "0123456789ab"}\n'),
+    title: "Personas: 1 label moved",
+    sees: [],
+    sections: [],
+    says: ["#### Labels that moved\n\n- `acme/support@stable` none → 0123456789ab\n"],
+  },
+  {
     name: "nothing at all",
     change: (repo) => repo.write("README.md", "Hello\n"),
     title: "Personas: nothing changes in what they do",
