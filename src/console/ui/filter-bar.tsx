@@ -70,30 +70,18 @@ function useSuggestions(filter: Filter | undefined): readonly Suggestion[] | und
   return name === undefined ? undefined : known[name];
 }
 
-export function FilterBar({ filters, free, dropped = [], shown, cleaned = String, children }: FilterBarProps) {
-  const { query } = route.value;
-  const input = useRef<HTMLInputElement>(null);
-  const listId = useId();
-  const [typed, setTyped] = useState("");
-  const [isOpen, setOpen] = useState(false);
-  const [at, setAt] = useState(0);
-  const { filter, text } = parse(typed, filters);
-  const suggested = useSuggestions(filter);
-  const change = (name: string, value: string | undefined) =>
-    setQuery({ ...Object.fromEntries(dropped.map((one) => [one, undefined])), [name]: value });
-  const write = (next: string) => {
-    setTyped(next);
-    setAt(0);
-    setOpen(true);
-    input.current?.focus();
-  };
-  const take = (name: string, value: string) => {
-    if (value === "") return;
-    change(name, cleaned(value));
-    setTyped("");
-    setAt(0);
-    setOpen(false);
-  };
+type Acts = {
+  readonly take: (name: string, value: string) => void;
+  readonly write: (text: string) => void;
+};
+
+/** @returns what fits what is typed: names of filters, then values of one */
+function optionsFor(
+  { filters, free }: Pick<FilterBarProps, "filters" | "free">,
+  { filter, text }: ReturnType<typeof parse>,
+  suggested: readonly Suggestion[] | undefined,
+  acts: Acts,
+): readonly Option[] {
   const fits = (one: string) => one.toLowerCase().includes(text.toLowerCase());
   const options: Option[] = [];
   if (filter === undefined) {
@@ -102,11 +90,11 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
         id: "free",
         words: text,
         note: filters.find(({ name }) => name === free)?.title,
-        take: () => take(free, text),
+        take: () => acts.take(free, text),
       });
     for (const { name, title, isGiven } of filters)
       if (!isGiven && name !== free && (fits(words(name)) || fits(title)))
-        options.push({ id: name, words: `${words(name)}:`, note: title, take: () => write(`${name}:`) });
+        options.push({ id: name, words: `${words(name)}:`, note: title, take: () => acts.write(`${name}:`) });
   } else {
     const { name, isClosed } = filter;
     const found = (suggested ?? []).filter(({ value, title }) => fits(value) || fits(title ?? ""));
@@ -116,16 +104,128 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
         id: "typed",
         words: text,
         note: "as it is written: the whole name",
-        take: () => take(name, text),
+        take: () => acts.take(name, text),
       });
     for (const { value, title } of found.slice(0, maxShown))
       options.push({
         id: `of ${value}`,
         words: title ?? value,
         ...(title !== undefined && title !== value && { note: value }),
-        take: () => take(name, value),
+        take: () => acts.take(name, value),
       });
   }
+  return options;
+}
+
+type ListProps = {
+  readonly id: string;
+  readonly options: readonly Option[];
+  readonly at: number;
+  /** Said where nothing fits. */
+  readonly none: string | undefined;
+  readonly isShown: boolean;
+};
+
+function Options({ id: listId, options, at, none, isShown }: ListProps) {
+  return (
+    <div id={listId} role="listbox" aria-label="Filters that fit" hidden={!isShown} tabIndex={-1}>
+      {options.map(({ id, words: name, note, take: choose }, index) => (
+        <div
+          key={id}
+          id={`${listId}-${id}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={index === at}
+          // Before the field loses the focus.
+          onPointerDown={(event) => {
+            event.preventDefault();
+            choose();
+          }}
+        >
+          <span>{name}</span>
+          {note !== undefined && <small class="muted">{note}</small>}
+        </div>
+      ))}
+      {none !== undefined && options.length === 0 && <p class="muted">{none}</p>}
+    </div>
+  );
+}
+
+type ChipsProps = {
+  readonly names: readonly string[];
+  readonly shown: FilterBarProps["shown"];
+  readonly remove: (name: string) => void;
+};
+
+function Chips({ names, shown, remove }: ChipsProps) {
+  return (
+    <>
+      {names.map((name) => {
+        const value = route.value.query.get(name) ?? "";
+        return (
+          <Button key={name} onClick={() => remove(name)}>
+            {words(name)}: {shown?.(name, value) ?? (value.replaceAll(",", ", ") || "none")}{" "}
+            <span aria-hidden="true">✕</span>
+            <span class="unseen">, remove this filter</span>
+          </Button>
+        );
+      })}
+    </>
+  );
+}
+
+/** What is typed, and which of the suggestions is at hand. @param choose sets a filter */
+function useLine(choose: (name: string, value: string) => void) {
+  const input = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState("");
+  const [isOpen, setOpen] = useState(false);
+  const [at, setAt] = useState(0);
+  const write = (next: string) => {
+    setTyped(next);
+    setAt(0);
+    setOpen(true);
+    input.current?.focus();
+  };
+  const take = (name: string, value: string) => {
+    if (value === "") return;
+    choose(name, value);
+    setTyped("");
+    setAt(0);
+    setOpen(false);
+  };
+  return { input, typed, setTyped, isOpen, setOpen, at, setAt, write, take };
+}
+
+/** @returns names of the filters that the address has */
+const inForceOf = (filters: readonly Filter[]) =>
+  [...route.value.query.keys()].filter(
+    (name) => filters.some((one) => one.name === name) || name.startsWith("metadata."),
+  );
+
+function hintOf(filters: readonly Filter[], free: string | undefined): string {
+  const offered = filters.filter(({ isGiven, name }) => !isGiven && name !== free);
+  const names = offered.slice(0, 3).map(({ name }) => `${words(name)}:`);
+  return free === undefined
+    ? `Filter, such as ${names.join(" ")} (the whole name)`
+    : `Find, or filter by ${names.join(" ")}`;
+}
+
+export function FilterBar({ filters, free, dropped = [], shown, cleaned = String, children }: FilterBarProps) {
+  const inForce = inForceOf(filters);
+  const listId = useId();
+  const { input, typed, setTyped, isOpen, setOpen, at, setAt, write, take } = useLine((name, text) =>
+    change(name, cleaned(text)),
+  );
+  const { filter, text } = parse(typed, filters);
+  const suggested = useSuggestions(filter);
+  const change = (name: string, value: string | undefined) =>
+    setQuery({ ...Object.fromEntries(dropped.map((one) => [one, undefined])), [name]: value });
+  const options = optionsFor(
+    { filters, ...(free !== undefined && { free }) },
+    { ...(filter && { filter }), text },
+    suggested,
+    { take, write },
+  );
   const current = options[Math.min(at, options.length - 1)];
   const press = (event: KeyboardEvent) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -143,26 +243,12 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
     } else return;
     event.preventDefault();
   };
-  const inForce = [...query.keys()].filter(
-    (name) => filters.some((one) => one.name === name) || name.startsWith("metadata."),
-  );
-  const examples = filters.filter(({ isGiven, name }) => !isGiven && name !== free).slice(0, 3);
-  const hint = `${free === undefined ? "Filter, such as" : "Find, or filter by"} ${examples.map(({ name }) => `${words(name)}:`).join(" ")}${free === undefined ? " (the whole name)" : ""}`;
   const isShown = isOpen && (options.length > 0 || filter !== undefined);
   return (
     <div class="filter-bar">
       <fieldset class="filter-line">
         <legend class="unseen">Filters</legend>
-        {inForce.map((name) => {
-          const value = query.get(name) ?? "";
-          return (
-            <Button key={name} onClick={() => change(name, undefined)}>
-              {words(name)}: {shown?.(name, value) ?? (value.replaceAll(",", ", ") || "none")}{" "}
-              <span aria-hidden="true">✕</span>
-              <span class="unseen">, remove this filter</span>
-            </Button>
-          );
-        })}
+        <Chips names={inForce} shown={shown} remove={(name) => change(name, undefined)} />
         <div class="filter-input">
           <input
             ref={input}
@@ -175,7 +261,7 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
             aria-expanded={isShown}
             aria-controls={listId}
             aria-activedescendant={isShown && current !== undefined ? `${listId}-${current.id}` : undefined}
-            placeholder={inForce.length > 0 ? "Add filter" : hint}
+            placeholder={inForce.length > 0 ? "Add filter" : hintOf(filters, free)}
             value={typed}
             onInput={(event) => write(event.currentTarget.value)}
             onFocus={() => setOpen(true)}
@@ -184,30 +270,10 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
             onBlur={() => setOpen(false)}
             onKeyDown={press}
           />
-          <div id={listId} role="listbox" aria-label="Filters that fit" hidden={!isShown} tabIndex={-1}>
-            {options.map(({ id, words: name, note, take: choose }, index) => (
-              <div
-                key={id}
-                id={`${listId}-${id}`}
-                role="option"
-                tabIndex={-1}
-                aria-selected={index === Math.min(at, options.length - 1)}
-                // Before the field loses the focus.
-                onPointerDown={(event) => {
-                  event.preventDefault();
-                  choose();
-                }}
-              >
-                <span>{name}</span>
-                {note !== undefined && <small class="muted">{note}</small>}
-              </div>
-            ))}
-            {filter !== undefined && options.length === 0 && (
-              <p class="muted">
-                {suggested === undefined && filter.suggest !== undefined ? "Looking…" : "Type a whole name."}
-              </p>
-            )}
-          </div>
+          <Options
+            {...{ id: listId, options, isShown, at: Math.min(at, options.length - 1) }}
+            none={filter && (filter.suggest && !suggested ? "Looking…" : "Type a whole name.")}
+          />
         </div>
         {inForce.length > 1 && (
           <Button
