@@ -204,26 +204,74 @@ function useWidth() {
   return { place, width };
 }
 
+/** A finger reads at its first touch, and opens at the second. @returns whether a span was read before, as it is under the mouse */
+function useTouched() {
+  const touched = useRef<number>(undefined);
+  return ({ pointerType }: PointerEvent, index: number): boolean => {
+    const before = touched.current;
+    touched.current = index;
+    return pointerType !== "touch" || before === index;
+  };
+}
+
+const shapeOf = (marks: Marks) => JSON.stringify(marks);
+
+/** The seconds of the last span, which none follows; a month's are those of the longest. */
+function spanOf(x: readonly number[]): number {
+  const step = stepOf(x) || 3_600;
+  return step < 28 * 86_400 ? step : 31 * 86_400;
+}
+
+type DrawingProps = {
+  readonly marks: Marks;
+  readonly scale: ReturnType<typeof scaleOf>;
+  readonly at: number | undefined;
+  /** The first and the last span of those that are dragged over. */
+  readonly chosen: readonly number[] | undefined;
+  readonly isUnfinished: boolean;
+};
+
+/** Its values are said by the part around it, and stand in the table. */
+function Drawing({ marks, scale, at, chosen, isUnfinished }: DrawingProps) {
+  const { kind, width, height, x } = marks;
+  const id = useId();
+  const drawn = useMemo(() => {
+    const Kind = kind === "lines" ? Lines : Bars;
+    return (
+      <>
+        <Axes marks={marks} scale={scale} />
+        <Kind marks={marks} scale={scale} />
+      </>
+    );
+  }, [shapeOf(marks)]);
+  const over = (a: number, b: number) => ({
+    ...{ x: left + a * scale.slot, width: (b - a + 1) * scale.slot },
+    ...{ y: top, height: scale.plot.height },
+  });
+  return (
+    <svg width={width} height={height} aria-hidden="true">
+      <pattern id={id} width={5} height={5} patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+        <rect class="hatch" width={2.5} height={5} />
+      </pattern>
+      {drawn}
+      {isUnfinished && <rect class="unfinished" fill={`url(#${id})`} {...over(x.length - 1, x.length - 1)} />}
+      {chosen && <rect class="chosen" {...over(chosen[0]!, chosen[1]!)} />}
+      {at !== undefined && (
+        <line class="cursor" x1={scale.middle(at)} x2={scale.middle(at)} y1={top} y2={height - bottom} />
+      )}
+    </svg>
+  );
+}
+
 function Plot({ title, leadsTo, ...given }: Omit<Marks, "width"> & Pick<ChartProps, "title" | "leadsTo">) {
   const { place, width } = useWidth();
-  const id = useId();
   const [isHere, setHere] = useState(false);
   const [from, setFrom] = useState<number>();
   const [spoken, setSpoken] = useState("");
   const marks: Marks = { ...given, width };
-  const { series, x, unit, kind, height } = marks;
-  const shape = JSON.stringify([given, width]);
-  const scale = useMemo(() => scaleOf(marks), [shape]);
-  const drawn = useMemo(() => {
-    const Drawing = kind === "lines" ? Lines : Bars;
-    return (
-      <>
-        <Axes marks={marks} scale={scale} />
-        <Drawing marks={marks} scale={scale} />
-      </>
-    );
-  }, [shape]);
-  const step = stepOf(x) || 3_600;
+  const { series, x, unit, kind } = marks;
+  const scale = useMemo(() => scaleOf(marks), [shapeOf(marks)]);
+  const step = spanOf(x);
   const isUnfinished = kind !== "lines" && x.length > 0 && (x.at(-1)! + step) * 1_000 > Date.now();
   const found = cursor.value === undefined ? -1 : x.findLastIndex((one) => one <= cursor.value!);
   const at = found >= 0 && cursor.value! < x[found]! + step ? found : undefined;
@@ -245,20 +293,13 @@ function Plot({ title, leadsTo, ...given }: Omit<Marks, "width"> & Pick<ChartPro
     const values = series.map(({ label, values }) => `${label} ${exact(values[to], unit)}`).join(", ");
     setSpoken(`${timeWords(x).full(x[to]!)}: ${values}`);
   };
-  // A finger reads at its first touch, and opens at the second.
-  const touched = useRef<number>(undefined);
-  const isRead = ({ pointerType }: PointerEvent, index: number) => {
-    const before = touched.current;
-    touched.current = index;
-    return pointerType !== "touch" || before === index;
-  };
+  const isRead = useTouched();
   const leave = () => {
     setHere(false);
     setFrom(undefined);
     cursor.value = undefined;
   };
   const chosen = from === undefined || at === undefined ? undefined : [Math.min(from, at), Math.max(from, at)];
-  const slots = (a: number, b: number) => ({ x: left + a * scale.slot, width: (b - a + 1) * scale.slot });
   return (
     <>
       <section
@@ -281,26 +322,7 @@ function Plot({ title, leadsTo, ...given }: Omit<Marks, "width"> & Pick<ChartPro
           setFrom(undefined);
         }}
       >
-        {/* Its values are said by the part around it, and stand in the table. */}
-        <svg width={width} height={height} aria-hidden="true">
-          <pattern id={id} width={5} height={5} patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-            <rect class="hatch" width={2.5} height={5} />
-          </pattern>
-          {drawn}
-          {isUnfinished && (
-            <rect
-              class="unfinished"
-              fill={`url(#${id})`}
-              y={top}
-              height={scale.plot.height}
-              {...slots(x.length - 1, x.length - 1)}
-            />
-          )}
-          {chosen && <rect class="chosen" y={top} height={scale.plot.height} {...slots(chosen[0]!, chosen[1]!)} />}
-          {at !== undefined && (
-            <line class="cursor" x1={scale.middle(at)} x2={scale.middle(at)} y1={top} y2={height - bottom} />
-          )}
-        </svg>
+        <Drawing {...{ marks, scale, at, chosen }} isUnfinished={isUnfinished} />
         {isHere && at !== undefined && <Tooltip marks={marks} at={at} scale={scale} />}
       </section>
       <p class="unseen" aria-live="polite">
