@@ -134,9 +134,10 @@ async function claim(unfinished: string) {
       return await open(unfinished, flags, 0o644);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      const age = Date.now() - ((await stat(unfinished).catch(() => undefined))?.mtimeMs ?? 0);
-      if (age < staleMs || tries > 1) throw new NotWritten("busy");
-      await rm(unfinished, { force: true });
+      const found = await stat(unfinished).catch(() => undefined);
+      if (tries > 1 || (found !== undefined && Date.now() - found.mtimeMs < staleMs)) throw new NotWritten("busy");
+      // One that is gone by now was somebody's who is done: what stands there next is another's, and stays.
+      if (found !== undefined) await rm(unfinished, { force: true });
     }
   }
 }
