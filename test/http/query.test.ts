@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { adminRoutes } from "../../src/admin/routes.ts";
 import { openApiDocument } from "../../src/http/app.ts";
+import { resolved } from "../helpers/resolved-description.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const surfaces = ["orchestrator", "gateway", "admin"] as const;
@@ -30,7 +31,7 @@ type Document = {
   readonly paths: Record<string, Record<string, { readonly operationId: string; readonly parameters?: Parameter[] }>>;
 };
 
-const document = (await openApiDocument(surfaces, adminRoutes)) as Document;
+const document = resolved(await openApiDocument(surfaces, adminRoutes)) as Document;
 const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) => {
     const query = parameters.filter((one) => one.in === "query");
