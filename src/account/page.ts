@@ -1,32 +1,12 @@
 /** `/account` as it is served: one page, its script and its style sheet, with the console's policy. */
 import type { Host, RequestContext } from "../http/context.ts";
 import { openRoutes } from "../http/ops.ts";
-import { isDevelopment, keptOnce, pageFile, preparedFiles } from "../http/page-files.ts";
+import { htmlHeaders, isDevelopment, keptOnce, pageFile, pagePolicy, preparedFiles } from "../http/page-files.ts";
 import { answerPage, preparePage } from "../http/pages.ts";
 import { nothingAt } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
 
-/** Scripts and styles are files of this server alone, and no text becomes markup. */
-export const accountPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src data:",
-  "connect-src 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
-
-const headers = {
-  "content-type": "text/html; charset=utf-8",
-  "content-security-policy": accountPolicy,
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  vary: "accept-encoding",
-};
+const headers = htmlHeaders(pagePolicy("data:"), "accept-encoding");
 
 /** Addresses are relative, for proxies with a prefix, and change with the content. */
 const html = (hash: string) => `<!doctype html>

@@ -1,16 +1,18 @@
 /** What the page `/account` asks: signing in with one's own key, the account by the session's cookie, a new secret, and one call to try. */
 import { Type } from "@sinclair/typebox";
 import { type AnyElysia, Elysia } from "elysia";
-import { guardAnswer, record, refuseForeignPages, refuseForged } from "../admin/act.ts";
+import { guardAnswer, refuseForeignPages, refuseForged } from "../admin/act.ts";
 import { surfaceOf } from "../admin/playground/surface.ts";
 import { sessionCookie, setSessionCookie } from "../admin/session-cookie.ts";
+import { countTry, ownerOfKey, startSession } from "../admin/sign-in.ts";
 import type { Caller } from "../auth/keys.ts";
-import { beginSession, findSession } from "../auth/sessions.ts";
+import { findSession } from "../auth/sessions.ts";
 import { accountJson, checkServed, daysQuery, rotateOwn } from "../http/account.ts";
-import { admitCaller, countSignIn, hitAnonymous } from "../http/authenticate.ts";
+import { admitCaller, hitAnonymous } from "../http/authenticate.ts";
 import { completeInside } from "../http/call/inside.ts";
 import { checkedRoutes, documented, elysiaSettings } from "../http/checked-routes.ts";
 import type { Host, RequestContext } from "../http/context.ts";
+import { recordAct } from "../http/record-act.ts";
 import { basePath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
 import { Closed } from "../lib/schemas.ts";
@@ -18,8 +20,6 @@ import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { accountPageRoutes } from "./page.ts";
 
-/** Tries to sign in that may fail for one address. */
-const failuresPerMinute = 10;
 /** The answer to a try is for a look, not for work. */
 const tryTokens = 256;
 const question = "Say hello in five words.";
@@ -62,36 +62,18 @@ function guard(services: Services, context: RequestContext): void {
 const signInRoutes = (host: Host) =>
   checkedRoutes(host, { area: "admin", prefix: "/account" }, (services, context) => {
     guard(services, context);
-    return countSignIn(services, context, failuresPerMinute);
+    return countTry(services, context);
   }).post(
     "/session",
     async ({ services, context, body, caller: failed }) => {
       const key = body.key.trim();
-      // Another node may have made it a moment ago.
-      if (services.keys.find(key) === undefined) await services.keys.catchUp(key);
-      const caller = services.keys.find(key);
-      if (caller === undefined) {
-        failed();
-        throw ApiError.refusedSignIn();
-      }
+      const caller = await ownerOfKey(services, key, failed);
       await admitHolder(host, services, context, caller);
-      await begin(services, context, caller, key);
+      await startSession(services, context, { caller, key }, "account");
       return { object: "account.session" as const, name: caller.name };
     },
     documented({ ...hidden, body: KeyBody }),
   );
-
-/** Begins a session for a secret, in place of the browser's own where it has one. */
-async function begin(services: Services, context: RequestContext, caller: Caller, key: string): Promise<void> {
-  const before = sessionCookie(context, "account");
-  const own = before && (await needsStorage(() => findSession(services, before, false, "holders")));
-  if (own) await needsStorage(() => services.store.sessions.remove(own.row.id));
-  const userAgent = context.request.headers.get("user-agent");
-  const { secret, row } = await needsStorage(() => beginSession(services, { caller, key, userAgent }));
-  const after = { client: row.client, page: "account" };
-  await record(services, context, caller.keyId, { act: "session.create", subject: row.id, after });
-  setSessionCookie(context, secret, "account");
-}
 
 const holderRoutes = (host: Host) =>
   checkedRoutes(host, { area: "admin", prefix: "/account" }, (services, context) => signedIn(host, services, context))
@@ -105,7 +87,7 @@ const holderRoutes = (host: Host) =>
       "/session",
       async ({ services, context, caller: { caller, sessionId } }) => {
         await needsStorage(() => services.store.sessions.remove(sessionId));
-        await record(services, context, caller.keyId, { act: "session.sign_out", subject: sessionId });
+        await recordAct(services, context, caller.keyId, { act: "session.sign_out", subject: sessionId });
         setSessionCookie(context, undefined, "account");
         return { object: "account.session.deleted" as const };
       },
@@ -114,10 +96,10 @@ const holderRoutes = (host: Host) =>
     .post(
       "/rotate",
       async ({ services, context, caller: { caller } }) => {
-        const made = await rotateOwn(services, caller, context.id);
+        const made = await rotateOwn(services, caller, context);
         // The session was the old secret's.
         await services.keys.catchUp(made.key);
-        await begin(services, context, caller, made.key);
+        await startSession(services, context, { caller, key: made.key }, "account");
         return made;
       },
       documented(hidden),

@@ -4,10 +4,10 @@ import { findSession, type Session } from "../auth/sessions.ts";
 import { admit, admitCaller, hitAnonymous, keyOf } from "../http/authenticate.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import type { Host, RequestContext } from "../http/context.ts";
+import { recordAct } from "../http/record-act.ts";
 import type { Services } from "../http/services.ts";
-import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { type Act, auditRow } from "../store/audit.ts";
+import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { ReadingNotes } from "./reading-notes.ts";
 import { sessionCookie } from "./session-cookie.ts";
@@ -22,10 +22,10 @@ type Actor = string;
 export const adminPlugin = (host: Host, prefix: string) => {
   const readings = new ReadingNotes();
   return checkedRoutes(host, { area: "admin", prefix }, admitAdmin).derive(({ services, context, caller }) => ({
-    record: (act: Act) => record(services, context, caller, act),
+    record: (act: Act) => recordAct(services, context, caller, act),
     recordReading: (subject: string) =>
       readings.once(services.clock.now(), caller, subject, () =>
-        record(services, context, caller, { act: "content.read", subject }),
+        recordAct(services, context, caller, { act: "content.read", subject }),
       ),
   }));
 };
@@ -158,12 +158,4 @@ export function refuseForeignPages({ live }: Services, context: RequestContext):
   if (origin === null || safeMethods.includes(method)) return;
   const isOwn = isOwnOrigin(context) || isOwnPage(context);
   if (!isOwn && !live.config.cors.origins.includes(origin)) throw ApiError.hostNotAllowed(origin);
-}
-
-/** Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log has it. */
-export async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
-  const { clock, log, store } = services;
-  const { before, after, subject } = act;
-  log.info("admin", { request_id: context.id, actor, act: act.act, subject: truncate(subject), before, after });
-  await needsStorage(() => store.audit.insert(auditRow(clock, actor, act)));
 }

@@ -1,7 +1,7 @@
 /** The admin API's routes of sign-in, and of the sessions that it begins. */
 import { Type } from "@sinclair/typebox";
-import { beginSession, findSession, listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
-import { admitCaller, countSignIn } from "../http/authenticate.ts";
+import { listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
+import { admitCaller } from "../http/authenticate.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import type { Host, RequestContext } from "../http/context.ts";
 import { queryOf } from "../http/openapi/describe.ts";
@@ -12,12 +12,10 @@ import { ApiError } from "../protocols/errors.ts";
 import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { SessionRow } from "../store/sessions.ts";
-import { type AdminPlugin, guardAnswer, record, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
+import { type AdminPlugin, guardAnswer, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
 import { adminOperation, OrNull, pageOf, pageParameters, pageSchema } from "./pages.ts";
-import { sessionCookie, setSessionCookie } from "./session-cookie.ts";
-
-/** Tries to sign in that may fail for one address. */
-const failuresPerMinute = 10;
+import { setSessionCookie } from "./session-cookie.ts";
+import { countTry, ownerOfKey, startSession } from "./sign-in.ts";
 
 const KeyName = Type.Object({ id: Type.String(), name: Type.String() });
 const times = {
@@ -96,25 +94,14 @@ export const signInRoutes = (host: Host, prefix: string) =>
   checkedRoutes(host, { area: "admin", prefix }, (services, context) => {
     guardAnswer(context);
     refuseForeignPages(services, context);
-    return countSignIn(services, context, failuresPerMinute);
+    return countTry(services, context);
   }).post(
     "/v1/session",
     async ({ services, context, body, caller: failed }) => {
       const key = body.key.trim();
-      // Another node may have made it a moment ago.
-      if (services.keys.find(key) === undefined) await services.keys.catchUp(key);
-      const caller = services.keys.find(key);
-      if (caller === undefined) {
-        failed();
-        throw ApiError.refusedSignIn();
-      }
+      const caller = await ownerOfKey(services, key, failed);
       await admitCaller(services, context, "admin", "admin", caller);
-      await endOwn(services, context);
-      const userAgent = context.request.headers.get("user-agent");
-      const { secret, row } = await needsStorage(() => beginSession(services, { caller, key, userAgent }));
-      const { id, client } = row;
-      await record(services, context, caller.keyId, { act: "session.create", subject: id, after: { client } });
-      setSessionCookie(context, secret);
+      const row = await startSession(services, context, { caller, key }, "console");
       return signedInJson(services, { by: "session", row, caller });
     },
     adminOperation({
@@ -128,14 +115,6 @@ export const signInRoutes = (host: Host, prefix: string) =>
       errors: [400, 401, 408, 413, 415, 429],
     }),
   );
-
-/** Ends the session that a browser has when it signs in anew. */
-async function endOwn(services: Services, context: RequestContext): Promise<void> {
-  const cookie = sessionCookie(context);
-  if (cookie === undefined) return;
-  const own = await needsStorage(() => findSession(services, cookie, false));
-  if (own !== undefined) await needsStorage(() => services.store.sessions.remove(own.row.id));
-}
 
 export const sessionRoutes = (plugin: AdminPlugin) =>
   plugin

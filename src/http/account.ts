@@ -4,17 +4,17 @@ import { type Caller, keyFields } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { isoTime } from "../lib/clock.ts";
 import { titled } from "../lib/schemas.ts";
-import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { auditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { Host } from "./context.ts";
+import type { Host, RequestContext } from "./context.ts";
 import { modelsFor } from "./models.ts";
+import { nullable } from "./openapi/calls.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
+import { recordAct } from "./record-act.ts";
 import { basePath } from "./routes.ts";
 import type { Services } from "./services.ts";
 import { filterOf, HeldBudget, UsageSums, usageJson } from "./usage.ts";
@@ -28,10 +28,8 @@ const maxDays = 90;
 /** Within which the further attempts of a request begin. */
 const followedMs = 6 * 3_600_000;
 
-const OrNull = <T extends ReturnType<typeof Type.String>>(type: T) => Type.Union([type, Type.Null()]);
-
 const Sums = (group: string) =>
-  Type.Array(Type.Intersect([Type.Object({ [group]: Type.Union([Type.String(), Type.Null()]) }), UsageSums]));
+  Type.Array(Type.Intersect([Type.Object({ [group]: nullable(Type.String()) }), UsageSums]));
 
 /** What `GET /v1/account` answers. */
 const Account = Type.Object({
@@ -44,12 +42,12 @@ const Account = Type.Object({
     models: Type.Array(Type.String(), { description: "Patterns of the models that it may call." }),
     tags: Type.Array(Type.String()),
     created_at: Type.String(),
-    expires_at: OrNull(Type.String()),
-    old_key_expires_at: OrNull(Type.String()),
+    expires_at: nullable(Type.String()),
+    old_key_expires_at: nullable(Type.String()),
   }),
   limits: Type.Object({
     requests_per_minute: Type.Integer({ description: "On the orchestrator." }),
-    tokens_per_minute: Type.Union([Type.Integer(), Type.Null()]),
+    tokens_per_minute: nullable(Type.Integer()),
   }),
   usage: Type.Object({
     since: Type.String(),
@@ -75,9 +73,9 @@ const Account = Type.Object({
       request_id: Type.String(),
       model: Type.String(),
       ended: Type.String(),
-      status: Type.Union([Type.Integer(), Type.Null()]),
-      error_code: OrNull(Type.String()),
-      error_text: OrNull(Type.String()),
+      status: nullable(Type.Integer()),
+      error_code: nullable(Type.String()),
+      error_text: nullable(Type.String()),
     }),
     { description: "The last calls that failed or were refused, the newest first." },
   ),
@@ -93,7 +91,7 @@ titled({ Account });
 const Rotated = Type.Object({
   object: Type.Literal("account.key"),
   key: Type.String({ description: "The new secret, shown this once." }),
-  old_key_expires_at: OrNull(Type.String()),
+  old_key_expires_at: nullable(Type.String()),
 });
 
 /** What an account is asked for. */
@@ -113,7 +111,7 @@ export async function accountJson(host: Host, { caller, tags, days, signal }: As
   const question = { since: `${days}d`, key: keyId };
   const usage = (by: string, top?: string) =>
     usageJson(services, signal, { ...question, by, ...(top !== undefined && { top }) }, async () => new Map());
-  const [days_, models] = [await usage("day"), await usage("model", "50")];
+  const [byDay, byModel] = [await usage("day"), await usage("model", "50")];
   const rules = services.budgets.rules.of({ keyId, tier, tags });
   const budgets = await needsStorage(() => budgetStates(services.store.budgets, rules, services.clock.now()));
   const { rotate, rotateGraceSeconds } = services.live.config.account;
@@ -125,8 +123,8 @@ export async function accountJson(host: Host, { caller, tags, days, signal }: As
     },
     limits: { requests_per_minute: caller.perMinute, tokens_per_minute: services.keys.tokensPerMinute(keyId) ?? null },
     usage: {
-      ...{ since: days_["since"], until: days_["until"], by_day: days_["data"], by_model: models["data"] },
-      total: days_["total"],
+      ...{ since: byDay["since"], until: byDay["until"], by_day: byDay["data"], by_model: byModel["data"] },
+      total: byDay["total"],
     },
     budgets: budgets.map(heldBudgetJson),
     models: await callable(host, caller),
@@ -181,14 +179,14 @@ const failedJson = (line: LedgerLine, hidesUpstream: boolean) => ({
 });
 
 /** Gives the key a new secret; the old one counts for the configured time. @throws ApiError not_found where holders may not */
-export async function rotateOwn({ keys, live, store, clock, log }: Services, { keyId }: Caller, requestId: string) {
+export async function rotateOwn(services: Services, { keyId }: Caller, context: RequestContext) {
+  const { keys, live } = services;
   const { rotate, rotateGraceSeconds } = live.config.account;
   if (!rotate) throw ApiError.notFound("Keys are rotated by whoever runs this server, who has not allowed it here.");
   const { secret, key } = await needsStorage(() => keys.rotate(keyId, rotateGraceSeconds * 1000));
   const { old_key_expires_at } = keyFields(key);
-  const after = { old_key_expires_at };
-  log.info("account", { request_id: requestId, actor: keyId, act: "key.rotate", subject: truncate(keyId), after });
-  await needsStorage(() => store.audit.insert(auditRow(clock, keyId, { act: "key.rotate", subject: keyId, after })));
+  const act = { act: "key.rotate", subject: keyId, after: { old_key_expires_at } } as const;
+  await recordAct(services, context, keyId, act, "account");
   return { object: "account.key" as const, key: secret, old_key_expires_at };
 }
 
@@ -224,7 +222,7 @@ export const accountRoutes = (host: Host, surface: SurfaceName, prefix: string) 
     )
     .post(
       "/v1/account/rotate",
-      ({ services, context, caller }) => rotateOwn(services, caller, context.id),
+      ({ services, context, caller }) => rotateOwn(services, caller, context),
       documented({
         tag: tags[surface],
         operationId: `${surface}RotateOwnKey`,

@@ -12,6 +12,30 @@ const isEmbedded = typeof TROUPE_CONSOLE !== "undefined";
 /** Reads the sources anew for each look at the page, which then reloads by itself. */
 export const isDevelopment = !isEmbedded && process.env["NODE_ENV"] === "development";
 
+/** The policy of a page whose scripts and styles are files of this server alone, and in which no text becomes markup. @param images where pictures may be from */
+export const pagePolicy = (images: string): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    `img-src ${images}`,
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
+
+/** @param vary by which of a request's headers the page differs */
+export const htmlHeaders = (policy: string, vary: string) => ({
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": policy,
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  vary,
+});
+
 type Prepared = Awaited<ReturnType<typeof preparePage>>;
 export type PageFiles = Readonly<Record<"script" | "style", Prepared>> & {
   /** Of script and style, as their addresses have it. */

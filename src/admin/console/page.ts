@@ -3,31 +3,21 @@ import type { AnyElysia } from "elysia";
 import { pageTitles } from "../../console/page-titles.ts";
 import type { Host } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
-import { isDevelopment, keptOnce, type PageFiles, pageFile, preparedFiles } from "../../http/page-files.ts";
+import {
+  htmlHeaders,
+  isDevelopment,
+  keptOnce,
+  type PageFiles,
+  pageFile,
+  pagePolicy,
+  preparedFiles,
+} from "../../http/page-files.ts";
 import { answerPage, preparePage } from "../../http/pages.ts";
 import { isSignedOut } from "../act.ts";
 
-/** Scripts and styles are files of this server alone, and no text becomes markup. */
-export const consolePolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data: blob:",
-  "connect-src 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
+export const consolePolicy = pagePolicy("'self' data: blob:");
 
-const pageHeaders = {
-  "content-type": "text/html; charset=utf-8",
-  "content-security-policy": consolePolicy,
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  vary: "accept-encoding, cookie",
-};
+const pageHeaders = htmlHeaders(consolePolicy, "accept-encoding, cookie");
 
 const icon =
   "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='4' fill='%23465fd1'/><path d='M4 5h8M8 5v7' stroke='white' stroke-width='2' stroke-linecap='round'/></svg>";
