@@ -4,6 +4,7 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
+import { few } from "../lib/few.ts";
 import { type Watch, watchFolder } from "../lib/file-watch.ts";
 import { isSameList } from "../lib/same-list.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
@@ -259,8 +260,7 @@ class Reader {
     ];
     const ordered = [...before, ...others];
     const left = ordered.slice(maxFiles).map(([id]) => id);
-    const shown = left.slice(0, 5).join(", ") + (left.length > 5 ? ` and ${left.length - 5} more` : "");
-    this.#report(this.#root, `This holds ${paths.size} personas; at most ${maxFiles} are taken, and not ${shown}`);
+    this.#report(this.#root, `This holds ${paths.size} personas; at most ${maxFiles} are taken, and not ${few(left)}`);
     return ordered.slice(0, maxFiles);
   }
 

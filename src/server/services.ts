@@ -46,6 +46,7 @@ import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
 import { Accounts, type SignerFactory } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { openCredentialSources } from "../upstream/credentials/open.ts";
+import { hasNoPrice } from "../upstream/failures.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { ModelLists } from "../upstream/model-lists.ts";
 import { Pools } from "../upstream/pool/pools.ts";
@@ -172,7 +173,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         lines.count(line, attempt);
         alerts.attempted(line);
         const { provider, upstreamModel, errorCode } = line;
-        if (errorCode === "model_without_price" && provider !== null && upstreamModel !== null)
+        if (errorCode !== null && provider !== null && upstreamModel !== null && hasNoPrice({ code: errorCode }))
           priceWatch.refused(provider, upstreamModel);
       },
     }),

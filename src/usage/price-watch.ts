@@ -2,7 +2,7 @@
 import { type Clock, repeat } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { SampledTable } from "../lib/metrics.ts";
-import { formatModelId } from "../protocols/model-id.ts";
+import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { UsedModel } from "./metrics.ts";
 import { ageOf, billedTarget, priceAhead } from "./prices/outlook.ts";
@@ -86,9 +86,9 @@ export class PriceWatch {
 
   #inUse(): Map<string, Model> {
     const { used, named } = this.#tools;
-    const ids = [...named()].map((id): [string, Model] => {
-      const at = id.indexOf("/");
-      return [id, { provider: id.slice(0, at), model: id.slice(at + 1) }];
+    const ids = [...named()].flatMap((id): [string, Model][] => {
+      const { namespace, name } = parseModelId(id) ?? {};
+      return namespace === undefined ? [] : [[id, { provider: namespace, model: name! }]];
     });
     const called = [...used()].map(({ provider, model }): [string, Model] => [
       formatModelId({ namespace: provider, name: model }),

@@ -6,10 +6,12 @@ import type { Endpoint } from "../../admin/persona-tests/answers.ts";
 import type { FindAdditions } from "../../admin/persona-tests/run-tests.ts";
 import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
 import type { Config } from "../../config/config.ts";
+import { few } from "../../lib/few.ts";
 import { globMatches } from "../../lib/glob.ts";
 import { printable } from "../../lib/printable.ts";
 import { contentOf, type Persona } from "../../personas/persona.ts";
 import { writePersonaYaml } from "../../personas/persona-yaml.ts";
+import { codeMarked } from "../../personas/review/code-mark.ts";
 import type { FailOn } from "../../personas/review/fail-on.ts";
 import { htmlOf } from "../../personas/review/html.ts";
 import { markdownOf } from "../../personas/review/markdown.ts";
@@ -132,7 +134,7 @@ class Review {
         ...(isThere
           ? []
           : [`There is no such folder at \`${printable(ref)}\` (\`${commit.slice(0, 12)}\`): every persona is new.`]),
-        ...(old.length > 0 ? [`On both sides there are faults, such as \`${old[0]!.replaceAll("`", "'")}\`.`] : []),
+        ...(old.length > 0 ? [`On both sides there are faults, such as ${codeMarked(old[0]!)}.`] : []),
       ],
       faults: {
         before: this.#faults.before.filter((fault) => !this.#faults.after.includes(fault)),
@@ -255,8 +257,7 @@ class Review {
       if (!Bun.deepEquals(old.promptIds, now.promptIds))
         said.push("answers other prompts of applications (`prompt_ids`)");
     }
-    const of = (change: string) =>
-      knowledge.filter((one) => one.change === change).map(({ file }) => `\`${file.replaceAll("`", "'")}\``);
+    const of = (change: string) => knowledge.filter((one) => one.change === change).map(({ file }) => codeMarked(file));
     const [come, gone, other] = [of("new"), of("gone"), of("changed")];
     if (now !== undefined && old !== undefined) {
       if (come.length > 0) said.push(`knows new files: ${few(come)}`);
@@ -274,9 +275,6 @@ function changeOf({ before, after, from }: Pair, wasThere: boolean): PersonaRevi
   if (before === undefined) return wasThere ? "changed" : "new";
   return before.version === after.version ? "same" : "changed";
 }
-
-const few = (names: readonly string[]) =>
-  names.slice(0, 5).join(", ") + (names.length > 5 ? ` and ${names.length - 5} more` : "");
 
 const contentIn = (persona: Persona) => JSON.parse(contentOf(persona)) as PersonaContent;
 

@@ -243,7 +243,8 @@ function Drawing({ marks, scale, at, chosen, isUnfinished }: DrawingProps) {
         <Kind marks={marks} scale={scale} />
       </>
     );
-  }, [shapeOf(marks)]);
+    // Made anew with what is drawn.
+  }, [scale]);
   const over = (a: number, b: number) => ({
     ...{ x: left + a * scale.slot, width: (b - a + 1) * scale.slot },
     ...{ y: top, height: scale.plot.height },

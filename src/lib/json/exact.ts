@@ -28,7 +28,7 @@ export function parseExact(text: string): unknown {
 
 /** Puts the numbers of the text where what it was parsed to has them among what is passed on as it is. Changed in place. */
 export function keepNumbers(parsed: unknown, text: string): void {
-  if (oddNumber.test(text) && (holder.test(text) || longInteger.test(text))) graft(parsed, parseSpelled(text));
+  if (mayDiffer(text)) graft(parsed, parseSpelled(text));
 }
 
 /** @returns false only where `keepNumbers` has nothing to do */

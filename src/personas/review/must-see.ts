@@ -8,13 +8,14 @@ import { type Tier, tiers } from "../../protocols/tiers.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "../sampling.ts";
 import type { PersonaContent } from "../schema.ts";
 import { variantName, withVariant } from "../variants.ts";
+import { codeMarked } from "./code-mark.ts";
 
 type Two = { readonly before: PersonaContent; readonly after: PersonaContent };
 type Rule = (two: Two) => string[];
 
 const maxShown = 160;
 const quoted = (value: unknown) => truncate(JSON.stringify(value), maxShown);
-const named = (names: readonly string[]) => names.map((name) => `\`${name.replaceAll("`", "'")}\``).join(", ");
+const named = (names: readonly string[]) => names.map(codeMarked).join(", ");
 const modelsOf = ({ model }: PersonaContent): readonly string[] => [model].flat();
 
 const isMissingIn =

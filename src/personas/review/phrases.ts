@@ -1,5 +1,6 @@
 /** The words of a report that its forms share. Pure. */
 import { dollars } from "../tests/dollars.ts";
+import { codeMarked } from "./code-mark.ts";
 import { counted, isRegression, type PersonaReview, percent, type Report, riseOf, type Totals } from "./report.ts";
 
 export const subtitles = {
@@ -39,7 +40,7 @@ export function headline({ personas, faults, labels, against, isLive, unchanged,
     personas.length === 0 ? "" : isLive ? " Answers are of models asked now." : " Answers are those that are recorded.";
   return {
     title: `Personas: ${said === "" ? (notes.length > 0 ? "see below" : "nothing changes in what they do") : said}`,
-    against: `Against \`${against.ref.replaceAll("`", "'")}\` at \`${against.commit.slice(0, 12)}\`${point}.${kept}${answers}`,
+    against: `Against ${codeMarked(against.ref)} at \`${against.commit.slice(0, 12)}\`${point}.${kept}${answers}`,
   };
 }
 
