@@ -7,7 +7,12 @@ const program = Bun.which("chromium") ?? Bun.which("chromium-browser");
 export const hasChromium = program !== null;
 
 type Message = { readonly id?: number; readonly method?: string; readonly params?: never; readonly result?: never };
-type Request = { readonly requestId: string; readonly request: { readonly url: string }; readonly type: string };
+type Request = {
+  readonly requestId: string;
+  readonly loaderId: string;
+  readonly request: { readonly url: string };
+  readonly type: string;
+};
 type Response = {
   readonly requestId: string;
   readonly response: { readonly mimeType: string; readonly status: number };
@@ -34,8 +39,10 @@ export class ChromiumPage implements AsyncDisposable {
   readonly errors: string[] = [];
   /** The addresses that were asked for. */
   readonly requests: string[] = [];
-  /** Requests under way; streams of events, which have no end, are not among them. */
+  /** Requests of the present page under way; streams of events, which have no end, are not among them. */
   readonly #underWay = new Map<string, string>();
+  /** What the browser calls the loading of the present page. */
+  #loader: string | undefined;
   #world: number | undefined;
   readonly #folder: TempFolder;
   readonly #child: Bun.Subprocess;
@@ -258,11 +265,14 @@ export class ChromiumPage implements AsyncDisposable {
       if (level === "error") this.errors.push(`${source}: ${text}`);
     }
     if (method === "Network.requestWillBeSent") {
-      const { requestId, request, type } = params as unknown as Request;
+      const { requestId, loaderId, request, type } = params as unknown as Request;
       this.requests.push(request.url);
-      // What the page before it asked for may end without a word.
-      if (type === "Document") this.#underWay.clear();
-      this.#underWay.set(requestId, request.url);
+      // What the page before it asked for may end without a word, and be told of by its own process after this one began.
+      if (type === "Document") {
+        this.#underWay.clear();
+        this.#loader = loaderId;
+      }
+      if (loaderId === this.#loader) this.#underWay.set(requestId, request.url);
     }
     if (method === "Network.responseReceived") {
       const { requestId, response } = params as unknown as Response;
