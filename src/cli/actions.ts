@@ -30,5 +30,6 @@ export { promoteVariantByHand, resumeVariant, showVariants, stopVariantByHand } 
 export { checkPersonas, listPersonas, printPersonaSchema } from "./personas.ts";
 export { updatePrices } from "./price-update.ts";
 export { showPrice } from "./prices.ts";
+export { reconcileReports } from "./reconcile.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
 export { showUsage } from "./usage.ts";

@@ -42,6 +42,13 @@ export function parseShare(text: string): number {
   return share;
 }
 
+/** How far two sums may lie apart: `0.5%`, or a share. */
+export function parseTolerance(text: string): number {
+  const share = /^\d*\.?\d+%?$/.test(text) ? Number.parseFloat(text) / (text.endsWith("%") ? 100 : 1) : Number.NaN;
+  if (!(share <= 1)) throw new InvalidArgumentError("It must be a share such as 0.5% or 0.005, at most 100%.");
+  return share;
+}
+
 export function graceOf(text: string): number {
   const duration = parseDuration(text);
   if (duration === undefined || duration > maxGraceMs)

@@ -22,6 +22,7 @@ import {
   parseNames,
   parseSurfaces,
   parseTime,
+  parseTolerance,
   upTo,
 } from "./arguments.ts";
 import { type Act, allFlags, examples, late } from "./command.ts";
@@ -101,6 +102,7 @@ export function addCommands(program: Command, act: Act): void {
   addKeyCommands(group("keys", "API keys", stored));
   addBudgetCommands(group("budgets", "Budgets: what may be spent by keys, tags, plans and all calls", stored));
   addUsageCommand(commandsOf(program, stored));
+  addReconcile(commandsOf(program, stored));
   const alerts = group("alerts", "Messages to an operator", ["config"]);
   alerts("test", "Send one to each address of the configuration", "testAlerts", json);
   addPriceCommands(group("prices", "Prices of models", stored));
@@ -256,6 +258,30 @@ function addUsageCommand(declare: Declare): void {
       "troupe usage --by month,tag --since 2026-01-01 --csv > usage.csv",
       "troupe usage --lines --json --since 24h > calls.jsonl",
       "troupe usage --lines --csv --since 24h --ended refused,broken --status 429,5xx",
+    ),
+  );
+}
+
+function addReconcile(top: Declare): void {
+  top(
+    "reconcile",
+    "Hold the ledger against OpenAI's and Anthropic's own reports of use and cost, by day, model and tier",
+    "reconcileReports",
+    option("--since <day>", "The first day, in UTC (2026-11-22, or 14d); default: seven days before --until"),
+    option("--until <day>", "The day after the last; default: today, which is not reported yet"),
+    option("--report <file>", "A file of costs or use that the account's console exported; again for more", collected),
+    option(
+      "--provider <name>",
+      "A configured provider, if it is not at the vendor's own address; again for more",
+      collected,
+    ),
+    option("--project <id>", "Only that project (OpenAI) or workspace (Anthropic); again for more", collected),
+    option("--tolerance <share>", "Exit with 1 if the totals lie further apart, such as 0.5%", parseTolerance),
+    option("--all", "Show the rows that agree, too"),
+    json,
+    examples(
+      "OPENAI_ADMIN_KEY=sk-admin-… troupe reconcile --since 2026-11-01 --tolerance 0.5%",
+      "troupe reconcile --report costs.csv --report usage.csv --since 2026-11-01 --until 2026-12-01",
     ),
   );
 }

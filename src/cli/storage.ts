@@ -21,7 +21,7 @@ export function withStore(
 }
 
 /** @throws CommandError where nothing was ever stored, StorageError */
-async function assertDatabase(context: Context, { data, store }: Config): Promise<void> {
+export async function assertDatabase(context: Context, { data, store }: Config): Promise<void> {
   if (store !== undefined) {
     const { inspectPostgres } = await import("../store/postgres/inspect.ts");
     const { place, version } = await inspectPostgres(store, systemClock, (state) => state);

@@ -27,6 +27,7 @@ import { Upstream } from "../../upstream/client.ts";
 import { openCredentialSources } from "../../upstream/credentials/open.ts";
 import type { Context } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
+import { examineBills } from "./bills.ts";
 
 /** @param call whether each provider is sent one small request */
 export async function examineInstallation(context: Context, loaded: LoadResult, call: boolean): Promise<Check[]> {
@@ -47,6 +48,7 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
     ...(await examinePersonas(context, personas, loaded)),
     ...(await upstreams(config, call, context.io.env)),
     ...(await examineMcpServers(config, personas.personas, call)),
+    ...(call ? await examineBills(context, config) : []),
   ];
 }
 

@@ -1,0 +1,26 @@
+/** Holds the ledger of the last days against the vendors' own reports, where the environment has a key for them. */
+import { type Check, ok, warning } from "../../admin/doctor/check.ts";
+import type { Config } from "../../config/config.ts";
+import { ReportError } from "../../usage/reconcile/reported.ts";
+import type { Context } from "../context.ts";
+import { billedLately } from "../reconcile.ts";
+import { isStored } from "../storage.ts";
+import { printable } from "../usage.ts";
+
+const what = "bills";
+
+/** @param names see `billedLately` */
+export async function examineBills(context: Context, config: Config, names?: readonly string[]): Promise<Check[]> {
+  try {
+    if (!(await isStored(config))) return [];
+    const found = await billedLately(context, config, names);
+    return found.map(({ words, isWithin }) =>
+      isWithin
+        ? ok(what, words)
+        : warning(what, words, "'troupe reconcile' says by day and model what differs, and why."),
+    );
+  } catch (error) {
+    if (!(error instanceof ReportError)) throw error;
+    return [warning(what, printable(error.message), "See docs/costs.md, under reconciliation.")];
+  }
+}
