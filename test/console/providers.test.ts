@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
 
   test("keys that rest and breakers that are open are shown with why and until when", async () => {
     await open(
-      "#/providers",
+      "#/providers?since=today",
       `${cells("What rests")}.length === 2 && ${cells("Providers against the time before")}.length === 4`,
     );
     const [limited, breaker] = await page.read<string[][][]>(cells("What rests"));
@@ -189,7 +189,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(cost![0]).toBe(present.cost);
     expect(cost![1]).toStartWith(`was ${past.cost}, `);
 
-    await open("#/providers/xai", `${cells("Why attempts failed")}.length === 3`);
+    await open("#/providers/xai?since=today", `${cells("Why attempts failed")}.length === 3`);
     const reasons = await page.read<string[][][]>(cells("Why attempts failed"));
     for (const [reason, counts] of reasons) {
       const failure = reason![0]!.split(" ")[0];

@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(texts.find((one) => one.startsWith("No model of "))).toMatch(
       /^No model of \S+, \S+, \S+ and 4 more has a provider that is set up: they can't be called$/,
     );
-    const payers = `document.querySelector('[aria-label^="Who pays most today"]')`;
+    const payers = `document.querySelector('[aria-label^="Who spends most"]')`;
     const pushedOut = `${payers}.querySelectorAll("th")[1].getBoundingClientRect().right - ${payers}.getBoundingClientRect().right`;
     const byKey = `[...document.querySelectorAll("main button")].find((one) => one.innerText === "Key")`;
     await page.click(byKey);

@@ -92,6 +92,11 @@ export class ChromiumPage implements AsyncDisposable {
     await this.#send("Emulation.setEmulatedMedia", { features });
   }
 
+  /** @param zone such as Asia/Tokyo; empty: the system's */
+  async setZone(zone: string): Promise<void> {
+    await this.#send("Emulation.setTimezoneOverride", { timezoneId: zone });
+  }
+
   async setOffline(offline: boolean): Promise<void> {
     const conditions = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
     await this.#send("Network.emulateNetworkConditions", { offline, ...conditions });

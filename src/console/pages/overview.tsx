@@ -1,7 +1,5 @@
 /** The first page: whether all is well, what changed, who pays, and what ends soon. */
 import { useResource } from "../data.ts";
-import { route, setQuery } from "../router.ts";
-import { Button } from "../ui/form.tsx";
 import { Time } from "../ui/format.tsx";
 import { Page } from "../ui/layout.tsx";
 import { Loaded } from "../ui/states.tsx";
@@ -11,18 +9,10 @@ import { FirstStart } from "./overview/first-start.tsx";
 import { Numbers } from "./overview/numbers.tsx";
 import { Payers } from "./overview/payers.tsx";
 import { WellBeing } from "./overview/well-being.tsx";
-import { dayOf, type Grain, getSums } from "./spend/sums.ts";
+import { dayOf, getSums } from "./spend/sums.ts";
 import "./overview.css";
 
-const grains: readonly { readonly id: Grain; readonly title: string }[] = [
-  { id: "hour", title: "Hours" },
-  { id: "day", title: "Days" },
-  { id: "month", title: "Months" },
-];
-
 export function OverviewPage() {
-  const asked = route.value.query.get("by");
-  const grain = grains.find(({ id }) => id === asked)?.id ?? "hour";
   const ever = useResource((signal) => getSums({ by: "day", since: dayOf(Date.now()) }, signal), [], {
     everyMs: 15_000,
   });
@@ -36,15 +26,7 @@ export function OverviewPage() {
           </>
         )
       }
-      actions={grains.map(({ id, title }) => (
-        <Button
-          key={id}
-          pressed={id === grain}
-          onClick={() => setQuery({ by: id === "hour" ? undefined : id }, { replace: true })}
-        >
-          {title}
-        </Button>
-      ))}
+      isOfTime
     >
       <WellBeing />
       <Loaded resource={ever}>
@@ -53,7 +35,7 @@ export function OverviewPage() {
             <FirstStart reload={ever.reload} />
           ) : (
             <>
-              <Numbers grain={grain} />
+              <Numbers />
               <div class="thirds">
                 <Changes />
                 <Payers />

@@ -1,12 +1,15 @@
 /** What calls cost, by the ledger: over time, and by who and what. */
 import { apiUrl, get } from "../api.ts";
 import { useResource } from "../data.ts";
+import { askedTime, everything, range, rangeWords, setRange } from "../range.ts";
 import { href, type Query, route, setQuery } from "../router.ts";
+import { spanOf } from "../time-span.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Curl } from "../ui/copy.tsx";
-import { Button, Field, Select, TextInput } from "../ui/form.tsx";
+import { Button } from "../ui/form.tsx";
 import { count, duration, exactMoney, Money, short, Time } from "../ui/format.tsx";
 import { Bar, Page, Panel, Stat, Stats, Tabs } from "../ui/layout.tsx";
+import { moment, zoneName } from "../ui/numbers.ts";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { Ends } from "./spend/ends.tsx";
@@ -30,15 +33,6 @@ import {
   tokensOf,
 } from "./spend/sums.ts";
 
-const periods = [
-  { value: "today", title: "Today (UTC)" },
-  { value: "7d", title: "7 days" },
-  { value: "", title: "30 days" },
-  { value: "month", title: "This month" },
-  { value: "90d", title: "90 days" },
-  { value: "400d", title: "400 days" },
-  { value: "dates", title: "Dates…" },
-];
 const filters = [
   "model",
   "persona",
@@ -52,22 +46,6 @@ const filters = [
   "price_source",
 ] as const;
 const tabs = [...groups, { id: "time", title: "Time" }];
-
-type Span = { readonly since: string; readonly until?: string | undefined };
-
-/** The days of a choice, today among them. */
-function spanOf(query: URLSearchParams): Span {
-  const now = Date.now();
-  const [since, until] = [query.get("since"), query.get("until")];
-  if (since) return { since, until: until ?? undefined };
-  const period = query.get("period") ?? "";
-  if (period === "month") return { since: `${dayOf(now).slice(0, 7)}-01` };
-  const days = period === "today" ? 1 : /^\d{1,3}d$/.test(period) ? Number.parseInt(period, 10) : 30;
-  return { since: dayOf(now - (days - 1) * dayMs) };
-}
-
-const lengthOf = ({ since, until }: Span): number =>
-  (until === undefined ? Date.now() : Date.parse(until)) - (Date.parse(since) || Date.now() - 30 * dayMs);
 
 /** Series that stand beside each other in the chart; the others are one. */
 const maxSeries = 5;
@@ -123,7 +101,7 @@ function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain
         return (
           <Panel
             title="Over time"
-            note="in UTC"
+            note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
             actions={<Curl path="v1/usage" query={{ ...asked, by: by === "time" ? grain : `${grain},${by}` }} />}
           >
             <Chart
@@ -168,7 +146,7 @@ function Narrowed({ row, by, grain }: { readonly row: Row; readonly by: string; 
   const cost = exactMoney(row.cost_micro_dollars);
   const value = String(row[by === "time" ? grain : by] ?? "");
   if (value === "") return <>{cost}</>;
-  const only = by === "time" ? { period: undefined, ...timeOf(row, grain) } : { [by]: value };
+  const only = by === "time" ? timeOf(row, grain) : { [by]: value };
   return (
     <a href={href("spend", [], { ...kept, ...only, by: by === "model" ? "key" : "model" })}>
       {cost}
@@ -185,7 +163,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
   });
   const page = ownPageOf(by);
   const named = (row: Row) => {
-    if (by === "time") return String(row[grain]).replace("T", " ").replace("Z", " UTC");
+    if (by === "time") return grain === "hour" ? moment(new Date(String(row[grain]))) : String(row[grain]);
     const value = String(row[by] ?? "");
     const name = nameOf(row, by);
     return page === undefined || value === "" ? name : <a href={href(page, [value])}>{name}</a>;
@@ -254,10 +232,12 @@ function Equality({ sums, by }: { readonly sums: Sums; readonly by: string }) {
 export function SpendPage() {
   const { query } = route.value;
   const by = tabs.some(({ id }) => id === query.get("by")) ? query.get("by")! : "model";
-  const span = spanOf(query);
-  const grain = grainOf(lengthOf(span));
-  const chosen: Query = { ...span, ...Object.fromEntries(filters.map((name) => [name, query.get(name) ?? undefined])) };
-  const asked: Query = { ...chosen, by: by === "time" ? grain : by, first_token: "true" };
+  const { since, until = Date.now() } = spanOf(range(), Date.now());
+  const grain = grainOf(until - since);
+  const own = Object.fromEntries(filters.map((name) => [name, query.get(name) ?? undefined]));
+  /** As links hand it on. */
+  const chosen: Query = { ...range(), ...own };
+  const asked: Query = { ...askedTime(), ...own, by: by === "time" ? grain : by, first_token: "true" };
   // A time has few rows, in its order; of others the costliest are shown.
   const shown: Query = by === "time" ? asked : { ...asked, top: String(maxShown) };
   const sums = useResource((signal) => getSums(shown, signal), [shown]);
@@ -268,17 +248,11 @@ export function SpendPage() {
     [keyId],
   );
   const kept = Object.fromEntries(query);
-  const isDated = query.has("since") || query.get("period") === "dates";
-  const choose = (period: string) =>
-    setQuery(
-      period === "dates"
-        ? { period: undefined, since: span.since, until: dayOf(Date.now() + dayMs) }
-        : { period, since: undefined, until: undefined },
-    );
-  const lastDay = span.until === undefined ? "" : dayOf((Date.parse(span.until) || Date.now()) - 1);
   return (
     <Page
       title="Spend"
+      isOfTime
+      note={rangeWords()}
       actions={
         <>
           <Curl path="v1/usage" query={shown} />
@@ -288,30 +262,7 @@ export function SpendPage() {
         </>
       }
     >
-      <Bar label="Period and filters">
-        <Field label="Period">
-          <Select value={isDated ? "dates" : (query.get("period") ?? "")} options={periods} onChange={choose} />
-        </Field>
-        {isDated && (
-          <>
-            <Field label="From">
-              <TextInput
-                type="date"
-                value={span.since.slice(0, 10)}
-                onInput={(since) => since && setQuery({ since }, { replace: true })}
-              />
-            </Field>
-            <Field label="To, that day included">
-              <TextInput
-                type="date"
-                value={lastDay}
-                onInput={(day) =>
-                  day && setQuery({ since: span.since, until: dayOf(Date.parse(day) + dayMs) }, { replace: true })
-                }
-              />
-            </Field>
-          </>
-        )}
+      <Bar label="Filters">
         {filters.map((name) =>
           query.has(name) ? (
             <Button key={name} onClick={() => setQuery({ [name]: undefined })}>
@@ -330,7 +281,7 @@ export function SpendPage() {
           if (total.calls === 0)
             return (
               <Empty title="No call in this time fits.">
-                <a href={href("spend", [], { period: "400d" })}>Show all that is kept</a> or{" "}
+                <Button onClick={() => setRange(everything)}>Look in all that is kept</Button> or{" "}
                 <a href={href("playground")}>make a call</a>.
               </Empty>
             );
@@ -370,7 +321,7 @@ export function SpendPage() {
                   note={`${short(total.tokens["cache_read"] ?? 0)} from a cache`}
                 />
               </Stats>
-              <CostChart asked={chosen} by={by} grain={grain} rows={rows} />
+              <CostChart asked={{ ...askedTime(), ...own }} by={by} grain={grain} rows={rows} />
               <Tabs
                 label="By"
                 current={by}

@@ -34,7 +34,7 @@ export function SystemPage() {
   const [current = ""] = route.value.rest;
   const Shown = sections.find(({ id }) => id === current)?.component ?? Missing;
   return (
-    <Page title="System">
+    <Page title="System" isOfTime={current === "audit"}>
       <Tabs
         label="System"
         current={current}

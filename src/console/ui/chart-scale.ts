@@ -1,5 +1,5 @@
-/** Where a chart's marks and labels stand. Pure. */
-import { count, duration, exactMoney, short } from "./numbers.ts";
+/** Where a chart's marks and labels stand. */
+import { count, duration, exactMoney, short, zoneName, zoneOffset } from "./numbers.ts";
 
 /** `money`: micro-dollars. Another word stands behind whole numbers. */
 export type Unit = "money" | "ms" | "percent" | (string & {});
@@ -41,7 +41,10 @@ export const stepOf = (x: readonly number[]): number => {
   return Number.isFinite(step) ? step : 0;
 };
 
-/** Spans of time by their beginnings, in UTC like the ledger's: as exact as they are apart. @param x Unix seconds, ascending */
+/** Seconds of the chosen zone's clocks. */
+const onClock = (at: number) => at + zoneOffset(new Date(at * 1_000));
+
+/** Spans of time by their beginnings, as exact as they are apart: days are UTC's, as the ledger's are, hours stand by the chosen zone. @param x Unix seconds, ascending */
 export function timeWords(x: readonly number[]): TimeWords {
   const step = stepOf(x);
   const isOfDays = x.length > 1 && step >= day && x.every((at) => at % day === 0);
@@ -49,10 +52,13 @@ export function timeWords(x: readonly number[]): TimeWords {
   if (isOfDays && step >= 28 * day) return { full: (at) => words(at, 0, 7), axis: (at) => words(at, 0, 7) };
   if (isOfDays) return { full: (at) => words(at, 0, 10), axis: (at) => words(at, 5, 10) };
   return {
-    full: (at) => `${words(at, 0, 10)} ${words(at, 11, 16)} UTC`,
-    axis: (at) => (at % day === 0 ? words(at, 5, 10) : words(at, 11, 16)),
+    full: (at) => `${words(onClock(at), 0, 10)} ${words(onClock(at), 11, 16)} ${zoneName()}`,
+    axis: (at) => (onClock(at) % day === 0 ? words(onClock(at), 5, 10) : words(onClock(at), 11, 16)),
   };
 }
+
+/** @returns the zone that those times are said in */
+export const zoneOf = (x: readonly number[]): string => (stepOf(x) >= day ? "UTC" : zoneName());
 
 /** @param room how many labels there is place for @returns indexes of those that get one: round hours, or counted from the last */
 export function labelled(x: readonly number[], room: number): readonly number[] {
@@ -60,5 +66,7 @@ export function labelled(x: readonly number[], room: number): readonly number[] 
   const isOfHours = stepOf(x) === hour;
   const every = isOfHours ? ([1, 2, 3, 6, 12, 24, 48, 72].find((one) => one >= least) ?? least) : least;
   const indexes = x.map((_, at) => at);
-  return indexes.filter((at) => (isOfHours ? (x[at]! / hour) % every === 0 : (x.length - 1 - at) % every === 0));
+  return indexes.filter((at) =>
+    isOfHours ? Math.floor(onClock(x[at]!) / hour) % every === 0 : (x.length - 1 - at) % every === 0,
+  );
 }

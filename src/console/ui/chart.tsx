@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals";
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import "./chart.css";
-import { axisText, exact, labelled, stepOf, ticksUpTo, timeWords, type Unit } from "./chart-scale.ts";
+import { axisText, exact, labelled, stepOf, ticksUpTo, timeWords, type Unit, zoneOf } from "./chart-scale.ts";
+import { zone } from "./numbers.ts";
 import { Table } from "./table.tsx";
 
 export type { Unit } from "./chart-scale.ts";
@@ -244,7 +245,7 @@ function Drawing({ marks, scale, at, chosen, isUnfinished }: DrawingProps) {
       </>
     );
     // Made anew with what is drawn.
-  }, [scale]);
+  }, [scale, zone.value]);
   const over = (a: number, b: number) => ({
     ...{ x: left + a * scale.slot, width: (b - a + 1) * scale.slot },
     ...{ y: top, height: scale.plot.height },
@@ -361,7 +362,7 @@ export function Chart({ title, series, x, unit, height = 180, kind = "lines", is
             rowKey={({ at }) => String(at)}
             empty={<p class="muted">There is nothing in this time.</p>}
             columns={[
-              { id: "time", title: "Time (UTC)", cell: ({ at }) => time(at) },
+              { id: "time", title: `Time (${zoneOf(x)})`, cell: ({ at }) => time(at) },
               ...series.map(({ label, values }, at) => ({
                 id: String(at),
                 title: label,

@@ -13,7 +13,9 @@ export type Filter = {
   /** What it means, in a word or two. */
   readonly title: string;
   /** Asked for once it is chosen; absent: any text, or none where `isGiven`. */
-  readonly suggest?: (signal: AbortSignal) => readonly Suggestion[] | Promise<readonly Suggestion[]>;
+  readonly suggest?: (signal: AbortSignal, typed: string) => readonly Suggestion[] | Promise<readonly Suggestion[]>;
+  /** Whether what is typed is looked for there, as there are more than are suggested at once. */
+  readonly isSearched?: boolean;
   /** Whether only what is suggested can be chosen. */
   readonly isClosed?: boolean;
   /** Set by links from elsewhere: shown, not offered. */
@@ -35,6 +37,7 @@ type FilterBarProps = {
 };
 
 const maxShown = 12;
+const maxKnown = 200;
 const words = (name: string) => name.replaceAll("_", " ");
 
 /** What is typed: a filter's name and what stands behind the colon, or a text alone. */
@@ -53,20 +56,27 @@ type Option = {
   readonly take: () => void;
 };
 
-/** @returns what a filter suggests, once it is chosen */
-function useSuggestions(filter: Filter | undefined): readonly Suggestion[] | undefined {
+/** @returns what a filter suggests, once it is chosen. @param text typed so far */
+function useSuggestions(filter: Filter | undefined, text: string): readonly Suggestion[] | undefined {
   const [known, setKnown] = useState<Readonly<Record<string, readonly Suggestion[]>>>({});
-  const name = filter?.name;
+  const { name, isSearched = false } = filter ?? {};
+  const searched = isSearched ? text : "";
   useEffect(() => {
     if (filter?.suggest === undefined) return;
     const left = new AbortController();
-    Promise.resolve(filter.suggest(left.signal)).then(
-      (found) => !left.signal.aborted && setKnown((before) => ({ ...before, [filter.name]: found })),
+    Promise.resolve(filter.suggest(left.signal, searched)).then(
+      // What was found before and fits as well stands behind it.
+      (found) =>
+        !left.signal.aborted &&
+        setKnown((before) => {
+          const added = (before[filter.name] ?? []).filter(({ value }) => !found.some((one) => one.value === value));
+          return { ...before, [filter.name]: found.concat(added).slice(0, maxKnown) };
+        }),
       // What can't be suggested can be typed.
       () => {},
     );
     return () => left.abort();
-  }, [name]);
+  }, [name, searched]);
   return name === undefined ? undefined : known[name];
 }
 
@@ -217,7 +227,7 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
     change(name, cleaned(text)),
   );
   const { filter, text } = parse(typed, filters);
-  const suggested = useSuggestions(filter);
+  const suggested = useSuggestions(filter, text);
   const change = (name: string, value: string | undefined) =>
     setQuery({ ...Object.fromEntries(dropped.map((one) => [one, undefined])), [name]: value });
   const options = optionsFor(

@@ -1,5 +1,5 @@
 /** Numbers and times as people read them, and a time as a page shows it. */
-import { ago, exactMoney, moment, money, timeOfDay } from "./numbers.ts";
+import { ago, dayWords, exactMoney, moment, money, timeOfDay } from "./numbers.ts";
 
 export * from "./numbers.ts";
 
@@ -17,7 +17,7 @@ export function Time({
   if (at === null || at === undefined) return <span class="muted">never</span>;
   const date = new Date(at);
   const local = moment(date);
-  const isToday = exact === "brief" && date.toDateString() === new Date().toDateString();
+  const isToday = exact === "brief" && dayWords(date) === dayWords(new Date());
   return (
     <time dateTime={date.toISOString()} title={`${local} (${date.toISOString()})`}>
       {isToday ? timeOfDay(date) : exact ? local : ago(date.getTime())}

@@ -1,33 +1,36 @@
 /** The parts that pages are made of. */
 import type { ComponentChildren } from "preact";
+import { TimeRange } from "./time-range.tsx";
 
 type Children = { readonly children?: ComponentChildren };
 export type Tone = "ok" | "warn" | "bad" | "quiet";
 
+type HeadProps = { readonly title: string; readonly note?: ComponentChildren; readonly actions?: ComponentChildren };
+
+/** @param isOfTime whether what it shows is of the time that is chosen for all pages */
 export function Page({
   title,
   note,
   actions,
+  isOfTime = false,
   children,
-}: Children & { readonly title: string; readonly note?: ComponentChildren; readonly actions?: ComponentChildren }) {
+}: Children & HeadProps & { readonly isOfTime?: boolean }) {
   return (
     <>
       <header class="page-head">
         <h1 tabIndex={-1}>{title}</h1>
         {note !== undefined && <p class="muted">{note}</p>}
-        {actions !== undefined && <div class="actions">{actions}</div>}
+        <div class="actions">
+          {actions}
+          {isOfTime && <TimeRange />}
+        </div>
       </header>
       {children}
     </>
   );
 }
 
-export function Panel({
-  title,
-  note,
-  actions,
-  children,
-}: Children & { readonly title: string; readonly note?: ComponentChildren; readonly actions?: ComponentChildren }) {
+export function Panel({ title, note, actions, children }: Children & HeadProps) {
   return (
     <section class="panel">
       <header>

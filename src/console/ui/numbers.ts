@@ -1,11 +1,23 @@
 /** Numbers and times as people read them. */
+import { signal } from "@preact/signals";
+
+export type Zone = "local" | "utc";
+/** Kept in this browser; the same in charts and in lists. */
+export const zone = signal<Zone>(globalThis.localStorage?.getItem("troupe.zone") === "utc" ? "utc" : "local");
+export function setZone(chosen: Zone): void {
+  localStorage.setItem("troupe.zone", chosen);
+  zone.value = chosen;
+}
+
+const inZone = (options: Intl.DateTimeFormatOptions) => {
+  const [local, utc] = [{}, { timeZone: "UTC" }].map((own) => new Intl.DateTimeFormat("en-GB", { ...options, ...own }));
+  return (date: Date): string => (zone.value === "utc" ? utc! : local!).format(date);
+};
 
 const formats = {
   count: new Intl.NumberFormat("en"),
   short: new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }),
   relative: new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" }),
-  moment: new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }),
-  time: new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" }),
 };
 
 /** Made once: a list has hundreds of them, and the browser takes as long for each as for a row. */
@@ -13,9 +25,21 @@ const dollars = [2, 4, 6].map(
   (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 );
 
-/** @returns such as 27 Nov 2026, 20:17:20, in the browser's time zone */
-export const moment = (date: Date): string => formats.moment.format(date);
-export const timeOfDay = (date: Date): string => formats.time.format(date);
+/** @returns such as 27 Nov 2026, 20:17:20, in the zone that is chosen */
+export const moment = inZone({ dateStyle: "medium", timeStyle: "medium" });
+export const timeOfDay = inZone({ timeStyle: "medium" });
+/** @returns such as 27 Nov, 20:17 */
+export const briefly = inZone({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+export const dayWords = inZone({ dateStyle: "medium" });
+/** @returns by how many seconds the zone's clocks are ahead of UTC then */
+export const zoneOffset = (at: Date): number => (zone.value === "utc" ? 0 : -60 * at.getTimezoneOffset());
+/** @returns such as UTC or GMT+1 */
+export const zoneName = (): string =>
+  zone.value === "utc"
+    ? "UTC"
+    : (new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" })
+        .formatToParts()
+        .find(({ type }) => type === "timeZoneName")?.value ?? "local");
 
 /** @param micro millionths of a dollar; null: unknown */
 export function money(micro: number | null | undefined): string {

@@ -80,6 +80,9 @@ export function Table<T>({
     setSorting(
       sorting?.id === id ? (sorting.descending ? { id, descending: false } : undefined) : { id, descending: true },
     );
+  // What is open is drawn, however far down it is.
+  const opened = isOpen === undefined ? -1 : sorted.findLastIndex(isOpen);
+  const last = Math.max(drawn, opened + 1);
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
@@ -110,7 +113,7 @@ export function Table<T>({
             </tr>
           </thead>
           <tbody>
-            {sorted.slice(0, drawn).map((row) => (
+            {sorted.slice(0, last).map((row) => (
               <tr
                 key={rowKey(row)}
                 class={`${rowTone?.(row) ?? ""} ${rowHref === undefined ? "" : "opens"}`.trim() || undefined}
@@ -135,7 +138,7 @@ export function Table<T>({
           </tbody>
         </table>
       </section>
-      {rows.length > drawn && (
+      {rows.length > last && (
         <Bar>
           <Button onClick={() => setDrawn(drawn + 200)}>{`Show more of ${rows.length}`}</Button>
         </Bar>

@@ -1,23 +1,26 @@
 /** By what calls are chosen: all of it stands in the address, and the list, the live one and the calls under way read it there. */
+import { get } from "../../api.ts";
+import { askedTime } from "../../range.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
-import { type Filter, FilterBar, type Suggestion } from "../../ui/filter-bar.tsx";
-import { Button, Field, Select } from "../../ui/form.tsx";
+import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
+import { Button } from "../../ui/form.tsx";
 import { Tabs } from "../../ui/layout.tsx";
-import { failedEnds, getSums, nameOf } from "../spend/sums.ts";
+import type { Key, Listed } from "../keys/types.ts";
+import { failedEnds, getSums } from "../spend/sums.ts";
 import { failureWords } from "./explain.ts";
 
 /** Values that calls have had of late, those that cost most first. */
 const ofLedger = (name: string) => (signal: AbortSignal) =>
   getSums({ by: name, since: "30d", top: "100" }, signal).then(({ data }) =>
-    data
-      .map(
-        (row): Suggestion => ({
-          value: String(row[name] ?? ""),
-          title: name === "key" ? nameOf(row, name) : undefined,
-        }),
-      )
-      .filter(({ value }) => value !== ""),
+    data.map((row) => ({ value: String(row[name] ?? "") })).filter(({ value }) => value !== ""),
   );
+/** All keys, however long ago one called: those that were used last first. */
+const ofKeys = (signal: AbortSignal, search: string) =>
+  get<Listed<Key>>(
+    "v1/keys",
+    { search: search || undefined, sort: "last_used_at", order: "desc", limit: "50" },
+    { signal },
+  ).then(({ data }) => data.map(({ id, name }) => ({ value: id, title: name })));
 const seconds = (value: string) => `${Number(value) / 1_000} s or more`;
 const dollars = (value: string) => `$${Number(value) / 1e6} or more`;
 const given =
@@ -29,7 +32,7 @@ const statuses = ["4xx", "5xx", "400", "401", "403", "404", "429", "500", "503",
 
 const filters: readonly Filter[] = [
   { name: "model", title: "Model", suggest: ofLedger("model") },
-  { name: "key", title: "Key", suggest: ofLedger("key"), isClosed: true },
+  { name: "key", title: "Key", suggest: ofKeys, isClosed: true, isSearched: true },
   { name: "status", title: "Status", suggest: given(statuses) },
   { name: "persona", title: "Persona", suggest: ofLedger("persona") },
   { name: "provider", title: "Provider", suggest: ofLedger("provider") },
@@ -53,15 +56,8 @@ const filters: readonly Filter[] = [
   ...["ended", "price_source", "persona_version", "upstream_model", "variant", "surface", "service_tier", "user"].map(
     (name) => ({ name, title: name, isGiven: true }),
   ),
-  ...["min_attempt", "until"].map((name) => ({ name, title: name, isGiven: true })),
+  { name: "min_attempt", title: "min_attempt", isGiven: true },
 ];
-const spans = { "": "all that is kept", "1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days" };
-/** @param current a time of the address, which need not be one of those that are offered */
-export const spanOptions = (of: Readonly<Record<string, string>>, current: string) =>
-  Object.entries(Object.hasOwn(of, current) ? of : { ...of, [current]: `since ${current}` }).map(([value, title]) => ({
-    value,
-    title,
-  }));
 const ends: readonly { readonly id: string; readonly title: string; readonly query: Query }[] = [
   { id: "", title: "All", query: {} },
   { id: "failed", title: "Failed", query: { ended: failedEnds.join(",") } },
@@ -73,7 +69,7 @@ const ends: readonly { readonly id: string; readonly title: string; readonly que
 ];
 const tabNames = { ended: undefined, price_source: undefined, min_attempt: undefined };
 
-const names: readonly string[] = [...filters.map(({ name }) => name), "since"];
+const names: readonly string[] = filters.map(({ name }) => name);
 /** Known of a call before its end. */
 const openNames = [
   ...[
@@ -94,7 +90,7 @@ const openNames = [
 /** Members of what a caller said of its calls are asked for by their names. */
 const isKnown = (name: string) => names.includes(name) || name.startsWith("metadata.");
 /** What else an address of this page may say. */
-const others: readonly string[] = ["live", "after", "call"];
+const others: readonly string[] = ["live", "after", "call", "since", "until"];
 
 const dropped = ["after"];
 
@@ -105,6 +101,7 @@ const chosen = (of: readonly string[]): Query =>
 /** What the address chooses, by the parameters of the API. */
 export const chosenCalls = (): Query => ({
   ...chosen(names),
+  ...askedTime(),
   ...Object.fromEntries([...route.value.query].filter(([name]) => name.startsWith("metadata."))),
 });
 /** The part of it that holds of calls that have no end and no time. */
@@ -113,7 +110,9 @@ export const chosenOpen = (): Query => chosen(openNames);
 export const isChosen = (): boolean => [...route.value.query.keys()].some(isKnown);
 /** Filters by what a call has at its end alone: none that is under way can fit them. */
 export const endFilters = (): readonly string[] =>
-  [...route.value.query.keys()].filter((name) => isKnown(name) && ![...openNames, "since"].includes(name)).map(words);
+  [...route.value.query.keys()]
+    .filter((name) => (isKnown(name) || name === "until") && !openNames.includes(name))
+    .map(words);
 
 /** @param keyName of the key that is chosen, once it is known */
 export function Filters({ keyName }: { readonly keyName: string | undefined }) {
@@ -143,15 +142,7 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
           href: href("calls", [], { ...kept, ...tabNames, ...own }),
         }))}
       />
-      <FilterBar filters={filters} dropped={dropped} shown={shown}>
-        <Field label="Since">
-          <Select
-            value={of("since")}
-            options={spanOptions(spans, of("since"))}
-            onChange={(since) => setQuery({ since, after: undefined }, { replace: true })}
-          />
-        </Field>
-      </FilterBar>
+      <FilterBar filters={filters} dropped={dropped} shown={shown} />
       {unknown.length > 0 && (
         <p class="notice warn" role="status">
           There is no filter {unknown.map((name) => `'${name}'`).join(", ")}: the calls below are not chosen by it.{" "}

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, type StreamState, stream } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { everything, rangeWords, setRange } from "../../range.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
@@ -168,7 +169,8 @@ function useLive(asked: Query, isOn: boolean) {
           const fresh = calls.map(({ data }) => JSON.parse(data) as Call);
           const missed = events.some(({ event }) => event === "gap");
           setLive((before) => {
-            const isRead = scrollY > 100;
+            // A row that is open stays in its place, too.
+            const isRead = scrollY > 100 || route.value.query.has("call");
             return {
               shown: isRead ? before.shown : newestFirst([...before.held.toReversed(), ...fresh], before.shown),
               held: isRead ? newestFirst(fresh, before.held) : [],
@@ -198,7 +200,7 @@ export function CallList() {
   const of = (name: string) => query.get(name) ?? undefined;
   const isLive = query.has("live");
   const where = chosenCalls();
-  const asked: Query = { ...where, since: where["since"] ?? "400d", limit: String(pageSize), after: of("after") };
+  const asked: Query = { ...where, limit: String(pageSize), after: of("after") };
   const calls = useResource((signal) => search(asked, signal), [asked, isLive]);
   const keyId = of("key");
   const key = useResource(
@@ -246,6 +248,7 @@ export function CallList() {
   return (
     <Page
       title="Calls"
+      isOfTime
       note={health.data && `kept for ${health.data.ledger.retention_days} days`}
       actions={
         <>
@@ -290,15 +293,23 @@ export function CallList() {
                       endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
                     }
                     empty={
-                      isChosen() ? (
-                        <Empty title={searched_since === null ? "No call fits these filters." : "None so far."}>
-                          <a href={href("calls")}>Show all calls</a>
-                        </Empty>
-                      ) : (
-                        <Empty title="There are no calls yet.">
-                          <a href={href("playground")}>Make one in the playground</a>, or with a key of yours.
-                        </Empty>
-                      )
+                      <Empty
+                        title={
+                          searched_since !== null
+                            ? "None so far."
+                            : isChosen()
+                              ? "No call fits these filters."
+                              : "There are no calls in this time."
+                        }
+                      >
+                        Looked for in: {rangeWords()}.{" "}
+                        <Button onClick={() => setRange(everything)}>Look in all that is kept</Button>{" "}
+                        {isChosen() ? (
+                          <a href={href("calls")}>Without filters</a>
+                        ) : (
+                          <a href={href("playground")}>Make a call in the playground</a>
+                        )}
+                      </Empty>
                     }
                   />
                   <Bar>

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { askedTime, rangeWords } from "../../range.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
@@ -31,7 +32,7 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   { id: "used", title: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
   {
     id: "cost",
-    title: "Cost, 30 days",
+    title: "Cost",
     align: "end",
     cell: ({ id, name }) => (
       <a href={href("spend", [], { key: id })}>
@@ -42,7 +43,7 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   },
   {
     id: "calls",
-    title: "Attempts, 30 days",
+    title: "Attempts",
     align: "end",
     cell: ({ id, name }) => (
       <a href={href("calls", [], { key: id })}>
@@ -99,10 +100,11 @@ export function KeyList() {
   };
   const keys = useResource((signal) => get<Listed<Key>>("v1/keys", asked, { signal }), [asked]);
   const ids = keys.data?.data.map(({ id }) => id).join() ?? "";
+  const time = askedTime();
   const sums = useResource(
     async (signal): Promise<Sums> =>
-      ids === "" ? { data: [] } : get<Sums>("v1/usage", { by: "key", since: "30d", key: ids }, { signal }),
-    [ids],
+      ids === "" ? { data: [] } : get<Sums>("v1/usage", { by: "key", ...time, key: ids }, { signal }),
+    [ids, time],
   );
   const costs =
     sums.data && new Map(sums.data.data.map((row) => [row.key, { calls: row.calls, cost: row.cost_micro_dollars }]));
@@ -116,10 +118,11 @@ export function KeyList() {
   return (
     <Page
       title="Keys and budgets"
+      isOfTime
       note={
         keys.data?.total === undefined
           ? undefined
-          : `${count(keys.data.total)} ${keys.data.total === 1 ? "key" : "keys"}`
+          : `${count(keys.data.total)} ${keys.data.total === 1 ? "key" : "keys"}; cost and attempts: ${rangeWords()}`
       }
       actions={
         <>

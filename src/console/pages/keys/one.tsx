@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
+import { askedTime, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select } from "../../ui/form.tsx";
@@ -101,15 +102,15 @@ function Revocation({ of, onDone }: { readonly of: Key; readonly onDone: () => v
 type Client = { readonly client: string; readonly calls: number; readonly cost_micro_dollars: number };
 
 function Clients({ id }: { readonly id: string }) {
+  const query = { by: "client", key: id, ...askedTime() };
   const sums = useResource(
-    (signal) =>
-      get<{ readonly data: readonly Client[] }>("v1/usage", { by: "client", key: id, since: "30d" }, { signal }),
-    [id],
+    (signal) => get<{ readonly data: readonly Client[] }>("v1/usage", query, { signal }),
+    [query],
   );
   return (
     <Panel
       title="Clients"
-      note="30 days"
+      note={rangeWords()}
       actions={
         <>
           <a href={href("calls", [], { key: id })}>Calls</a>
@@ -120,7 +121,7 @@ function Clients({ id }: { readonly id: string }) {
       <Loaded resource={sums}>
         {({ data }) => (
           <Table
-            caption="Clients of the last 30 days"
+            caption="Clients"
             columns={[
               { id: "client", title: "Client", cell: ({ client }) => client || "not named" },
               {
@@ -199,6 +200,7 @@ export function OneKey({ id }: { readonly id: string }) {
     <Page
       title={key.data?.name ?? "Key"}
       note={<a href={href("keys")}>All keys</a>}
+      isOfTime
       actions={
         <>
           <Curl path={path} />

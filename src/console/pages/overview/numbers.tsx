@@ -1,49 +1,27 @@
 /** Attempts, errors, tokens and costs: of the present span, and over time. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { askedTime, linkedTime, range, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
+import { spanOf } from "../../time-span.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, Money, short } from "../../ui/format.tsx";
 import { Panel, Stat, Stats } from "../../ui/layout.tsx";
+import { zoneName } from "../../ui/numbers.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { serverWords, type Workers } from "../../workers.ts";
 import { Ends } from "../spend/ends.tsx";
-import {
-  along,
-  dayMs,
-  dayOf,
-  errorsOf,
-  type Grain,
-  getSums,
-  hourMs,
-  quantiles,
-  secondsOf,
-  spansOf,
-  tokensOf,
-} from "../spend/sums.ts";
-
-const lengths: Readonly<Record<Grain, string>> = {
-  hour: "last 24 hours",
-  day: "last 30 days",
-  month: "last 12 months",
-};
-
-/** Whole spans, whose sums are kept: the present one and those before it. */
-function sinceOf(grain: Grain, now: number): string {
-  if (grain === "hour") return new Date((Math.floor(now / hourMs) - 23) * hourMs).toISOString();
-  if (grain === "day") return dayOf(now - 29 * dayMs);
-  const date = new Date(now);
-  return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - 11));
-}
+import { along, errorsOf, getSums, grainOf, quantiles, secondsOf, spansOf, tokensOf } from "../spend/sums.ts";
 
 const callsIn = (since: string, until: string) => href("calls", [], { since, until });
 
 type Open = { readonly total: number; readonly workers: Workers };
 
-export function Numbers({ grain }: { readonly grain: Grain }) {
-  const since = sinceOf(grain, Date.now());
-  const query = { by: grain, since, first_token: "true" };
+export function Numbers() {
+  const { since: begun, until: end = Date.now() } = spanOf(range(), Date.now());
+  const grain = grainOf(end - begun);
+  const query = { by: grain, ...askedTime(), first_token: "true" };
   const sums = useResource((signal) => getSums(query, signal), [query], {
     everyMs: grain === "hour" ? 5_000 : 30_000,
   });
@@ -62,14 +40,14 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
               <Stat
                 label="Attempts"
                 value={count(calls)}
-                href={href("calls", [], { since })}
-                note={`${lengths[grain]}; a rerouted call is several`}
+                href={href("calls", [], linkedTime())}
+                note={`${rangeWords()}; a rerouted call is several`}
               />
               <Stat
                 label="Errors"
                 value={`${share.toFixed(share < 10 ? 2 : 1)} %`}
                 tone={share >= 5 ? "bad" : share >= 1 ? "warn" : "ok"}
-                note={<Ends of={total} chosen={{ since }} />}
+                note={<Ends of={total} chosen={linkedTime()} />}
               />
               <Stat
                 label="First token, p50"
@@ -84,7 +62,7 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
               <Stat
                 label="Cost"
                 value={<Money micro={total.cost_micro_dollars} />}
-                href={href("spend", [], { since })}
+                href={href("spend", [], linkedTime())}
                 note={unknown === 0 ? "of all attempts" : `without ${count(unknown)} attempts of unknown cost`}
               />
               <Stat
@@ -95,8 +73,8 @@ export function Numbers({ grain }: { readonly grain: Grain }) {
               />
             </Stats>
             <Panel
-              title={`By ${grain}, ${lengths[grain]}`}
-              note="in UTC"
+              title={`By ${grain}, ${rangeWords()}`}
+              note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
               actions={<Curl path="v1/usage" query={query} />}
             >
               <div class="charts">

@@ -1,5 +1,6 @@
-/** Who pays most today: by key, persona and model. */
+/** Who spends most: by key, persona, model and tag. */
 import { useResource } from "../../data.ts";
+import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
@@ -7,7 +8,7 @@ import { count, Money } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { dayOf, getSums, groups, nameOf, ownPageOf, type Row } from "../spend/sums.ts";
+import { getSums, groups, nameOf, ownPageOf, type Row } from "../spend/sums.ts";
 
 const shown = 6;
 const choices = groups.slice(0, 4);
@@ -22,7 +23,7 @@ const columnsOf = (by: string, title: string, total: number): readonly Column<Ro
   {
     ...{ id: "calls", title: "Attempts", align: "end" },
     cell: (row) => (
-      <a href={href("calls", [], { [by]: String(row[by]), since: dayOf(Date.now()) })}>
+      <a href={href("calls", [], { [by]: String(row[by]), ...linkedTime() })}>
         {count(row.calls)}
         <span class="unseen"> attempts of {nameOf(row, by)}</span>
       </a>
@@ -33,12 +34,11 @@ const columnsOf = (by: string, title: string, total: number): readonly Column<Ro
 export function Payers() {
   const asked = route.value.query.get("pays");
   const by: string = choices.find(({ id }) => id === asked)?.id ?? "key";
-  const today = dayOf(Date.now());
-  const query = { by, since: today, top: String(shown) };
+  const query = { by, ...askedTime(), top: String(shown) };
   const sums = useResource((signal) => getSums(query, signal), [query], { everyMs: 15_000 });
   const page = ownPageOf(by);
   return (
-    <Panel title="Who pays most today" note="UTC" actions={<Curl path="v1/usage" query={query} />}>
+    <Panel title="Who spends most" note={rangeWords()} actions={<Curl path="v1/usage" query={query} />}>
       <Bar label="By">
         {choices.map(({ id, title }) => (
           <Button key={id} pressed={id === by} onClick={() => setQuery({ pays: id }, { replace: true })}>
@@ -50,7 +50,7 @@ export function Payers() {
         {({ data, total }) => (
           <>
             <Table
-              caption={`Who pays most today, by ${by}`}
+              caption={`Who spends most, by ${by}`}
               columns={columnsOf(by, groups.find(({ id }) => id === by)!.title, total.cost_micro_dollars)}
               rows={data}
               rowKey={(row) => String(row[by])}
@@ -58,11 +58,11 @@ export function Payers() {
                 const value = String(row[by]);
                 return page !== undefined && value !== ""
                   ? href(page, [value])
-                  : href("spend", [], { by: "time", period: "today", [by]: value });
+                  : href("spend", [], { by: "time", ...linkedTime(), [by]: value });
               }}
-              empty={<p class="muted">There was no call today.</p>}
+              empty={<p class="muted">There was no call in this time.</p>}
             />
-            <a href={href("spend", [], { by, period: "today" })}>All of today's spend</a>
+            <a href={href("spend", [], { by, ...linkedTime() })}>All of the spend</a>
           </>
         )}
       </Loaded>

@@ -1,6 +1,7 @@
 /** Who calls a persona, by which of its names: pins of versions that are no longer in service stand first. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, Money } from "../../ui/format.tsx";
@@ -17,12 +18,13 @@ type Row = Sum & {
 };
 
 export function Callers({ persona: { id, version } }: { readonly persona: PersonaDetails }) {
-  const query = { persona: id, by: "model,key,persona_version", since: "30d", limit: "10000" };
-  const sums = useResource((signal) => get<{ readonly data: readonly Row[] }>("v1/usage", query, { signal }), [id]);
+  const time = askedTime();
+  const query = { persona: id, by: "model,key,persona_version", ...time, limit: "10000" };
+  const sums = useResource((signal) => get<{ readonly data: readonly Row[] }>("v1/usage", query, { signal }), [query]);
   const isPin = ({ model }: Row) => model.includes("@");
   const isOld = (row: Row) => isPin(row) && row.persona_version !== version;
   return (
-    <Panel title="Who calls it, and by what name" note="30 days" actions={<Curl path="v1/usage" query={query} />}>
+    <Panel title="Who calls it, and by what name" note={rangeWords()} actions={<Curl path="v1/usage" query={query} />}>
       <Loaded resource={sums}>
         {({ data }) => {
           const old = data.filter(isOld);
@@ -78,10 +80,10 @@ export function Callers({ persona: { id, version } }: { readonly persona: Person
                 rows={[...old, ...data.filter((row) => !isOld(row))]}
                 rowKey={(row) => [row.model, row.key, row.persona_version].join(" ")}
                 rowHref={({ model, key, persona_version: asked }) =>
-                  href("calls", [], { persona: id, model, key, persona_version: asked, since: "30d" })
+                  href("calls", [], { persona: id, model, key, persona_version: asked, ...linkedTime() })
                 }
                 rowTone={(row) => (isOld(row) ? "warn" : undefined)}
-                empty={<Empty title="Nobody called it in 30 days.">Its id is the model's name in any client.</Empty>}
+                empty={<Empty title="Nobody called it in this time.">Its id is the model's name in any client.</Empty>}
               />
             </>
           );

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
@@ -13,8 +14,6 @@ import { errorsOf, failedEnds } from "../spend/sums.ts";
 import type { Listed, Persona, Sum } from "./types.ts";
 
 type Row = Persona & { readonly sum?: Sum };
-
-const since = "30d";
 
 export async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> {
   const all: Persona[] = [];
@@ -91,12 +90,12 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
   { id: "variants", title: "Variants", cell: (row) => <Variants of={row} /> },
   {
     id: "calls",
-    title: "Attempts, 30 days",
+    title: "Attempts",
     align: "end",
     sort: byNumber(({ calls }) => calls),
     cell: ({ id, sum }) => (
       <Lead
-        to={href("calls", [], { persona: id, since })}
+        to={href("calls", [], { persona: id, ...linkedTime() })}
         text={isCounted ? count(sum?.calls ?? 0) : "…"}
         name={`attempts of ${id}`}
       />
@@ -109,7 +108,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     sort: byNumber(errorsOf),
     cell: ({ id, sum }) => (
       <Lead
-        to={href("calls", [], { persona: id, since, ended: failedEnds.join() })}
+        to={href("calls", [], { persona: id, ...linkedTime(), ended: failedEnds.join() })}
         text={isCounted ? count(sum === undefined ? 0 : errorsOf(sum)) : "…"}
         name={`failed attempts of ${id}`}
       />
@@ -122,7 +121,7 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     sort: byNumber((sum) => sum.cost_micro_dollars),
     cell: ({ id, sum }) => (
       <Lead
-        to={href("spend", [], { persona: id, since })}
+        to={href("spend", [], { persona: id, ...linkedTime() })}
         text={isCounted ? money(sum?.cost_micro_dollars ?? 0) : "…"}
         title={isCounted ? exactMoney(sum?.cost_micro_dollars ?? 0) : undefined}
         name={`spend of ${id}`}
@@ -156,14 +155,15 @@ export function PersonaList() {
   const [name, setName] = useState("");
   const isName = /^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/.test(name);
   const all = useResource(loadAll, []);
+  const time = askedTime();
   const sums = useResource(
     (signal) =>
       get<{ readonly data: readonly (Sum & { readonly persona: string })[] }>(
         "v1/usage",
-        { by: "persona", since, limit: "10000" },
+        { by: "persona", ...time, limit: "10000" },
         { signal },
       ),
-    [],
+    [time],
   );
   const counted = sums.data && new Map(sums.data.data.map((sum) => [sum.persona, sum]));
   const search = (query.get("search") ?? "").toLowerCase();
@@ -178,7 +178,8 @@ export function PersonaList() {
   return (
     <Page
       title="Personas"
-      note={all.data && `${count(all.data.length)} served`}
+      isOfTime
+      note={all.data && `${count(all.data.length)} served; attempts and cost: ${rangeWords()}`}
       actions={
         <>
           <Curl path="v1/personas" query={{ limit: "1000" }} />

@@ -1,9 +1,10 @@
 /** How each version and variant of a persona does, and how far each variant is from stopping itself. */
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
-import { href, route, setQuery } from "../../router.ts";
+import { askedTime, linkedTime, rangeWords } from "../../range.ts";
+import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Button, Field, Select } from "../../ui/form.tsx";
+import { Button } from "../../ui/form.tsx";
 import { count, duration, Money, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
@@ -31,7 +32,6 @@ type Variant = {
   readonly window: { readonly calls: number; readonly of: number } | null;
 };
 
-const spans = ["24h", "7d", "30d", "90d"];
 const both = ({ p50, p95 }: Times) => (p50 === null ? "–" : `${duration(p50)} / ${duration(p95)}`);
 const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: Row) => (
   <Money micro={calls > unknown ? Math.round(cost / (calls - unknown)) : null} />
@@ -144,21 +144,13 @@ function Variants({ persona, onChange }: { readonly persona: PersonaDetails; rea
 
 export function Numbers({ persona, onChange }: { readonly persona: PersonaDetails; readonly onChange: () => void }) {
   const { id, version } = persona;
-  const since = route.value.query.get("since") ?? "30d";
   const path = `${pathOf(id)}/numbers`;
-  const numbers = useResource(
-    (signal) => get<{ readonly data: readonly Row[] }>(path, { since }, { signal }),
-    [path, since],
-  );
+  const time = askedTime();
+  const numbers = useResource((signal) => get<{ readonly data: readonly Row[] }>(path, time, { signal }), [path, time]);
   return (
     <>
       {persona.variants.length > 0 && <Variants persona={persona} onChange={onChange} />}
-      <Panel title="By version and variant" actions={<Curl path={path} query={{ since }} />}>
-        <Bar>
-          <Field label="Since">
-            <Select value={since} options={spans} onChange={(value) => setQuery({ since: value })} />
-          </Field>
-        </Bar>
+      <Panel title="By version and variant" note={rangeWords()} actions={<Curl path={path} query={time} />}>
         <Loaded resource={numbers}>
           {({ data }) => (
             <Table
@@ -209,7 +201,7 @@ export function Numbers({ persona, onChange }: { readonly persona: PersonaDetail
               rows={data}
               rowKey={(row) => `${row.version} ${row.variant}`}
               rowHref={(row) =>
-                href("calls", [], { persona: id, persona_version: row.version, variant: row.variant, since })
+                href("calls", [], { persona: id, persona_version: row.version, variant: row.variant, ...linkedTime() })
               }
               empty={
                 <Empty title="Nobody called it in this time.">Choose a longer time, or try it in the playground.</Empty>

@@ -31,6 +31,7 @@ export function OnePersona({ id, tab }: { readonly id: string; readonly tab: str
   return (
     <Page
       title={id}
+      isOfTime={tab === "numbers" || tab === "callers"}
       note={
         data && (
           <>

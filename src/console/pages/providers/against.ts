@@ -1,34 +1,9 @@
 /** How providers did in a time and in the one before it, by the ledger. */
+
 import type { Query } from "../../router.ts";
-import { dayMs, dayOf, getSums, hourMs, type Row, type Totals } from "../spend/sums.ts";
+import { bothTimes, type Range } from "../../time-span.ts";
+import { getSums, type Row, type Totals } from "../spend/sums.ts";
 import { ofRequest } from "./types.ts";
-
-export type Choice = {
-  readonly value: string;
-  readonly title: string;
-  /** The time that it is compared with, in a word or two. */
-  readonly before: string;
-  /** Between the two. */
-  readonly shiftMs: number;
-  readonly since: (now: number) => number;
-};
-
-export const choices: readonly Choice[] = [
-  {
-    ...{ value: "", title: "Today (UTC) against yesterday until this time", before: "yesterday", shiftMs: dayMs },
-    since: (now) => Date.parse(dayOf(now)),
-  },
-  {
-    ...{ value: "24h", title: "24 hours against the 24 before", before: "24 hours before", shiftMs: dayMs },
-    since: (now) => now - dayMs,
-  },
-  {
-    ...{ value: "7d", title: "7 days against the 7 before", before: "7 days before", shiftMs: 7 * dayMs },
-    since: (now) => now - 7 * dayMs,
-  },
-];
-
-export const choiceOf = (value: string | null): Choice => choices.find((one) => one.value === value) ?? choices[0]!;
 
 export type Numbers = {
   readonly calls: number;
@@ -84,32 +59,26 @@ function numbersOf(row: Totals | undefined, failures: ReadonlyMap<string, number
 }
 
 /** @param provider absent: all of them */
-export async function compare(choice: Choice, provider: string | undefined, signal: AbortSignal): Promise<Comparison> {
-  const now = Date.now();
-  const span = (shift: number) => ({
-    since: new Date(choice.since(now) - shift).toISOString(),
-    // Nothing began behind now: the whole hour's sum is at hand.
-    until: new Date(shift === 0 ? Math.ceil(now / hourMs) * hourMs : now - shift).toISOString(),
-    provider,
-  });
-  const asked = { ...span(0), by: "provider", first_token: "true" };
-  const past = span(choice.shiftMs);
+export async function compare(range: Range, provider: string | undefined, signal: AbortSignal): Promise<Comparison> {
+  const times = bothTimes(range);
+  const [own, past] = [times.now, times.before].map((time) => ({ ...time, provider }));
+  const asked = { ...own, by: "provider", first_token: "true" };
   const [sums, failures, pastSums, pastFailures] = await Promise.all([
     getSums(asked, signal),
-    getSums({ ...span(0), by: "provider,failure" }, signal),
+    getSums({ ...own, by: "provider,failure" }, signal),
     getSums({ ...past, by: "provider", first_token: "true" }, signal),
     getSums({ ...past, by: "provider,failure" }, signal),
   ]);
-  const [own, ownPast] = [failuresOf(failures.data), failuresOf(pastFailures.data)];
+  const [reasons, pastReasons] = [failuresOf(failures.data), failuresOf(pastFailures.data)];
   const rowsOf = (rows: readonly Row[]) => new Map(rows.map((row) => [String(row["provider"]), row]));
   const [present, before] = [rowsOf(sums.data), rowsOf(pastSums.data)];
   const names = [...new Set([...present.keys(), ...before.keys()])].filter((name) => name !== "");
   const rows = names.map((name) => ({
     provider: name,
-    now: numbersOf(present.get(name), own.get(name)),
-    before: numbersOf(before.get(name), ownPast.get(name)),
+    now: numbersOf(present.get(name), reasons.get(name)),
+    before: numbersOf(before.get(name), pastReasons.get(name)),
   }));
-  return { since: asked.since!, until: new Date(now).toISOString(), rows, asked };
+  return { since: times.now.since, until: times.end, rows, asked };
 }
 
 export const nothing: Numbers = numbersOf(undefined);

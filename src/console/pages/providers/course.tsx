@@ -1,13 +1,15 @@
 /** A measure of providers over time, drawn. */
 import { useResource } from "../../data.ts";
+import { beforeWords, range } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
+import { spanOf } from "../../time-span.ts";
 import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
+import { zoneName } from "../../ui/numbers.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Grain, getSums, grainOf, type Row, type Sums, secondsOf, spansOf } from "../spend/sums.ts";
-import type { Choice } from "./against.ts";
 import { ofRequest } from "./types.ts";
 
 type Measure = {
@@ -48,17 +50,18 @@ function valuesOf(measure: Measure, grain: Grain, sums: Sums, failures: Sums | u
   };
 }
 
-type CourseProps = { readonly choice: Choice; readonly provider?: string };
-
 /** Of one provider both times lie over each other; of all of them they follow each other. */
-export function Course({ choice, provider }: CourseProps) {
+export function Course({ provider }: { readonly provider?: string }) {
   const asked = route.value.query.get("measure");
   const measure = measures.find(({ id }) => id === asked) ?? measures[0]!;
-  const grain = grainOf(2 * choice.shiftMs);
+  const { since, until, shiftMs } = spanOf(range(), Date.now());
+  const grain = grainOf(2 * shiftMs) === "hour" ? "hour" : "day";
   // Of whole spans: the same address asks the same.
-  const from = new Date(Math.floor((choice.since(Date.now()) - choice.shiftMs) / 3_600_000) * 3_600_000).toISOString();
-  const query = { by: `${grain},provider`, since: from, provider, first_token: "true" };
-  const failureQuery = { by: `${grain},provider,failure`, since: from, provider };
+  const text = (at: number) => new Date(Math.floor(at / 3_600_000) * 3_600_000).toISOString();
+  const from = text(since - shiftMs);
+  const time = { since: from, until: until === undefined ? undefined : text(until), provider };
+  const query = { ...time, by: `${grain},provider`, first_token: "true" };
+  const failureQuery = { ...time, by: `${grain},provider,failure` };
   const sums = useResource(
     (signal) =>
       Promise.all([
@@ -71,7 +74,7 @@ export function Course({ choice, provider }: CourseProps) {
   return (
     <Panel
       title={`Over time, by ${grain}`}
-      note="in UTC"
+      note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
       actions={<Curl path="v1/usage" query={measure.id === "errors" ? failureQuery : query} />}
     >
       <Bar label="Measure">
@@ -88,11 +91,11 @@ export function Course({ choice, provider }: CourseProps) {
           const leadsTo = (since: string, until: string) => href("calls", [], { provider, since, until });
           const drawn = { title: measure.title, unit: measure.unit, height: 160, leadsTo };
           if (provider !== undefined) {
-            const later = spans.filter((span) => Date.parse(span) >= Date.parse(from) + choice.shiftMs);
-            const earlier = later.map((span) => spans[spans.indexOf(span) - choice.shiftMs / stepMs(grain)] ?? "");
+            const later = spans.filter((span) => Date.parse(span) >= Date.parse(from) + shiftMs);
+            const earlier = later.map((span) => spans[spans.indexOf(span) - Math.round(shiftMs / stepMs(grain))] ?? "");
             const series: ChartSeries[] = [
               { label: "now", values: later.map((span) => valueIn(provider, span)) },
-              { label: choice.before, values: earlier.map((span) => valueIn(provider, span)), tone: "quiet" },
+              { label: beforeWords(), values: earlier.map((span) => valueIn(provider, span)), tone: "quiet" },
             ];
             return <Chart {...drawn} x={later.map(secondsOf)} series={series} />;
           }

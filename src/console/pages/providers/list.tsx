@@ -1,15 +1,15 @@
 /** All providers: what rests, and their numbers against the time before. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { href, route, setQuery } from "../../router.ts";
+import { beforeWords, linkedTime, range } from "../../range.ts";
+import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Field, Select } from "../../ui/form.tsx";
 import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
+import { Badge, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { serverWords } from "../../workers.ts";
-import { type Choice, type Compared, choiceOf, choices, compare, nothing } from "./against.ts";
+import { type Compared, compare, nothing } from "./against.ts";
 import { Change, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
 import { RestingTable } from "./resting.tsx";
@@ -20,21 +20,6 @@ type Row = Compared & { readonly known: Provider | undefined };
 
 const counted = (value: number | null) => count(value ?? 0);
 
-/** Chooses what is compared. */
-export function ChoiceOfTime({ choice }: { readonly choice: Choice }) {
-  return (
-    <Bar label="Time">
-      <Field label="Time">
-        <Select
-          value={choice.value}
-          options={choices}
-          onChange={(time) => setQuery({ time: time || undefined }, { replace: true })}
-        />
-      </Field>
-    </Bar>
-  );
-}
-
 /** So many percent of errors mark a provider that rests in no part, as one with a single key never does. */
 const [manyErrors, someErrors] = [50, 5];
 
@@ -43,7 +28,7 @@ function toneOf({ known, now: { errorShare } }: Row): "bad" | "warn" | undefined
   return known?.state === "degraded" || (errorShare ?? 0) >= someErrors ? "warn" : undefined;
 }
 
-function columnsOf(since: string): readonly Column<Row>[] {
+function columnsOf(): readonly Column<Row>[] {
   const by = (of: (row: Row) => number | null) => (a: Row, b: Row) => (of(a) ?? -1) - (of(b) ?? -1);
   const firstToken = (name: "p50" | "p95"): Column<Row> => ({
     ...{ id: name, title: `First token, ${name}`, align: "end" },
@@ -72,7 +57,12 @@ function columnsOf(since: string): readonly Column<Row>[] {
     {
       ...{ id: "calls", title: "Attempts", align: "end" },
       cell: ({ provider, now, before }) => (
-        <Change now={now.calls} before={before.calls} shown={counted} href={href("calls", [], { provider, since })} />
+        <Change
+          now={now.calls}
+          before={before.calls}
+          shown={counted}
+          href={href("calls", [], { provider, ...linkedTime() })}
+        />
       ),
       sort: by(({ now }) => now.calls),
     },
@@ -93,7 +83,12 @@ function columnsOf(since: string): readonly Column<Row>[] {
     {
       ...{ id: "cost", title: "Cost", align: "end" },
       cell: ({ provider, now, before }) => (
-        <Change now={now.cost} before={before.cost} shown={shownMoney} href={href("spend", [], { provider, since })} />
+        <Change
+          now={now.cost}
+          before={before.cost}
+          shown={shownMoney}
+          href={href("spend", [], { provider, ...linkedTime() })}
+        />
       ),
       sort: by(({ now }) => now.cost),
     },
@@ -103,15 +98,15 @@ function columnsOf(since: string): readonly Column<Row>[] {
 }
 
 export function ProviderList() {
-  const choice = choiceOf(route.value.query.get("time"));
+  const time = range();
   const list = useResource(
     (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
     [],
     { everyMs: 5_000 },
   );
-  const numbers = useResource((signal) => compare(choice, undefined, signal), [choice.value], { everyMs: 15_000 });
+  const numbers = useResource((signal) => compare(time, undefined, signal), [time], { everyMs: 15_000 });
   return (
-    <Page title="Providers" actions={<Curl path="v1/providers" />}>
+    <Page title="Providers" isOfTime actions={<Curl path="v1/providers" />}>
       <Loaded resource={list}>
         {({ data: providers }) => (
           <>
@@ -129,7 +124,6 @@ export function ProviderList() {
             )}
             {(providers.length > 0 || numbers.data?.rows.length !== 0) && (
               <>
-                <ChoiceOfTime choice={choice} />
                 <Loaded resource={numbers}>
                   {({ since, until, rows, asked }) => {
                     const known = new Map(rows.map((row) => [row.provider, row]));
@@ -141,7 +135,7 @@ export function ProviderList() {
                     const others = rows.filter(({ provider }) => !ids.has(provider));
                     return (
                       <Panel
-                        title={`Against ${choice.before}`}
+                        title={`Against ${beforeWords()}`}
                         note={
                           <>
                             <Time at={since} exact /> to <Time at={until} exact />
@@ -152,7 +146,7 @@ export function ProviderList() {
                         <Table
                           caption="Providers against the time before"
                           choose="providers"
-                          columns={columnsOf(since)}
+                          columns={columnsOf()}
                           rows={[...setUp, ...others.map((row) => ({ ...row, known: undefined }))]}
                           rowKey={({ provider }) => provider}
                           rowTone={toneOf}
@@ -167,7 +161,7 @@ export function ProviderList() {
                     );
                   }}
                 </Loaded>
-                <Course choice={choice} />
+                <Course />
               </>
             )}
           </>

@@ -1,7 +1,8 @@
 /** One provider: its keys, its numbers against the time before, why attempts failed, and its models. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { href, route } from "../../router.ts";
+import { beforeWords, linkedTime, range } from "../../range.ts";
+import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
 import { Badge, Page, Panel, Stats } from "../../ui/layout.tsx";
@@ -9,10 +10,9 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { serverWords } from "../../workers.ts";
 import { saidBy } from "../calls/line.ts";
-import { type Compared, choiceOf, compare, nothing } from "./against.ts";
+import { type Compared, compare, nothing } from "./against.ts";
 import { Change, ChangeStat, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
-import { ChoiceOfTime } from "./list.tsx";
 import { bare, type Models, ModelsPanel, modelsQuery } from "./models.tsx";
 import { RestingTable } from "./resting.tsx";
 import { TestCall } from "./test-call.tsx";
@@ -70,7 +70,7 @@ function Keys({ keys }: { readonly keys: readonly ProviderKey[] }) {
 }
 
 /** Why attempts failed, in both times. */
-function Reasons({ row, since, word }: { readonly row: Compared; readonly since: string; readonly word: string }) {
+function Reasons({ row, word }: { readonly row: Compared; readonly word: string }) {
   const { provider, now, before } = row;
   const reasons = [...new Set([...now.failures.keys(), ...before.failures.keys()])].map((reason) => ({
     reason,
@@ -88,7 +88,7 @@ function Reasons({ row, since, word }: { readonly row: Compared; readonly since:
           ...{ id: "reason", title: "Reason" },
           cell: ({ reason }) => (
             <>
-              <a href={href("calls", [], { provider, failure: reason, since })}>{reason}</a>{" "}
+              <a href={href("calls", [], { provider, failure: reason, ...linkedTime() })}>{reason}</a>{" "}
               <span class="muted">{reasonWords(reason)}</span>
             </>
           ),
@@ -158,10 +158,10 @@ function LastErrors({
 }
 
 export function OneProvider({ name }: { readonly name: string }) {
-  const choice = choiceOf(route.value.query.get("time"));
+  const time = range();
   const path = `v1/providers/${encodeURIComponent(name)}`;
   const provider = useResource((signal) => get<ProviderDetail>(path, {}, { signal }), [path], { everyMs: 5_000 });
-  const numbers = useResource((signal) => compare(choice, name, signal), [choice.value, name], { everyMs: 15_000 });
+  const numbers = useResource((signal) => compare(time, name, signal), [time, name], { everyMs: 15_000 });
   const models = useResource((signal) => get<Models>("v1/models", modelsQuery(name), { signal }), [name]);
   if (provider.error?.code === "not_found" && provider.data === undefined)
     return (
@@ -173,7 +173,7 @@ export function OneProvider({ name }: { readonly name: string }) {
       </Page>
     );
   return (
-    <Page title={name} note={<a href={href("providers")}>all providers</a>} actions={<Curl path={path} />}>
+    <Page title={name} isOfTime note={<a href={href("providers")}>all providers</a>} actions={<Curl path={path} />}>
       <Loaded resource={provider}>
         {(one) => (
           <>
@@ -189,19 +189,18 @@ export function OneProvider({ name }: { readonly name: string }) {
               {one.state !== "ok" && <RestingTable providers={[one]} reload={provider.reload} />}
               <Keys keys={one.keys} />
             </Panel>
-            <ChoiceOfTime choice={choice} />
             <Loaded resource={numbers}>
-              {({ since, rows }) => {
+              {({ rows }) => {
                 const row = rows[0] ?? { provider: name, now: nothing, before: nothing };
                 const { now, before } = row;
-                const word = choice.before;
+                const word = beforeWords();
                 return (
                   <>
                     <Stats>
                       <ChangeStat
                         {...{ label: "Attempts", now: now.calls, before: before.calls, word }}
                         shown={(value) => count(value ?? 0)}
-                        href={href("calls", [], { provider: name, since })}
+                        href={href("calls", [], { provider: name, ...linkedTime() })}
                       />
                       <ChangeStat
                         {...{ label: "Faults", now: now.errorShare, before: before.errorShare, word, shown: percent }}
@@ -218,11 +217,11 @@ export function OneProvider({ name }: { readonly name: string }) {
                       />
                       <ChangeStat
                         {...{ label: "Cost", now: now.cost, before: before.cost, word, shown: shownMoney }}
-                        href={href("spend", [], { provider: name, since })}
+                        href={href("spend", [], { provider: name, ...linkedTime() })}
                       />
                     </Stats>
                     <Panel title="Why attempts failed">
-                      <Reasons row={row} since={since} word={word} />
+                      <Reasons row={row} word={word} />
                     </Panel>
                   </>
                 );
@@ -231,7 +230,7 @@ export function OneProvider({ name }: { readonly name: string }) {
             <Panel title="Last errors" note="of the last hour, 10 at most">
               <LastErrors provider={name} errors={one.last_errors} keys={one.keys} />
             </Panel>
-            <Course choice={choice} provider={name} />
+            <Course provider={name} />
             <TestCall provider={name} keys={one.keys} models={(models.data?.data ?? []).map(bare)} />
             <Loaded resource={models}>{(found) => <ModelsPanel provider={name} models={found} />}</Loaded>
           </>

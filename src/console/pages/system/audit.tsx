@@ -1,15 +1,15 @@
 /** What was done: who, what, when, and the values before and after. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { href, route, setQuery } from "../../router.ts";
+import { askedTime, everything, rangeWords, setRange } from "../../range.ts";
+import { href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
-import { Field, Select } from "../../ui/form.tsx";
+import { Button } from "../../ui/form.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { spanOptions } from "../calls/filters.tsx";
 import { changesOf } from "./values.ts";
 
 type Act = {
@@ -25,15 +25,8 @@ type Act = {
 };
 type Acts = { readonly data: readonly Act[]; readonly has_more: boolean; readonly last_id: string | null };
 
-const filters = ["actor", "act", "subject", "since", "until"] as const;
+const filters = ["actor", "act", "subject"] as const;
 type Name = (typeof filters)[number];
-const spans = {
-  "": "any time",
-  "1h": "the last hour",
-  "24h": "the last 24 hours",
-  "7d": "the last 7 days",
-  "30d": "the last 30 days",
-};
 /** Acts that are done here. */
 const known =
   "key.create key.update key.rotate key.revoke budget.set budget.remove persona.save persona.rollback persona.label persona.test variant.stop variant.resume variant.promote provider.test playground.call content.read session.create session.end doctor.call";
@@ -75,7 +68,7 @@ const only = (name: Name, value: string, shown: string | null = null) => (
 );
 
 const current = (): Record<string, string | undefined> =>
-  Object.fromEntries(filters.map((name) => [name, route.value.query.get(name) || undefined]));
+  Object.fromEntries([...filters, "since", "until"].map((name) => [name, route.value.query.get(name) || undefined]));
 
 const columns: readonly Column<Act>[] = [
   { id: "at", title: "When", cell: ({ at }) => <Time at={at} exact /> },
@@ -123,28 +116,19 @@ const offered: readonly Filter[] = [
   { name: "actor", title: "Who", suggest: actors },
   { name: "act", title: "What", suggest: () => known.split(" ").map((value) => ({ value })) },
   { name: "subject", title: "To what" },
-  { name: "until", title: "until", isGiven: true },
 ];
 
 export function AuditPanel() {
   const after = route.value.query.get("after") ?? undefined;
   const chosen = current();
-  const asked = { ...chosen, limit: "50", after };
+  const asked = { ...chosen, ...askedTime(), limit: "50", after };
   const acts = useResource((signal) => get<Acts>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
   const nameOf = (name: string, value: string) =>
     (name === "actor" && acts.data?.data.find(({ actor }) => actor === value)?.actor_name) || undefined;
   const isFiltered = filters.some((name) => chosen[name] !== undefined);
   return (
     <Panel title="Audit" note="the newest first; no line holds a key" actions={<Curl path="v1/audit" query={asked} />}>
-      <FilterBar filters={offered} dropped={["after"]} shown={nameOf}>
-        <Field label="When">
-          <Select
-            value={chosen["since"] ?? ""}
-            options={spanOptions(spans, chosen["since"] ?? "")}
-            onChange={(since) => setQuery({ since, after: undefined }, { replace: true })}
-          />
-        </Field>
-      </FilterBar>
+      <FilterBar filters={offered} dropped={["after"]} shown={nameOf} />
       <Loaded resource={acts}>
         {({ data, has_more, last_id }) => (
           <>
@@ -155,13 +139,17 @@ export function AuditPanel() {
               rows={data}
               rowKey={({ id }) => id}
               empty={
-                isFiltered ? (
-                  <Empty title="Nothing that was done is like this.">
-                    Names are looked for as a whole. <a href={href("system", ["audit"])}>Show all</a>
-                  </Empty>
-                ) : (
-                  <Empty title="Nothing was done yet.">Each change here or by a command leaves a line.</Empty>
-                )
+                <Empty title="Nothing that was done is like this.">
+                  Looked for in: {rangeWords()}.{" "}
+                  <Button onClick={() => setRange(everything)}>Look in all that is kept</Button>{" "}
+                  {isFiltered ? (
+                    <>
+                      Names are looked for as a whole. <a href={href("system", ["audit"])}>Without filters</a>
+                    </>
+                  ) : (
+                    "Each change here or by a command leaves a line."
+                  )}
+                </Empty>
               }
             />
             <Bar>
