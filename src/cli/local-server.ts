@@ -38,6 +38,8 @@ type LocalServerOptions = {
   readonly personas?: (persona: Persona) => Persona;
   /** Earlier versions that are asked, `<id>@<version>`: they are taken from where the configuration's server keeps them. */
   readonly versions?: readonly string[];
+  /** Told why calls failed, as a server's log says it and no answer does. */
+  readonly onFailure?: (cause: string) => void;
 };
 
 const surfaces = ["orchestrator", "gateway", "admin"] as const;
@@ -55,7 +57,7 @@ export async function withLocalServer(
   { io }: LocalContext,
   config: Config,
   use: (server: LocalServer) => Promise<ExitCode>,
-  { keepsInterrupt = false, personas, versions = [] }: LocalServerOptions = {},
+  { keepsInterrupt = false, personas, versions = [], onFailure }: LocalServerOptions = {},
 ): Promise<ExitCode> {
   // The server is not loaded for the other commands.
   const { RunningServer } = await import("../server/server.ts");
@@ -64,7 +66,7 @@ export async function withLocalServer(
     rmSync(folder, { recursive: true, force: true }),
   );
   copyPriceList(config.data, data);
-  const log = new StartLog(io);
+  const log = new StartLog(io, onFailure);
   const behindForwardProxy = isBehindForwardProxy(io.env);
   const socket = behindForwardProxy ? join(data, "socket") : undefined;
   const own = localConfig(config, data, socket);
@@ -117,18 +119,23 @@ function copyPriceList(from: string, to: string): void {
   }
 }
 
-/** Writes what a start warns of as other commands do, and nothing once it is over. */
+/** Writes what a start warns of as other commands do, and once it is over only tells why calls failed. */
 class StartLog implements Logger {
   isOver = false;
   readonly dropped = 0;
   readonly #io: Pick<Io, "stderr">;
+  readonly #onFailure: LocalServerOptions["onFailure"];
 
-  constructor(io: Pick<Io, "stderr">) {
+  constructor(io: Pick<Io, "stderr">, onFailure: LocalServerOptions["onFailure"]) {
     this.#io = io;
+    this.#onFailure = onFailure;
   }
 
   debug(): void {}
-  info(): void {}
+
+  info(_message: string, { cause }: LogFields = {}): void {
+    if (cause !== undefined) this.#onFailure?.(cause instanceof Error ? cause.message : String(cause));
+  }
 
   warn(message: string, fields?: LogFields): void {
     this.#write("warning", message, fields);
@@ -141,7 +148,10 @@ class StartLog implements Logger {
   async flush(): Promise<void> {}
 
   #write(level: string, message: string, fields: LogFields = {}): void {
-    if (this.isOver) return;
+    if (this.isOver) {
+      this.info(message, fields);
+      return;
+    }
     const details = Object.values(fields).map((value) => (value instanceof Error ? value.message : String(value)));
     this.#io.stderr.write(`${level}: ${[message, ...details].join(": ")}\n`);
   }

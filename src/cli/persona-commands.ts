@@ -164,6 +164,7 @@ function addPersonaTestCommand(personas: Declare): void {
     option("--record", "Write the answers beside the tests, for --replay").conflicts("replay"),
     option("--replay", "Answer from what was recorded, without a key or any network"),
     option("--model <model>", "Let <provider>/<model> answer in place of the personas' own models", filled),
+    option("--models <models>", "Ask each of these models in their place, and show which would do", parseList),
     option("--variant <name>", "Ask that variant of the personas (default: personas without their variants)", filled),
     option(
       "--against <other>",
@@ -188,6 +189,7 @@ function addPersonaTestCommand(personas: Declare): void {
       "troupe personas test acme/support --record",
       "troupe personas test --replay --junit results.xml",
       "troupe personas test acme/support --against openai/gpt-5.5 --repeat 5 --threshold 0.8",
+      "troupe personas test acme/support --models openai/gpt-5.4-mini,openai/gpt-5.5 --record",
     ),
   );
   // The price list that 'troupe prices update' stored is in the data folder.

@@ -11,6 +11,8 @@ import {
   gradeIn,
   type RecordedAnswer,
   type Recording,
+  recordingKey,
+  renderedFor,
   renderedRequest,
 } from "../../personas/tests/recording.ts";
 import { type Grade, gradingMessages, parseGrade } from "../../personas/tests/rubric.ts";
@@ -174,7 +176,7 @@ function mcpIn(calls: string | undefined): Answer["mcp"] {
   };
 }
 
-/** Recordings by the path of their test file, and within it by the test's name; of a file that can't be read, why. */
+/** Recordings by the path of their test file, and within it by `recordingKey`; of a file that can't be read, why. */
 export type Recordings = ReadonlyMap<string, ReadonlyMap<string, Recording> | string>;
 
 const again = "'troupe personas test --record' makes one";
@@ -187,9 +189,12 @@ export const wantsRecording = (reason: string): boolean => reason.startsWith(mis
 /** Answers from recordings, without any network. */
 export class ReplayedAnswers implements Answers {
   readonly #recordings: Recordings;
+  readonly #model: string | undefined;
 
-  constructor(recordings: Recordings) {
+  /** @param model that answered in place of the personas' own */
+  constructor(recordings: Recordings, model?: string) {
     this.#recordings = recordings;
+    this.#model = model;
   }
 
   async answer(prepared: PreparedTest, repetition: number): Promise<Answer> {
@@ -206,9 +211,9 @@ export class ReplayedAnswers implements Answers {
   #recorded({ file, test, rendered }: PreparedTest, repetition: number): RecordedAnswer {
     const recordings = this.#recordings.get(file);
     if (typeof recordings === "string") throw new NotJudged(recordings);
-    const recording = recordings?.get(test.name);
-    if (recording === undefined) throw new NotJudged(`${missing}; ${again}`);
-    const changes = changesBetween(recording.request, rendered);
+    const recording = recordings?.get(recordingKey(test.name, this.#model));
+    if (recording === undefined) throw new NotJudged(this.#model === undefined ? `${missing}; ${again}` : this.#lost());
+    const changes = changesBetween(recording.request, renderedFor(rendered, this.#model));
     if (changes.length > 0)
       throw new NotJudged(`${outdated}: ${changes.join("; ")}; 'troupe personas test --record' records it anew`);
     const answer = recording.answers[repetition];
@@ -217,6 +222,10 @@ export class ReplayedAnswers implements Answers {
         `${recording.answers.length} ${recording.answers.length === 1 ? "answer is" : "answers are"} recorded, and ${repetition + 1} are needed; 'troupe personas test --record' records them`,
       );
     return answer;
+  }
+
+  #lost(): string {
+    return `${missing} by ${this.#model}; 'troupe personas test --models ${this.#model} --record' makes one`;
   }
 }
 

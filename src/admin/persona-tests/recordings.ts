@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parseRecordings, type Recording } from "../../personas/tests/recording.ts";
 
-/** @returns by the tests' names; or why the file can't be read */
+/** @returns by `recordingKey`; or why the file can't be read */
 export function readRecording(path: string): ReadonlyMap<string, Recording> | string {
   let text: string;
   try {

@@ -193,14 +193,16 @@ const runJson = ({ verdict, score, parts, answer, cost, problem }: TestRun) => (
   assertions: parts.map(partJson),
 });
 
-/** The report that `--json` writes. */
-export function reportJson(sides: readonly SideResult[]): object {
+/** The report that `--json` writes. @param more members of each side; given: the sides are no two to be compared */
+export function reportJson(sides: readonly SideResult[], more?: (side: SideResult) => object): object {
   const [one, other] = sides;
   return {
-    sides: sides.map(({ label, results }) => {
+    sides: sides.map((side) => {
+      const { label, results } = side;
       const { unknownCosts, latencyMs, ...summary } = summaryOf(results);
       return {
         side: label,
+        ...more?.(side),
         summary: { ...summary, unknown_costs: unknownCosts, latency_ms: latencyMs ?? null },
         tests: results.map(({ prepared, runs, verdict }) => ({
           persona: prepared.persona.id,
@@ -212,6 +214,6 @@ export function reportJson(sides: readonly SideResult[]): object {
         })),
       };
     }),
-    ...(one && other && { changes: changesOf([one, other]) }),
+    ...(one && other && more === undefined && { changes: changesOf([one, other]) }),
   };
 }

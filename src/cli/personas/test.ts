@@ -1,6 +1,6 @@
 /** `troupe personas test`: asks personas what their test files say, and judges the answers. */
 import { writeFileSync } from "node:fs";
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import { type Endpoint, LiveAnswers, type Recordings, ReplayedAnswers } from "../../admin/persona-tests/answers.ts";
 import { readRecording } from "../../admin/persona-tests/recordings.ts";
 import { type Planned, planWhole, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
@@ -8,7 +8,6 @@ import { type LoadedSuite, loadSuites } from "../../admin/persona-tests/suites.t
 import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
 import {
   comparisonText,
-  reasonOf,
   reportJson,
   resultsText,
   type SideResult,
@@ -21,21 +20,26 @@ import { globMatches } from "../../lib/glob.ts";
 import { printable } from "../../lib/printable.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { recordingPath } from "../../personas/tests/find.ts";
-import { formatRecordings, keepingSame, type Recording, recordedFrom } from "../../personas/tests/recording.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
+import { providers } from "../../providers/registry.ts";
+import { Accounts } from "../../upstream/accounts.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, UsageError, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
 import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print-json.ts";
 import { junitXml } from "./junit.ts";
 import { withAdditions } from "./knowledge.ts";
+import { byCost, measuresJson, modelTable } from "./model-table.ts";
 import { Progress } from "./progress.ts";
+import { assertReadable, writeRecordings } from "./write-recordings.ts";
 
 type TestOptions = {
   readonly record?: boolean;
   readonly replay?: boolean;
   /** The model that answers in place of the personas' own. */
   readonly model?: string;
+  /** Models that are compared, each in place of the personas' own. */
+  readonly models?: readonly string[];
   /** The variant that is asked; absent: the persona without its variants. */
   readonly variant?: string;
   /** A version of the persona, or a model, to be asked beside it. */
@@ -55,6 +59,10 @@ type TestOptions = {
 /** Above so many dollars a person at the terminal is asked before anything is sent. */
 const askAboveDollars = 1;
 const defaultConcurrency = 4;
+/** Each model of `--models` has a server in this process. */
+const maxModels = 12;
+/** So many reasons of failed calls are told. */
+const maxCauses = 20;
 /** The variable that holds the key for `--url`. */
 const keyVariable = "TROUPE_KEY";
 const errorCode: ExitCode = 2;
@@ -88,7 +96,10 @@ function isWanted(file: string, paths: ReadonlyMap<string, string>, wants: (id: 
   return found === undefined || wants(found[0]);
 }
 
-function assertConsistent({ record, replay, model, variant, against, url }: TestOptions): void {
+function assertConsistent({ record, replay, model, models, variant, against, url }: TestOptions): void {
+  const beside = Object.entries({ model, against, url }).find(([, value]) => value !== undefined)?.[0];
+  if (models !== undefined && beside !== undefined)
+    throw new UsageError(`--models is for models beside each other, by the program itself: leave --${beside} out.`);
   if (record && replay) throw new UsageError("--record and --replay exclude each other.");
   const live = record ? "--record" : replay ? "--replay" : undefined;
   if (live !== undefined && against !== undefined) throw new UsageError(`${live} and --against exclude each other.`);
@@ -121,6 +132,8 @@ class TestCommand {
   readonly #suites: readonly LoadedSuite[];
   readonly #ids: ReadonlySet<string>;
   #planned: readonly Planned[] = [];
+  /** Why calls failed, as this process knows it and no answer says. */
+  readonly #causes = new Set<string>();
   readonly #startedAt = systemClock.now();
 
   constructor(
@@ -158,8 +171,11 @@ class TestCommand {
     const { replay, record, url, against } = this.#options;
     this.#planned = await this.#plan();
     if (this.#planned.length === 0) throw new CommandError("No test has a name that --filter fits.");
-    if (record) this.#assertReadable();
-    if (replay) return this.#finish([{ label: "recorded", answers: new ReplayedAnswers(this.#readRecordings()) }]);
+    if (record) assertReadable(this.#suites);
+    const { models } = this.#options;
+    if (models !== undefined) this.#assertModels(models);
+    if (replay) return this.#finish(this.#replayed(models));
+    if (models !== undefined) return this.#serve(models, []);
     const version = against === undefined ? undefined : this.#versionIn(against);
     if (url !== undefined) {
       if (against !== undefined && version === undefined)
@@ -177,13 +193,46 @@ class TestCommand {
     });
   }
 
+  /** @throws UsageError for what is no model, and before anything is asked for one that nobody serves */
+  #assertModels(models: readonly string[]): void {
+    const accounts = new Accounts(this.#config.providers, providers);
+    if (models.length > maxModels) throw new UsageError(`--models takes ${maxModels} models at most.`);
+    for (const [at, model] of models.entries()) {
+      const name = printable(model);
+      const id = parseModelId(model);
+      if (id === undefined)
+        throw new UsageError(`--models takes <provider>/<model>, with commas between: '${name}' is none.`);
+      if (models.indexOf(model) !== at) throw new UsageError(`--models names ${name} twice.`);
+      if (this.#options.replay !== true && accounts.find(id.namespace) === undefined)
+        throw new UsageError(`--models: no provider is set up for '${name}'.`);
+    }
+  }
+
+  #replayed(models: readonly string[] | undefined): Side[] {
+    const recordings = this.#readRecordings();
+    if (models === undefined) return [{ label: "recorded", answers: new ReplayedAnswers(recordings) }];
+    return models.map((model) => ({ label: model, answers: new ReplayedAnswers(recordings, model) }));
+  }
+
+  /** A server for each of the models, which are asked beside each other. */
+  #serve(models: readonly string[], sides: readonly Side[]): Promise<ExitCode> {
+    const [model, ...others] = models;
+    if (model === undefined) return this.#ask(sides);
+    return this.#withServer(model, (server) =>
+      this.#serve(others, [...sides, { ...this.#side(server), label: model }]),
+    );
+  }
+
   /** @param model that answers for every persona */
   #withServer(model: string | undefined, use: (server: Endpoint) => Promise<ExitCode>): Promise<ExitCode> {
     const { against } = this.#options;
     const version = against === undefined ? undefined : this.#versionIn(against);
     const versions = version === undefined ? [] : this.#suites.map(({ persona }) => `${persona.id}@${version}`);
     const personas = (persona: Persona) => this.#asked(persona, model);
-    return withLocalServer(this.#context, this.#config, use, { personas, versions });
+    return withLocalServer(this.#context, this.#config, use, {
+      ...{ personas, versions },
+      onFailure: (cause) => this.#causes.size < maxCauses && this.#causes.add(cause),
+    });
   }
 
   /** The persona as tests ask it: callers are shared out among variants, tests are not. @throws UsageError */
@@ -234,10 +283,10 @@ class TestCommand {
 
   async #ask(sides: readonly Side[]): Promise<ExitCode> {
     const { io } = this.#context;
-    const { repeat, model, against, yes } = this.#options;
+    const { repeat, model, models, against, yes } = this.#options;
     const askable = this.#planned.filter(({ problem }) => problem === undefined);
     const modelsOf = ({ prepared }: Planned, side: number) => {
-      const other = side === 0 ? model : against;
+      const other = models?.[side] ?? (side === 0 ? model : against);
       return other === undefined || this.#isVersion(other) ? prepared.persona.targets : [other];
     };
     const estimate = estimateCost(
@@ -262,9 +311,16 @@ class TestCommand {
 
   async #finish(sides: readonly Side[]): Promise<ExitCode> {
     const results = await this.#run(sides);
-    if (this.#options.record) await this.#writeRecordings(results[0]!);
-    this.#report(results);
-    const { failed, errors } = summaryOf(results[0]!.results);
+    for (const cause of this.#causes) this.#context.io.stderr.write(`error: ${printable(cause)}\n`);
+    const { record, models } = this.#options;
+    const place = { stderr: this.#context.io.stderr, config: this.#config, suites: this.#suites };
+    if (record) {
+      const recorded = results.map(({ results: ofModel }, at) => ({ model: models?.[at], results: ofModel }));
+      await writeRecordings(place, recorded);
+    }
+    this.#report(models === undefined ? results : byCost(results));
+    const judged = models === undefined ? results[0]!.results : results.flatMap((one) => one.results);
+    const { failed, errors } = summaryOf(judged);
     if (failed > 0) return 1;
     return errors > 0 ? errorCode : 0;
   }
@@ -294,12 +350,17 @@ class TestCommand {
 
   #report(sides: readonly SideResult[]): void {
     const { io } = this.#context;
-    const { json, junit } = this.#options;
+    const { json, junit, models } = this.#options;
     const [main, other] = sides;
-    if (junit !== undefined) this.#write(junit, junitXml([main!], this.#startedAt));
-    if (typeof json === "string") this.#write(json, `${JSON.stringify(reportJson(sides), null, 2)}\n`);
+    if (junit !== undefined) this.#write(junit, junitXml(models === undefined ? [main!] : sides, this.#startedAt));
+    const report = () => reportJson(sides, models && measuresJson);
+    if (typeof json === "string") this.#write(json, `${JSON.stringify(report(), null, 2)}\n`);
     if (json === true) {
-      printJson(io, reportJson(sides));
+      printJson(io, report());
+      return;
+    }
+    if (models !== undefined) {
+      io.stdout.write(modelTable(sides));
       return;
     }
     io.stdout.write(resultsText(main!.results));
@@ -326,46 +387,6 @@ class TestCommand {
       }),
     );
   }
-
-  /** What is not asked keeps its recording, so that nothing is asked before all can be read. @throws CommandError */
-  #assertReadable(): void {
-    for (const { suite } of this.#suites) assertRead(readRecording(recordingPath(suite.file)));
-  }
-
-  /** Replaces what was recorded of the tests that ran, and drops what is of none. */
-  async #writeRecordings({ results }: SideResult): Promise<void> {
-    const { stderr } = this.#context.io;
-    for (const { suite } of this.#suites) {
-      const path = recordingPath(suite.file);
-      const before = assertRead(readRecording(path));
-      const ofFile = results.filter(({ prepared }) => prepared.file === suite.file);
-      const recordings = suite.tests.flatMap(({ name }): Recording[] => {
-        const result = ofFile.find(({ prepared }) => prepared.test.name === name);
-        const kept = before.get(name);
-        if (result === undefined) return kept === undefined ? [] : [kept];
-        const answers = result.runs.flatMap(({ answer, grades }) =>
-          answer === undefined ? [] : [recordedFrom(answer, grades)],
-        );
-        const recorded = keepingSame(kept?.answers ?? [], answers);
-        if (answers.length === result.runs.length)
-          return [{ test: name, request: result.prepared.rendered, answers: recorded }];
-        stderr.write(`warning: ${basename(path)}: ${printable(name)} was not recorded: ${reasonOf(result)}\n`);
-        return kept === undefined ? [] : [kept];
-      });
-      if (recordings.length === 0) continue;
-      const text = await formatRecordings(recordings);
-      this.#assertNoSecret(text, path);
-      writeFileSync(path, text);
-      stderr.write(`Recorded ${recordings.length} ${recordings.length === 1 ? "test" : "tests"} in ${path}.\n`);
-    }
-  }
-
-  /** A recording is committed: no provider's key may be in it, whatever an upstream answers. */
-  #assertNoSecret(text: string, path: string): void {
-    const leaked = this.#config.providers.find(({ apiKey }) => apiKey && apiKey.length >= 8 && text.includes(apiKey));
-    if (leaked !== undefined)
-      throw new CommandError(`${path} was not written: an answer holds the key of ${leaked.name}.`);
-  }
 }
 
 function patternFrom(filter: string): RegExp {
@@ -374,10 +395,4 @@ function patternFrom(filter: string): RegExp {
   } catch (error) {
     throw new UsageError(`--filter is no regular expression: ${(error as Error).message}`);
   }
-}
-
-/** @throws CommandError for a file that can't be read */
-function assertRead(read: ReadonlyMap<string, Recording> | string): ReadonlyMap<string, Recording> {
-  if (typeof read === "string") throw new CommandError(read);
-  return read;
 }

@@ -51,6 +51,7 @@ const RecordingFile = Closed({
   recordings: Type.Array(
     Closed({
       test: Type.String({ minLength: 1 }),
+      model: Type.Optional(Type.String({ minLength: 1, description: "That answered in place of the persona's own." })),
       request: Open({}),
       answers: Type.Array(RecordedAnswer, { minItems: 1 }),
     }),
@@ -64,7 +65,11 @@ export type Recording = Static<typeof RecordingFile>["recordings"][number];
 /** Recordings hold long answers. */
 const maxLength = 16 * 1024 * 1024;
 
-/** @returns by the tests' names */
+/** By this a recording is found. @param model that answered in place of the persona's own */
+export const recordingKey = (test: string, model: string | undefined): string =>
+  model === undefined ? test : `${test}\0${model}`;
+
+/** @returns by `recordingKey` */
 export function parseRecordings(
   text: string,
   file: string,
@@ -73,7 +78,7 @@ export function parseRecordings(
   const errors = source.errors.length > 0 ? source.errors : source.check(RecordingFile, source.value ?? {});
   if (errors.length > 0) return { errors };
   const { recordings } = source.value as Static<typeof RecordingFile>;
-  return { recordings: new Map(recordings.map((one) => [one.test, one])) };
+  return { recordings: new Map(recordings.map((one) => [recordingKey(one.test, one.model), one])) };
 }
 
 const head = "# Written by 'troupe personas test --record'; --replay answers from it.\n";
@@ -166,6 +171,10 @@ export const renderedRequest = (
   const limits = mcpLimits === undefined ? {} : { mcp_limits: snakeKeys(mcpLimits) };
   return JSON.parse(JSON.stringify({ models, ...composed, mcp, ...limits })) as Record<string, unknown>;
 };
+
+/** The same where another model answers. */
+export const renderedFor = <T extends Readonly<Record<string, unknown>>>(rendered: T, model: string | undefined): T =>
+  model === undefined ? rendered : { ...rendered, models: [model] };
 
 const maxChanges = 4;
 const maxShown = 80;
