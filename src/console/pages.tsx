@@ -33,10 +33,14 @@ const components: Record<(typeof pageTitles)[number]["name"], FunctionComponent>
   system: SystemPage,
 };
 
-export const pages: readonly PageEntry[] = pageTitles.map(({ name, title }) => ({
+export const pages: readonly PageEntry[] = pageTitles.map(({ name, title, icon }) => ({
   name,
   title,
+  icon,
   component: components[name],
 }));
 
-export const missingPage: PageEntry = { name: "", title: "There is no such page", component: Missing };
+export const missingPage: PageEntry = {
+  ...{ name: "", title: "There is no such page", icon: "" },
+  component: Missing,
+};

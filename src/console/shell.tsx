@@ -3,8 +3,10 @@ import { signal } from "@preact/signals";
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { get, isOffline, needsSignIn } from "./api.ts";
+import { Navigation } from "./navigation.tsx";
 import { missingPage, pages } from "./pages.tsx";
-import { href, route } from "./router.ts";
+import { PaletteDialogs } from "./palette.tsx";
+import { route } from "./router.ts";
 import { Account, SignIn } from "./sign-in.tsx";
 import { Button, Select } from "./ui/form.tsx";
 import { isFree, moveRow } from "./ui/rows.ts";
@@ -85,22 +87,10 @@ export function Shell() {
       <button type="button" class="skip" onClick={() => main.current?.querySelector<HTMLElement>("h1")?.focus()}>
         Skip to the page
       </button>
-      <nav class="side" aria-label="Pages">
-        <a class="brand" href="#/">
-          Troupe
-        </a>
-        <ul>
-          {pages.map(({ name, title }) => (
-            <li key={name}>
-              <a href={href(name)} aria-current={shown.name === name && shown !== missingPage ? "page" : undefined}>
-                {title}
-              </a>
-            </li>
-          ))}
-        </ul>
+      <Navigation current={shown === missingPage ? undefined : shown.name}>
         <Select aria-label="Theme" value={theme.value} options={themes} onChange={chooseTheme} />
         <Account />
-      </nav>
+      </Navigation>
       <main ref={main}>
         {isOffline.value && (
           <p class="notice warn" role="status">
@@ -116,6 +106,7 @@ export function Shell() {
           <Shown />
         </Boundary>
       </main>
+      <PaletteDialogs />
       {needsSignIn.value && <SignIn />}
     </>
   );

@@ -67,7 +67,10 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>("document.cookie")).toBe("");
     // What stands before the script runs is what it then writes.
     const html = await (await fetch(`${troupe.url}/console`)).text();
-    const links = [...html.matchAll(/<li><a href="([^"]+)">([^<]+)</g)].map(([, address, title]) => [address, title]);
+    const links = [...html.matchAll(/<li><a href="([^"]+)"><svg.*?<\/svg>([^<]+)</g)].map(([, address, title]) => [
+      address,
+      title,
+    ]);
     expect(links.length).toBe(8);
     expect(
       await page.read<string[][]>(

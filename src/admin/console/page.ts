@@ -1,6 +1,6 @@
 /** The console: one page, its script and its style sheet, on the listeners that serve the admin API. */
 import type { AnyElysia } from "elysia";
-import { pageTitles } from "../../console/page-titles.ts";
+import { brandIcon, pageGroups, pageTitles } from "../../console/page-titles.ts";
 import type { Host } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
 import {
@@ -29,7 +29,17 @@ type Theme = (typeof themes)[number];
 const sessions = ["", "none"] as const;
 type Session = (typeof sessions)[number];
 
-const links = pageTitles.map(({ name, title }) => `<li><a href="#/${name}">${title}</a></li>`).join("");
+const icons = (path: string) =>
+  `<svg class="icon" viewBox="0 0 16 16" width="16" height="16"><path d="${path}"/></svg>`;
+const mark = `<svg class="mark" viewBox="0 0 16 16" width="20" height="20"><rect width="16" height="16" rx="4"/><path d="${brandIcon}"/></svg>`;
+const groups = pageGroups
+  .map(({ title, pages }) => {
+    const links = pageTitles
+      .filter(({ name }) => pages.includes(name))
+      .map((page) => `<li><a href="#/${page.name}">${icons(page.icon)}${page.title}</a></li>`);
+    return `<section><p class="muted">${title}</p><ul>${links.join("")}</ul></section>`;
+  })
+  .join("");
 
 /**
  * Addresses are relative, for proxies with a prefix, and change with the content. The navigation is painted before the script runs, which takes it over: it
@@ -49,7 +59,7 @@ const html = (hash: string, theme: Theme, session: Session) => `<!doctype html>
 </head>
 <body>
 <button type="button" class="skip">Skip to the page</button>
-<nav class="side" aria-label="Pages"><a class="brand" href="#/">Troupe</a><ul>${links}</ul></nav>
+<nav class="side" aria-label="Pages"><a class="brand" href="#/">${mark}Troupe</a><div class="side-body">${groups}</div></nav>
 <main><noscript>The console needs JavaScript. The admin API below /admin/v1 does without.</noscript><p class="late">The console’s script has not come. Reload the page, or look whether the server answers.</p></main>
 </body>
 </html>

@@ -4,6 +4,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { route, setQuery } from "../router.ts";
 import { Button } from "./form.tsx";
 import "./filter-bar.css";
+import { type Option, Options, stepped } from "./options.tsx";
 
 export type Suggestion = { readonly value: string; readonly title?: string | undefined };
 
@@ -48,13 +49,6 @@ function parse(text: string, filters: readonly Filter[]): { readonly filter?: Fi
     colon < 0 ? undefined : filters.find((one) => one.name === name || one.title.toLowerCase() === words(name));
   return filter === undefined ? { text: text.trim() } : { filter, text: text.slice(colon + 1).trim() };
 }
-
-type Option = {
-  readonly id: string;
-  readonly words: string;
-  readonly note?: string | undefined;
-  readonly take: () => void;
-};
 
 /** @returns what a filter suggests, once it is chosen. @param text typed so far */
 function useSuggestions(filter: Filter | undefined, text: string): readonly Suggestion[] | undefined {
@@ -125,40 +119,6 @@ function optionsFor(
       });
   }
   return options;
-}
-
-type ListProps = {
-  readonly id: string;
-  readonly options: readonly Option[];
-  readonly at: number;
-  /** Said where nothing fits. */
-  readonly none: string | undefined;
-  readonly isShown: boolean;
-};
-
-function Options({ id: listId, options, at, none, isShown }: ListProps) {
-  return (
-    <div id={listId} role="listbox" aria-label="Filters that fit" hidden={!isShown} tabIndex={-1}>
-      {options.map(({ id, words: name, note, take: choose }, index) => (
-        <div
-          key={id}
-          id={`${listId}-${id}`}
-          role="option"
-          tabIndex={-1}
-          aria-selected={index === at}
-          // Before the field loses the focus.
-          onPointerDown={(event) => {
-            event.preventDefault();
-            choose();
-          }}
-        >
-          <span>{name}</span>
-          {note !== undefined && <small class="muted">{note}</small>}
-        </div>
-      ))}
-      {none !== undefined && options.length === 0 && <p class="muted">{none}</p>}
-    </div>
-  );
 }
 
 type ChipsProps = {
@@ -238,10 +198,10 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
   );
   const current = options[Math.min(at, options.length - 1)];
   const press = (event: KeyboardEvent) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by !== undefined) {
+    const to = stepped(event, at, options.length);
+    if (to !== undefined) {
       setOpen(true);
-      setAt(options.length === 0 ? 0 : (at + by + options.length) % options.length);
+      setAt(to);
     } else if (event.key === "Enter" && isOpen && current !== undefined) current.take();
     else if (event.key === "Escape" && (isOpen || typed !== "")) {
       if (isOpen) setOpen(false);
@@ -281,7 +241,7 @@ export function FilterBar({ filters, free, dropped = [], shown, cleaned = String
             onKeyDown={press}
           />
           <Options
-            {...{ id: listId, options, isShown, at: Math.min(at, options.length - 1) }}
+            {...{ id: listId, label: "Filters that fit", options, isShown, at: Math.min(at, options.length - 1) }}
             none={filter && (filter.suggest && !suggested ? "Looking…" : "Type a whole name.")}
           />
         </div>

@@ -175,13 +175,15 @@ export function Check({
 
 type DialogProps = {
   readonly title: string;
+  /** Whether it stands without its title, which is said alone. */
+  readonly isBare?: boolean;
   readonly open: boolean;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 };
 
 /** A modal dialog: Escape closes it, and the focus goes back to where it was. */
-export function Dialog({ title, open, onClose, children }: DialogProps) {
+export function Dialog({ title, isBare = false, open, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   // At once: a key pressed next is the dialog's, and the focus goes back to what opened it.
@@ -192,7 +194,7 @@ export function Dialog({ title, open, onClose, children }: DialogProps) {
   return (
     <dialog
       ref={dialog}
-      aria-labelledby={id}
+      {...(isBare ? { "aria-label": title } : { "aria-labelledby": id })}
       // The event comes later than the closing: once the page has closed it, or opened it for something else, it says nothing new.
       onClose={(event) => open && !event.currentTarget.open && onClose()}
       onCancel={(event) => {
@@ -202,12 +204,14 @@ export function Dialog({ title, open, onClose, children }: DialogProps) {
     >
       {open && (
         <>
-          <header>
-            <h2 id={id}>{title}</h2>
-            <Button onClick={onClose} label="Close">
-              ✕
-            </Button>
-          </header>
+          {!isBare && (
+            <header>
+              <h2 id={id}>{title}</h2>
+              <Button onClick={onClose} label="Close">
+                ✕
+              </Button>
+            </header>
+          )}
           {children}
         </>
       )}

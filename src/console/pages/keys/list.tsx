@@ -15,7 +15,7 @@ import { getSums } from "../spend/sums.ts";
 import { KeyForm, type Made } from "./form.tsx";
 import { Secret } from "./secret.tsx";
 import { KeyTabs } from "./tabs.tsx";
-import { type Key, type Listed, stateTones, surfaces, tiers } from "./types.ts";
+import { type Key, type Listed, stateTones, surfaces, tiers, withoutSecret } from "./types.ts";
 
 type Costs = ReadonlyMap<string, { readonly calls: number; readonly cost: number }>;
 type Sums = {
@@ -82,9 +82,6 @@ const offered: readonly Filter[] = [
 
 /** As many ids as fit into an address that any proxy takes. */
 const pageSize = 100;
-
-/** A whole key that somebody looks for must not get into addresses: its beginning finds it. */
-const withoutSecret = (text: string) => text.replace(/\b(trp_\w{8})\w+/g, "$1");
 
 export function KeyList() {
   const { query } = route.value;

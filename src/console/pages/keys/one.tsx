@@ -136,7 +136,7 @@ function Clients({ id }: { readonly id: string }) {
             rows={data}
             rowKey={({ client }) => client}
             rowHref={({ client }) => href("calls", [], { key: id, client })}
-            empty={<Empty title="No calls in 30 days.">A key that nobody uses can be revoked.</Empty>}
+            empty={<Empty title="No calls in this time.">A key that nobody uses can be revoked.</Empty>}
           />
         )}
       </Loaded>
