@@ -1,35 +1,66 @@
 /**
- * What is known of models: one file of data (`models.json`, its form in `file.ts`), and who answers for it. Data choose among behaviours
- * of ours, they bring none.
+ * What is known of models: one file of data (`models.json`, its form in `file.ts`), or a newer one in its place, and who answers for it.
+ * Data choose among behaviours of ours, they bring none.
  */
 import { ownMember } from "../lib/own-member.ts";
 import type { FactsFile, Vocabulary } from "./file.ts";
 import { bareName, isAtLeast, numberedName, type Version, versionAt, withoutDay } from "./model-name.ts";
 import data from "./models.json";
-import type { ModelRule } from "./rules.ts";
+import { forgetRules, type ModelRule } from "./rules.ts";
 
-const file = data as unknown as FactsFile;
+/** The facts in the executable. */
+export const compiledFacts = data as unknown as FactsFile;
+let file = compiledFacts;
 
-/** The day on which the facts were read last, YYYY-MM-DD. */
-export const factsAsOf = file.as_of;
+/** The day on which the facts in the executable were read last, YYYY-MM-DD. */
+export const factsAsOf = compiledFacts.as_of;
+/** Those that count now. */
+export const factsInForce = (): FactsFile => file;
+
+/** Lists that were made of the facts, in the order in which they were: a later one may be made of an earlier one. */
+const followers: (() => void)[] = [];
+
+/**
+ * A list that is made of the facts. It stays the same object, and is filled anew when others come in force.
+ * @param make to be called where modules are loaded, as lists are never given up
+ */
+export function following<T>(make: () => readonly T[]): readonly T[] {
+  const list = [...make()];
+  followers.push(() => list.splice(0, list.length, ...make()));
+  return list;
+}
+
+/** Has other facts in force, from now on. @param next of the form; absent: those in the executable */
+export function useFacts(next: FactsFile = compiledFacts): void {
+  if (next === file) return;
+  file = next;
+  tables.clear();
+  answers.clear();
+  forgetRules();
+  for (const follow of followers) follow();
+}
 
 /** The form of rows by which a format's models differ. */
 type Rows<F extends keyof Vocabulary> = readonly (Vocabulary[F] & ModelRule)[];
 
 const listOf = (names: string | readonly string[]): readonly string[] => (typeof names === "string" ? [names] : names);
 
-/** @param format that the provider's upstream speaks @returns its rows, a glob each; none where nothing is known of its models */
-export function rowsOf<F extends keyof Vocabulary>(format: F, provider: string): Rows<F> {
+/** @param format that the provider's upstream speaks @returns its rows, a glob each, also of facts to come; none where nothing is known */
+export const rowsOf = <F extends keyof Vocabulary>(format: F, provider: string): Rows<F> =>
+  following<unknown>(() => rowsIn(format, provider)) as Rows<F>;
+
+function rowsIn(format: keyof Vocabulary, provider: string): readonly unknown[] {
   const rows = ownMember(file.rules[format] as Readonly<Record<string, readonly SourcedRow[]>>, provider) ?? [];
   return rows.flatMap(({ match, source: _, note: _n, ...facts }) =>
     listOf(match).map((glob) => ({ ...facts, match: glob })),
-  ) as unknown as Rows<F>;
+  );
 }
 
 type SourcedRow = { readonly match: string | readonly string[]; readonly source: unknown; readonly note?: string };
 
 /** Well-known models of a provider, for where no list of its own is known. */
-export const listedModels = (provider: string): readonly string[] => ownMember(file.providers, provider)?.listed ?? [];
+export const listedModels = (provider: string): readonly string[] =>
+  following(() => ownMember(file.providers, provider)?.listed ?? []);
 
 type ModelRow = NonNullable<FactsFile["providers"][string]["models"]>[number];
 /** Limits and abilities of a model. */

@@ -16,7 +16,11 @@ export type ModelRule = {
 type Matched = Pick<ModelRule, "match" | "since">;
 
 /** Merged rules, by the provider's rows, the overrides and the model's name. */
-const cache = new WeakMap<object, WeakMap<object, Map<string, object>>>();
+let cache = new WeakMap<object, WeakMap<object, Map<string, object>>>();
+/** To be called when rows have changed. */
+export const forgetRules = (): void => {
+  cache = new WeakMap();
+};
 /** Callers choose model names freely: beyond so many of one account its cache is emptied. */
 const maxCachedModels = 500;
 

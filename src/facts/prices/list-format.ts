@@ -2,13 +2,20 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart, schemaErrors } from "../../lib/schema-errors.ts";
 import { pricesAt, tiersAt } from "./list.ts";
 import type { ListedModel, ListedPrice, ListedPrices, ListedPricesOf, ListedProvider, Match } from "./listed.ts";
 
 /** Error of a text that is no price list, in words that name the place. */
 export class ListError extends Error {
   override readonly name = "ListError";
+  /** Of the value; absent where it is the list as a whole. */
+  readonly path: readonly PathPart[] | undefined;
+
+  constructor(message: string, path?: readonly PathPart[]) {
+    super(path === undefined ? message : `${formatPath(path)} ${message}`);
+    this.path = path;
+  }
 }
 
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 });
@@ -75,11 +82,16 @@ export const PriceFile = Type.Object({
 export function parseList(text: string, today: string, asOf?: string): ListedPricesOf {
   const value = parseJson(text);
   if (value === undefined) throw new ListError("it is no JSON");
+  return listOf(value, today, asOf);
+}
+
+/** The same of a parsed value. @throws ListError */
+export function listOf(value: unknown, today: string, asOf?: string): ListedPricesOf {
   if (!Array.isArray(value) && !isObject(value)) throw new ListError("it is neither a list nor an object");
   const schema: TSchema = Array.isArray(value) ? others : PriceFile;
   if (!Value.Check(schema, value)) {
     const [first] = schemaErrors(schema, value, 1);
-    throw new ListError(`${formatPath(first!.path)} ${first!.message}`);
+    throw new ListError(first!.message, first!.path);
   }
   const { as_of, date, providers: named } = Array.isArray(value) ? ({ providers: value } as JsonObject) : value;
   const said = (as_of ?? date) as string | undefined;
@@ -163,7 +175,7 @@ function assertPattern(pattern: string, path: readonly (string | number)[]): voi
   }
 }
 
-const at = (path: readonly (string | number)[], message: string) => new ListError(`${formatPath(path)} ${message}`);
+const at = (path: readonly PathPart[], message: string) => new ListError(message, path);
 
 export type PriceChange = {
   readonly model: string;

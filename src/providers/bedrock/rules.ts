@@ -2,16 +2,16 @@
  * The models of Bedrock: the format in which each is called, and the fields that it takes there. Names are those of models
  * (`amazon.nova-pro-v1:0`), of inference profiles (`us.anthropic.claude-…`) and ARNs.
  */
-import { rowsOf } from "../../facts/facts.ts";
+import { following, rowsOf } from "../../facts/facts.ts";
 import { rulesFor } from "../../facts/rules.ts";
 import type { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
 import { anthropicRules } from "../anthropic/rules.ts";
 import type { Call } from "../provider.ts";
 
 const all = rowsOf("converse", "bedrock");
-const rows = all.filter(({ match }) => match !== "*");
+const rows = following(() => all.filter(({ match }) => match !== "*"));
 /** What is taken of every model, where neither its own row nor its maker's says otherwise. */
-const others = all.filter(({ match }) => match === "*");
+const others = following(() => all.filter(({ match }) => match === "*"));
 const noOverrides: readonly never[] = [];
 
 /** The model's own name on Anthropic's platform: `claude-sonnet-4-5-20250929-v1:0`. */

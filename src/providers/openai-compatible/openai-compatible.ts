@@ -1,5 +1,6 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
+import { following } from "../../facts/facts.ts";
 import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { Quirks } from "../../facts/vocabulary/chat.ts";
 import { ownMember } from "../../lib/own-member.ts";
@@ -72,7 +73,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const { name, baseUrl, environment, quirks = {}, modelRules = [], responses } = spec;
   const routes = doorRoutes(spec);
   const options = optionsOf(spec);
-  const rows = [...modelRules, { ...quirks, match: "*" }];
+  const rows = following<Rules & ModelRule>(() => [...modelRules, { ...quirks, match: "*" }]);
   const quirksOf = ({ model, account }: Call): Rules => rulesFor<Rules>(model, account.modelRules, rows);
   const { keyPlace, url = below, lacks = [], operationFields, modelList = chatModelList } = spec;
   const legacy = textCompletions(url);

@@ -3,7 +3,7 @@
  * known here alone.
  * Source: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
  */
-import { rowsOf } from "../../facts/facts.ts";
+import { following, rowsOf } from "../../facts/facts.ts";
 import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "../google/answer.ts";
@@ -40,7 +40,8 @@ const counterOf = (body: NativeBody, call: Call): TokenCounter => ({
   tokensIn: (answer) => numberOf(objectOf(answer)?.["totalTokens"]),
 });
 
-const rows = [...rowsOf("generate-content", "vertex"), ...modelRules];
+const vertexRows = rowsOf("generate-content", "vertex");
+const rows = following(() => [...vertexRows, ...modelRules]);
 const rulesOf = (call: Call) => googleRules(call, rows);
 
 const answerRequest = (call: Call, body: NativeBody): UpstreamRequest => {
