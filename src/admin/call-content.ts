@@ -1,8 +1,10 @@
 /** The admin API's route of what was said in a call: the stored turn of its conversation, for who may read content, and with a line of the audit. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
+import type { Conversations } from "../conversations/conversations.ts";
 import { Id, oneOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { redacted } from "../lib/redact.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import type { Message } from "../protocols/chat/schema.ts";
 import { responses } from "../protocols/responses/responses.ts";
@@ -51,8 +53,18 @@ const storedIdOf = ({ requestId, callOf, format }: LedgerLine) =>
 
 async function storedTurn({ conversations }: Services, line: LedgerLine): Promise<readonly Message[] | undefined> {
   const id = storedIdOf(line);
-  if (id === undefined) return undefined;
-  return conversations.turn({ keyId: line.keyId, surface: line.surface as SurfaceName }, id);
+  return id === undefined ? undefined : conversations.turn(holderOf(line), id);
+}
+
+const holderOf = ({ keyId, surface }: LedgerLine) => ({ keyId, surface: surface as SurfaceName });
+
+/** All that was said up to a call's answer, earlier turns included; undefined where it is not stored. */
+export async function storedConversation(
+  conversations: Conversations,
+  line: LedgerLine,
+): Promise<readonly Message[] | undefined> {
+  const id = storedIdOf(line);
+  return id === undefined ? undefined : conversations.saidUntil(holderOf(line), id);
 }
 
 export const callContentRoutes = (plugin: AdminPlugin) =>
@@ -67,7 +79,12 @@ export const callContentRoutes = (plugin: AdminPlugin) =>
       const turn = await storedTurn(services, lines.at(-1)!);
       if (turn === undefined) return none("not_stored");
       await recordReading(id);
-      return { object: "call.content" as const, request_id: id, messages: saidIn(turn), missing: null };
+      return {
+        object: "call.content" as const,
+        request_id: id,
+        messages: saidIn(redacted(turn, services.live.config.log.redact)),
+        missing: null,
+      };
     },
     adminOperation({
       operationId: "adminReadCallContent",

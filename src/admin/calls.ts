@@ -14,6 +14,7 @@ import {
   type LedgerFilter,
   type LedgerLine,
   type LedgerPlace,
+  type LedgerRepository,
   placeBefore,
 } from "../store/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
@@ -187,14 +188,24 @@ export async function attemptLines(
   requestId: string,
   signal: AbortSignal,
 ): Promise<readonly LedgerLine[]> {
-  const at = timeOf(requestId);
   // Who asks by an answer's id may have it since a moment.
   await ledger.flush();
-  const time = at === undefined ? undefined : { since: at - aroundMs.before, until: at + aroundMs.behind };
-  const found = time && (await needsStorage(() => store.ledger.lines({ ...time, requestId, limit: 100, signal })));
-  if (found === undefined || found.length === 0)
+  const found = await needsStorage(() => attemptsOf(store.ledger, requestId, signal));
+  if (found.length === 0)
     throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
-  return found.toReversed();
+  return found;
+}
+
+/** What is written of the attempts to answer a request, the first first; none for what is no request's id. */
+export async function attemptsOf(
+  ledger: Pick<LedgerRepository, "lines">,
+  requestId: string,
+  signal = new AbortController().signal,
+): Promise<LedgerLine[]> {
+  const at = timeOf(requestId);
+  if (at === undefined) return [];
+  const time = { since: at - aroundMs.before, until: at + aroundMs.behind };
+  return (await ledger.lines({ ...time, requestId, limit: 100, signal })).toReversed();
 }
 
 export const callRoutes = (plugin: AdminPlugin) =>

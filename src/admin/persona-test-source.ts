@@ -184,7 +184,12 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
         const errors = isBegun ? present.check(TestFile) : present.errors;
         if (errors.length > 0)
           return new NotSaved(errorsOf(checkTests(services, id, base, path).findings)).answer(context);
-        const text = keepAsTest(base, { ...request, messages } as unknown as KeptRequest, declared);
+        const text = keepAsTest(
+          base,
+          { ...request, messages } as unknown as KeptRequest,
+          declared,
+          services.live.config.log.redact,
+        );
         const { findings } = checkTests(services, id, text, path);
         return { object: "persona.test_draft" as const, id, file: path, text, hash, findings };
       },

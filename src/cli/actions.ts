@@ -18,6 +18,7 @@ export { moveData } from "./move.ts";
 export { diffPersonas } from "./personas/diff.ts";
 export { exportPersona } from "./personas/export.ts";
 export { importPersona } from "./personas/import.ts";
+export { keepCallAsTest } from "./personas/keep-test.ts";
 export { showKnowledge } from "./personas/knowledge.ts";
 export { logPersona } from "./personas/log.ts";
 export { newPersona } from "./personas/new.ts";

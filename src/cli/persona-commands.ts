@@ -12,6 +12,7 @@ export function addPersonasCommands(personas: Declare): void {
   addPersonaCommands(personas);
   addPersonaVersionCommands(personas);
   addPersonaTestCommand(personas);
+  addKeepTestCommand(personas);
   addPersonaReportCommand(personas);
   addVariantCommands(personas);
 }
@@ -194,6 +195,24 @@ function addPersonaTestCommand(personas: Declare): void {
   );
   // The price list that 'troupe prices update' stored is in the data folder.
   reading(command, [...stored, "personas"]);
+}
+
+function addKeepTestCommand(personas: Declare): void {
+  const command = personas(
+    "keep-test",
+    "Make a test of a call: its question and what its answer has to be, in the persona's test file",
+    "keepCallAsTest",
+    argument("<request-id>", "As the answer's x-request-id has it; its caller has to have sent store: true", filled),
+    option("--expect <text>", "A part of the answer, or what it has to do, as a model judges (default: all)", filled),
+    option("--name <name>", "The test's name (default: how the question begins)", filled),
+    option("--grader <model>", "The model that judges (default: the persona's first)", filled),
+    variables,
+    examples(
+      "troupe personas keep-test req_0199f0c2a1b87c3d8e4f5a6b7c8d9e0f",
+      "troupe personas keep-test req_0199f0c2a1b87c3d8e4f5a6b7c8d9e0f --expect '14 days' --name 'knows the time'",
+    ),
+  );
+  reading(command, ["config", "data", "personas"]);
 }
 
 function addPersonaReportCommand(personas: Declare): void {

@@ -5,6 +5,7 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
+import { detailKinds } from "../lib/redact.ts";
 import { Closed, Words } from "../lib/schemas.ts";
 import { strategies } from "../lib/strategies.ts";
 import type { Filled, Frozen } from "./filled.ts";
@@ -335,6 +336,14 @@ export const ConfigFile = Closed(
       level: oneOf(["debug", "info", "warn", "error"], "info", "Minimum level that is logged."),
       format: oneOf(["auto", "json", "pretty"], "auto", "auto: pretty on a terminal, JSON lines elsewhere."),
       content: flag(false, "Whether message content may be logged."),
+      redact: defaulted(
+        Type.Array(Words(detailKinds), {
+          uniqueItems: true,
+          description:
+            "People's details that examples take the place of, where what was said in a call is read or becomes a persona's test: emails, phones, cards, ibans, ips.",
+        }),
+        [],
+      ),
       sample: defaulted(
         Type.Number({
           minimum: 0,

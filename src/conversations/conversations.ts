@@ -298,6 +298,16 @@ export class Conversations {
     return [...contentOf<Message[]>(id, turn.input), answerOf(contentOf<ChatCompletion>(id, turn.completion))];
   }
 
+  /** The same with the turns that it continues. */
+  async saidUntil(holder: Holder, id: string): Promise<readonly Message[] | undefined> {
+    if ((await this.turn(holder, id)) === undefined) return undefined;
+    const turns = await needsStorage(() => this.#rows.chain(id));
+    return turns.flatMap(({ id: turnId, input, completion }) => [
+      ...contentOf<Message[]>(turnId, input),
+      answerOf(contentOf<ChatCompletion>(turnId, completion)),
+    ]);
+  }
+
   /** @param metadata replaces what there was. @throws ApiError not_found, storage_unavailable */
   async update(holder: Holder, id: string, metadata: Metadata): Promise<StoredCompletion> {
     const text = JSON.stringify(metadata);

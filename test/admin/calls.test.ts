@@ -207,7 +207,7 @@ describe("with the usual settings", () => {
 
 test("with log.content an error's words are kept, and who reads what was said leaves a line of the audit", async () => {
   await using house = await start({
-    log: { level: "info", format: "json", content: true, sample: 1, omit: [] } as never,
+    log: { level: "info", format: "json", content: true, sample: 1, omit: [], redact: [] } as never,
   });
   const [line] = await house.attempts(await house.call("together/m"));
   expect(line!["error_text"]).toBe("messages[0].content: Invalid value: 'my diary'");

@@ -131,6 +131,7 @@ describe("help", () => {
         "openapi",
         "personas diff",
         "personas export",
+        "personas keep-test",
         "personas new",
         "personas schema",
         "serve",

@@ -66,7 +66,7 @@ describe("without anything", () => {
       modelLists: { refreshMinutes: 360 },
       allowedHosts: [],
       trustedProxies: [],
-      log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },
+      log: { level: "info", format: "auto", content: false, sample: 1, omit: [], redact: [] },
       metrics: { money: false },
       admin: {},
       console: { write: false },
@@ -148,7 +148,7 @@ describe("the layers", () => {
   test("rise from file to environment to flags", () => {
     const env = { TROUPE_LOG_LEVEL: "error", TROUPE_DATA: "/env", TROUPE_PERSONAS: "/env" };
     expect(configOf({ yaml, env, flags: { data: "/flag" } })).toMatchObject({
-      log: { level: "error", format: "json", content: false, sample: 1, omit: [] },
+      log: { level: "error", format: "json", content: false, sample: 1, omit: [], redact: [] },
       tiers: { free: 20, pro: 100 },
       data: "/flag",
       personas: { folder: "/env", isNamed: true },

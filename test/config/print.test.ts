@@ -65,10 +65,10 @@ test("of the coordination's address neither user nor password is shown", () => {
 });
 
 test("of a database's address neither user nor password is shown, nor what follows its name", () => {
-  const url = "postgres://red-user:red-word@db:5433/troupe?sslmode=require&sslpassword=red";
+  const url = "postgres://scarlet-user:scarlet-word@db:5433/troupe?sslmode=require&sslpassword=scarlet";
   for (const given of [loaded({ yaml: `store: {url: "${url}", pool: 3}` }), loaded({ env: { TROUPE_STORE: url } })]) {
     for (const text of [printConfig(given), JSON.stringify(fileFrom(given.config))]) {
-      expect(text).not.toContain("red");
+      expect(text).not.toContain("scarlet");
       expect(text).toContain("postgres://***@db:5433/troupe");
     }
     const again = configOf({ yaml: printConfig(given) });

@@ -13,7 +13,7 @@ const listen: Config["listen"] = [
 ];
 const cells = (table: string) =>
   `[...document.querySelectorAll(${JSON.stringify(`[aria-label="${table}"] tbody tr`)})].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`;
-const quiet = { level: "error", format: "json", sample: 1, omit: [] } as const;
+const quiet = { level: "error", format: "json", sample: 1, omit: [], redact: [] } as const;
 const answer = {
   choices: [{ index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" }],
   usage: { prompt_tokens: 1000, completion_tokens: 500, total_tokens: 1500 },

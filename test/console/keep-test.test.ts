@@ -319,11 +319,11 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await press("Keep as a test");
     await write(`document.querySelector("dialog[open] input[list]")`, "acme/bare");
     await page.press("Tab");
-    await page.until(`(${dialog}).includes("type: is-json") && (${dialog}).includes('prompts: ["{{question}}"]')`);
+    await page.until(`(${dialog}).includes("city: Bern") && (${dialog}).includes('prompts: ["{{question}}"]')`);
     await press("Save");
     await page.until(`(${dialog}).includes("Kept.")`);
     expect(readFileSync(testFile("bare"), "utf8")).toBe(
-      'prompts: ["{{question}}"]\ntests:\n  - description: Which city?\n    vars:\n      question: Which city?\n    assert:\n      - type: is-json\n',
+      'prompts: ["{{question}}"]\ntests:\n  - description: Which city?\n    vars:\n      question: Which city?\n    assert:\n      - type: equals\n        value:\n          city: Bern\n',
     );
     await write(labelled("System text"), "");
     expect(page.errors).toEqual([]);

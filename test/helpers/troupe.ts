@@ -188,7 +188,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
     modelLists: { refreshMinutes: 0 },
     allowedHosts: [],
     trustedProxies: [],
-    log: { level: "info", format: "json", content: false, sample: 1, omit: [] },
+    log: { level: "info", format: "json", content: false, sample: 1, omit: [], redact: [] },
     metrics: { money: false },
     admin: {},
     console: { write: false },

@@ -227,7 +227,7 @@ test("a request without a valid key leaves its address in the log, one with a ke
 
 test("an operator who reads along sees what an upstream said", async () => {
   using upstream = new UpstreamServer(() => jsonResponse({ error }, 500));
-  const log = { level: "info", format: "json", content: true, sample: 1, omit: [] } as const;
+  const log = { level: "info", format: "json", content: true, sample: 1, omit: [], redact: [] } as const;
   const { lines } = await observe({ providers: { openai: { baseUrl: upstream.url } }, config: { log } }, (troupe) =>
     troupe.post("/gateway/v1/chat/completions", { model: "openai/x", messages }).then(async (answer) => {
       await answer.text();

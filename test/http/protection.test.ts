@@ -107,6 +107,7 @@ describe("the request log", () => {
     content: false,
     sample: 1,
     omit: [],
+    redact: [],
     ...log,
   });
 

@@ -7,6 +7,7 @@ import { writePrivately } from "../../lib/write-privately.ts";
 import type { ChunkBody, CompletionBody } from "../../protocols/chat/schema.ts";
 import { collectedFields } from "../arguments.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
+import type { Turn } from "../personas/keep-test.ts";
 import { readInput, readText } from "../request-fields.ts";
 import { ChatClient, type ChatModel } from "./client.ts";
 import { Conversation } from "./conversation.ts";
@@ -43,7 +44,8 @@ export function chat(
       const found = await client.find(model);
       const piped = io.stdin.isTerminal ? "" : (await io.stdin.text()).trimEnd();
       const question = [words.join(" "), piped].filter((part) => part !== "").join("\n\n");
-      const chatting = new Chat(io, client, conversation, found, options);
+      const keep: Keep = async (turn) => (await import("../personas/keep-test.ts")).keepTurn(context, config, turn);
+      const chatting = new Chat(io, client, conversation, found, options, keep);
       if (question !== "" || options.json) return chatting.once(question);
       if (io.terminal === undefined || !io.stdin.isTerminal)
         throw new UsageError("There is nothing to say: give a question, or text on the standard input.");
@@ -59,26 +61,39 @@ const help = `/model [id]     talk with another persona or model; without an id,
 /retry          ask the last question again
 /save <file>    keep the conversation
 /load <file>    go on with one that was kept
+/test [what]    keep the last answer as a test of the persona: a part of it, or what it has to do
 /usage          tokens and cost so far
 /quit           leave; so does Ctrl-D
 A line that ends in \\ goes on in the next one, and """ begins and ends a text of many lines. Ctrl-C ends an answer.
 `;
+
+/** Keeps a turn as a test. @returns a line for whoever asked */
+type Keep = (turn: Turn) => Promise<string>;
 
 class Chat {
   readonly #io: Io;
   readonly #client: ChatClient;
   readonly #conversation: Conversation;
   readonly #options: ChatOptions;
+  readonly #keep: Keep;
   #model: ChatModel;
   /** Ids for the tabulator key. */
   #models: readonly string[] = [];
 
-  constructor(io: Io, client: ChatClient, conversation: Conversation, model: ChatModel, options: ChatOptions) {
+  constructor(
+    io: Io,
+    client: ChatClient,
+    conversation: Conversation,
+    model: ChatModel,
+    options: ChatOptions,
+    keep: Keep,
+  ) {
     this.#io = io;
     this.#client = client;
     this.#conversation = conversation;
     this.#model = model;
     this.#options = options;
+    this.#keep = keep;
   }
 
   /** Asks one question. */
@@ -254,6 +269,9 @@ class Chat {
           conversation.fields = collectedFields(word, conversation.fields);
         show(`${printable(JSON.stringify(conversation.fields))}\n`);
         break;
+      case "test":
+        show(`${printable(await this.#keepAsTest(argument))}\n`);
+        break;
       case "save":
         this.#save(argument);
         show(`Kept in ${printable(argument)}.\n`);
@@ -269,6 +287,20 @@ class Chat {
         throw new UsageError(`There is no ${name}; /help shows what there is.`);
     }
     return true;
+  }
+
+  /** @param wanted of the answer; "": the answer itself @throws CommandError */
+  #keepAsTest(wanted: string): Promise<string> {
+    const { id, base } = this.#model;
+    if (base !== "/v1") throw new UsageError(`${id} is no persona: only a persona has tests.`);
+    const { messages, variables, ...fields } = this.#body();
+    return this.#keep({
+      persona: id,
+      said: messages as Turn["said"],
+      variables: variables as Turn["variables"],
+      fields,
+      ...(wanted !== "" && { wanted }),
+    });
   }
 
   /** @throws UsageError, CommandError */
@@ -289,6 +321,7 @@ const commands = {
   "/set": "set",
   "/clear": "clear",
   "/retry": "retry",
+  "/test": "test",
   "/save": "save",
   "/load": "load",
   "/usage": "usage",

@@ -1,6 +1,7 @@
 /** Puts a request into a test file, as one more test: what the file holds stays as it was written. */
 import { type Document, isMap, isSeq, parseDocument } from "yaml";
 import { isObject, listOf } from "../../lib/json/json.ts";
+import { type DetailKind, redacted } from "../../lib/redact.ts";
 import { YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
 import { writeYaml } from "../persona-yaml.ts";
@@ -115,12 +116,18 @@ function rewritten(document: Document.Parsed, test: Json): string {
 /**
  * @param text of the test file, without errors; empty, or of comments alone: there is none yet
  * @param declared names of the persona's variables
+ * @param redact people's details that examples take the place of
  */
-export function keepAsTest(text: string, request: KeptRequest, declared: ReadonlySet<string>): string {
+export function keepAsTest(
+  text: string,
+  request: KeptRequest,
+  declared: ReadonlySet<string>,
+  redact: readonly DetailKind[] = [],
+): string {
   const isNew = (readYaml(text) ?? null) === null && !declared.has("question");
   const base = isNew ? `${text}${lineEnd(text)}prompts: ["${ownPrompt}"]\n` : text;
   const value = (readYaml(base) ?? {}) as Json;
-  const test = testOf(request, value["prompts"], declared);
+  const test = testOf(redacted(request, redact), value["prompts"], declared);
   const expected = { ...value, tests: [...listOf(value["tests"]), test] };
   const document = parseDocument(base);
   const quick = inserted(base, document, test);

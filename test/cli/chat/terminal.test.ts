@@ -135,6 +135,35 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     await terminal.seen("ended: 0");
   }, 60_000);
 
+  test("keeps the last answer as a test of the persona", async () => {
+    const message = { role: "assistant", content: "14 days." };
+    const choices = [{ index: 0, message, finish_reason: "stop" }];
+    using upstream = new UpstreamServer(() => jsonResponse({ id: "c1", choices }));
+    using folder = folderFor(upstream);
+    mkdirSync(folder.file("personas/acme"), { recursive: true });
+    writeFileSync(
+      folder.file("personas/acme/help.yaml"),
+      "description: Helps.\nmodel: openai/gpt-5.4-mini\nsystem: Help.\n",
+    );
+    await using terminal = await open(folder, ["acme/help", "--no-stream", "--set", "temperature=0"], { columns: 200 });
+    const says = async (line: string, answer: string | RegExp) => {
+      await terminal.type(line);
+      await terminal.press("Enter");
+      await terminal.seen(answer);
+    };
+    await terminal.seen(prompt);
+    await says("/test", "There is no answer to be kept.");
+    await says("how long?", /14 days\.[\s\S]*\n>\s*$/);
+    await says("/test 14 DAYS", "as 'how long?' (icontains).");
+    await says("/test 14 DAYS", "asks the same; nothing was written.");
+    await says("/model openai/gpt-5.4", "Now openai/gpt-5.4.");
+    await says("/test", "only a persona has");
+    expect(readFileSync(folder.file("personas/acme/help.test.yaml"), "utf8")).toBe(
+      'prompts: ["{{question}}"]\ntests:\n  - description: how long?\n    vars:\n      question: how long?\n' +
+        "    options:\n      passthrough:\n        temperature: 0\n    assert:\n      - type: icontains\n        value: 14 DAYS\n",
+    );
+  }, 60_000);
+
   test("keeps history, takes many lines at once, saves, loads, asks again and leaves", async () => {
     const message = { role: "assistant", content: "Noted." };
     using upstream = new UpstreamServer(() =>

@@ -29,7 +29,7 @@ type Drafted = { readonly text: string; readonly hash: string | null; readonly f
 
 function isJson(text: string): boolean {
   try {
-    return typeof JSON.parse(text) === "object";
+    return typeof (JSON.parse(text) ?? "") === "object";
   } catch {
     return false;
   }
@@ -47,9 +47,9 @@ function suggested({ text, tools, totalMs = 0, usage }: Answer, selected: string
   return [
     { type: "icontains", on: !isData && part !== "", value: part, words: "holds, in any case of letters" },
     { type: "not-icontains", on: false, value: "", words: "does not hold" },
-    { type: "equals", on: false, value: text, words: "is exactly" },
+    { type: "equals", on: isData && !selected, value: text, words: isData ? "is JSON that equals" : "is exactly" },
     { type: "regex", on: false, value: "", words: "fits the regular expression" },
-    { type: "is-json", on: isData, words: "is JSON" },
+    { type: "is-json", on: false, words: "is JSON" },
     ...(called === "" ? [] : [{ type: "trajectory:tool-used", on: true, value: called, words: "calls the tools" }]),
     { type: "llm-rubric", on: false, value: "", provider: "", words: "does, as a model judges" },
     { type: "latency", on: false, threshold: String(Math.ceil(totalMs / 500) * 1_000), words: "milliseconds at most" },
@@ -62,10 +62,16 @@ function suggested({ text, tools, totalMs = 0, usage }: Answer, selected: string
   ];
 }
 
+/** What is written as a text, as the assertion has it: names in a list, and JSON that an answer equals as what it says. */
+function writtenValue(type: string, value: string): unknown {
+  if (type === "trajectory:tool-used") return value.split(/\s*,\s*/);
+  return type === "equals" && isJson(value) ? JSON.parse(value) : value;
+}
+
 function assertionOf({ type, value, threshold, provider }: Row): Json {
   return {
     type,
-    ...(value !== undefined && { value: type === "trajectory:tool-used" ? value.split(/\s*,\s*/) : value }),
+    ...(value !== undefined && { value: writtenValue(type, value) }),
     ...(threshold !== undefined && { threshold: Number(threshold) }),
     ...(provider && { provider }),
   };
