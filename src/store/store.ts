@@ -6,6 +6,7 @@
 
 import type { Tier } from "../protocols/tiers.ts";
 import type { AuditRow } from "./audit.ts";
+import type { FactsRepository } from "./facts.ts";
 import type { DatabaseState } from "./metrics.ts";
 import type { TestRunRepository } from "./persona-test-runs.ts";
 import type { PersonaVersionRepository } from "./persona-versions.ts";
@@ -24,6 +25,7 @@ export interface Store {
   readonly personaVersions: PersonaVersionRepository;
   readonly testRuns: TestRunRepository;
   readonly alerts: AlertRepository;
+  readonly facts: FactsRepository;
   readonly ledger: LedgerRepository;
   readonly variants: VariantRepository;
   readonly maintenance: Maintenance;

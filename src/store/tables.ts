@@ -44,6 +44,12 @@ export const movedTables: readonly MovedTable[] = [
   table("persona_versions", "id", { text: "id persona version content source", integer: "created_at used_at" }),
   table("persona_labels", "persona label", { text: "persona label version", integer: "moved_at" }),
   table("persona_test_runs", "persona", { text: "persona version run", integer: "at passed failed errors" }),
+  table("facts_lists", "sha256", {
+    text: "sha256 as_of source",
+    integer: "is_forced taken_at",
+    bytes: "content",
+  }),
+  table("facts_state", "id", { text: "id in_force refused failure", integer: "due tried_at" }),
   table("alert_causes", "cause", { text: "cause", integer: "since" }),
   table("alert_messages", "id destination", { text: "id destination body", integer: "at attempts due" }),
   table("ledger_kinds", "kind", { text: kindColumns.join(" "), integer: "kind day" }),

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { AuditRow } from "../../src/store/audit.ts";
 import { isChosen } from "../../src/store/chosen-lines.ts";
+import { type FactsList, maxFactsLists } from "../../src/store/facts.ts";
 import { firstTokenBounds, ledgerGroups } from "../../src/store/ledger-columns.ts";
 import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/persona-test-runs.ts";
 import {
@@ -944,6 +945,68 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       await store.alerts.begin("c", message("a"), destinations);
       await store.alerts.begin("e", message("b"), ["d"]);
       expect(await store.alerts.waiting()).toBe(maxAlertMessages);
+    });
+  });
+
+  describe(`${name}: facts`, () => {
+    const list = (sha256: string, changes: Partial<FactsList> = {}): FactsList => ({
+      ...{ sha256, asOf: "2027-01-01", source: "https://facts.test", isForced: 0, takenAt: start },
+      content: new TextEncoder().encode(sha256),
+      ...changes,
+    });
+
+    on("the list that one process takes counts for all, and another can be gone back to", async (database, store) => {
+      const other = await database.open();
+      expect([await store.facts.state(), await store.facts.lists()]).toEqual([undefined, []]);
+      await store.facts.take(list("a"));
+      await store.facts.take(list("b", { takenAt: start + 1, isForced: 1 }));
+      expect(await other.facts.state()).toMatchObject({ inForce: "b", refused: null, due: 0, failure: null });
+      const { content, ...info } = (await other.facts.get("b"))!;
+      expect(new TextDecoder().decode(content)).toBe("b");
+      expect((await other.facts.lists())[0]).toEqual(info);
+      await other.facts.goBack("a", "b");
+      expect(await store.facts.state()).toMatchObject({ inForce: "a", refused: "b" });
+      await store.facts.goBack(null, "a");
+      expect(await other.facts.state()).toMatchObject({ inForce: null, refused: "a" });
+      await store.facts.take(list("b", { takenAt: start + 2 }));
+      expect(await other.facts.state()).toMatchObject({ inForce: "b", refused: null });
+      expect(await store.facts.get("c")).toBeUndefined();
+      await other.close();
+    });
+
+    on("only some lists are kept, the newest and the one in force", async (_, store) => {
+      for (let at = 0; at < maxFactsLists + 3; at += 1) await store.facts.take(list(`l${at}`, { takenAt: start - at }));
+      const kept = (await store.facts.lists()).map(({ sha256 }) => sha256);
+      expect(kept).toHaveLength(maxFactsLists);
+      expect(kept).toContain(`l${maxFactsLists + 2}`);
+    });
+
+    on("of all that look for a newer one, in several processes, one does", async (database, store) => {
+      const other = await database.open();
+      const race = async (now: number) =>
+        (
+          await Promise.all(
+            Array.from({ length: 12 }, (_, at) => (at % 2 === 0 ? store : other).facts.claim(now, now + 100)),
+          )
+        ).filter((isFirst) => isFirst).length;
+      expect([await race(start), await race(start + 99), await race(start + 100)]).toEqual([1, 0, 1]);
+      await other.facts.tried(start + 101, "it is a web page", start + 500);
+      expect(await store.facts.state()).toMatchObject({
+        triedAt: start + 101,
+        failure: "it is a web page",
+        due: start + 500,
+      });
+      expect([await race(start + 499), await race(start + 500)]).toEqual([0, 1]);
+      await other.close();
+    });
+
+    on("the keys' version tells of a list that counts", async (database, store) => {
+      const other = await database.open();
+      const before = store.keys.version();
+      await other.facts.take(list("a"));
+      await database.refresh?.(store);
+      expect(store.keys.version()).not.toBe(before);
+      await other.close();
     });
   });
 

@@ -61,6 +61,11 @@ export async function fill(store: Store, lines: number): Promise<void> {
     };
     await store.personaVersions.moveLabel(label, null, line);
     await store.alerts.begin(`cause_${at}`, { id: `alert_${at}`, body: "{}", at: start }, ["d"]);
+    await store.facts.take({
+      ...{ sha256: `${at}`, asOf: "2027-01-01", source: "Zoë", isForced: at % 2, takenAt: start + at },
+      content: bytes("{}"),
+    });
+    await store.facts.tried(start + at, at % 2 === 0 ? null : "Zoë", start);
     await store.budgets.set({ scope: `key:${id}`, period: "day", limit: 2 ** 40 + at, updatedAt: start });
   }
   const spans = [{ scope: "all", span: "2023-11-14", limit: 1_000_000 }];

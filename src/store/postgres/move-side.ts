@@ -13,6 +13,9 @@ import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { bringForward, openPool, openPostgresStore } from "./store.ts";
 
+/** Tables whose changes are counted by a trigger as those of keys. */
+const countedTables = ["keys", "budgets", "facts_state"];
+
 /** The same statements on another schema. */
 const inSchema = (pool: QueryPool, schema: string): Sql => {
   const of = (text: string) => text.replaceAll("troupe.", `${schema}.`);
@@ -110,7 +113,7 @@ async function begin(
     await pool.transaction(async (ask) => {
       await ask(`alter schema troupe rename to ${staging}`);
       // They count changes in a table whose name is another one meanwhile.
-      for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} disable trigger user`);
+      for (const name of countedTables) await ask(`alter table ${staging}.${name} disable trigger user`);
     });
   }
   return progressOf(inSchema(pool, staging), identity, { from, place, remove: `it: drop schema ${staging} cascade` });
@@ -170,7 +173,7 @@ async function finish(pool: QueryPool, place: string, mark?: string): Promise<vo
         `select setval(pg_get_serial_sequence('${staging}.${name}', '${column}'),
          (select coalesce(max(${column}), 0) + 1 from ${staging}.${name}), false)`,
       );
-    for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} enable trigger user`);
+    for (const name of countedTables) await ask(`alter table ${staging}.${name} enable trigger user`);
     await ask(`drop table ${staging}.move, ${staging}.moved`);
     await ask(`alter schema ${staging} rename to troupe`);
     // A statement of this kind takes no parameters.

@@ -196,6 +196,27 @@ create table troupe.persona_test_runs (
 );
 create index persona_test_runs_at on troupe.persona_test_runs (at);
 
+-- Facts of models that were taken in place of the executable's, and the one row that says which of them count.
+create table troupe.facts_lists (
+  sha256 text collate "C" primary key,
+  as_of text not null,
+  source text not null,
+  is_forced bigint not null,
+  taken_at bigint not null,
+  content bytea not null
+);
+create table troupe.facts_state (
+  id text collate "C" primary key,
+  in_force text,
+  refused text,
+  failure text,
+  due bigint not null,
+  tried_at bigint
+);
+-- Read together with the keys, too.
+create trigger facts_changed after insert or update of in_force
+  on troupe.facts_state for each row execute function troupe.count_key_change();
+
 -- What operators were alerted of and has not ended, and messages of it that are not delivered yet.
 create table troupe.alert_causes (cause text collate "C" primary key, since bigint not null);
 create table troupe.alert_messages (

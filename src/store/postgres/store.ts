@@ -10,6 +10,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
+import { factsRepository } from "../shared/facts-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
@@ -123,6 +124,7 @@ export async function openPostgresStore(
     personaVersions: personaVersionRepository(background),
     testRuns: testRunRepository(background),
     alerts: alertRepository(background),
+    facts: factsRepository(background),
     ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, () => clock.newId()),

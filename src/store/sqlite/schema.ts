@@ -224,6 +224,30 @@ create table persona_test_runs (
 ) strict, without rowid;
 create index persona_test_runs_at on persona_test_runs (at);
 
+-- Facts of models that were taken in place of the executable's, and the one row that says which of them count.
+create table facts_lists (
+  sha256 text primary key,
+  as_of text not null,
+  source text not null,
+  is_forced integer not null,
+  taken_at integer not null,
+  content blob not null
+) strict;
+create table facts_state (
+  id text primary key,
+  in_force text,
+  refused text,
+  failure text,
+  due integer not null,
+  tried_at integer
+) strict, without rowid;
+create trigger facts_inserted after insert on facts_state when new.in_force is not null begin
+  update generations set value = value + 1 where name = 'keys';
+end;
+create trigger facts_updated after update on facts_state when new.in_force is not old.in_force begin
+  update generations set value = value + 1 where name = 'keys';
+end;
+
 -- What operators were alerted of and has not ended, and messages of it that are not delivered yet.
 create table alert_causes (cause text primary key, since integer not null) strict, without rowid;
 create table alert_messages (

@@ -12,6 +12,7 @@ import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { budgetRows } from "../shared/budget-rows.ts";
 import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
+import { factsRepository } from "../shared/facts-repository.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
@@ -136,6 +137,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         personaVersions,
         testRuns: testRunRepository(sql),
         alerts: alertRepository(sql),
+        facts: afterChanges(factsRepository(sql), ["take", "goBack"], changed),
         ledger: asynchronous<LedgerRepository>(
           path,
           {
