@@ -12,14 +12,16 @@ import { messages } from "../protocols/messages/messages.ts";
 import { modelInfo, modelPage } from "../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import { havingAll, type Model } from "../protocols/models.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
 import { listedNames, modelFacts } from "./model-facts.ts";
+import type { Edition, Tagged } from "./model-pages.ts";
 import { mayUseNamed, standsFor } from "./named.ts";
 import { describeModelEntries, describeModelEntry } from "./openapi/generate-content.ts";
 import { describeModel, describeModelList } from "./openapi/models.ts";
 import { plainQuery } from "./plain-values.ts";
-import { jsonAnswer } from "./respond.ts";
+import { jsonAnswer, jsonType, namesTag } from "./respond.ts";
 import type { Description, Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
@@ -65,6 +67,36 @@ export function personasFor({ personas }: Services, caller: Caller): [name: stri
     }),
   ];
 }
+
+/** Prices may change by the time of day: so long one that is announced may come late. */
+const freshMs = 60_000;
+
+const editionOf = ({ live, modelLists, personas, clock }: Services): Edition => [
+  live,
+  modelLists.edition,
+  personas.edition,
+  Math.floor(clock.now() / freshMs),
+];
+
+/** Another key, or another client's format, has another list at the same address. */
+const vary = "authorization, x-api-key, x-goog-api-key, api-key, anthropic-version, x-goog-api-client";
+
+/** @returns 304 where the request names the tag */
+function answerTagged({ body, tag }: Tagged, context: RequestContext): WholeAnswer {
+  const before = context.headers["vary"];
+  if (before !== undefined) context.headers["vary"] = `${before}, ${vary}`;
+  const headers = { etag: tag, "cache-control": "private, no-cache", vary };
+  if (namesTag(context.request.headers, tag)) return { kind: "whole", status: 304, headers, body: "" };
+  return { kind: "whole", status: 200, headers: { ...headers, ...jsonType }, body };
+}
+
+/** What decides which models a key sees: keys that are alike in it see the same. The versions that it pins are there once they were prepared. */
+const whatSees = ({ personas }: Services, { tier, models }: Caller): readonly string[] => [
+  tier,
+  ...models,
+  "",
+  ...models.filter((name) => splitReference(name) !== undefined && personas.find(name) !== undefined),
+];
 
 /** The aliases that have a name of their own, as models. */
 function aliasesOf({ live }: Services, find: (name: string) => Model | undefined): Model[] {
@@ -141,12 +173,16 @@ function routesAt(
         const caller = await admit(services, context, surface);
         if (surface === "orchestrator") await prepareNamed(services, caller);
         const query = plainQuery(context);
-        const has = query.get("has");
-        const isWanted = has === null ? undefined : havingAll(has);
-        const models = list(services, caller).filter(
-          (model) => isWanted?.(abilitiesOf(services, caller, surface, model)) ?? true,
-        );
-        return jsonAnswer(formOf(context).page(models, query));
+        const view = [surface, context.protocol.name, query.toString(), ...whatSees(services, caller)];
+        const page = services.modelPages.page(editionOf(services), view, () => {
+          const has = query.get("has");
+          const isWanted = has === null ? undefined : havingAll(has);
+          const models = list(services, caller).filter(
+            (model) => isWanted?.(abilitiesOf(services, caller, surface, model)) ?? true,
+          );
+          return formOf(context).page(models, query);
+        });
+        return answerTagged(page, context);
       },
     },
     {
@@ -221,7 +257,10 @@ export const gatewayModelIds = ({ live, modelLists }: Services): string[] =>
     );
 
 /** The models that are configured, else those that providers list, else well-known ones; a provider may accept others. */
-export function gatewayModels(services: Services): Model[] {
+export const gatewayModels = (services: Services): readonly Model[] =>
+  services.modelPages.models(editionOf(services), () => describedModels(services));
+
+function describedModels(services: Services): Model[] {
   const { live, modelLists } = services;
   const created = builtAt(services);
   const now = services.clock.now();

@@ -2,7 +2,7 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { pageHeaders } from "./respond.ts";
+import { namesTag, pageHeaders } from "./respond.ts";
 
 /** A text, and what it is sent as where it was compressed beforehand. */
 export type CompressedText = { readonly body: string; readonly encoded?: Encoded };
@@ -45,8 +45,7 @@ export async function preparePage(page: Page): Promise<Prepared> {
 export function answerPage(page: Prepared, { headers: asked }: Request): WholeAnswer {
   const { body, encoded, tag } = page;
   const headers = { "cache-control": "no-cache", vary: "accept-encoding", ...page.headers, ...pageHeaders, etag: tag };
-  // A tag may come back as a weak one, and with others: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
-  if (asked.get("if-none-match")?.includes(tag) === true) return { kind: "whole", status: 304, headers, body: "" };
+  if (namesTag(asked, tag)) return { kind: "whole", status: 304, headers, body: "" };
   const accepted = asked.get("accept-encoding") ?? "";
   const coding = (["br", "gzip"] as const).find((one) => accepts(accepted, one));
   if (coding === undefined) return { kind: "whole", status: 200, headers, body };

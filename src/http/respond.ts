@@ -27,7 +27,7 @@ export function jsonAnswer(body: unknown, status = 200, headers?: Readonly<Recor
   };
 }
 
-const jsonType = { "content-type": "application/json; charset=utf-8" };
+export const jsonType = { "content-type": "application/json; charset=utf-8" };
 
 export const textOf = ({ body }: Pick<WholeAnswer, "body">): string =>
   typeof body === "string" ? body : new TextDecoder().decode(body);
@@ -35,6 +35,9 @@ export const textOf = ({ body }: Pick<WholeAnswer, "body">): string =>
 export function textAnswer(body: string, status = 200, contentType = "text/plain; charset=utf-8"): WholeAnswer {
   return { kind: "whole", status, headers: { "content-type": contentType }, body };
 }
+
+/** Checks whether a request has what a tag stands for. It may come back as a weak one, and with others: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2 */
+export const namesTag = (asked: Headers, tag: string): boolean => asked.get("if-none-match")?.includes(tag) === true;
 
 /** Headers of whatever a browser shows. */
 export const pageHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };

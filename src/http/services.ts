@@ -22,6 +22,7 @@ import type { AlertWatch } from "../observability/alerts/watch.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Personas } from "../personas/registry.ts";
+import type { Model } from "../protocols/models.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
@@ -41,6 +42,7 @@ import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import type { PersonaKnowledge } from "./knowledge.ts";
 import type { HttpMetrics } from "./metrics.ts";
+import type { ModelPages } from "./model-pages.ts";
 import type { PersonaVersions } from "./persona-versions.ts";
 
 /** When the configuration was read anew last: the settings that changed, or why the one in force stays. */
@@ -110,6 +112,7 @@ export type Services = {
   /** Of accounts without a key. */
   readonly credentials: CredentialSources;
   readonly modelLists: ModelLists;
+  readonly modelPages: ModelPages<Model>;
   readonly mcp: McpServers;
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;

@@ -54,6 +54,11 @@ export class Personas implements PersonaView {
     this.#version = undefined;
   }
 
+  /** Another one whenever they were replaced. */
+  get edition(): object {
+    return this.#views;
+  }
+
   /** Adds a version that a call named, so that it is found. */
   pin(persona: Persona): void {
     const name = nameOf(persona);

@@ -14,6 +14,7 @@ import { BackgroundAnswers } from "../http/background.ts";
 import { BodyMemory, defaultBodyMemory } from "../http/body-memory.ts";
 import { PersonaKnowledge } from "../http/knowledge.ts";
 import { declareHttpMetrics } from "../http/metrics.ts";
+import { ModelPages } from "../http/model-pages.ts";
 import { PersonaVersions } from "../http/persona-versions.ts";
 import type { Live, Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
@@ -283,6 +284,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     pools,
     credentials,
     modelLists,
+    modelPages: new ModelPages(),
     mcp,
     usage,
     ledger,

@@ -75,6 +75,11 @@ export class ModelLists {
     await this.#running;
   }
 
+  /** Another one whenever a list came. */
+  get edition(): object {
+    return this.#lists;
+  }
+
   /** @returns undefined where no list of this account has come yet */
   of({ account: { name, baseUrl } }: BoundAccount): KnownList | undefined {
     const found = this.#lists.get(name);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
+import { ModelPages } from "../../src/http/model-pages.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const listed = {
@@ -198,5 +199,82 @@ describe("has", () => {
     for await (const one of client.models.list({ limit: 1 }, { query: { has: "reasoning", limit: 1 } }))
       found.push(one.id);
     expect(found.slice(0, 2)).toEqual(["openai/gpt-5.5", "mine/gpt-5.5"]);
+  });
+});
+
+describe("a list", () => {
+  const get = (path: string, headers: Record<string, string> = {}, key = troupe.key) =>
+    fetch(`${troupe.url}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  const tagOf = async (path: string, headers: Record<string, string> = {}, key = troupe.key) => {
+    const response = await get(path, headers, key);
+    await response.arrayBuffer();
+    return response.headers.get("etag")!;
+  };
+
+  test("has a tag, by which a client is told that it has not changed", async () => {
+    const first = await get("/gateway/v1/models");
+    const tag = first.headers.get("etag")!;
+    expect(tag).toMatch(/^"[0-9a-z]+"$/);
+    expect(first.headers.get("cache-control")).toBe("private, no-cache");
+    expect(first.headers.get("vary")).toContain("authorization");
+    expect(first.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    for (const asked of [tag, `W/${tag}`, `"other", ${tag}`]) {
+      const again = await get("/gateway/v1/models", { "if-none-match": asked });
+      expect([again.status, await again.text(), again.headers.get("etag")]).toEqual([304, "", tag]);
+    }
+    expect((await get("/gateway/v1/models", { "if-none-match": '"other"' })).status).toBe(200);
+    // Nobody is told so without a key.
+    expect((await get("/gateway/v1/models", { "if-none-match": tag }, "none")).status).toBe(401);
+  });
+
+  test("differs by what the key may see, the client's format, the query and the surface", async () => {
+    const few = await troupe.createKey({ name: "less", tier: "pro", models: ["openai/gpt-4*"] });
+    const tags = [
+      await tagOf("/gateway/v1/models"),
+      await tagOf("/v1/models"),
+      await tagOf("/gateway/v1/models", {}, few),
+      await tagOf("/gateway/v1/models?has=reasoning"),
+      await tagOf("/gateway/v1/models", { "anthropic-version": "2023-06-01" }),
+      await tagOf("/gateway/v1/models", { "x-goog-api-client": "genai" }),
+    ];
+    expect(new Set(tags).size).toBe(tags.length);
+    const alike = await troupe.createKey({ name: "alike", tier: "pro" });
+    expect(await tagOf("/gateway/v1/models", {}, alike)).toBe(tags[0]!);
+  });
+
+  test("of personas changes when they do", async () => {
+    const before = await tagOf("/v1/models");
+    expect((await get("/v1/models", { "if-none-match": before })).status).toBe(304);
+    const { personas } = troupe.server.services;
+    personas.replace(personas.list().map((one, at) => (at === 0 ? { ...one, description: "Another one." } : one)));
+    expect((await get("/v1/models", { "if-none-match": before })).status).toBe(200);
+  });
+
+  test("is made once for all who see the same, and kept within a bound", () => {
+    const pages = new ModelPages<undefined>();
+    let edition: object[] = [pages];
+    const counts = { models: 0, bodies: 0 };
+    const models = () => pages.models(edition, () => [...Array(++counts.models)]);
+    const page = (view: string, bytes = 10) =>
+      pages.page(edition, [view], () => {
+        counts.bodies += 1;
+        return "x".repeat(bytes);
+      });
+    for (let time = 0; time < 5; time += 1) {
+      models();
+      page("a");
+      page("b");
+    }
+    expect(counts).toEqual({ models: 1, bodies: 2 });
+    for (let at = 0; at < 20; at += 1) page(`large ${at}`, 1_000_000);
+    expect(counts.bodies).toBe(22);
+    page("large 19", 1_000_000);
+    expect(counts.bodies).toBe(22);
+    page("a");
+    expect(counts.bodies).toBe(23);
+    edition = [{}];
+    models();
+    page("a");
+    expect(counts).toEqual({ models: 2, bodies: 24 });
   });
 });

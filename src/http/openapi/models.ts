@@ -35,6 +35,8 @@ export function describeModelList(surface: SurfaceName): Record<string, unknown>
     summary: surface === "orchestrator" ? "The personas this key may use" : "The providers' models that are known here",
     description: otherForms,
     response: Type.Union([ModelList, ModelPage, ModelEntryPage]),
+    headers: { ETag: "Of this list, for If-None-Match." },
+    others: { 304: { description: "The list of If-None-Match is still what it is." } },
     parameters: [...clientHeaders, hasParameter, ...modelPaging],
     errors: [400, ...keyed],
     errorContent: eitherError,
