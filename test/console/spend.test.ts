@@ -98,6 +98,36 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(faults()).toEqual([]);
   }, 60_000);
 
+  test("the overview's numbers stand beside those of the time before, exact behind them, and who spends most is on its first screen", async () => {
+    await open("#/?since=today", `${stat("Attempts")}?.[1].startsWith("12")`);
+    const ofDays = (days: number) => lines.filter(({ at }) => dayOf(at) === dayOf(now - days * dayMs));
+    const [today, before] = [ofDays(0), ofDays(1)] as const;
+    const line = (label: string) =>
+      `[...document.querySelectorAll(".stat")].find((one) => one.firstElementChild.innerText === "${label}").querySelector(".stat-line")`;
+    await page.until(`${line("Cost")}.querySelector("small")`);
+    const grown = 100 * (costOf(today) / costOf(before) - 1);
+    const text = (label: string) =>
+      page.read<string[]>(`[...${line(label)}.children].map((one) => one.firstChild.textContent || one.innerText)`);
+    expect(await text("Attempts")).toEqual(["12", "±0 %"]);
+    expect((await text("Cost"))[1]).toBe(`${grown < 0 ? "−" : "+"}${Math.abs(grown).toFixed(1)} %`);
+    expect(await page.read<string>(`${line("Cost")}.querySelector("small").title`)).toBe(
+      `yesterday: ${exact(costOf(before))}`,
+    );
+    expect(await page.read<string>(`${line("Tokens")}.querySelector("strong").title`)).toBe("1,440");
+    await open("#/?since=30d", `document.querySelectorAll(".stat .sparkline").length === 5`);
+    const payers = `document.querySelector('[aria-label="Who spends most, by key"]').getBoundingClientRect().bottom`;
+    for (const [width, height] of [
+      [1440, 900],
+      [1024, 768],
+    ] as const) {
+      await page.look({ width, height, theme: "light" });
+      await page.settle();
+      expect(await page.read<number>(payers)).toBeLessThan(height);
+    }
+    await page.look({ width: 1280, height: 800, theme: "light" });
+    expect(faults()).toEqual([]);
+  }, 60_000);
+
   test("rows of spend are the ledger's, to the micro-dollar, and lead to their calls", async () => {
     await open("#/spend?since=30d", hasRows);
     const rows = await page.read<string[][]>(cells('[aria-label="Spend by model"]'));

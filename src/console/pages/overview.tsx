@@ -35,10 +35,11 @@ export function OverviewPage() {
             <FirstStart reload={ever.reload} />
           ) : (
             <>
-              <Numbers />
-              <div class="thirds">
-                <Changes />
+              <Numbers>
                 <Payers />
+              </Numbers>
+              <div class="columns">
+                <Changes />
                 <Ending />
               </div>
             </>

@@ -1,5 +1,6 @@
 /** The parts that pages are made of. */
 import type { ComponentChildren } from "preact";
+import { Sparkline } from "./sparkline.tsx";
 import { TimeRange } from "./time-range.tsx";
 
 type Children = { readonly children?: ComponentChildren };
@@ -43,25 +44,38 @@ export function Panel({ title, note, actions, children }: Children & HeadProps) 
   );
 }
 
-/** One number that matters. */
-export function Stat({
-  label,
-  value,
-  note,
-  tone,
-  href,
-}: {
+/** What a number is beside the one of the time before. */
+export type Changed = { readonly text: string; readonly tone: "better" | "worse" | "muted"; readonly title: string };
+
+type StatProps = {
   readonly label: string;
   readonly value: ComponentChildren;
   readonly note?: ComponentChildren;
   readonly tone?: Tone;
   readonly href?: string;
-}) {
+  /** All of its digits. */
+  readonly exact?: string;
+  readonly change?: Changed | undefined;
+  /** How it came about, span by span. */
+  readonly course?: readonly (number | null)[];
+};
+
+/** One number that matters. */
+export function Stat({ label, value, note, tone, href, exact, change, course }: StatProps) {
   return (
     <div class={`stat ${tone ?? ""}`}>
       <span class="muted">{label}</span>
-      <strong>{href === undefined ? value : <a href={href}>{value}</a>}</strong>
+      <div class="stat-line">
+        <strong title={exact}>{href === undefined ? value : <a href={href}>{value}</a>}</strong>
+        {change !== undefined && (
+          <small class={change.tone} title={change.title}>
+            {change.text}
+            <span class="unseen"> against {change.title}</span>
+          </small>
+        )}
+      </div>
       {note !== undefined && <small class="muted">{note}</small>}
+      {course !== undefined && <Sparkline of={course} />}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, Time } from "../../ui/format.tsx";
-import { Badge, type Tone } from "../../ui/layout.tsx";
+import type { Tone } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
 import { errorsIn, failuresOf } from "../providers/against.ts";
@@ -275,6 +275,45 @@ function useParts(at: number | undefined) {
   };
 }
 
+const things = (amount: number, one: string, many: string) =>
+  amount === 0 ? [] : [`${amount === 1 ? "1 thing" : `${count(amount)} things`} ${amount === 1 ? one : many}`];
+
+/** @returns such as "1 thing fails, 2 things need a look"; empty: nothing does */
+function verdictOf(findings: readonly Finding[]): string {
+  const amount = (tone: Tone) => findings.filter((one) => one.tone === tone).length;
+  const words = [...things(amount("bad"), "fails", "fail"), ...things(amount("warn"), "needs a look", "need a look")];
+  return words.join(", ");
+}
+
+function Findings({ all }: { readonly all: readonly Finding[] }) {
+  return (
+    <ul class="findings">
+      {all.map(({ tone, text, href: address, until, since, note }) => (
+        <li key={`${text} ${address}`}>
+          <i
+            class={`dot ${tone}`}
+            role="img"
+            aria-label={tone === "bad" ? "fails" : tone === "warn" ? "look" : "advice"}
+          />
+          <span>
+            <a href={address}>{text}</a> {note && <span class="muted">{note}</span>}
+            {since && (
+              <>
+                since <Time at={since} exact="brief" />
+              </>
+            )}
+            {until && (
+              <>
+                until <Time at={until} exact="brief" />
+              </>
+            )}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 export function WellBeing() {
   const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
   const parts = useParts(health.at);
@@ -284,25 +323,26 @@ export function WellBeing() {
         const worstFirst = ({ tone }: Finding) => order.indexOf(tone);
         // Each provider that rests is named below.
         const ofServer = ofHealth(state).filter((one) => one.href !== href("providers") || !parts.isProviderNamed);
-        const findings = [...ofServer, ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
+        const all = [...ofServer, ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
+        const findings = all.filter(({ tone }) => tone !== "quiet");
+        const advice = all.filter(({ tone }) => tone === "quiet");
         // What was so when the server last answered may be otherwise now.
         const isKnown = health.error === undefined;
         const isBad = isKnown && findings.some(({ tone }) => tone === "bad");
-        const isWell = isKnown && findings.every(({ tone }) => tone === "quiet") && state.status === "ok";
-        const word = !isKnown
-          ? "Not known"
-          : isBad
-            ? "Something fails"
-            : isWell
-              ? "All is well"
-              : "Something needs a look";
+        const isWell = isKnown && findings.length === 0 && state.status === "ok";
+        const tone = isBad ? "bad" : !isWell ? "warn" : parts.isLoading ? "quiet" : "ok";
         return (
-          <section class={`panel well-being ${isBad ? "bad" : isWell ? "" : "warn"}`} aria-label="Whether all is well">
+          <section class={`panel well-being ${tone}`} aria-label="Whether all is well">
             <div class="well">
               <strong>
-                <Badge tone={isBad ? "bad" : !isWell ? "warn" : parts.isLoading ? "quiet" : "ok"}>
-                  {isWell && parts.isLoading ? "Looking…" : word}
-                </Badge>
+                <i class={`dot ${tone}`} aria-hidden="true" />
+                {!isKnown
+                  ? "Not known"
+                  : isWell
+                    ? parts.isLoading
+                      ? "Looking…"
+                      : "All is well"
+                    : verdictOf(findings) || "Something needs a look"}
               </strong>
               <span class="muted">
                 <a href={href("system")}>{state.version}</a> started <Time at={state.started_at} />
@@ -311,27 +351,14 @@ export function WellBeing() {
                 <Curl path="v1/health" />
               </div>
             </div>
-            {findings.length > 0 && (
-              <ul class="findings">
-                {findings.map(({ tone, text, href: address, until, since, note }) => (
-                  <li key={`${text} ${address}`}>
-                    <Badge tone={tone}>{tone === "bad" ? "fails" : tone === "warn" ? "look" : "advice"}</Badge>
-                    <span>
-                      <a href={address}>{text}</a> {note && <span class="muted">{note}</span>}
-                      {since && (
-                        <>
-                          since <Time at={since} exact />
-                        </>
-                      )}
-                      {until && (
-                        <>
-                          until <Time at={until} exact />
-                        </>
-                      )}
-                    </span>
-                  </li>
-                ))}
-              </ul>
+            {findings.length > 0 && <Findings all={findings} />}
+            {advice.length > 0 && (
+              <details>
+                <summary class="muted">
+                  The doctor advises {advice.length === 1 ? "one thing" : `${count(advice.length)} things`}
+                </summary>
+                <Findings all={advice} />
+              </details>
             )}
           </section>
         );

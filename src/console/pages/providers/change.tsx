@@ -1,6 +1,6 @@
 /** A number beside what it was before. */
 import type { ComponentChildren } from "preact";
-import { Stat, type Tone } from "../../ui/layout.tsx";
+import { type Changed, Stat } from "../../ui/layout.tsx";
 import "./change.css";
 
 export const percent = (value: number | null): string => (value === null ? "–" : `${value.toFixed(2)} %`);
@@ -31,7 +31,7 @@ export function changeOf(now: number | null, before: number | null, isShare = fa
 }
 
 /** Changes below a tenth are noise. */
-function toneOf({ now, before, lessIsBetter, isShare }: ChangeProps): "worse" | "better" | "muted" {
+function toneOf({ now, before, lessIsBetter, isShare }: Omit<ChangeProps, "shown">): "worse" | "better" | "muted" {
   if (!lessIsBetter || now === null || before === null) return "muted";
   const isMuch = isShare ? Math.abs(now - before) >= 0.5 : Math.abs(now - before) > before * 0.1;
   return !isMuch ? "muted" : now > before ? "worse" : "better";
@@ -60,16 +60,25 @@ export function Change(props: ChangeProps) {
   );
 }
 
-const tones: Readonly<Record<string, Tone>> = { worse: "bad", better: "ok" };
+/** @returns what stands beside a number; undefined: there was nothing before */
+export function changedOf(props: Omit<ChangeProps, "shown"> & { readonly shown: (value: number | null) => string }) {
+  const { now, before, shown, word = "before", isShare } = props;
+  const text = changeOf(now, before, isShare);
+  return text === ""
+    ? undefined
+    : ({ text, tone: toneOf(props), title: `${word}: ${shown(before)}` } satisfies Changed);
+}
 
 export function ChangeStat({ label, ...props }: ChangeProps & { readonly label: string }) {
-  const tone = tones[toneOf(props)];
   return (
     <Stat
       label={label}
       value={props.shown(props.now)}
-      note={<Note {...props} />}
-      {...(tone !== undefined && { tone })}
+      note={
+        <span class={toneOf(props)}>
+          <Note {...props} />
+        </span>
+      }
       {...(props.href !== undefined && { href: props.href })}
     />
   );

@@ -87,10 +87,10 @@ function Reasons({ row, word }: { readonly row: Compared; readonly word: string 
         {
           ...{ id: "reason", title: "Reason" },
           cell: ({ reason }) => (
-            <>
+            <span class="among-words">
               <a href={href("calls", [], { provider, failure: reason, ...linkedTime() })}>{reason}</a>{" "}
               <span class="muted">{reasonWords(reason)}</span>
-            </>
+            </span>
           ),
         },
         {
