@@ -27,6 +27,17 @@ const List = Type.Object({
   failure: OrNull(Type.String(), { description: "Why the last question for it failed." }),
 });
 
+const LearnedFact = Type.Object({
+  provider: Type.String(),
+  model: Type.String(),
+  fact: Type.String({ description: "What calls go without, or how they go, as the model refused it." }),
+  until: Type.String(),
+});
+
+/** What refusals taught the process that answers. */
+const learnedOf = ({ learned }: Services) =>
+  learned.list().map(({ until, ...fact }) => ({ ...fact, until: new Date(until).toISOString() }));
+
 /** Providers that have a list, as the process knows it that answers. */
 function listsOf({ live, modelLists }: Services) {
   return live.accounts.list().flatMap((bound) => {
@@ -104,7 +115,7 @@ export const modelRoutes = (plugin: AdminPlugin) =>
           if (ending === "true" && (state === null || state === "later")) return [];
           return { ...model, end_state: state };
         });
-        return { ...pageOf(all, after, limit), lists: listsOf(services) };
+        return { ...pageOf(all, after, limit), lists: listsOf(services), learned: learnedOf(services) };
       },
       adminOperation({
         operationId: "adminListModels",
@@ -121,7 +132,11 @@ export const modelRoutes = (plugin: AdminPlugin) =>
           ),
           ...pageParameters(1000, 100),
         }),
-        response: Type.Object({ ...pageSchema(Listed).properties, lists: Type.Array(List) }),
+        response: Type.Object({
+          ...pageSchema(Listed).properties,
+          lists: Type.Array(List),
+          learned: Type.Array(LearnedFact),
+        }),
         errors: [400, 404],
       }),
     );

@@ -27,6 +27,7 @@ import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { CredentialSources } from "../upstream/credentials/sources.ts";
+import type { Learned } from "../upstream/learned/learned.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
 import type { ModelLists } from "../upstream/model-lists.ts";
 import type { Pools, PoolView } from "../upstream/pool/pools.ts";
@@ -113,6 +114,8 @@ export type Services = {
   readonly credentials: CredentialSources;
   readonly modelLists: ModelLists;
   readonly modelPages: ModelPages<Model>;
+  /** What upstreams' refusals taught of their models. */
+  readonly learned: Learned;
   readonly mcp: McpServers;
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;

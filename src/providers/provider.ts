@@ -82,6 +82,10 @@ export type Call<E extends Extras = Extras> = {
   readonly account: Account;
   /** The caller named a persona and not the model: what the model is known to refuse of sampling and choices is left out. */
   readonly isPersonas?: true;
+  /** The account's model rules, and before them what an upstream's refusals taught of this model. Absent: nothing. */
+  readonly learned?: readonly ModelRule[];
+  /** Fields of its persona that the request goes without, as the model refuses them. */
+  readonly leftOut?: readonly string[];
   /** The media that `remoteMedia` asked for, by URL. */
   readonly media: ReadonlyMap<string, InlineMedia>;
   /** The upstream's own id of the answer to continue, where the upstream holds the state. */

@@ -9,6 +9,7 @@ import { comparisonMetrics } from "../observability/node-versions.ts";
 import { type CoordinationState, coordinationMetrics, databaseMetrics, storeMetrics } from "../store/metrics.ts";
 import type { Store } from "../store/store.ts";
 import { type Sweeper, sweepMetrics } from "../store/sweeper.ts";
+import { learnedMetrics } from "../upstream/learned/learned.ts";
 import { poolMetrics } from "../upstream/pool/metrics.ts";
 import { budgetMetrics, ledgerMetrics } from "../usage/metrics.ts";
 import { variantStopMetrics } from "../usage/variant-stops.ts";
@@ -26,6 +27,7 @@ export async function sampleServices(services: Services, { sweeper, coordination
     sticky: services.pools.sticky,
     pools: services.pools.view(services.live.accounts),
   }));
+  metrics.sample(learnedMetrics, services.learned);
   metrics.sample(knowledgeSizes, services.knowledge);
   metrics.sample(budgetMetrics, budgets);
   metrics.sample(variantStopMetrics, services.variantStops);

@@ -48,6 +48,7 @@ import { Accounts, type SignerFactory } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { openCredentialSources } from "../upstream/credentials/open.ts";
 import { hasNoPrice } from "../upstream/failures.ts";
+import { Learned } from "../upstream/learned/learned.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { ModelLists } from "../upstream/model-lists.ts";
 import { Pools } from "../upstream/pool/pools.ts";
@@ -285,6 +286,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     credentials,
     modelLists,
     modelPages: new ModelPages(),
+    learned: new Learned(clock),
     mcp,
     usage,
     ledger,

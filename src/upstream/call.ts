@@ -54,6 +54,16 @@ export type CallOptions = EncodingOptions & {
   readonly native?: NativeCall | undefined;
   /** Called once the request is sent and its body is no longer held here. Not called where it is held for longer. */
   readonly onSent?: (() => void) | undefined;
+  /** Present where something was chosen here that the upstream may refuse. */
+  readonly again?: Again | undefined;
+};
+
+/** Asks once more where an upstream refuses what was chosen here. Holds the request until the upstream answers. */
+export type Again = {
+  /** @returns the answer to a call without it, which has an observer of its own; undefined where the refusal is the caller's to hear */
+  refused(failure: UpstreamError): Promise<Answer<EventSource>> | undefined;
+  /** The upstream does not refuse. */
+  over(): void;
 };
 
 /** Prepares the attempts of a call. */
@@ -237,6 +247,7 @@ async function answerOf(
   const reader: Reader = reading?.route ?? provider;
   const format = reading?.format ?? provider.format;
   let answer: UpstreamAnswer | undefined;
+  let isAskedAgain = false;
   try {
     try {
       answer = await sending;
@@ -245,8 +256,13 @@ async function answerOf(
     }
     await turnEnd();
     if (provider.servedTier !== undefined) tellTier(provider, answer, observer);
-    if (answer.status < 200 || answer.status >= 300)
-      return await readUpstreamError(answer, provider, account.name, observer, format);
+    if (answer.status < 200 || answer.status >= 300) {
+      const failure = await readUpstreamError(answer, provider, account.name, observer, format);
+      const again = options.again?.refused(failure);
+      isAskedAgain = again !== undefined;
+      return again === undefined ? failure : await again;
+    }
+    options.again?.over();
     const streamed = answered.request.stream === true;
     const isJson = answer.headers.get("content-type")?.includes("json") === true;
     const decoder = streamed || !isJson ? reader.streamDecoder(answered) : undefined;
@@ -266,6 +282,7 @@ async function answerOf(
     if (streamed) return await openStream(new ChunkList([chunkOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
   } catch (error) {
+    if (isAskedAgain) throw error;
     answer?.cancel();
     if (error instanceof ApiError && error.status >= 500) {
       // An unreadable answer had a status; without an answer it is 0.

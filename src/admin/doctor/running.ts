@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { LoadResult } from "../../config/load.ts";
 import type { Services } from "../../http/services.ts";
 import { withTimeout } from "../../lib/clock.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
@@ -50,6 +51,7 @@ export async function examineRunning(services: Services, reach: Reach): Promise<
         }),
     ],
     ["mcp servers", () => examineMcpServers(config, services.personas.list(), reach === "call")],
+    ["facts", () => learnedFacts(services)],
     ["nodes", () => (comparison === undefined ? [] : nodes(comparison.difference))],
   ];
   const found = await Promise.all(
@@ -121,6 +123,21 @@ async function personas(services: Services, loaded: LoadResult | undefined): Pro
     () => new Promise(setImmediate),
   );
 }
+
+const shownFacts = 20;
+
+/** What models refused of late that was chosen here. */
+const learnedFacts = ({ learned }: Services): Check[] =>
+  learned
+    .list()
+    .slice(0, shownFacts)
+    .map(({ provider, model, fact, until }) =>
+      warning(
+        `${provider}/${model}`,
+        `it refused what was chosen here; until ${new Date(until).toISOString()} it is called by '${truncate(fact)}'`,
+        "Change the persona's default, or write the fact into the provider's model_rules.",
+      ),
+    );
 
 function nodes({ nodes: all, program, configuration, personas }: { readonly [Name in Differing]: number }): Check[] {
   const differing = Object.entries({ program, configuration, personas }).filter(([, count]) => count > 0);

@@ -16,6 +16,7 @@ import type { RequestContext } from "../context.ts";
 import type { Conversation } from "../conversation.ts";
 import { sourcesOf } from "../knowledge.ts";
 import type { Services } from "../services.ts";
+import { SecondAsking } from "./again.ts";
 import { describeFailure, inOwnPlaces, ownPlaces } from "./errors.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import type { CallTools, Planned } from "./plan.ts";
@@ -56,6 +57,8 @@ class PlannedCall implements Attempts {
   readonly #signal: AbortSignal;
   readonly #targets: readonly Target[];
   readonly #isPooled: boolean;
+  /** True where something may have been chosen here that an upstream refuses. */
+  readonly #mayAskAgain: boolean;
   /** True where the request is not needed once it is sent. */
   readonly #isSentOnce: boolean;
   readonly #isHeld: boolean;
@@ -67,19 +70,29 @@ class PlannedCall implements Attempts {
     this.#planned = planned;
     this.#signal = signal;
     const { plan, tools } = planned;
+    const { services } = scope;
     const targets: Target[] = [];
     let isPooled = plan.strategy !== undefined;
     for (const one of plan.targets) {
       if (one.pool !== undefined) isPooled = true;
-      const sent = this.#asSent(one);
+      const made = this.#asSent(one);
+      const sent = services.learned.size === 0 ? made : services.learned.fit(made, scope.call.request);
       if (targets.length === 0) this.#ownPlace = ownPlaces(scope.call.request, sent.call.request);
-      targets.push(restoreThinkingState(scope.services, scope.caller, sent));
+      targets.push(restoreThinkingState(services, scope.caller, sent));
     }
     this.#targets = targets;
     this.#isPooled = isPooled;
     // A fallback target, another key, or storing the exchange, needs the request for longer.
-    this.#isSentOnce = targets.length === 1 && !isPooled && !plan.store && tools === undefined;
-    this.#isHeld = isHeldToBudgets(scope.services, scope.context, scope.caller);
+    const { request } = scope.call;
+    // A persona's own fields, the road of tools, and fields that a call goes up with. What holds very long texts is not held for it.
+    this.#mayAskAgain =
+      scope.source.large === undefined &&
+      (plan.persona !== undefined ||
+        request.tools !== undefined ||
+        (request.stream === true && request.stream_options === undefined) ||
+        (request.max_tokens ?? request.max_completion_tokens) !== undefined);
+    this.#isSentOnce = targets.length === 1 && !isPooled && !plan.store && tools === undefined && !this.#mayAskAgain;
+    this.#isHeld = isHeldToBudgets(services, scope.context, scope.caller);
   }
 
   /** Makes the call. @throws ApiError before anything is called */
@@ -91,7 +104,8 @@ class PlannedCall implements Attempts {
     return this.#isSentOnce || plan.store ? calling : releasing(context, calling);
   }
 
-  optionsFor(target: Target, mayFallBack: boolean, turn?: Turn): CallOptions {
+  /** @param isSecond of a call that the upstream refused before */
+  optionsFor(target: Target, mayFallBack: boolean, turn?: Turn, isSecond = false): CallOptions {
     const { services, context, surface, caller, call: asked, source, writer } = this.#scope;
     const { plan, conversation, kept, tools } = this.#planned;
     const { request } = asked;
@@ -139,6 +153,13 @@ class PlannedCall implements Attempts {
       observer,
       // Bound, as a closure from here would hold the request until the answer is there.
       onSent: this.#isSentOnce ? context.forgetBody.bind(context) : undefined,
+      again:
+        this.#mayAskAgain && !isSecond
+          ? new SecondAsking({
+              ...{ services, requestId: context.id, asked: request, target, isNative: native !== undefined },
+              optionsFor: (next) => this.optionsFor(next, mayFallBack, turn, true),
+            })
+          : undefined,
       renderFault: surface.fault,
     };
   }

@@ -1,5 +1,6 @@
 /** The native route of a call: where the upstream speaks the client's format, its body is patched and passed on. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { withoutFields } from "../../lib/json/without-fields.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { withoutMaker } from "../../protocols/hidden-maker.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
@@ -123,7 +124,9 @@ export function nativeChange(
   call: Call,
   headers: PassedHeaders,
 ): NativeChange | undefined {
-  const persona = plan.change?.() ?? noChange;
+  const changed = plan.change?.() ?? noChange;
+  const persona =
+    call.leftOut === undefined ? changed : { ...changed, fields: withoutFields(changed.fields, call.leftOut) };
   const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call, headers);
   if (members === undefined) return undefined;
   const fields = keepsNothing === true ? { ...persona.fields, store: false } : persona.fields;

@@ -74,7 +74,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const routes = doorRoutes(spec);
   const options = optionsOf(spec);
   const rows = following<Rules & ModelRule>(() => [...modelRules, { ...quirks, match: "*" }]);
-  const quirksOf = ({ model, account }: Call): Rules => rulesFor<Rules>(model, account.modelRules, rows);
+  const quirksOf = ({ model, account, learned }: Call): Rules =>
+    rulesFor<Rules>(model, learned ?? account.modelRules, rows);
   const { keyPlace, url = below, lacks = [], operationFields, modelList = chatModelList } = spec;
   const legacy = textCompletions(url);
   const chat: RemoteProvider = {

@@ -4,7 +4,6 @@
  */
 
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
 import type { Call } from "../provider.ts";
 
 /** "temperature, top_p, logprobs" go by the effort: https://platform.openai.com/docs/guides/latest-model (parameter compatibility) */
@@ -24,12 +23,4 @@ export function refusedSampling(
   const isTaken =
     (effort === "none" && sampling !== "never") || (effort === undefined && sampling === "without_effort");
   return isTaken ? always : [...always, ...byEffort];
-}
-
-/** @returns the object itself where it says nothing of them */
-export function withoutFields<T extends object>(fields: T, names: readonly string[]): T {
-  if (!names.some((name) => Object.hasOwn(fields, name))) return fields;
-  const kept = { ...fields };
-  for (const name of names) delete (kept as JsonObject)[name];
-  return kept;
 }

@@ -15,6 +15,7 @@ import {
   textOf,
   withEach,
 } from "../../lib/json/json.ts";
+import { withoutFields } from "../../lib/json/without-fields.ts";
 import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
@@ -25,7 +26,7 @@ import { isChange } from "../../protocols/responses/references.ts";
 import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
 import { effortHere } from "../openai-compatible/request.ts";
-import { refusedSampling, withoutFields } from "../openai-compatible/sampling.ts";
+import { refusedSampling } from "../openai-compatible/sampling.ts";
 import { unwrappingDecoder, withoutWrappedCalls } from "../parallel-calls.ts";
 import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
