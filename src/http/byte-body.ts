@@ -88,8 +88,30 @@ export function respondBytes(
     return new Response(null, { status: answer.status, headers: { ...headers, ...context.headers } });
   }
   context.logFields["stream"] = true;
+  const arrived = answer.arrived();
+  if (arrived !== undefined) return respondArrived(context, observer, answer, headers, arrived);
   const body = new ByteBody(services, context, observer, answer, proven);
   return new Response(new ReadableStream(body), {
+    status: answer.status,
+    headers: { ...headers, ...context.headers },
+  });
+}
+
+/** Answers with a body that came with its head: one piece, without the machinery of a stream. */
+function respondArrived(
+  context: RequestContext,
+  observer: CallObserver,
+  answer: UpstreamAnswer,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+): Response {
+  observer.firstFragment();
+  const usage = finderFor(answer, observer);
+  usage.push(body);
+  if (answer.status < 400)
+    void observer.completed({ usage: usage.found(), model: usage.model, upstreamResponseId: undefined });
+  context.finish(answer.status, "finished");
+  return new Response(body as Uint8Array<ArrayBuffer>, {
     status: answer.status,
     headers: { ...headers, ...context.headers },
   });

@@ -93,12 +93,26 @@ const notReturned: ReadonlySet<string> = new Set([...hopByHop, ...providersOwn])
 const namedBy = (connection: string | null) =>
   new Set((connection ?? "").split(",").map((name) => name.trim().toLowerCase()));
 
+const isSendable = (name: string): boolean =>
+  !notSent.has(name) && !/^(?:x-forwarded-|sec-|access-control-)/.test(name) && !isAmong(noHeaders, name);
+
+/** Verdicts by name, as callers send the same ones over and over; of a bounded number of short ones, as the names are theirs. */
+const verdicts = new Map<string, boolean>();
+const maxVerdicts = 256;
+
+function maySend(name: string): boolean {
+  const known = verdicts.get(name);
+  if (known !== undefined) return known;
+  const verdict = isSendable(name);
+  if (verdicts.size < maxVerdicts && name.length <= 64) verdicts.set(name, verdict);
+  return verdict;
+}
+
 export function passedHeaders(headers: Headers): Record<string, string> {
   const named = namedBy(headers.get("connection"));
   const sent: Record<string, string> = { "accept-encoding": "identity" };
   for (const [name, value] of headers) {
-    if (notSent.has(name) || named.has(name) || /^(?:x-forwarded-|sec-|access-control-)/.test(name)) continue;
-    if (!isAmong(noHeaders, name) && !holdsKey(value)) sent[name] = value;
+    if (!named.has(name) && maySend(name) && !holdsKey(value)) sent[name] = value;
   }
   return sent;
 }

@@ -9,6 +9,7 @@ import type { HeaderFields } from "../lib/http/parser.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { decodedText } from "../lib/percent.ts";
 import { truncate } from "../lib/truncate.ts";
+import { turnEnd } from "../lib/turn-end.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { respell, restoreLarge } from "../protocols/source.ts";
 import type { Account, RemoteProvider } from "../providers/provider.ts";
@@ -72,7 +73,8 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
     input: estimated.test(path) && isJsonPost(request) ? meterOf(judged, opened) : undefined,
   });
   const body = judged?.body ?? opened?.body;
-  context.setIdleTimeout(opened === undefined ? 0 : uploadIdleSeconds(services));
+  const isStreamed = typeof body === "object" && "source" in body;
+  context.setIdleTimeout(isStreamed ? uploadIdleSeconds(services) : 0);
   const sent: PassedRequest = {
     method: request.method,
     url,
@@ -82,7 +84,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   };
   const answer = await sendVia(relay, sent, request.signal, () => {
     context.release();
-    context.setIdleTimeout(0);
+    if (isStreamed) context.setIdleTimeout(0);
   });
   if (answer.status >= 400) {
     relay.observer.upstreamFailed(account.name, answer.status);
@@ -174,6 +176,7 @@ async function openBody(context: RequestContext): Promise<OpenedBody | undefined
   if (length !== undefined && length <= maxRepeated) {
     context.hold(length);
     const bytes = Buffer.from(await context.arrival(request.arrayBuffer()));
+    await turnEnd();
     return { body: bytes, beginning: isJson(request) ? bytes.toString("latin1", 0, maxBeginning) : undefined };
   }
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;

@@ -4,6 +4,7 @@ import { mayUseProvider } from "../auth/keys.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { JsonProof } from "../lib/json/proof.ts";
 import { truncate } from "../lib/truncate.ts";
+import { turnEnd } from "../lib/turn-end.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { patchBody } from "../protocols/patched-body.ts";
 import { fillLarge, respell, type Source } from "../protocols/source.ts";
@@ -142,6 +143,7 @@ export async function sendVia(
   observer.sent(bound.account.name);
   try {
     const answer = await services.upstream.send(request, bound, signal, onSent);
+    await turnEnd();
     observer.answered(answer.status);
     tellTier(provider, answer, observer);
     return answer;

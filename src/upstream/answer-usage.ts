@@ -47,7 +47,6 @@ export class UsageFinder {
   found(): Usage | undefined {
     if (this.#isLost) return undefined;
     try {
-      if (this.#events === undefined) this.#texts(Buffer.concat(this.#tail).toString());
       const usage = usageIn(this.#events === undefined ? this.#plain() : this.#counts);
       return this.#images === 0 ? usage : withImages(usage ?? noTokens, this.#images);
     } catch {
@@ -70,7 +69,9 @@ export class UsageFinder {
   }
 
   #plain(): JsonObject | undefined {
-    const text = Buffer.concat(this.#tail).toString();
+    const tail = this.#tail.length === 1 ? this.#tail[0]! : Buffer.concat(this.#tail);
+    const text = tail.toString();
+    this.#texts(text);
     const whole = objectOf(parseJson(text));
     if (whole !== undefined) {
       if (this.#images === 0) this.#images = listOf(whole["data"]).filter(isImage).length;

@@ -31,7 +31,6 @@ export const wasUnsent = (error: unknown): boolean => error instanceof Error && 
 
 /** Maximum bytes of a plain answer; no valid answer is as large. */
 const maxBody = 256 * 1024 * 1024;
-
 /** The time to wait for the end of a body after its terminal event. */
 const drainMs = 1000;
 
@@ -104,7 +103,6 @@ const noHeaders = {};
 
 /** Maximum pieces buffered before a reader is attached; then the socket is paused. */
 const maxAhead = 4;
-
 const spaces = new Set([9, 10, 13, 32]);
 /** Its first byte. */
 const byteOrderMark = 0xef;
@@ -280,6 +278,13 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
     });
   }
 
+  /** Takes the body where all of it came with the head; undefined else, and then it is still to be read. */
+  arrived(): Buffer | undefined {
+    const whole = this.#whole;
+    this.#whole = undefined;
+    return whole?.subarray(this.#wholeFrom, this.#wholeEnd);
+  }
+
   /** Reads the whole body as text; synchronously if it has arrived. @throws as `bytes` does */
   text(): string | Promise<string> {
     const whole = this.#whole;
@@ -356,13 +361,12 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 
   /** The body, as it comes. */
   #pieces(): Buffered<Buffer> {
-    const body = this.#body!;
-    if (this.#whole !== undefined) {
-      body.push(this.#whole.subarray(this.#wholeFrom, this.#wholeEnd));
-      body.end();
-      this.#whole = undefined;
+    const whole = this.arrived();
+    if (whole !== undefined) {
+      this.#body!.push(whole);
+      this.#body!.end();
     }
-    return body;
+    return this.#body!;
   }
 
   push(bytes: Buffer): void {
@@ -433,7 +437,6 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 }
 
 const utf8 = new TextDecoder();
-
 /** True if it is a complete JSON object or array. Other values don't count: half a number is a number too. */
 const isWholeJson = (body: Uint8Array): boolean => typeof parseJson(utf8.decode(body)) === "object";
 

@@ -5,8 +5,8 @@ import type { PromptKind } from "./answer-shape.ts";
 import type { FamilyName } from "./mock-families.ts";
 
 export type CallSpec = {
-  /** Who is asked: the gateway surface by `<provider>/<model>`, or a persona. */
-  readonly surface: "gateway" | "persona";
+  /** Who is asked: the gateway surface by `<provider>/<model>`, a provider's own API below it, a persona, or one that knows 300 sections. */
+  readonly surface: "gateway" | "raw" | "persona" | "knowledge";
   /** The format of the client. */
   readonly format: FormatName;
   readonly family: FamilyName;
@@ -28,6 +28,8 @@ const models: Record<FamilyName, string> = {
 
 /** The model's name as the mock knows it. */
 export const mockModel = ({ family, shape }: CallSpec) => models[family] + shape;
+
+export const isPersona = ({ surface }: CallSpec) => surface === "persona" || surface === "knowledge";
 
 export const personaId = (call: CallSpec) => `bench/${mockModel(call).replaceAll(".", "-")}`;
 

@@ -55,6 +55,12 @@ export const kinds: readonly Kind[] = [
   kind("burst", burstAbout, burst, 32),
   kind("anthropic", "plain calls, chat → Messages, 64 callers", { family: "anthropic" }, 64),
   kind(
+    "anthropic-16k",
+    "chat → Messages, 16 KB of an agent's turns, 32 callers",
+    { ...agent, promptChars: 16_000, family: "anthropic" },
+    32,
+  ),
+  kind(
     "anthropic-400k",
     "chat → Messages, 400 KB of an agent's turns, 4 callers",
     { ...agent, promptChars: 400_000, family: "anthropic" },
@@ -63,8 +69,10 @@ export const kinds: readonly Kind[] = [
   kind("anthropic-stream", `chat → Messages, ${pacedAbout}`, { ...paced, family: "anthropic" }, 200),
   kind("anthropic-burst", `chat → Messages, ${burstAbout}`, { ...burst, family: "anthropic" }, 32),
   kind("persona", "plain calls to a persona, 64 callers", { surface: "persona" }, 64),
+  kind("knowledge", "plain calls to a persona that knows 300 sections, 64 callers", { surface: "knowledge" }, 64),
   kind("persona-stream", `to a persona, ${pacedAbout}`, { ...paced, surface: "persona" }, 200),
   kind("persona-burst", `to a persona, ${burstAbout}`, { ...burst, surface: "persona" }, 32),
+  kind("raw", "plain calls of the provider's own API, 64 callers", { surface: "raw" }, 64),
   kind("id", "plain calls with a new service-request-id each, 64 callers", { identified: true }, 64),
   kind("governed", "plain calls that count against two budgets, 64 callers", {}, 64, { governed: true }),
   rate(200),

@@ -4,7 +4,8 @@ import { join, resolve } from "node:path";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { type FormatName, pathOf } from "../helpers/client-formats.ts";
 import { freePort } from "../helpers/free-port.ts";
-import { type CallSpec, fieldsOf, mockModel, personaId } from "./calls.ts";
+import { filler } from "./answer-shape.ts";
+import { type CallSpec, fieldsOf, isPersona, mockModel, personaId } from "./calls.ts";
 import type { FamilyName } from "./mock-families.ts";
 import { processTree } from "./process-stats.ts";
 import type { Launch, Processes } from "./processes.ts";
@@ -160,16 +161,19 @@ function prepareTroupe(
   folder: string,
   port: number,
   mockPort: number,
-  personas: Record<string, string>,
+  calls: readonly CallSpec[],
   more: readonly string[],
 ) {
   const origin = `http://127.0.0.1:${mockPort}`;
   const file = join(folder, "troupe.yaml");
   mkdirSync(join(folder, "personas/bench"), { recursive: true });
-  for (const [id, model] of Object.entries(personas)) {
-    const text = `description: Answers in a benchmark.\nmodel: ${model}\nsystem: You are a helpful assistant.\n`;
-    writeFileSync(join(folder, `personas/${id}.yaml`), text);
+  for (const call of calls.filter(isPersona)) {
+    const model = `${call.family}/${mockModel(call)}`;
+    const knows = call.surface === "knowledge" ? "knowledge: [facts.md]\n" : "";
+    const text = `description: Answers in a benchmark.\nmodel: ${model}\nsystem: You are a helpful assistant.\n${knows}`;
+    writeFileSync(join(folder, `personas/${personaId(call)}.yaml`), text);
   }
+  writeFileSync(join(folder, "personas/bench/facts.md"), facts);
   const provider = (name: string, path: string) => `  ${name}: { base_url: "${origin}${path}", api_key: bench }`;
   const lines = [
     `listen: "127.0.0.1:${port}"`,
@@ -185,10 +189,32 @@ function prepareTroupe(
   return ["serve", "--config", file];
 }
 
+/** 300 sections of what personas know. A question's words (`promptText`) stand in every tenth, as few sections belong to one. */
+const facts = Array.from({ length: 300 }, (_, at) => {
+  const words = at % 10 === 0 ? `A plain prompt is told of in section ${at}.` : `Of other matters, number ${at}.`;
+  return `# Part ${at}\n\n${words} ${filler(at, 200).replaceAll("\n", " ").replaceAll("plain", "simple")}\n`;
+}).join("\n");
+
 function addressOf(call: CallSpec) {
-  const isPersona = call.surface === "persona";
-  const model = isPersona ? personaId(call) : `${call.family}/${mockModel(call)}`;
-  return { model, path: callPath(isPersona ? "orchestrator" : "gateway", call, model) };
+  if (call.surface === "raw") {
+    const model = mockModel(call);
+    const own = callPath("orchestrator", call, model);
+    return { model, path: `/gateway/providers/${call.family}/${own.replace(/^\/(?:api\/)?/, "")}` };
+  }
+  const model = isPersona(call) ? personaId(call) : `${call.family}/${mockModel(call)}`;
+  return { model, path: callPath(isPersona(call) ? "orchestrator" : "gateway", call, model) };
+}
+
+/** A key that may call providers' own APIs, which the first may not. @throws where it is not made */
+async function rawKey(port: number, admin: string): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/admin/v1/keys`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "bench", tier: "pro", surfaces: ["gateway", "raw"] }),
+  });
+  const { key } = (await answer.json()) as { readonly key?: string };
+  if (key === undefined) throw new Error(`no key was made: ${answer.status}`);
+  return key;
 }
 
 /** Two budgets that apply to every call; without a price none could be reserved. */
@@ -204,12 +230,11 @@ export function troupe(command: readonly string[], governed = false): Subject {
     answers: () => true,
     async start({ processes, folder, mockPort, calls }) {
       const port = freePort();
-      const asked = calls.filter((call) => call.surface === "persona");
-      const personas = Object.fromEntries(asked.map((call) => [personaId(call), `${call.family}/${mockModel(call)}`]));
-      const args = prepareTroupe(folder, port, mockPort, personas, governed ? governance : []);
+      const args = prepareTroupe(folder, port, mockPort, calls, governed ? governance : []);
       const what = { command: [...command, ...args], cwd: folder };
       const running = await launch(processes, what, `http://127.0.0.1:${port}/healthz`);
-      const key = readFileSync(join(folder, "data/first-key"), "utf8").trim();
+      const first = readFileSync(join(folder, "data/first-key"), "utf8").trim();
+      const key = calls.some(({ surface }) => surface === "raw") ? await rawKey(port, first) : first;
       return {
         ...running,
         address: (call) => ({

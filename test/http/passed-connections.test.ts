@@ -51,3 +51,30 @@ test("a body too large to be sent twice streams, by a connection of its own", as
   for (let times = 0; times < 3; times += 1) expect((await send()).status).toBe(200);
   expect(new Set(upstream.seen.map(({ port }) => port)).size).toBe(3);
 });
+
+test.each([
+  ["an answer", 200, '{"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8},"model":"m"}'],
+  ["an error", 404, '{"error": { "message":"é" } }'],
+  ["nothing", 200, ""],
+])("%s of the raw API that came with its head goes down with its length, in one piece", async (_, status, body) => {
+  const length = Buffer.byteLength(body);
+  using listener = Bun.listen({
+    port: 0,
+    hostname: "127.0.0.1",
+    socket: {
+      data(socket) {
+        socket.write(
+          `HTTP/1.1 ${status} Said\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`,
+        );
+      },
+    },
+  });
+  await using troupe = await Troupe.start({
+    providers: { openai: { baseUrl: `http://127.0.0.1:${listener.port}/v1` } },
+    surfaces: ["gateway", "raw"],
+  });
+  const response = await troupe.post("/gateway/providers/openai/chat/completions", { model: "m", messages: [] });
+  expect([response.status, response.headers.get("transfer-encoding")]).toEqual([status, null]);
+  expect(response.headers.get("content-length")).toBe(String(length));
+  expect(await response.text()).toBe(body);
+});
