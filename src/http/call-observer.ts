@@ -11,7 +11,15 @@ import { answeredFailure, streamFailure, thrownFailure } from "../upstream/failu
 import { classifyFailure } from "../upstream/failures.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import type { Target } from "../upstream/target.ts";
-import type { Attempt, AttemptBounds, AttemptTarget, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
+import type {
+  AnswerTold,
+  Attempt,
+  AttemptBounds,
+  AttemptTarget,
+  Outcome,
+  TextMeter,
+  UsageEntry,
+} from "../usage/attempt.ts";
 import { type ErrorNote, ownErrorNote, refusedBy } from "../usage/error-note.ts";
 import { answerMeter, OutputMeter } from "../usage/text-meter.ts";
 import { encodedName, isAscii } from "./call/upstream-headers.ts";
@@ -100,7 +108,6 @@ export class CallRecorder implements CallObserver {
 
   sent(): void {
     this.#sentAt = this.#services.clock.monotonic();
-    this.#context.sentAt = this.#sentAt;
     const { headers, persona } = this.#context;
     if (persona?.hidesUpstream === true) return;
     const { number, target } = this.#attempt;
@@ -143,6 +150,7 @@ export class CallRecorder implements CallObserver {
     this.#serviceTier ??= body.service_tier;
     this.#fragments ??= new OutputMeter();
     for (const { delta } of body.choices) this.#fragments.addDelta(delta);
+    if (this.#attempt.trace !== undefined) this.#attempt.trace.told(toldBy(body.choices));
     if (this.#isJudged) this.#isRefusal ||= body.choices.some((choice) => isRefusal(choice, choice.delta));
   }
 
@@ -164,13 +172,19 @@ export class CallRecorder implements CallObserver {
     this.#modelSeries.operation((now - this.#context.startedAt) / 1000);
     // A call that only reads reports counts that were recorded when they were made.
     if (result.usage !== undefined && !this.#isFree) {
+      const { logFields } = this.#context;
       this.#modelSeries.usage(result.usage);
-      this.#context.logFields["prompt_tokens"] = result.usage.prompt_tokens;
-      this.#context.logFields["completion_tokens"] = result.usage.completion_tokens;
+      // A call with tools of a server's takes several turns.
+      logFields["prompt_tokens"] = Number(logFields["prompt_tokens"] ?? 0) + result.usage.prompt_tokens;
+      logFields["completion_tokens"] = Number(logFields["completion_tokens"] ?? 0) + result.usage.completion_tokens;
     }
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
     const { usage, model } = result;
+    if (this.#attempt.trace !== undefined) {
+      const { upstreamResponseId: id } = result;
+      this.#attempt.trace.told({ ...toldBy(result.completion?.choices ?? []), ...(id !== undefined && { id }) });
+    }
     const served = usage?.[billed]?.servedBy;
     if (served !== undefined) this.servedBy(served);
     const variantOutcome = this.#isJudged ? this.#answerOutcome(result.completion) : undefined;
@@ -289,6 +303,12 @@ const isRefusal = (
   said: { readonly refusal?: string | null },
 ): boolean => choice.finish_reason === "content_filter" || Boolean(said.refusal);
 
+/** What a span says of an answer, or of a part of it. */
+function toldBy(choices: readonly { readonly finish_reason?: string | null }[]): AnswerTold {
+  const finishReasons = choices.flatMap(({ finish_reason: reason }) => (reason ? [reason] : []));
+  return finishReasons.length > 0 ? { finishReasons } : {};
+}
+
 /** The metric's status of a stream's fault: its own, 200 for an invalid event, 0 for a broken connection. */
 function streamStatusOf(fault: UpstreamFault | ApiError): number {
   if (!(fault instanceof ApiError)) return fault.status;
@@ -324,6 +344,7 @@ export function nextAttempt(
     variant: context.variant,
     target,
     bounds,
+    trace: context.trace?.attempt(target),
   };
 }
 

@@ -3,12 +3,14 @@ import type { ServedSurface } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, minReported, reportGarbage } from "../lib/garbage-collection.ts";
 import { endSending } from "../lib/linux/half-close.ts";
-import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
+import type { Telemetry } from "../observability/otlp/telemetry.ts";
+import type { RequestTrace } from "../observability/otlp/trace.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
 import type { AnsweringPersona, AttemptVariant } from "../usage/attempt.ts";
 import { type Labels, noLabels } from "../usage/labels.ts";
+import { sessionOf } from "./call/session.ts";
 import { RouteSeries } from "./metrics.ts";
 import type { BodyContext } from "./request-body.ts";
 import type { Services } from "./services.ts";
@@ -99,13 +101,12 @@ export class RequestContext {
   /** Names that it gives of its user and client, once it is parsed. */
   labels: Labels = noLabels;
   readonly queryCheck: QueryCheck | undefined;
-  /** When the request was last sent upstream, as a monotonic reading. */
-  sentAt: number | undefined;
+  /** Its spans; absent where it is not traced. */
+  readonly trace: RequestTrace | undefined;
   /** Fields of the request's log line. */
   readonly logFields: Record<string, unknown>;
   readonly #server: ServerHandle | null;
   readonly #services: Services;
-  readonly #host: Host;
   /** A large body, while it is in memory. */
   body: BodyContext["body"];
   /** Bytes of the body that count as in memory. */
@@ -129,10 +130,19 @@ export class RequestContext {
     this.uniqueId = services.clock.newId();
     this.id = `req_${this.uniqueId}`;
     this.startedAt = services.clock.monotonic();
+    this.trace =
+      host.telemetry === undefined || route.area === "operations"
+        ? undefined
+        : host.telemetry.trace({
+            id: this.uniqueId,
+            answerId: route.protocol.answerIdPrefix + this.uniqueId,
+            traceparent: request.headers.get("traceparent"),
+            route: route.path,
+            conversation: sessionOf(request),
+          });
     this.headers = { "x-request-id": this.id, ...route.protocol.responseHeaders?.(this.id) };
     this.#server = server;
     this.#services = services;
-    this.#host = host;
     // Fields that are known last have their place before those that come in between.
     this.logFields = {
       request_id: this.id,
@@ -158,28 +168,18 @@ export class RequestContext {
     logFields["duration_ms"] = Math.round(milliseconds * 100) / 100;
     if (end !== undefined) logFields["stream_end"] = end;
     this.series.request(request.method, status, milliseconds / 1000);
-    const { telemetry } = this.#host;
-    if (telemetry !== undefined && area !== "operations") telemetry.finish(this.#finished(status, milliseconds));
+    if (this.trace !== undefined) {
+      const { id, route } = this;
+      this.trace.finish({
+        ...{ id, method: request.method, route, surface: area, status },
+        ...{ endedAt: clock.now(), milliseconds, logFields },
+      });
+    }
     const { sample, omit } = live.config.log;
     if (status < 400 && !logSampler.takes(sample)) return;
     const level = area === "operations" ? "debug" : status >= 500 ? "error" : "info";
     for (const name of omit) delete logFields[name];
     log[level]("request", logFields);
-  }
-
-  #finished(status: number, milliseconds: number): FinishedRequest {
-    const { id, request, route, area, startedAt, sentAt, logFields } = this;
-    return {
-      id: id.slice("req_".length),
-      method: request.method,
-      route,
-      surface: area,
-      status,
-      milliseconds,
-      traceparent: request.headers.get("traceparent"),
-      sentAfterMs: sentAt === undefined ? undefined : sentAt - startedAt,
-      logFields,
-    };
   }
 
   /** True where the connection's other end is a proxy that the operator trusts. */

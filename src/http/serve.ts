@@ -78,6 +78,7 @@ export function answerFailure({ services, surfaces }: Host, context: RequestCont
     return new Response(null, { status: 499 });
   }
   const failure = asApiError(services, context, error);
+  context.trace?.refused(failure.code);
   const hint = failure.model === undefined ? "" : modelHint(services, context, failure.model, surfaces);
   const answer = errorAnswer(context.protocol, hint === "" ? failure : failure.with(hint), context.id);
   return respondWhole(context, answer);

@@ -117,7 +117,11 @@ export class RunningServer {
     const drained = await withTimeout(this.services.clock, drain(), drainSeconds * 1000);
     const aborted = drained ? 0 : Math.max(this.pending, idempotency.running);
     if (!drained) await Promise.all(this.#listeners.map((listener) => listener.abort()));
-    await this.#telemetry?.close();
+    if (this.#telemetry !== undefined) {
+      // Attempts whose tokens are still being estimated have no span yet.
+      await this.services.usage.close();
+      await this.#telemetry.close();
+    }
     await this.services.close();
     return aborted;
   }

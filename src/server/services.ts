@@ -173,6 +173,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       prices: () => services.live.prices,
       onLine: (line, attempt) => {
         lines.count(line, attempt);
+        attempt.trace?.ended(line);
         alerts.attempted(line);
         const { provider, upstreamModel, errorCode } = line;
         if (errorCode !== null && provider !== null && upstreamModel !== null && hasNoPrice({ code: errorCode }))

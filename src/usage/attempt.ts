@@ -1,6 +1,6 @@
 /** One attempt to answer a request, as the accounts know it. */
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { CallEnd, FailureReason } from "../store/usage.ts";
+import type { CallEnd, FailureReason, LedgerLine } from "../store/usage.ts";
 import type { VariantCall, VariantOutcome } from "../store/variants.ts";
 import type { Labels } from "./labels.ts";
 
@@ -27,7 +27,23 @@ export type Attempt = {
   readonly target?: AttemptTarget | undefined;
   /** Bounds of what it may use, for those who reserve before it. */
   readonly bounds?: AttemptBounds | undefined;
+  /** Its span; absent where the request is not traced. */
+  readonly trace?: AttemptTrace | undefined;
 };
+
+/** What an answer says of itself. */
+export type AnswerTold = {
+  /** In the upstream's own word, where it is known. */
+  readonly id?: string;
+  readonly finishReasons?: readonly string[];
+};
+
+/** The span of an attempt. */
+export interface AttemptTrace {
+  told(answer: AnswerTold): void;
+  /** @param line when it is final */
+  ended(line: LedgerLine): void;
+}
 
 /** The variant of a persona that answers. */
 export type AttemptVariant = {

@@ -7,7 +7,10 @@ import { Console } from "./console.ts";
 test("a server that is told an endpoint sends what it did before it ends", async () => {
   using folder = new TempFolder();
   using collector = new UpstreamServer(() => new Response("{}"));
-  const shell = new Console(folder.path, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+  const shell = new Console(folder.path, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+  });
   const ran = shell.run("--port 0");
   const url = (await shell.seen(/"addresses":"(http:[^"]+)"/))[1]!;
   const answer = await fetch(`${url}/gateway/v1/chat/completions`, {

@@ -1,5 +1,6 @@
 /** A Troupe with everything that it tells its operator: the log's lines, the metrics page and the traces. */
 import { createLogger } from "../../src/lib/log.ts";
+import type { TelemetrySettings } from "../../src/observability/otlp/settings.ts";
 import { Troupe, type TroupeOptions } from "./troupe.ts";
 import { UpstreamServer } from "./upstream-server.ts";
 
@@ -24,11 +25,15 @@ export async function observe(
     flush: () => {},
   };
   const log = createLogger(sink, { level: "debug", pretty: false, now: () => 0 });
-  const telemetry = {
-    tracesUrl: `${collector.url}/v1/traces`,
-    metricsUrl: `${collector.url}/v1/metrics`,
+  const signal = (kind: string) => ({
+    url: `${collector.url}/v1/${kind}`,
     headers: {},
     timeoutMs: 10_000,
+    isJson: true,
+  });
+  const telemetry: TelemetrySettings = {
+    traces: signal("traces"),
+    metrics: signal("metrics"),
     resource: {},
     ratio: 1,
     followsParent: false,
@@ -43,6 +48,7 @@ export async function observe(
     metrics = await (await troupe.fetch("/metrics")).text();
   }
   await log.flush();
+  if (collector.requests.length === 0) throw new Error("no telemetry came");
   return {
     lines: written.split("\n").filter((line) => line !== ""),
     metrics,

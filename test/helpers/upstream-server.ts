@@ -5,6 +5,7 @@ export type RecordedRequest = {
   /** Path and query. */
   readonly path: string;
   readonly headers: Headers;
+  readonly bytes: Uint8Array;
   readonly text: string;
   /** The parsed body; undefined when it is not JSON. */
   readonly json: unknown;
@@ -28,12 +29,13 @@ export class UpstreamServer implements Disposable {
       idleTimeout: 0,
       fetch: async (request) => {
         const url = new URL(request.url);
-        const text = await request.text();
+        const bytes = await request.bytes();
+        const text = new TextDecoder().decode(bytes);
         const recorded: RecordedRequest = {
           method: request.method,
           path: url.pathname + url.search,
           headers: request.headers,
-          text,
+          ...{ bytes, text },
           json: parseOrUndefined(text),
           signal: request.signal,
         };

@@ -3,6 +3,7 @@ import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
 import type { Conversation } from "../conversation.ts";
 import type { CallScope } from "./scope.ts";
+import { sessionOf } from "./session.ts";
 import type { Plan } from "./surface.ts";
 
 /**
@@ -10,22 +11,6 @@ import type { Plan } from "./surface.ts";
  * https://openrouter.ai/docs/guides/best-practices/prompt-caching
  */
 const members = ["prompt_cache_key", "session_id"];
-
-/**
- * Headers of coding agents that name it. Sources: Codex, https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/requests/headers.rs;
- * Claude Code, https://code.claude.com/docs/en/llm-gateway-protocol; opencode,
- * https://github.com/sst/opencode/blob/dev/packages/opencode/src/session/llm/request.ts; several of them,
- * https://docs.merge.dev/merge-gateway/routing/cache-aware-routing
- */
-const headers = [
-  "x-claude-code-session-id",
-  "session_id",
-  "session-id",
-  "conversation_id",
-  "x-session-id",
-  "x-session-affinity",
-  "x-opencode-session",
-];
 
 /** Characters at the beginning and at the end of a text that tell it from others. */
 const head = 2048;
@@ -44,20 +29,13 @@ export function conversationKey(
     const value = parsed[name];
     if (typeof value === "string" && value !== "") return hashOf(value);
   }
-  for (const name of headers) {
-    const value = context.request.headers.get(name);
-    if (value) return hashOf(value);
-  }
-  return hashOf(plan.persona?.id ?? "", ...beginning(whole, large));
+  return sessionKey(context.request) ?? hashOf(plan.persona?.id ?? "", ...beginning(whole, large));
 }
 
 /** @returns the same, where headers alone name it */
 export function sessionKey(request: Request): string | undefined {
-  for (const name of headers) {
-    const value = request.headers.get(name);
-    if (value) return hashOf(value);
-  }
-  return undefined;
+  const session = sessionOf(request);
+  return session === undefined ? undefined : hashOf(session);
 }
 
 /** Of the first system text and the first of the user's. */

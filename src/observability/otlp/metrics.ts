@@ -17,8 +17,9 @@ const labelNames: Readonly<Record<string, string>> = {
   gen_ai_token_type: "gen_ai.token.type",
   method: "http.request.method",
   route: "http.route",
-  status: "http.response.status_code",
 };
+/** Beside its own name, by which alerts and dashboards ask, whichever way the metric came. */
+const statusName = "http.response.status_code";
 
 const aggregationTemporality = 2; // cumulative
 
@@ -43,6 +44,8 @@ export function metricsPayload(snapshot: Snapshot, span: Span): unknown[] {
 
 function pointOf(family: Family, { labels, value, counts }: Series, { startedAt, now }: Span) {
   const named = family.labelNames.map((name, at) => [labelNames[name] ?? name, labels[at]]);
+  const status = family.labelNames.indexOf("status");
+  if (status >= 0) named.push([statusName, labels[status]]);
   const point = {
     attributes: attributes(Object.fromEntries(named)),
     startTimeUnixNano: `${startedAt}000000`,

@@ -4,12 +4,20 @@
  * https://opentelemetry.io/docs/specs/otel/protocol/exporter/
  */
 
-export type TelemetrySettings = {
-  /** Full addresses; absent: that kind is not sent. */
-  readonly tracesUrl?: string;
-  readonly metricsUrl?: string;
+/** How one kind is sent. */
+export type SignalSettings = {
+  /** The full address. */
+  readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** As JSON, in place of protobuf. */
+  readonly isJson: boolean;
+};
+
+export type TelemetrySettings = {
+  /** Absent: that kind is not sent. */
+  readonly traces?: SignalSettings;
+  readonly metrics?: SignalSettings;
   /** Attributes that describe this server in everything sent. */
   readonly resource: Readonly<Record<string, string>>;
   /** The share of requests without a caller's decision that are traced. */
@@ -26,14 +34,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** @returns undefined where nothing is to be sent. @throws Error naming the variable that can't be understood */
 export function telemetrySettings(env: Environment): TelemetrySettings | undefined {
   if (env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true") return undefined;
-  const tracesUrl = endpoint(env, "TRACES", "v1/traces");
-  const metricsUrl = endpoint(env, "METRICS", "v1/metrics");
-  if (tracesUrl === undefined && metricsUrl === undefined) return undefined;
+  const traces = signal(env, "TRACES", "v1/traces");
+  const metrics = signal(env, "METRICS", "v1/metrics");
+  if (traces === undefined && metrics === undefined) return undefined;
   return {
-    ...(tracesUrl !== undefined && { tracesUrl }),
-    ...(metricsUrl !== undefined && { metricsUrl }),
-    headers: pairs(env, "OTEL_EXPORTER_OTLP_HEADERS"),
-    timeoutMs: count(env, "OTEL_EXPORTER_OTLP_TIMEOUT", 10_000),
+    ...(traces !== undefined && { traces }),
+    ...(metrics !== undefined && { metrics }),
     resource: {
       ...pairs(env, "OTEL_RESOURCE_ATTRIBUTES"),
       ...(env["OTEL_SERVICE_NAME"] && { "service.name": env["OTEL_SERVICE_NAME"] }),
@@ -45,7 +51,34 @@ export function telemetrySettings(env: Environment): TelemetrySettings | undefin
   };
 }
 
-function endpoint(env: Environment, kind: "TRACES" | "METRICS", path: string): string | undefined {
+type Kind = "TRACES" | "METRICS";
+
+/** A kind's own variables stand above those of both; of headers each by its name. */
+function signal(env: Environment, kind: Kind, path: string): SignalSettings | undefined {
+  const url = endpoint(env, kind, path);
+  if (url === undefined) return undefined;
+  return {
+    url,
+    headers: { ...pairs(env, "OTEL_EXPORTER_OTLP_HEADERS"), ...pairs(env, `OTEL_EXPORTER_OTLP_${kind}_HEADERS`) },
+    timeoutMs: count(env, `OTEL_EXPORTER_OTLP_${kind}_TIMEOUT`, count(env, "OTEL_EXPORTER_OTLP_TIMEOUT", 10_000)),
+    isJson: protocol(env, kind) === "http/json",
+  };
+}
+
+const protocols = ["http/protobuf", "http/json"];
+
+function protocol(env: Environment, kind: Kind): string {
+  for (const name of [`OTEL_EXPORTER_OTLP_${kind}_PROTOCOL`, "OTEL_EXPORTER_OTLP_PROTOCOL"]) {
+    const found = env[name];
+    if (!found) continue;
+    if (!protocols.includes(found))
+      throw new Error(`${name} knows ${protocols.join(" and ")}, not '${found.slice(0, 40)}'`);
+    return found;
+  }
+  return protocols[0]!;
+}
+
+function endpoint(env: Environment, kind: Kind, path: string): string | undefined {
   if (env[`OTEL_${kind}_EXPORTER`] === "none") return undefined;
   const own = env[`OTEL_EXPORTER_OTLP_${kind}_ENDPOINT`];
   const base = env["OTEL_EXPORTER_OTLP_ENDPOINT"];

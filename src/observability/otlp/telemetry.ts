@@ -1,6 +1,6 @@
 /**
- * Traces and metrics for OpenTelemetry, sent as OTLP/JSON over HTTP. A request is recorded once, when it is over; all else
- * happens on a timer. What can't be sent is counted and forgotten: telemetry never holds a request, nor fills the memory.
+ * Traces and metrics for OpenTelemetry, sent by OTLP over HTTP. A request is recorded when it is over, and so is each of its attempts; all
+ * else happens on a timer. What can't be sent is counted and forgotten: telemetry never holds a request, nor fills the memory.
  *
  * docs/decisions/telemetry.md says why this is no official package.
  * Source: https://opentelemetry.io/docs/specs/otlp/ and https://opentelemetry.io/docs/specs/semconv/gen-ai/
@@ -11,25 +11,10 @@ import type { Logger } from "../../lib/log.ts";
 import type { SampledTable, Snapshot } from "../../lib/metrics.ts";
 import { OnceAMinute } from "../../lib/once-a-minute.ts";
 import { metricsPayload } from "./metrics.ts";
-import type { TelemetrySettings } from "./settings.ts";
-import { attributes, resourceOf } from "./values.ts";
-
-/** One request, when its last byte is out. */
-export type FinishedRequest = {
-  /** 32 hexadecimal characters. */
-  readonly id: string;
-  readonly method: string;
-  readonly route: string;
-  readonly surface: string;
-  readonly status: number;
-  readonly milliseconds: number;
-  /** The caller's `traceparent`. */
-  readonly traceparent: string | null;
-  /** From its beginning until it went upstream; undefined: it did not. */
-  readonly sentAfterMs: number | undefined;
-  /** The fields of the request's log line. */
-  readonly logFields: Readonly<Record<string, unknown>>;
-};
+import { protobufOf } from "./protobuf.ts";
+import type { SignalSettings, TelemetrySettings } from "./settings.ts";
+import { RequestTrace, type Span, type TracedRequest, type TraceParent } from "./trace.ts";
+import { resourceOf } from "./values.ts";
 
 type TelemetryOptions = {
   readonly settings: TelemetrySettings;
@@ -44,8 +29,6 @@ type TelemetryOptions = {
 const maxInBatch = 512;
 /** Timeout of the last messages when the server ends. */
 const shutdownTimeoutMs = 2000;
-
-type Span = Readonly<Record<string, unknown>>;
 
 export class Telemetry {
   /** Spans and messages that were lost. */
@@ -63,23 +46,23 @@ export class Telemetry {
     this.#resource = resourceOf(settings.resource, build, clock.newId());
     this.#startedAt = clock.now();
     this.#warnings = new OnceAMinute(clock);
-    if (settings.tracesUrl !== undefined)
-      this.#stops.push(repeat(clock, settings.spanDelayMs, () => this.#sendSpans()));
-    if (settings.metricsUrl !== undefined)
+    if (settings.traces !== undefined) this.#stops.push(repeat(clock, settings.spanDelayMs, () => this.#sendSpans()));
+    if (settings.metrics !== undefined)
       this.#stops.push(repeat(clock, settings.metricIntervalMs, () => this.#sendMetrics()));
   }
 
-  finish(request: FinishedRequest): void {
+  /** Begins the trace of a request. @returns undefined where it is not traced */
+  trace(request: TracedRequest): RequestTrace | undefined {
     const { settings, clock } = this.#options;
-    if (settings.tracesUrl === undefined) return;
-    const context = traceContext(request, settings);
-    if (context === undefined) return;
-    if (this.#spans.length + 2 > settings.maxSpans) {
-      this.dropped += 1;
-      return;
-    }
-    this.#spans.push(...spansOf(request, context, clock));
+    if (settings.traces === undefined) return undefined;
+    const parent = parentOf(request, settings);
+    return parent && new RequestTrace(request, parent, () => clock.newId().slice(-16), this.#add);
   }
+
+  readonly #add = (span: Span): void => {
+    if (this.#spans.length < this.#options.settings.maxSpans) this.#spans.push(span);
+    else this.dropped += 1;
+  };
 
   /** Sends what is left. */
   async close(): Promise<void> {
@@ -89,31 +72,32 @@ export class Telemetry {
   }
 
   async #sendSpans(): Promise<void> {
-    const { tracesUrl } = this.#options.settings;
-    while (tracesUrl !== undefined && this.#spans.length > 0) {
+    const { traces } = this.#options.settings;
+    while (traces !== undefined && this.#spans.length > 0) {
       const spans = this.#spans.slice(0, maxInBatch);
       this.#spans = this.#spans.slice(maxInBatch);
       const scopeSpans = [{ scope: { name: "troupe" }, spans }];
-      await this.#post(tracesUrl, { resourceSpans: [{ resource: this.#resource, scopeSpans }] }, spans.length);
+      await this.#post(traces, { resourceSpans: [{ resource: this.#resource, scopeSpans }] }, spans.length);
     }
   }
 
   async #sendMetrics(): Promise<void> {
-    const { settings, metrics, clock } = this.#options;
-    if (settings.metricsUrl === undefined) return;
-    const payload = metricsPayload(metrics.snapshot(), { startedAt: this.#startedAt, now: clock.now() });
+    const { settings, metrics: known, clock } = this.#options;
+    const { metrics } = settings;
+    if (metrics === undefined) return;
+    const payload = metricsPayload(known.snapshot(), { startedAt: this.#startedAt, now: clock.now() });
     const scopeMetrics = [{ scope: { name: "troupe" }, metrics: payload }];
-    await this.#post(settings.metricsUrl, { resourceMetrics: [{ resource: this.#resource, scopeMetrics }] }, 1);
+    await this.#post(metrics, { resourceMetrics: [{ resource: this.#resource, scopeMetrics }] }, 1);
   }
 
-  async #post(url: string, message: unknown, count: number): Promise<void> {
-    const { settings, fetch: send = fetch } = this.#options;
+  async #post({ url, headers, timeoutMs, isJson }: SignalSettings, message: object, count: number): Promise<void> {
+    const { fetch: send = fetch } = this.#options;
     try {
       const answer = await send(url, {
         method: "POST",
-        headers: { "content-type": "application/json", ...settings.headers },
-        body: JSON.stringify(message),
-        signal: AbortSignal.timeout(settings.timeoutMs),
+        headers: { "content-type": isJson ? "application/json" : "application/x-protobuf", ...headers },
+        body: isJson ? JSON.stringify(message) : protobufOf(message),
+        signal: AbortSignal.timeout(timeoutMs),
         redirect: "manual",
       });
       await answer.body?.cancel();
@@ -130,88 +114,21 @@ export class Telemetry {
   }
 }
 
-type TraceContext = { readonly traceId: string; readonly parentSpanId: string };
-
 /** Source: https://www.w3.org/TR/trace-context/#traceparent-header */
 const traceparentForm = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** @returns undefined when this request is not traced */
-function traceContext(
-  { id, traceparent }: FinishedRequest,
+function parentOf(
+  { id, traceparent }: TracedRequest,
   { ratio, followsParent }: TelemetrySettings,
-): TraceContext | undefined {
-  const [, traceId = id, parentSpanId = "", flags] = traceparentForm.exec(traceparent ?? "") ?? [];
+): TraceParent | undefined {
+  const [, traceId = id, spanId = "", flags] = traceparentForm.exec(traceparent ?? "") ?? [];
   const isSampled =
     flags !== undefined && followsParent
       ? (Number.parseInt(flags, 16) & 1) === 1
       : Number.parseInt(traceId.slice(-8), 16) < ratio * 2 ** 32;
-  return isSampled ? { traceId, parentSpanId } : undefined;
+  return isSampled ? { traceId, spanId } : undefined;
 }
-
-const kinds = { server: 2, client: 3 };
-const failed = { code: 2 };
-
-/** The request, and within it the call to the model, where there was one. */
-function spansOf(request: FinishedRequest, { traceId, parentSpanId }: TraceContext, clock: Clock): Span[] {
-  const { method, route, surface, status, milliseconds, logFields } = request;
-  const endedAt = clock.now();
-  const spanId = newSpanId(clock);
-  const server = {
-    traceId,
-    spanId,
-    parentSpanId,
-    name: `${method} ${route}`,
-    kind: kinds.server,
-    ...between(endedAt - milliseconds, endedAt),
-    attributes: attributes({
-      "http.request.method": method,
-      "http.route": route,
-      "http.response.status_code": status,
-      "error.type": status >= 500 ? String(status) : undefined,
-      "troupe.surface": surface,
-      "troupe.request_id": `req_${request.id}`,
-      "troupe.key": logFields["key"],
-    }),
-    ...(status >= 500 && { status: failed }),
-  };
-  if (request.sentAfterMs === undefined) return [server];
-  const fault = logFields["fault"] !== undefined || status >= 400;
-  const call = {
-    traceId,
-    spanId: newSpanId(clock),
-    parentSpanId: spanId,
-    name: `chat ${logFields["upstream_model"]}`,
-    kind: kinds.client,
-    ...between(endedAt - milliseconds + (request.sentAfterMs ?? 0), endedAt),
-    attributes: attributes({
-      "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": logFields["provider"],
-      "gen_ai.request.model": logFields["upstream_model"],
-      "gen_ai.usage.input_tokens": logFields["prompt_tokens"],
-      "gen_ai.usage.output_tokens": logFields["completion_tokens"],
-      "gen_ai.response.time_to_first_chunk": seconds(logFields["first_token_ms"]),
-      "troupe.format": logFields["format"],
-      "troupe.persona": surface === "orchestrator" ? logFields["model"] : undefined,
-      "troupe.persona_version": logFields["persona_version"],
-      "troupe.persona_variant": logFields["variant"],
-      "troupe.stream_end": logFields["stream_end"],
-      "error.type": fault ? String(logFields["upstream_status"] ?? status) : undefined,
-    }),
-    ...(fault && { status: failed }),
-  };
-  return [server, call];
-}
-
-const newSpanId = (clock: Clock) => clock.newId().slice(-16);
-const seconds = (milliseconds: unknown) => (typeof milliseconds === "number" ? milliseconds / 1000 : undefined);
-
-const between = (startedAt: number, endedAt: number) => ({
-  startTimeUnixNano: nanoseconds(startedAt),
-  endTimeUnixNano: nanoseconds(endedAt),
-});
-
-/** Text, as a double has not that many digits. */
-const nanoseconds = (milliseconds: number) => String(BigInt(Math.round(milliseconds * 1000)) * 1000n);
 
 export const telemetryMetrics: SampledTable<Telemetry> = {
   troupe_telemetry_dropped_total: { help: "Spans and messages lost on the way.", read: ({ dropped }) => dropped },

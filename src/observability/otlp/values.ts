@@ -1,4 +1,4 @@
-/** Writes values as OTLP/JSON does. Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/common/v1/common.proto */
+/** Values in OTLP's form, as its JSON has them. Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/common/v1/common.proto */
 import { hostname } from "node:os";
 import type { BuildInfo } from "../../build-info.ts";
 
@@ -6,12 +6,20 @@ type Attribute = { readonly key: string; readonly value: unknown };
 
 /** Attributes of the names that have a value. */
 export function attributes(values: Readonly<Record<string, unknown>>): Attribute[] {
-  return Object.entries(values).flatMap(([key, value]) => (value === undefined ? [] : [{ key, value: typed(value) }]));
+  return Object.entries(values).flatMap(([key, value]) =>
+    value === undefined || value === null
+      ? []
+      : [{ key, value: doubles.has(key) ? { doubleValue: value } : typed(value) }],
+  );
 }
+
+/** What is measured has one type, whatever its value. */
+const doubles = new Set(["gen_ai.usage.cost", "gen_ai.response.time_to_first_chunk"]);
 
 function typed(value: unknown): unknown {
   if (typeof value === "number") return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
   if (typeof value === "boolean") return { boolValue: value };
+  if (Array.isArray(value)) return { arrayValue: { values: value.map((one) => ({ stringValue: String(one) })) } };
   return { stringValue: String(value) };
 }
 

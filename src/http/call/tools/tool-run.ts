@@ -225,7 +225,7 @@ export class ToolRun {
       isLocal: true,
       isListed: false,
     };
-    return { ...nextAttempt(context, caller, model), target, bounds: { inputBytes: 0, billed: "nothing" as const } };
+    return nextAttempt(context, caller, model, target, { inputBytes: 0, billed: "nothing" });
   }
 }
 
