@@ -33,8 +33,8 @@ export interface CallerLimiter {
   hit(caller: string, perMinute: number): Decision | Promise<Decision>;
 }
 
-/** The requests in a window by their monotonic times, oldest first. */
-export type Times = { readonly count: number; at(index: number): number | undefined };
+/** The requests in a window by their monotonic times, oldest first; they may be later than they came by `coarseMs`, which is 0 by default. */
+export type Times = { readonly count: number; readonly coarseMs?: number; at(index: number): number | undefined };
 
 /** @param wallNow Unix time in milliseconds */
 export function decisionOf(window: Times, limit: number, allowed: boolean, now: number, wallNow: number): Decision {
@@ -42,7 +42,7 @@ export function decisionOf(window: Times, limit: number, allowed: boolean, now: 
   // After a limit was lowered the window may hold more requests than it allows: those must expire first.
   const expiring = window.at(Math.max(0, -room));
   // Times in whole milliseconds may be a little ahead of now.
-  const waitMs = expiring === undefined ? 0 : Math.min(windowMs, expiring + windowMs - now);
+  const waitMs = expiring === undefined ? 0 : Math.min(windowMs + (window.coarseMs ?? 0), expiring + windowMs - now);
   return {
     allowed,
     limit,
@@ -100,42 +100,74 @@ export class MemoryLimiter implements Limiter {
   }
 }
 
-/** The times of the last requests, oldest first, in a ring buffer that grows as needed. */
+/** Entries of a window in memory, and the part of a window in which more of them count as one: memory does not grow with the limit. */
+const maxEntries = 1024;
+const leastPartMs = 120;
+
+/** The times of the last requests, oldest first, in a ring buffer that grows as needed. Of more than fit, those of one part count as of its last one. */
 export class Window {
-  #ring = new Float64Array(8);
+  #times = new Float64Array(8);
+  #hits = new Float64Array(8);
   #start = 0;
+  #entries = 0;
   #count = 0;
 
   get count(): number {
     return this.#count;
   }
 
+  /** The number of times that it keeps. */
+  get entries(): number {
+    return this.#entries;
+  }
+
   /** The time of the latest request, expired or not. */
   newest = Number.NEGATIVE_INFINITY;
 
   push(time: number): void {
-    if (this.#count === this.#ring.length) this.#grow();
-    this.#ring[(this.#start + this.#count) % this.#ring.length] = time;
+    if (this.#entries === this.#times.length) this.#makeRoom();
+    const at = (this.#start + this.#entries) % this.#times.length;
+    this.#times[at] = time;
+    this.#hits[at] = 1;
+    this.#entries += 1;
     this.#count += 1;
     this.newest = time;
   }
 
   at(index: number): number | undefined {
-    return index < this.#count ? this.#ring[(this.#start + index) % this.#ring.length] : undefined;
+    if (index >= this.#count) return undefined;
+    let at = this.#start;
+    for (let left = index - this.#hits[at]!; left >= 0; left -= this.#hits[at]!) at = (at + 1) % this.#times.length;
+    return this.#times[at];
   }
 
   expire(time: number): void {
-    while (this.#count > 0 && this.#ring[this.#start]! <= time) {
-      this.#start = (this.#start + 1) % this.#ring.length;
-      this.#count -= 1;
+    while (this.#entries > 0 && this.#times[this.#start]! <= time) {
+      this.#count -= this.#hits[this.#start]!;
+      this.#start = (this.#start + 1) % this.#times.length;
+      this.#entries -= 1;
     }
   }
 
-  #grow(): void {
-    const wider = new Float64Array(this.#ring.length * 2);
-    for (let index = 0; index < this.#count; index += 1) wider[index] = this.at(index)!;
-    this.#ring = wider;
+  #makeRoom(): void {
+    const isFull = this.#entries === maxEntries;
+    const length = isFull ? maxEntries : this.#entries * 2;
+    const [times, hits] = [new Float64Array(length), new Float64Array(length)];
+    // What has not expired is a minute, as a rule.
+    const partMs = Math.max(leastPartMs, (this.newest - this.#times[this.#start]!) / (maxEntries / 2));
+    let last = -1;
+    for (let index = 0; index < this.#entries; index += 1) {
+      const at = (this.#start + index) % this.#times.length;
+      const time = this.#times[at]!;
+      const isSamePart = isFull && last >= 0 && Math.floor(times[last]! / partMs) === Math.floor(time / partMs);
+      if (!isSamePart) last += 1;
+      times[last] = time;
+      hits[last]! += this.#hits[at]!;
+    }
+    this.#times = times;
+    this.#hits = hits;
     this.#start = 0;
+    this.#entries = last + 1;
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { anonymousCaller, MemoryLimiter } from "../../src/limits/limiter.ts";
+import { anonymousCaller, MemoryLimiter, Window } from "../../src/limits/limiter.ts";
 import { runs } from "../helpers/long-form.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
@@ -174,6 +174,31 @@ describe("memory", () => {
     const limiter = new MemoryLimiter(new ManualClock());
     for (let at = 0; at < 10_000; at += 1) expect(limiter.hit("a", 10_000).remaining).toBe(9_999 - at);
     expect(limiter.hit("a", 10_000).allowed).toBe(false);
+  });
+});
+
+describe("a window", () => {
+  test("of many requests keeps a bounded number of times, none of them too early, none late by more than 120 ms", () => {
+    const window = new Window();
+    const taken: number[] = [];
+    let seed = 7;
+    for (let hits = 0; hits < 20_000; hits += 1) {
+      seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+      const now = (taken.at(-1) ?? 5_000) + (seed >>> 24) / 20;
+      window.expire(now - 60_000);
+      window.push(now);
+      taken.push(now);
+      if (hits % 500 > 0) continue;
+      const least = taken.filter((time) => time > now - 60_000).length;
+      const most = taken.filter((time) => time > now - 60_120).length;
+      expect(window.count).toBeWithin(least, most + 1);
+      const first = window.at(0)!;
+      expect(first).toBeWithin(taken[hits + 1 - window.count]!, taken[hits + 1 - window.count]! + 120);
+      expect(window.at(window.count - 1)).toBe(now);
+    }
+    expect(window.entries).toBeLessThanOrEqual(1024);
+    window.expire(taken.at(-1)!);
+    expect([window.count, window.at(0)]).toEqual([0, undefined]);
   });
 });
 

@@ -7,7 +7,9 @@ import { makeFile, mapFile, replaceFile } from "../../lib/mapped-file.ts";
 import { lockFile } from "../../store/sqlite/liveness-lock.ts";
 import { retryOnBusy } from "../../store/sqlite/retry-on-busy.ts";
 import { openWindowClock } from "./clock.ts";
-import { capacityFor, WindowTable } from "./table.ts";
+import type { HitTable } from "./hit-table.ts";
+import { PartTable } from "./part-table.ts";
+import { WindowTable } from "./table.ts";
 
 /** The lock is held for milliseconds. */
 const lockWaitMs = 1_000;
@@ -43,16 +45,16 @@ export class WindowFiles {
   }
 
   /** @param limit that a new file is for, and an old one must have room for. @throws as the constructor */
-  open(path: string, limit: number): WindowTable {
-    if (!existsSync(path)) makeFile(path, WindowTable.make(capacityFor(limit), this.now()));
+  open(path: string, limit: number): HitTable {
+    if (!existsSync(path)) makeFile(path, bytesFor(limit, this.now()));
     return usable(path, limit) ?? this.#exclusively(() => usable(path, limit) ?? this.#replace(path, limit));
   }
 
   /** Under the lock. */
-  #replace(path: string, limit: number): WindowTable {
+  #replace(path: string, limit: number): HitTable {
     const old = read(path);
     old?.freeze();
-    replaceFile(path, WindowTable.make(Math.max(capacityFor(limit), old?.capacity ?? 0), this.now(), old));
+    replaceFile(path, bytesFor(limit, this.now(), old));
     return usable(path, limit)!;
   }
 
@@ -73,13 +75,13 @@ export class WindowFiles {
     const idle = names.map((name) => join(this.#keys, name)).filter((path) => this.#isIdle(path, () => true));
     if (idle.length === 0) return;
     this.#exclusively(() => {
-      const isOver = (table: WindowTable, head: number) => table.freeze(head);
+      const isOver = (table: HitTable, head: number) => table.freeze(head);
       for (const path of idle) if (this.#isIdle(path, isOver)) rmSync(path, { force: true });
     });
   }
 
   /** @param ends asked of a idle table, whose head was that before it was looked at */
-  #isIdle(path: string, ends: (table: WindowTable, head: number) => boolean): boolean {
+  #isIdle(path: string, ends: (table: HitTable, head: number) => boolean): boolean {
     if (!tableName.test(basename(path))) return isAbandoned(path);
     const table = read(path);
     if (table === undefined) return false;
@@ -97,18 +99,26 @@ export class WindowFiles {
   }
 }
 
+/** The bytes of a table for that limit. @param old one whose hits are carried over; once they were counted by parts, they still are */
+function bytesFor(limit: number, now: number, old?: HitTable): Uint8Array<ArrayBuffer> {
+  const isSmall = WindowTable.takes(limit) && (old === undefined || (old instanceof WindowTable && old.isSmall));
+  return isSmall ? WindowTable.make(limit, now, old) : PartTable.make(now, old);
+}
+
+const tableOf = (bytes: Uint8Array): HitTable | undefined => PartTable.of(bytes) ?? WindowTable.of(bytes);
+
 /** @returns undefined when it is not there, damaged, frozen, or too small */
-function usable(path: string, limit: number): WindowTable | undefined {
+function usable(path: string, limit: number): HitTable | undefined {
   const table = read(path);
-  return table === undefined || table.isFrozen || table.capacity <= limit ? undefined : table;
+  return table === undefined || table.isFrozen || !table.fits(limit) ? undefined : table;
 }
 
 /** @returns undefined when it is not there, or damaged. @throws the file system's other errors */
-function read(path: string): WindowTable | undefined {
+function read(path: string): HitTable | undefined {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   try {
     // A power cut may leave an empty file, which can't be mapped.
-    return size === 0 ? undefined : WindowTable.of(mapFile(path));
+    return size === 0 ? undefined : tableOf(mapFile(path));
   } catch (error) {
     // Another process removed it meanwhile.
     if ((error as { code?: string }).code === "ENOENT") return undefined;

@@ -11,7 +11,7 @@ import { canMapFiles } from "../../lib/mapped-file.ts";
 import { OnceAMinute } from "../../lib/once-a-minute.ts";
 import { type Decision, decisionOf, type Limiter, MemoryLimiter, type Times } from "../limiter.ts";
 import { WindowFiles } from "./files.ts";
-import type { Hit, WindowTable } from "./table.ts";
+import type { Hit, HitTable } from "./hit-table.ts";
 
 export type MachineLimits = {
   readonly callers: Limiter;
@@ -91,7 +91,7 @@ class FileLimiter implements Limiter {
   readonly #warnings: OnceAMinute;
   #files: WindowFiles | undefined;
   /** By caller, oldest mapping first. */
-  readonly #tables = new Map<string, WindowTable>();
+  readonly #tables = new Map<string, HitTable>();
   #isClosed = false;
   #cancelSweep = () => {};
 
@@ -107,9 +107,8 @@ class FileLimiter implements Limiter {
       const files = this.#opened();
       for (let tries = 0; tries < maxTries; tries += 1) {
         const table = this.#tableFor(files, caller, perMinute);
-        const now = files.now();
-        const hit = table.hit(perMinute, now);
-        if (hit !== undefined) return this.#decision(table, perMinute, now, hit);
+        const hit = table.hit(perMinute, files.now);
+        if (hit !== undefined) return this.#decision(table, perMinute, hit);
         // Frozen or damaged: freeze it for all, so that it is replaced.
         table.freeze();
       }
@@ -168,19 +167,19 @@ class FileLimiter implements Limiter {
       return decisionOf(empty, perMinute, true, now, this.#options.clock.now());
     const table = this.#tableFor(files, caller, perMinute);
     const { head } = table;
-    return this.#decision(table, perMinute, now, { allowed: table.count(now, head) < perMinute, head });
+    return this.#decision(table, perMinute, { allowed: table.count(now, head) < perMinute, head, now });
   }
 
-  #tableFor(files: WindowFiles, caller: string, limit: number): WindowTable {
+  #tableFor(files: WindowFiles, caller: string, limit: number): HitTable {
     const known = this.#tables.get(caller);
-    if (known !== undefined && known.capacity > limit && !known.isFrozen) return known;
+    if (known?.fits(limit) === true && !known.isFrozen) return known;
     const table = files.open(files.pathOf(caller), limit);
     this.#tables.set(caller, table);
     if (this.#tables.size > maxMapped) this.#tables.delete(this.#tables.keys().next().value!);
     return table;
   }
 
-  #decision(table: WindowTable, perMinute: number, now: number, { allowed, head }: Hit): Decision {
+  #decision(table: HitTable, perMinute: number, { allowed, head, now }: Hit): Decision {
     const window = new TableWindow(table, head, now);
     return decisionOf(window, perMinute, allowed, now, this.#options.clock.now());
   }
@@ -199,12 +198,14 @@ const empty: Times = { count: 0, at: () => undefined };
 /** The requests of a table's window at a time. */
 class TableWindow implements Times {
   readonly count: number;
-  readonly #table: WindowTable;
+  readonly coarseMs: number;
+  readonly #table: HitTable;
   readonly #head: number;
   readonly #now: number;
 
-  constructor(table: WindowTable, head: number, now: number) {
+  constructor(table: HitTable, head: number, now: number) {
     this.count = table.count(now, head);
+    this.coarseMs = table.coarseMs;
     this.#table = table;
     this.#head = head;
     this.#now = now;

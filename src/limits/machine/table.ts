@@ -8,36 +8,20 @@
  * finds a recent time where an old one should be, and advances the head itself.
  * So hit `n` is always at least a window's length after hit `n - limit`.
  *
- * A table that is to be replaced or removed is frozen first: its head becomes negative, and a hit whose head can't be advanced is
- * repeated in the next table.
- *
  * Times are milliseconds modulo 2^32 (49 days); zero is no hit. A time more than a window's length in the future is an old one.
  */
 import { windowMs } from "../limiter.ts";
+import { type Hit, type HitTable, headAt, headMask, MappedHead } from "./hit-table.ts";
 
-/** In 32-bit words: the header's length, and the indexes of its numbers. */
-const headerWords = 16;
 const format = 0x54575331;
 const formatAt = 0;
 const capacityAt = 1;
-const headAt = headerWords;
 const hitsAt = headAt + 1;
-
-const frozenBit = 0x8000_0000;
-const headMask = 0x7fff_ffff;
-
-/** The result of a hit: whether it was counted, and the head after it. */
-export type Hit = { readonly allowed: boolean; readonly head: number };
 
 /** A table for limits below this is one page of memory. */
 const minCapacity = 512;
-
-/** The capacity for a limit: a power of two above it. */
-export function capacityFor(limit: number): number {
-  let capacity = minCapacity;
-  while (capacity <= limit) capacity *= 2;
-  return capacity;
-}
+/** Beyond it hits are not kept one by one. */
+const maxCapacity = 1024;
 
 /** @param tick the time now modulo 2^32 */
 function isWithin(time: number, tick: number): boolean {
@@ -45,24 +29,26 @@ function isWithin(time: number, tick: number): boolean {
   return time !== 0 && age < windowMs && age > -windowMs;
 }
 
-export class WindowTable {
-  readonly #words: Int32Array;
-  readonly capacity: number;
+/** Hits one by one. */
+export class WindowTable extends MappedHead implements HitTable {
+  readonly #capacity: number;
   readonly #mask: number;
   /** The number of hits in the window at the latest look. */
   #found = 0;
 
   private constructor(words: Int32Array, capacity: number) {
-    this.#words = words;
-    this.capacity = capacity;
+    super(words);
+    this.#capacity = capacity;
     this.#mask = capacity - 1;
   }
 
   /**
+   * @param limit that `takes`
    * @param old a frozen one, whose hits are carried over
    * @returns the bytes of a new one
    */
-  static make(capacity: number, now: number, old?: WindowTable): Uint8Array<ArrayBuffer> {
+  static make(limit: number, now: number, old?: WindowTable): Uint8Array<ArrayBuffer> {
+    const capacity = Math.max(limit < minCapacity ? minCapacity : maxCapacity, old === undefined ? 0 : old.#capacity);
     const words = new Int32Array(hitsAt + capacity);
     words[formatAt] = format;
     words[capacityAt] = capacity;
@@ -72,40 +58,47 @@ export class WindowTable {
     return new Uint8Array(words.buffer);
   }
 
+  /** Checks whether hits of that limit are kept one by one. */
+  static takes(limit: number): boolean {
+    return limit < maxCapacity;
+  }
+
   /** @returns undefined when these are no table's bytes */
   static of(bytes: Uint8Array): WindowTable | undefined {
-    if (bytes.byteLength < headerWords * 4 || bytes.byteLength % 4 !== 0) return undefined;
+    if (bytes.byteLength < hitsAt * 4 || bytes.byteLength % 4 !== 0) return undefined;
     const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
     const capacity = words[capacityAt]!;
     const isWhole = words[formatAt] === format && isPower(capacity) && hitsAt + capacity === words.length;
     return isWhole ? new WindowTable(words, capacity) : undefined;
   }
 
-  /** True where it counts no more hits. */
-  get isFrozen(): boolean {
-    return this.#rawHead() < 0;
+  /** Times are whole milliseconds. */
+  readonly coarseMs = 0;
+
+  /** False of those that earlier builds made for large limits. */
+  get isSmall(): boolean {
+    return this.#capacity <= maxCapacity;
   }
 
-  /**
-   * Counts a hit if there is room.
-   * @param limit below the capacity
-   * @param now in milliseconds, here and below
-   * @returns undefined when it is frozen, or damaged: no hit was counted
-   */
-  hit(limit: number, now: number): Hit | undefined {
-    const words = this.#words;
+  fits(limit: number): boolean {
+    return limit < this.#capacity && this.isSmall;
+  }
+
+  hit(limit: number, clock: () => number): Hit | undefined {
+    const { words } = this;
+    const now = clock();
     const tick = Math.floor(now) | 0;
-    for (let passes = 0; passes <= this.capacity; passes += 1) {
-      const head = this.#rawHead();
+    for (let passes = 0; passes <= this.#capacity; passes += 1) {
+      const head = this.rawHead();
       if (head < 0) return undefined;
       const place = hitsAt + (head & this.#mask);
       const found = Atomics.load(words, place);
       if (isWithin(found, tick)) this.#advanceHead(head);
       else if (isWithin(this.#timeOf(head - limit), tick)) {
         // If the head has moved meanwhile, that may be a newer hit.
-        if (this.#rawHead() === head) return { allowed: false, head };
+        if (this.rawHead() === head) return { allowed: false, head, now };
       } else if (Atomics.compareExchange(words, place, found, this.#timeAfter(head - 1, now)) === found) {
-        return this.#advanceHead(head) ? { allowed: true, head: (head + 1) & headMask } : undefined;
+        return this.#advanceHead(head) ? { allowed: true, head: (head + 1) & headMask, now } : undefined;
       }
     }
     return undefined;
@@ -118,7 +111,6 @@ export class WindowTable {
     return (isWithin(previous, tick) && ((tick - previous) | 0) < 0 ? previous : tick) || 1;
   }
 
-  /** @returns how many hits before `head` are in the window */
   count(now: number, head = this.head): number {
     const tick = Math.floor(now) | 0;
     for (;;) {
@@ -148,44 +140,30 @@ export class WindowTable {
     return low;
   }
 
-  /** @returns the hit's time on the scale of `now` */
   timeOf(hit: number, now: number): number {
     const whole = Math.floor(now);
     return whole - ((whole - this.#timeOf(hit)) | 0);
   }
 
-  /** The number of the next hit. */
-  get head(): number {
-    return this.#rawHead() & headMask;
+  *times(now: number): Iterable<readonly [time: number, hits: number]> {
+    const { head } = this;
+    for (let hit = head - this.count(now, head); hit < head; hit += 1) yield [this.timeOf(hit, now), 1];
   }
 
-  /** Checks that it has had no hit for so long. */
   isIdleFor(ms: number, now: number): boolean {
     const time = this.#timeOf(this.head - 1);
     const age = (Math.floor(now) - time) | 0;
     return time === 0 || age <= -windowMs || age >= ms;
   }
 
-  /** @param head freezes only where no hit was counted since; absent: always. @returns whether it is frozen now */
-  freeze(head?: number): boolean {
-    if (head === undefined) Atomics.or(this.#words, headAt, frozenBit | 0);
-    else Atomics.compareExchange(this.#words, headAt, head, head | frozenBit);
-    return this.isFrozen;
-  }
-
-  /** Negative: frozen. */
-  #rawHead(): number {
-    return Atomics.load(this.#words, headAt);
-  }
-
   /** @returns whether the head is past that hit, whichever process advanced it; false where it was frozen before */
   #advanceHead(head: number): boolean {
-    const found = Atomics.compareExchange(this.#words, headAt, head, (head + 1) & headMask);
+    const found = this.exchangeHead(head, (head + 1) & headMask);
     return found >= 0 || (found & headMask) !== head;
   }
 
   #timeOf(hit: number): number {
-    return Atomics.load(this.#words, hitsAt + (hit & this.#mask));
+    return Atomics.load(this.words, hitsAt + (hit & this.#mask));
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Logger } from "../../../src/lib/log.ts";
@@ -24,7 +24,7 @@ describe("the shared windows of keys", () => {
     const step = fc.record({
       worker: fc.nat(1),
       caller: fc.constantFrom("a", "b", "c"),
-      perMinute: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constantFrom(511, 512, 3_000)),
+      perMinute: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constantFrom(511, 512, 1_023)),
       hits: fc.boolean(),
       advance: fc.constantFrom(0, 0, 0, 1, 999, 20_000, 59_999, 60_000, 50 * 86_400_000),
       restarts: fc.boolean(),
@@ -57,6 +57,81 @@ describe("the shared windows of keys", () => {
       clock.advance(hits % 7 === 0 ? 900 : 1);
       expect(shared.hit("a", 500)).toEqual(own.hit("a", 500));
     }
+  });
+
+  test("of large limits never hold more, and keep a request for 120 ms longer at most", () => {
+    const step = fc.record({
+      worker: fc.nat(1),
+      perMinute: fc.constantFrom(3, 1_024, 1_030, 100_000, 1_000_000),
+      hits: fc.constantFrom(0, 1, 1, 1, 700),
+      advance: fc.constantFrom(0, 0, 1, 60, 119, 120, 999, 20_000, 59_879, 60_000, 60_120, 50 * 86_400_000),
+      restarts: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.nat(119), fc.array(step, { maxLength: 40 }), (offset, steps) => {
+        using folder = new TempFolder();
+        const clock = new ManualClock(1_700_000_000_000 + offset);
+        const shared = [callersOf(folder.path, clock), callersOf(folder.path, clock)];
+        const taken: number[] = [];
+        for (const { worker, perMinute, hits, advance, restarts } of steps) {
+          clock.advance(advance);
+          if (restarts) shared[worker] = callersOf(folder.path, clock);
+          for (let at = 0; at <= hits; at += 1) {
+            const now = clock.now();
+            const least = taken.filter((time) => time > now - 60_000).length;
+            const most = taken.filter((time) => time > now - 60_120).length;
+            const decision = shared[worker]![at < hits ? "hit" : "peek"]("a", perMinute);
+            if (decision.allowed) expect(least).toBeLessThan(perMinute);
+            else expect(most).toBeGreaterThanOrEqual(perMinute);
+            if (decision.allowed && at < hits) taken.push(now);
+            const counted = at < hits && decision.allowed ? 1 : 0;
+            expect(decision.remaining).toBeLessThanOrEqual(Math.max(0, perMinute - least - counted));
+            expect(decision.remaining).toBeGreaterThanOrEqual(Math.max(0, perMinute - most - counted));
+            if (!decision.allowed) expect(decision.retryAfterSeconds).toBeWithin(1, 62);
+          }
+        }
+      }),
+      { numRuns: runs(15) },
+    );
+  }, 60_000);
+
+  test("of a large limit let whoever waits as long as told in", () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock(1_700_000_000_001);
+    const limiter = callersOf(folder.path, clock);
+    for (let hits = 0; hits < 2_000; hits += 1) expect(limiter.hit("a", 2_000).remaining).toBe(1_999 - hits);
+    const { allowed, retryAfterSeconds, resetAt } = limiter.hit("a", 2_000);
+    expect([allowed, retryAfterSeconds]).toEqual([false, 61]);
+    clock.advance(retryAfterSeconds * 1000);
+    expect(clock.now()).toBeGreaterThanOrEqual(resetAt * 1000 - 1000);
+    expect(limiter.peek("a", 2_000)).toMatchObject({ allowed: true, remaining: 2_000 });
+  });
+
+  test("take as much for a million a minute as for six hundred", () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock();
+    const sizes = [600, 1_000_000].map((limit, at) => {
+      const limiter = callersOf(folder.path, clock);
+      const before = new Set(existsSync(folder.file("limits/keys")) ? readdirSync(folder.file("limits/keys")) : []);
+      for (let hits = 0; hits < 3_000; hits += 1) limiter.hit(`${at}`, limit);
+      const made = readdirSync(folder.file("limits/keys")).filter((name) => !before.has(name));
+      return made.map((name) => Math.ceil(statSync(folder.file(`limits/keys/${name}`)).size / 4096));
+    });
+    expect(sizes).toEqual([[2], [2]]);
+  });
+
+  test("carry over what was counted when a limit is raised beyond what is kept one by one, and lowered again", () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock();
+    const limiter = callersOf(folder.path, clock);
+    for (let hits = 0; hits < 5; hits += 1) {
+      limiter.hit("a", 600);
+      clock.advance(1_000);
+    }
+    expect(limiter.hit("a", 5_000)).toMatchObject({ allowed: true, remaining: 4_994 });
+    expect(callersOf(folder.path, clock).peek("a", 6)).toMatchObject({ allowed: false, remaining: 0 });
+    clock.advance(55_120);
+    expect(limiter.peek("a", 6)).toMatchObject({ allowed: true, remaining: 1 });
   });
 
   test("let exactly so many through as they hold, however processes race, while the limit is raised", async () => {
@@ -101,28 +176,32 @@ describe("the shared windows of keys", () => {
     }
   });
 
-  test("whatever stands in a file, nobody is locked out for more than two minutes, and nothing hangs", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 2 ** 32 - 1 }), (seed) => {
-        using folder = new TempFolder();
-        const clock = new ManualClock();
-        const limiter = callersOf(folder.path, clock);
-        limiter.hit("a", 5);
-        const bytes = mapFile(fileIn(folder));
-        const part = Buffer.alloc(bytes.length - 64);
-        let state = seed;
-        for (let at = 0; at < part.length; at += 1) {
-          state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-          part[at] = state >>> 24;
-        }
-        bytes.set(part, 64);
-        limiter.hit("a", 5);
-        clock.advance(120_000);
-        expect(limiter.hit("a", 5)).toMatchObject({ allowed: true });
-      }),
-      { numRuns: runs(20) },
-    );
-  }, 60_000);
+  test.each([5, 5_000])(
+    "whatever stands in a file, nobody is locked out for more than two minutes, and nothing hangs: limit %d",
+    (limit) => {
+      fc.assert(
+        fc.property(fc.integer({ min: 1, max: 2 ** 32 - 1 }), (seed) => {
+          using folder = new TempFolder();
+          const clock = new ManualClock();
+          const limiter = callersOf(folder.path, clock);
+          limiter.hit("a", limit);
+          const bytes = mapFile(fileIn(folder));
+          const part = Buffer.alloc(bytes.length - 64);
+          let state = seed;
+          for (let at = 0; at < part.length; at += 1) {
+            state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+            part[at] = state >>> 24;
+          }
+          bytes.set(part, 64);
+          limiter.hit("a", limit);
+          clock.advance(120_000);
+          expect(limiter.hit("a", limit)).toMatchObject({ allowed: true });
+        }),
+        { numRuns: runs(20) },
+      );
+    },
+    60_000,
+  );
 });
 
 describe("a process that is killed", () => {
