@@ -51,6 +51,9 @@ async function releasing<T>(context: RequestContext, calling: Promise<T>): Promi
 }
 
 /** A call's targets and what each attempt at one needs. Holds the request: nothing that it gives may hold it. */
+/** Bytes of a request that is held until the upstream's answer begins, to be asked again: thousands of calls wait at once. */
+const heldForAgain = 64 * 1024;
+
 class PlannedCall implements Attempts {
   readonly #scope: CallScope;
   readonly #planned: Planned;
@@ -84,8 +87,9 @@ class PlannedCall implements Attempts {
     this.#isPooled = isPooled;
     // A fallback target, another key, or storing the exchange, needs the request for longer.
     const { request } = scope.call;
-    // A persona's own fields, the road of tools, and fields that a call goes up with. What holds very long texts is not held for it.
+    // A persona's own fields, the road of tools, and fields that a call goes up with. What is large is not held for it.
     this.#mayAskAgain =
+      scope.source.body.length <= heldForAgain &&
       scope.source.large === undefined &&
       (plan.persona !== undefined ||
         request.tools !== undefined ||
