@@ -14,6 +14,7 @@ import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { missingKnowledge } from "./checks/knowledge-files.ts";
 import { retiringInPersonas } from "./checks/retiring.ts";
+import { idleInSkills } from "./checks/skills.ts";
 import { unknownInPersonas } from "./checks/unknown-names.ts";
 import { OrNull } from "./pages.ts";
 
@@ -67,7 +68,7 @@ export async function checkSource(services: Services, id: string, text: string, 
     ...(await referenceErrors(services, persona, new YamlSource(text, file))),
     ...unknown.map((one) => findingOf(one)),
     ...retiring.map((one) => findingOf(one, "warning")),
-    ...missingKnowledge([persona], config.personas.folder).map(whole),
+    ...[...missingKnowledge([persona], config.personas.folder), ...idleInSkills([persona])].map(whole),
     ...(isReachable(services, persona) ? [] : [whole("none of its models has a provider that is set up")]),
   ];
   return { persona, findings };

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { missingKnowledge } from "../admin/checks/knowledge-files.ts";
 import { modelInUse, noProvider, unreachable } from "../admin/checks/reachable.ts";
 import { retiringInPersonas } from "../admin/checks/retiring.ts";
+import { idleInSkills } from "../admin/checks/skills.ts";
 import { unknownInPersonas } from "../admin/checks/unknown-names.ts";
 import { loadSuites } from "../admin/persona-tests/suites.ts";
 import type { Config } from "../config/config.ts";
@@ -112,6 +113,7 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
       const tests = await loadSuites(loaded);
       const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured), ...tests.errors];
       const missing = missingKnowledge(personas, loaded.folder);
+      const idle = idleInSkills(personas);
       const retiring = retiringInPersonas(context, loaded, configured, systemClock.now()).map(formatDiagnostic);
       const testCount = tests.suites.reduce((sum, { suite }) => sum + suite.tests.length, 0);
       if (json)
@@ -121,12 +123,13 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
           errors: errors.map(formatDiagnostic),
           unreachable: unreachable(personas, config),
           missing_knowledge: missing,
+          idle_in_skills: idle,
           retiring,
         });
       else {
         printDiagnostics(context.io, errors);
         for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
-        for (const problem of [...missing, ...retiring]) context.io.stderr.write(`warning: ${problem}\n`);
+        for (const problem of [...missing, ...idle, ...retiring]) context.io.stderr.write(`warning: ${problem}\n`);
         if (errors.length === 0)
           context.io.stdout.write(
             `${counted(personas.length, "persona")}${testCount === 0 ? "" : ` and ${counted(testCount, "test")}`} in ${from}: no errors\n`,

@@ -84,8 +84,12 @@ function planFor(
     ...targetsOf(services, persona, composed, source),
     store: store === true,
     upstreamMayHold: false,
-    ...(persona.mcp !== undefined && {
-      mcp: { grants: persona.mcp, bounds: { ...services.live.config.mcp, ...persona.mcpLimits } },
+    ...((persona.mcp ?? persona.skills) !== undefined && {
+      mcp: {
+        grants: persona.mcp ?? [],
+        skills: persona.skills,
+        bounds: { ...services.live.config.mcp, ...persona.mcpLimits },
+      },
     }),
     ...(additions !== undefined && { additions }),
     change: () => changeOf(persona, request, composed, additions),

@@ -73,6 +73,10 @@ function asked(persona: Persona, request: JsonObject) {
   return { call, source };
 }
 
+/** The tool by which skills are read is added as a call is made, with those by MCP. */
+const withSkillTool = ({ skills }: Persona, composed: ComposedRequest): ComposedRequest =>
+  skills === undefined ? composed : { ...composed, tools: [...(composed.tools ?? []), skills.tool] };
+
 /**
  * The bodies alone, for whoever compares many: where their parts came from takes an encoding for each part.
  * @returns by model the JSON that is sent, or the reason for which nothing is; undefined where this program answers itself
@@ -88,7 +92,7 @@ export async function renderBodies(
   readonly bodies: ReadonlyMap<string, { readonly body: unknown } | string | undefined>;
 }> {
   const { call, source } = asked(persona, request);
-  const { store: _, ...composed } = compose(persona, call.request);
+  const { store: _, ...composed } = withSkillTool(persona, compose(persona, call.request));
   const bodies = new Map<string, { body: unknown } | string | undefined>();
   for (const model of persona.targets) {
     if (accounts.find(parseModelId(model)?.namespace ?? "") === undefined) {
@@ -116,7 +120,7 @@ export async function renderCall(
   if (call.request.previous_response_id != null)
     throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not rendered.");
   const additions = await tools.additions?.(persona, call.request);
-  const { store: _, ...composed } = compose(persona, call.request, additions);
+  const { store: _, ...composed } = withSkillTool(persona, compose(persona, call.request, additions));
   const parts = originsOf(persona, call.request, composed, places, additions);
   const accounts = new Accounts(tools.configured, tools.providers);
   const media = once(tools.media);

@@ -4,7 +4,7 @@
  */
 import { objectOf } from "../lib/json/json.ts";
 import type { FunctionTool } from "../protocols/chat/schema.ts";
-import type { GrantedTool } from "./grants.ts";
+import type { CallableTool } from "./grants.ts";
 import type { McpTool } from "./tool.ts";
 import { kinOf, stemsIn } from "./words.ts";
 
@@ -41,10 +41,10 @@ const kinShare = 0.5;
 type Indexed = ReadonlyMap<string, number>;
 
 /** @returns the best matches, the best first */
-export function findTools(tools: readonly GrantedTool[], query: string): GrantedTool[] {
+export function findTools(tools: readonly CallableTool[], query: string): CallableTool[] {
   const asked = stemsIn(query.slice(0, maxQuery)).slice(0, maxWords);
   const indexes = tools.map((tool) => ({ tool, stems: indexOf(tool) }));
-  const scores = new Map<GrantedTool, number>();
+  const scores = new Map<CallableTool, number>();
   for (const stem of asked) {
     const others = kinOf(stem);
     const matched = indexes.flatMap(({ tool, stems }) => {
@@ -63,7 +63,7 @@ export function findTools(tools: readonly GrantedTool[], query: string): Granted
     .map(({ tool }) => tool);
 }
 
-export function foundText(found: readonly GrantedTool[]): string {
+export function foundText(found: readonly CallableTool[]): string {
   if (found.length === 0) return "No tool matches. Try other words.";
   return found.map(({ name, tool }) => `${name}: ${(tool.description ?? "").slice(0, maxShown)}`).join("\n");
 }
@@ -71,7 +71,7 @@ export function foundText(found: readonly GrantedTool[]): string {
 /** By tools as their servers listed them: they are the same objects until they are listed anew. */
 const known = new WeakMap<McpTool, Map<string, Indexed>>();
 
-function indexOf({ server, tool }: GrantedTool): Indexed {
+function indexOf({ server, tool }: CallableTool): Indexed {
   const ofServers = known.get(tool) ?? new Map<string, Indexed>();
   known.set(tool, ofServers);
   let index = ofServers.get(server);

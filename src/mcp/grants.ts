@@ -2,6 +2,7 @@
 import type { McpBounds, McpServerConfig } from "../config/mcp.ts";
 import { globMatches } from "../lib/glob.ts";
 import { type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
+import type { Skills } from "../personas/skills/schema.ts";
 import type { FunctionTool } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
@@ -26,7 +27,12 @@ export type Grant = {
 };
 
 /** All that a call is granted. */
-export type Grants = { readonly grants: readonly Grant[]; readonly bounds: McpBounds };
+export type Grants = {
+  readonly grants: readonly Grant[];
+  readonly bounds: McpBounds;
+  /** What the persona can read up. Absent: nothing. */
+  readonly skills?: Skills | undefined;
+};
 
 const unavailableTools = "Tools of this model are not available at the moment. Try again later.";
 
@@ -42,8 +48,22 @@ export function mayUseServer({ tier = "free", tags }: McpServerConfig, caller: C
   );
 }
 
+/** A tool that is called here while a model answers. */
+export type CallableTool = {
+  /** The name that the model knows. */
+  readonly name: string;
+  readonly server: string;
+  /** As its server listed it. */
+  readonly tool: McpTool;
+  readonly definition: FunctionTool;
+  /** True for one that only reads what this process holds: it is always offered, and has no line in the ledger. */
+  readonly isLocal?: boolean;
+  /** @throws McpCallError */
+  call(args: JsonObject, signal: AbortSignal): Promise<CallResult>;
+};
+
 /** A tool as the model is given it. */
-export class GrantedTool {
+export class GrantedTool implements CallableTool {
   /** The name that the model knows: 1 to 64 letters, digits, `_` and `-`. */
   readonly name: string;
   readonly tool: McpTool;

@@ -30,7 +30,8 @@ const maxMetadata = 16;
  */
 export function compose(persona: Persona, request: ChatRequest, additions?: Additions): ComposedRequest {
   const { model: _, variables, ...asked } = lifted(request);
-  const own = fillTemplate(persona.system, fillIn(persona.variables, variables));
+  const filled = fillTemplate(persona.system, fillIn(persona.variables, variables));
+  const own = persona.skills === undefined ? filled : `${filled}\n\n${persona.skills.text}`;
   const system = additions === undefined ? own : [...additions.before, own, ...additions.after].join("\n\n");
   const messages = additions === undefined ? asked.messages : withInsertions(asked.messages, additions.within);
   const stop = joinStops(persona.stop, asked.stop);

@@ -8,11 +8,16 @@ import type { Position } from "../lib/yaml/yaml.ts";
 import { findMarks } from "./template.ts";
 
 /** A text of the folder, or why there is none, as a sentence without its subject. */
-export type PartialText = { readonly text: string } | { readonly problem: string };
+export type PartialText =
+  | { readonly text: string }
+  | { readonly problem: string /** True for a file that is no text. */; readonly isBinary?: boolean };
 
 /** The texts that personas may include. */
 export interface Partials {
-  /** @param path within the folder @returns undefined where it was not read yet */
+  /**
+   * @param path within the folder; one that ends in "/" is a glob of folders, whose text lists them and their files
+   * @returns undefined where it was not read yet
+   */
   find(path: string): PartialText | undefined;
   /** The name of a file in errors. */
   nameOf(path: string): string;

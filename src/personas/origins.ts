@@ -111,6 +111,7 @@ export function originsOf(
     const segments = [
       ...(additions?.before ?? []).map((text) => ({ text: `${text}\n\n`, origin: lorebook })),
       ...systemSegments(persona, asked["variables"], ofCaller, inPersona, places),
+      ...(persona.skills ? [{ text: `\n\n${persona.skills.text}`, origin: inPersona("persona", "skills") }] : []),
       ...(additions?.after ?? []).map((text) => ({ text: `\n\n${text}`, origin: lorebook })),
     ];
     const isWhole = segments.map(({ text }) => text).join("") === message.content;
@@ -128,6 +129,7 @@ export function originsOf(
         });
       case "tools":
         return (value as unknown[]).map((tool, at) => {
+          if (tool === persona.skills?.tool) return { path: [name, at], origin: inPersona("persona", "skills") };
           const own = (persona.tools as readonly unknown[]).indexOf(tool);
           const origin =
             own >= 0 ? inPersona("persona", name, own) : ofCaller(name, (asked["tools"] as unknown[]).indexOf(tool));

@@ -4,6 +4,7 @@ import { join, sep } from "node:path";
 import type { Partials, PartialText } from "./includes.ts";
 import type { ParsedPersona, PersonaDraft } from "./persona.ts";
 import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
+import { listFolders } from "./skills/list-folders.ts";
 
 export class PartialReader implements Partials {
   readonly #root: string;
@@ -38,6 +39,7 @@ export class PartialReader implements Partials {
   async #textOf(path: string): Promise<PartialText> {
     try {
       this.#realRoot ??= realpath(this.#root);
+      if (path.endsWith("/")) return await listFolders(await this.#realRoot, path.slice(0, -1));
       // The file that a link leads to is the one that is read.
       const real = await realpath(join(this.#root, path));
       if (!real.startsWith(`${await this.#realRoot}${sep}`))
@@ -46,7 +48,8 @@ export class PartialReader implements Partials {
       if (bytes.length > maxFileBytes) return { problem: `is larger than ${maxFileBytes / 1024} KiB` };
       return { text: utf8.decode(bytes) };
     } catch (error) {
-      return { problem: `can't be read: ${reasonOf(error)}` };
+      const isBinary = (error as { code?: string }).code === "ERR_ENCODING_INVALID_ENCODED_DATA";
+      return { problem: `can't be read: ${reasonOf(error)}`, ...(isBinary && { isBinary }) };
     }
   }
 }

@@ -28,6 +28,8 @@ import type { RuleError } from "./rule-error.ts";
 import { validationErrors } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";
 import { type PersonaContent, PersonaFile, type PersonaFileValue } from "./schema.ts";
+import { findSkills } from "./skills/find-skills.ts";
+import { type Skill, type Skills, toSkills } from "./skills/schema.ts";
 import { findMarks, parseTemplate, type Template } from "./template.ts";
 import { defaultMaxLength, type Variable } from "./variables.ts";
 import { type StopRule, stopRule, variantName, withVariant } from "./variants.ts";
@@ -64,6 +66,8 @@ export type Persona = Presentation & {
   readonly metadata?: Metadata;
   readonly knowledge?: Knowledge;
   readonly lorebook?: Lorebook;
+  /** What it can read up while it answers. Absent: nothing. */
+  readonly skills?: Skills;
   /** Tools that are called here while it answers. Absent: none. */
   readonly mcp?: readonly ToolGrant[];
   readonly mcpLimits?: ToolLimits;
@@ -184,9 +188,10 @@ function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials)
     const inFile = [...within, system === undefined ? "system_file" : "system"];
     return { path: [...within, "system"], inFile, system, expanded: expandIncludes(`${id}.yaml`, own, partials) };
   });
-  const missing = texts.flatMap(({ expanded }) => expanded.missing);
+  const known = findSkills(value.skills ?? [], `${id}.yaml`, partials);
+  const missing = [...texts.flatMap(({ expanded }) => expanded.missing), ...known.missing];
   if (missing.length > 0) return { missing: [...new Set(missing)] };
-  const uses = [...new Set(texts.flatMap(({ expanded }) => expanded.uses))];
+  const uses = [...new Set([...texts.flatMap(({ expanded }) => expanded.uses), ...known.uses])];
   /** @param index in the text at that path @param marked names the persona where the text is not its own */
   const placed = ({ inFile, system }: SystemText, at: ReturnType<typeof originOf>, message: string): Diagnostic => {
     if (at.path === undefined) {
@@ -198,8 +203,12 @@ function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials)
     const place = positionIn(partial !== undefined && "text" in partial ? partial.text : "", at.index);
     return { file: partials.nameOf(at.path), ...place, path: "", message: `${message} (in the system text of ${id})` };
   };
-  const content = contentWith(value, texts);
-  const includeErrors = texts.flatMap((one) => one.expanded.errors.map((error) => placed(one, error, error.message)));
+  const content = contentWith(value, texts, known.skills);
+  const includeErrors = [
+    ...texts.flatMap((one) => one.expanded.errors.map((error) => placed(one, error, error.message))),
+    ...known.errors.map(({ at, message }) => source.diagnosticAt(["skills", at], message)),
+    ...known.faults.map((fault) => ({ ...fault, message: `${fault.message} (in a skill of ${id})` })),
+  ];
   const found =
     includeErrors.length > 0
       ? includeErrors
@@ -219,13 +228,14 @@ function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials)
   return { persona, uses };
 }
 
-function contentWith(value: PersonaFileValue, texts: readonly SystemText[]): PersonaContent {
+function contentWith(value: PersonaFileValue, texts: readonly SystemText[], skills: readonly Skill[]): PersonaContent {
   const { system: _, system_file: __, prompt_ids: ___, variants, ...rest } = value;
   const textAt = (path: readonly PathPart[]) =>
     texts.find((one) => isSameList(one.path, path))?.expanded.text.trimEnd();
   return {
     ...rest,
     system: textAt(["system"])!,
+    ...(value.skills !== undefined && { skills: [...skills] }),
     ...(variants !== undefined && {
       variants: variants.map(({ system: _, system_file: __, ...variant }, at) => {
         const system = textAt(["variants", at, "system"]);
@@ -267,6 +277,7 @@ function placeOf({ path, at }: RuleError, source: YamlSource, root: PersonaFileV
 function toPersona(file: PersonaContent, id: string, namespace: string): Persona {
   const { response_format: responseFormat, store, metadata, variants } = file;
   const lorebook = file.lorebook && toLorebook(file.lorebook);
+  const skills = toSkills(file.skills);
   const version = versionOf(canonical(file));
   return {
     id,
@@ -292,6 +303,7 @@ function toPersona(file: PersonaContent, id: string, namespace: string): Persona
     ...(metadata != null && { metadata }),
     ...(file.knowledge !== undefined && { knowledge: toKnowledge(file.knowledge) }),
     ...(lorebook !== undefined && { lorebook }),
+    ...(skills !== undefined && { skills }),
     ...(file.mcp !== undefined && { mcp: file.mcp }),
     ...(file.mcp_limits !== undefined && { mcpLimits: toolLimitsOf(file.mcp_limits) }),
     ...toPresentation(file),

@@ -6,6 +6,7 @@ import { knowledgeErrors, lorebookErrors, variablesInLorebook } from "./knowledg
 import type { RuleErrors } from "./rule-error.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
 import { misplacedOption, type PersonaContent } from "./schema.ts";
+import { skillTool } from "./skills/schema.ts";
 import { findMarks, parseTemplate } from "./template.ts";
 import { defaultMaxLength, validationError } from "./variables.ts";
 import { variantErrors } from "./variants.ts";
@@ -40,8 +41,10 @@ function* requestErrors(file: File): RuleErrors {
     if (message !== undefined) yield { path: ["options", key], at: "key", message };
   }
   yield* repeated(["tools"], toolNames(file), ["function", "name"]);
-  if (file.mcp_limits !== undefined && file.mcp === undefined)
-    yield { path: ["mcp_limits"], at: "key", message: "belongs beside mcp" };
+  if (file.mcp_limits !== undefined && file.mcp === undefined && file.skills === undefined)
+    yield { path: ["mcp_limits"], at: "key", message: "belongs beside mcp or skills" };
+  const taken = file.skills === undefined ? -1 : toolNames(file).indexOf(skillTool);
+  if (taken >= 0) yield { path: ["tools", taken], message: `'${skillTool}' is the tool by which skills are read` };
   if (file.response_format?.type === "json_object" && !/json/i.test(file.system)) {
     // https://platform.openai.com/docs/guides/structured-outputs#json-mode
     yield {

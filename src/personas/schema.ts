@@ -17,6 +17,7 @@ import { tiers } from "../protocols/tiers.ts";
 import { KnowledgeField, LorebookField } from "./knowledge/schema.ts";
 import { McpField, McpLimitsField } from "./mcp.ts";
 import { presentationFields } from "./presentation.ts";
+import { SkillsField } from "./skills/schema.ts";
 
 const closed = { additionalProperties: false } as const;
 
@@ -195,6 +196,7 @@ const own = {
   metadata: Type.Optional(strict(ChatRequestBody.properties.metadata)),
   knowledge: Type.Optional(KnowledgeField),
   lorebook: Type.Optional(LorebookField),
+  skills: Type.Optional(SkillsField),
   mcp: Type.Optional(McpField),
   mcp_limits: Type.Optional(McpLimitsField),
   ...presentationFields,

@@ -13,7 +13,7 @@ const npmPackages = {
   dotprompt: "1.1.2",
 } as const;
 const sillyTavern = "1.19.0";
-const pythonPackages = { jinja2: "3.1.6", chevron: "0.14.0", prompty: "2.1.0" } as const;
+const pythonPackages = { jinja2: "3.1.6", chevron: "0.14.0", prompty: "2.1.0", "skills-ref": "0.1.1" } as const;
 const ollama = "v0.17.4";
 
 const versionsOf = (packages: Readonly<Record<string, string>>, between: string) =>

@@ -34,8 +34,24 @@ const texts = new Map(
     return kind === "markdown" && path !== undefined ? [[path, lines.join("\n")] as const] : [];
   }),
 );
+/** Skills of the page. */
+const listed = new Map(
+  ["acme/skills/refunds", "_shared/skills/house-style"].flatMap((path) => {
+    const name = path.split("/").at(-1)!;
+    const head = `---\nname: ${name}\ndescription: Of the page.\n---\n`;
+    return [
+      [path.endsWith("refunds") ? "acme/skills/*/" : `${path}/`, `${path}/\n${path}/SKILL.md`],
+      [`${path}/SKILL.md`, head],
+    ] as const;
+  }),
+);
 const partials: Partials = {
-  find: (path) => (texts.has(path) ? { text: texts.get(path)! } : { problem: "is not on the page" }),
+  find: (path) =>
+    listed.has(path)
+      ? { text: listed.get(path)! }
+      : texts.has(path)
+        ? { text: texts.get(path)! }
+        : { problem: "is not on the page" },
   nameOf: (path) => path,
 };
 

@@ -136,7 +136,7 @@ describe("a file", () => {
     );
     expect(variants!.map((one) => one.persona.mcp?.map(({ server }) => server))).toEqual([["github"], undefined]);
     expect(errorsOf("  - weight: 1\n    mcp_limits: { calls: 2 }\n  - weight: 1\n")).toEqual([
-      "variants[0].mcp_limits: belongs beside mcp",
+      "variants[0].mcp_limits: belongs beside mcp or skills",
     ]);
   });
 

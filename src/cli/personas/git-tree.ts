@@ -16,7 +16,7 @@ export type Base = {
   readonly isForkPoint: boolean;
 };
 
-/** Files that personas, their partials, knowledge and tests are never in. */
+/** Files that personas, their partials, knowledge and tests are never in. They stand there by their names alone: a skill says which it has. */
 const pictures = /\.(?:png|jpe?g|webp|gif|avif|pdf|zip)$/i;
 const maxFileBytes = 16 * 1024 * 1024;
 const maxTotalBytes = 256 * 1024 * 1024;
@@ -74,31 +74,45 @@ export async function writeTree(folder: string, commit: string, into: string): P
   if (total > maxTotalBytes)
     throw new CommandError(`The folder has more than ${maxTotalBytes / 1_048_576} MiB at ${commit.slice(0, 12)}.`);
   if (files.length === 0) return false;
+  const read = files.filter(({ isNamedOnly }) => !isNamedOnly);
   const texts = await objectsOf(
     folder,
-    files.map(({ object }) => object),
+    read.map(({ object }) => object),
   );
+  const textOf = new Map(read.map(({ path }, at) => [path, texts[at]!]));
   const made = new Set<string>();
-  for (const [at, { path, isLink }] of files.entries()) {
+  for (const { path, isLink } of files) {
+    const text = textOf.get(path) ?? noText;
     const file = join(into, path);
     const parent = dirname(file);
     if (!made.has(parent)) mkdirSync(parent, { recursive: true });
     made.add(parent);
-    if (isLink) symlinkSync(Buffer.from(texts[at]!).toString(), file);
-    else writeFileSync(file, texts[at]!);
+    if (isLink) symlinkSync(Buffer.from(text).toString(), file);
+    else writeFileSync(file, text);
   }
   return true;
 }
 
-type Entry = { readonly path: string; readonly object: string; readonly isLink: boolean; readonly bytes: number };
+type Entry = {
+  readonly path: string;
+  readonly object: string;
+  readonly isLink: boolean;
+  readonly bytes: number;
+  readonly isNamedOnly: boolean;
+};
+
+/** No UTF-8. */
+const noText = Uint8Array.of(0xff);
 
 /** @param line `<mode> <type> <object> <size>\t<path>` */
 function entryOf(line: string, prefix: string): Entry[] {
   const [, mode, type, object, size, path] = /^(\d+) (\w+) ([0-9a-f]+) +(\S+)\t([\s\S]+)$/.exec(line) ?? [];
-  if (path === undefined || type !== "blob" || pictures.test(path)) return [];
-  const bytes = Number(size);
-  if (bytes > maxFileBytes) return [];
-  return [{ path: path.slice(prefix.length), object: object!, isLink: mode === "120000", bytes }];
+  if (path === undefined || type !== "blob") return [];
+  const isLink = mode === "120000";
+  const isNamedOnly = !isLink && (pictures.test(path) || Number(size) > maxFileBytes);
+  return [
+    { path: path.slice(prefix.length), object: object!, isLink, bytes: isNamedOnly ? 1 : Number(size), isNamedOnly },
+  ];
 }
 
 /** @returns the contents of objects, in their order */

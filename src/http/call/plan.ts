@@ -1,6 +1,6 @@
 import type { McpBounds } from "../../config/mcp.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { type GrantedTool, grantedTools } from "../../mcp/grants.ts";
+import { type CallableTool, grantedTools } from "../../mcp/grants.ts";
 import type { ApiError } from "../../protocols/errors.ts";
 import type { StoredForm } from "../../protocols/protocol.ts";
 import { type Conversation, openConversation, type Shown } from "../conversation.ts";
@@ -11,6 +11,7 @@ import { noteVersion } from "./persona-version.ts";
 import type { CallScope } from "./scope.ts";
 import type { Plan } from "./surface.ts";
 import { standInsFor } from "./tools/hosted.ts";
+import { skillsTool } from "./tools/skills.ts";
 import { noteVariant } from "./variant.ts";
 
 export type Planned = {
@@ -24,7 +25,7 @@ export type Planned = {
 
 /** Tools that are called here while the model answers. */
 export type CallTools = {
-  readonly granted: readonly GrantedTool[];
+  readonly granted: readonly CallableTool[];
   readonly bounds: McpBounds;
   /** The error for a tool of the request that none of them stands in for. */
   readonly nativeTools: ApiError | undefined;
@@ -93,12 +94,16 @@ async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation)
       drops: first!.account.unsupportedTools === "drop",
     });
   const grants = [...(plan.mcp?.grants ?? []), ...(standIns?.grants ?? [])];
-  if (grants.length === 0) return undefined;
-  const others = first?.call.request.tools ?? [];
-  const names = others.flatMap((tool) => (tool.type === "function" ? tool.function.name : []));
-  const granted = await grantedTools(services.mcp, grants, caller, names);
+  const skills = plan.mcp?.skills;
+  if (grants.length === 0 && skills === undefined) return undefined;
+  const asked = first?.call.request.tools ?? [];
+  const names = asked.flatMap((tool) => (tool.type === "function" ? tool.function.name : []));
+  const own = skills === undefined ? [] : [skillsTool(skills, names)];
+  const reserved = [...names, ...own.map(({ name }) => name)];
+  const others = grants.length === 0 ? [] : await grantedTools(services.mcp, grants, caller, reserved);
+  const granted = [...own, ...others];
   if (granted.length === 0) return undefined;
-  await effects?.check();
+  if (others.length > 0) await effects?.check();
   return {
     granted,
     bounds: plan.mcp?.bounds ?? services.live.config.mcp,

@@ -7,6 +7,7 @@ import { truncate } from "../../lib/truncate.ts";
 import { type Tier, tiers } from "../../protocols/tiers.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "../sampling.ts";
 import type { PersonaContent } from "../schema.ts";
+import { scriptsOf } from "../skills/schema.ts";
 import { variantName, withVariant } from "../variants.ts";
 import { codeMarked } from "./code-mark.ts";
 
@@ -96,6 +97,27 @@ const servers: Rule = ({ before, after }) => {
   ];
 };
 
+/** What it reads up while it answers. A name that is in the system text says when. */
+const skills: Rule = ({ before, after }) => {
+  const of = ({ skills = [] }: PersonaContent) =>
+    new Map(skills.flatMap((one) => (typeof one === "string" ? [] : [[one.name, one]])));
+  const [old, now] = [of(before), of(after)];
+  const come = [...now.values()].filter(({ name }) => !old.has(name));
+  const changed = [...now.values()].filter(
+    ({ name }) => old.has(name) && !Bun.deepEquals(old.get(name), now.get(name)),
+  );
+  const gone = [...old.keys()].filter((name) => !now.has(name));
+  const scripts = [...come, ...changed].flatMap((skill) => scriptsOf(skill).map((file) => `${skill.name}/${file}`));
+  return [
+    ...come.map(
+      ({ name, description }) => `has a new skill ${named([name])}: ${codeMarked(truncate(description, maxShown))}`,
+    ),
+    ...(changed.length > 0 ? [`has skills that say something else: ${named(changed.map(({ name }) => name))}`] : []),
+    ...(gone.length > 0 ? [`has lost skills: ${named(gone)}`] : []),
+    ...(scripts.length > 0 ? [`has programs in its skills, which are never run here: ${named(scripts)}`] : []),
+  ];
+};
+
 /** Bounds of sampling, and of tools by MCP. */
 function bounds(
   what: "limits" | "mcp_limits",
@@ -167,6 +189,7 @@ const rules: readonly Rule[] = [
   models,
   tools,
   servers,
+  skills,
   bounds("limits", (name, now, old) => exceeds(name as "temperature", now, old)),
   bounds("mcp_limits", (_, now, old) => now > old),
   audience,

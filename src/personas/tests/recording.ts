@@ -162,14 +162,17 @@ function lasting({ latency_ms: _, tool_calls, ...rest }: RecordedAnswer): object
 
 /**
  * A request as a recording holds it: what the persona made of the test, with what its knowledge and lorebook add, the models that it
- * asks, and the tools by MCP that these may call meanwhile.
+ * asks, the tools by MCP that these may call meanwhile, and the versions of the skills that they may read.
  */
 export const renderedRequest = (
-  { targets: models, mcp, mcpLimits }: Pick<Persona, "targets" | "mcp" | "mcpLimits">,
+  { targets: models, mcp, mcpLimits, skills }: Pick<Persona, "targets" | "mcp" | "mcpLimits" | "skills">,
   composed: object,
 ): Record<string, unknown> => {
   const limits = mcpLimits === undefined ? {} : { mcp_limits: snakeKeys(mcpLimits) };
-  return JSON.parse(JSON.stringify({ models, ...composed, mcp, ...limits })) as Record<string, unknown>;
+  return JSON.parse(JSON.stringify({ models, ...composed, mcp, ...limits, skills: skills?.versions })) as Record<
+    string,
+    unknown
+  >;
 };
 
 /** The same where another model answers. */

@@ -8,7 +8,7 @@
  */
 import type { McpBounds } from "../../../config/mcp.ts";
 import { Buffered, type Sink } from "../../../lib/flow.ts";
-import type { GrantedTool } from "../../../mcp/grants.ts";
+import type { CallableTool } from "../../../mcp/grants.ts";
 import { callsMember } from "../../../protocols/added-metadata.ts";
 import { StreamFold } from "../../../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../../../protocols/chat/legacy-functions.ts";
@@ -49,7 +49,7 @@ export type ToolLoopOptions = {
   readonly targets: readonly Target[];
   /** True where any of them may be the first. */
   readonly isGroup: boolean;
-  readonly tools: readonly GrantedTool[];
+  readonly tools: readonly CallableTool[];
   readonly bounds: McpBounds;
   readonly signal: AbortSignal;
   /** Calls the model. @throws ApiError; ClientDisconnected */

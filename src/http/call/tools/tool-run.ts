@@ -4,7 +4,7 @@ import type { McpBounds } from "../../../config/mcp.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { truncate } from "../../../lib/truncate.ts";
 import { findTools, findToolsDefinition, foundText } from "../../../mcp/find-tools.ts";
-import type { GrantedTool } from "../../../mcp/grants.ts";
+import type { CallableTool } from "../../../mcp/grants.ts";
 import { boundedText, type CallResult, McpCallError, resultText } from "../../../mcp/tool.ts";
 import type { FunctionTool, Message, ToolCall } from "../../../protocols/chat/schema.ts";
 import { argumentsIn } from "../../../protocols/chat/tools.ts";
@@ -28,7 +28,7 @@ export type ToolRunOptions = {
   readonly caller: Caller;
   /** The model as the caller named it. */
   readonly model: string;
-  readonly tools: readonly GrantedTool[];
+  readonly tools: readonly CallableTool[];
   readonly bounds: McpBounds;
   /** So many tools the model may be given here beside those of the caller. */
   readonly room: number;
@@ -46,11 +46,11 @@ const maxMetadata = 16 * 1024;
 
 export class ToolRun {
   readonly #options: ToolRunOptions;
-  readonly #byName: ReadonlyMap<string, GrantedTool>;
+  readonly #byName: ReadonlyMap<string, CallableTool>;
   /** The tool that searches the others; absent: the model is given all of them. */
   readonly #search: FunctionTool | undefined;
   /** Those that were found. */
-  readonly #found = new Set<GrantedTool>();
+  readonly #found = new Set<CallableTool>();
   readonly #records: CallRecord[] = [];
   readonly #deadline: number;
   #begun: Promise<void> | undefined;
@@ -74,8 +74,10 @@ export class ToolRun {
     const { tools, room } = this.#options;
     if (this.#search === undefined) return tools.map(({ definition }) => definition);
     if (room < 1) return [];
-    const found = [...this.#found].slice(Math.max(0, this.#found.size - (room - 1)));
-    return [this.#search, ...found.map(({ definition }) => definition)];
+    const always = tools.filter(({ isLocal }) => isLocal).slice(0, room - 1);
+    const others = [...this.#found].filter((tool) => !always.includes(tool));
+    const found = others.slice(Math.max(0, others.length - (room - 1 - always.length)));
+    return [this.#search, ...[...always, ...found].map(({ definition }) => definition)];
   }
 
   /** True for a tool that is called here. */
@@ -172,12 +174,14 @@ export class ToolRun {
     return foundText(found);
   }
 
-  async #call(tool: GrantedTool, args: JsonObject, written: string, signal: AbortSignal): Promise<string> {
+  async #call(tool: CallableTool, args: JsonObject, written: string, signal: AbortSignal): Promise<string> {
     const { services, context, onProgress, onFirstCall } = this.#options;
-    this.#begun ??= onFirstCall?.() ?? Promise.resolve();
-    await this.#begun;
+    if (tool.isLocal !== true) {
+      this.#begun ??= onFirstCall?.() ?? Promise.resolve();
+      await this.#begun;
+    }
     const startedAt = services.clock.monotonic();
-    const entry = await services.usage.begin(this.#attempt(tool));
+    const entry = tool.isLocal === true ? undefined : await services.usage.begin(this.#attempt(tool));
     onProgress(`calling ${tool.name}`);
     let result: CallResult | undefined;
     let failure: McpCallError | undefined;
@@ -191,9 +195,9 @@ export class ToolRun {
     const ms = Math.round(services.clock.monotonic() - startedAt);
     const isError = failure !== undefined || result?.isError === true;
     const text = failure === undefined ? resultText(result!) : `Error: ${failure.message}`;
-    if (failure?.kind === "cancelled") entry.settle({ ended: "abandoned" });
-    else if (failure === undefined) entry.settle({ ended: "finished", status: 200 });
-    else entry.settle({ ended: "broken", status: failure.kind === "timeout" ? 504 : 502, errorCode: failure.kind });
+    if (failure?.kind === "cancelled") entry?.settle({ ended: "abandoned" });
+    else if (failure === undefined) entry?.settle({ ended: "finished", status: 200 });
+    else entry?.settle({ ended: "broken", status: failure.kind === "timeout" ? 504 : 502, errorCode: failure.kind });
     this.#records.push({
       server: tool.server,
       tool: truncate(tool.tool.name),
@@ -215,7 +219,7 @@ export class ToolRun {
   }
 
   /** A call's line in the ledger: provider `mcp:<server>`, the tool's name as the model, and no cost. */
-  #attempt({ server, tool }: GrantedTool) {
+  #attempt({ server, tool }: CallableTool) {
     const { context, caller, model } = this.#options;
     const target = {
       provider: `mcp:${server}`,

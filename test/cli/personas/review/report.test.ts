@@ -206,11 +206,7 @@ const pullRequests: readonly PullRequest[] = [
     name: "a lost limit",
     change: (repo) => repo.replace(support, "limits: {max_tokens: 400}\n", ""),
     title: "Personas: 1 changed",
-    sees: [
-      "acme/support has lost a limit: `limits.max_tokens`, which was 400",
-      expect.stringMatching(/^acme\/support may cost more: /) as unknown as string,
-      unrecorded,
-    ],
+    sees: ["acme/support has lost a limit: `limits.max_tokens`, which was 400", unrecorded],
     sections: ["acme/support"],
     says: ["`max_completion_tokens is gone: 400`"],
   },
@@ -230,6 +226,25 @@ const pullRequests: readonly PullRequest[] = [
       "acme/new keeps conversations now (`store`)",
     ],
     sections: ["acme/new", "team/ideas"],
+  },
+  {
+    name: "a new skill",
+    change(repo) {
+      repo.replace(support, "limits:", "skills: [skills/*]\nlimits:");
+      repo.write(
+        "personas/acme/skills/refunds/SKILL.md",
+        "---\nname: refunds\ndescription: Pays back.\n---\nAsk why.\n",
+      );
+      repo.write("personas/acme/skills/refunds/scripts/pay.sh", "pay\n");
+    },
+    title: "Personas: 1 changed",
+    sees: [
+      "acme/support has a new skill `refunds`: `Pays back.`",
+      "acme/support has programs in its skills, which are never run here: `refunds/scripts/pay.sh`",
+      unrecorded,
+    ],
+    sections: ["acme/support"],
+    says: ["body: Ask why.", "read_skill"],
   },
   {
     name: "a label",
