@@ -33,7 +33,7 @@ import {
   sharedChanges,
   testsDiffer,
 } from "./review/sides.ts";
-import { type Asked, planSide, reviewTests } from "./review/tests.ts";
+import { type Asked, type Planning, planSide, reviewTests } from "./review/tests.ts";
 
 type ReportOptions = {
   readonly against: string;
@@ -67,10 +67,11 @@ export function reportPersonas(
         mkdirSync(into);
         const shownAs = `${relative(context.io.cwd, folder)}/`;
         const isThere = await writeTree(folder, base.commit, into);
+        const wants = (id: string) => patterns.length === 0 || patterns.some((pattern) => globMatches(pattern, id));
         const review = new Review(context, config, options, base, {
-          before: await readSide(into, shownAs),
-          after: await readSide(realpathSync(folder), shownAs),
-          wants: (id) => patterns.length === 0 || patterns.some((pattern) => globMatches(pattern, id)),
+          before: await readSide(into, shownAs, wants),
+          after: await readSide(realpathSync(folder), shownAs, wants),
+          wants,
         });
         const report = await review.run(isThere);
         return typeof report === "number" ? report : write(context, options, report);
@@ -95,6 +96,8 @@ class Review {
   readonly #sides: Sides;
   readonly #requests: Requests;
   readonly #faults = { before: [] as string[], after: [] as string[] };
+  /** What is asked of each side, where it was estimated before. */
+  readonly #plans = { before: new Map<Persona, Planning>(), after: new Map<Persona, Planning>() };
 
   constructor(context: Context, config: Config, options: ReportOptions, base: Base, sides: Sides) {
     this.#context = context;
@@ -140,8 +143,8 @@ class Review {
         before: this.#faults.before.filter((fault) => !this.#faults.after.includes(fault)),
         after: this.#faults.after.filter((fault) => !isOld(fault)),
       },
-      shared: sharedChanges(before, after),
-      labels: labelChanges(before.labels, after.labels),
+      shared: sharedChanges(before, after, wants),
+      labels: labelChanges(before.labels, after.labels).filter(({ label }) => wants(label.split("@")[0]!)),
       personas,
       unchanged: pairs.length - personas.length,
     };
@@ -189,8 +192,8 @@ class Review {
     const planned = [];
     for (const pair of candidates)
       for (const [asked, persona] of [
-        [{ side: before, find: find.before }, pair.before],
-        [{ side: after, find: find.after }, pair.after],
+        [{ side: before, find: find.before, plans: this.#plans.before }, pair.before],
+        [{ side: after, find: find.after, plans: this.#plans.after }, pair.after],
       ] as const)
         planned.push(...((await planSide(asked, persona))?.planned ?? []));
     const askable = planned.filter(({ problem }) => problem === undefined);
@@ -210,8 +213,14 @@ class Review {
     find: Finders,
     servers: Servers | undefined,
   ): Promise<PersonaReview[]> {
-    const before: Asked = { side: this.#sides.before, find: find.before, server: servers?.before };
-    const after: Asked = { side: this.#sides.after, find: find.after, server: servers?.after };
+    const plans = servers && this.#plans;
+    const before: Asked = {
+      side: this.#sides.before,
+      find: find.before,
+      server: servers?.before,
+      plans: plans?.before,
+    };
+    const after: Asked = { side: this.#sides.after, find: find.after, server: servers?.after, plans: plans?.after };
     const reviews: PersonaReview[] = [];
     for (const candidate of candidates) {
       const review = await this.#review(candidate, before, after);

@@ -1,7 +1,7 @@
 /** The two sides of a review: the folder of personas as a commit has it, and as it is now; and which persona of one is which of the other. */
 import { readFileSync } from "node:fs";
 import { knowledgeCollection } from "../../../http/knowledge.ts";
-import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
+import { type Diagnostic, formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import { loadFolder } from "../../../personas/folder.ts";
 import { labelsFile, parseLabels } from "../../../personas/labels.ts";
 import type { Persona } from "../../../personas/persona.ts";
@@ -14,14 +14,28 @@ import { filesOf } from "../../../store/sqlite/knowledge/files.ts";
 
 export type Side = Awaited<ReturnType<typeof readSide>>;
 
-/** @param folder absolute @param shownAs how its files are named in errors */
-export async function readSide(folder: string, shownAs: string) {
+/**
+ * @param folder absolute
+ * @param shownAs how its files are named in errors
+ * @param wants which personas are reviewed: faults of others' files are left out
+ */
+export async function readSide(folder: string, shownAs: string, wants: (id: string) => boolean) {
   const loaded = await loadFolder(folder, personaFileWith(optionSchemas(providers)));
   const tests = new Map((await findTests(folder)).map(({ path, persona }) => [persona, path]));
   const places = (text: string) => text.replaceAll(`${folder}/`, shownAs);
-  const faults = loaded.errors.map((error) => places(formatDiagnostic(error)));
+  const ids = new Map([...loaded.paths].map(([id, path]) => [path, id]));
+  /** A file of nobody's, such as that of labels, is everybody's. */
+  const concerns = ({ file }: Diagnostic): boolean => {
+    const own = ids.get(file);
+    const users = [...loaded.uses].flatMap(([id, files]) =>
+      files.some((one) => `${folder}/${one}` === file) ? [id] : [],
+    );
+    return own === undefined ? users.length === 0 || users.some(wants) : wants(own);
+  };
+  const faults = loaded.errors.filter(concerns).map((error) => places(formatDiagnostic(error)));
   for (const [id, path] of tests)
-    if (!loaded.paths.has(id)) faults.push(places(`${path}: There is no persona ${id} beside these tests`));
+    if (!loaded.paths.has(id) && wants(id))
+      faults.push(places(`${path}: There is no persona ${id} beside these tests`));
   return {
     folder,
     ...loaded,
@@ -113,11 +127,16 @@ export function knowledgeChanges({ before: one, after: other }: Pair, before: Si
   return [...changes, ...[...gone.keys()].map((file): FileReview => ({ file, change: "gone" }))];
 }
 
-/** Partials that are others now, and the personas that include them on either side. */
-export function sharedChanges(before: Side, after: Side): { file: string; personas: string[] }[] {
+/** Partials that are others now, and those of the wanted personas that include them on either side. */
+export function sharedChanges(
+  before: Side,
+  after: Side,
+  wants: (id: string) => boolean,
+): { file: string; personas: string[] }[] {
   const users = new Map<string, Set<string>>();
   for (const { uses } of [before, after])
-    for (const [id, files] of uses) for (const file of files) users.set(file, (users.get(file) ?? new Set()).add(id));
+    for (const [id, files] of uses)
+      if (wants(id)) for (const file of files) users.set(file, (users.get(file) ?? new Set()).add(id));
   return [...users].flatMap(([file, ids]) => {
     const [old, now] = [fileText(`${before.folder}/${file}`), fileText(`${after.folder}/${file}`)];
     const isChange = old !== undefined && now !== undefined && old.trimEnd() !== now.trimEnd();

@@ -30,9 +30,15 @@ export type Asked = {
   readonly find: FindAdditions;
   /** Absent: recordings answer. */
   readonly server?: Endpoint | undefined;
+  /** Plans that were made already, and those that are made: absent where nothing is planned twice. */
+  readonly plans?: Map<Persona, Planning> | undefined;
 };
 
-type Planning = { readonly planned: readonly Planned[]; readonly file: string; readonly faults: readonly string[] };
+export type Planning = {
+  readonly planned: readonly Planned[];
+  readonly file: string;
+  readonly faults: readonly string[];
+};
 /** Results are absent where the test file has faults. */
 type Ran = { readonly results?: ReadonlyMap<string, TestResult>; readonly faults: readonly string[] };
 
@@ -51,16 +57,23 @@ function parseSuite(file: string, { id, variables }: Persona): ParsedTests {
 }
 
 /** A persona's tests on one side; without its variants, as tests are. */
-export async function planSide({ side, find }: Asked, persona: Persona | undefined): Promise<Planning | undefined> {
+export async function planSide(asking: Asked, persona: Persona | undefined): Promise<Planning | undefined> {
+  const { side, plans } = asking;
   if (persona === undefined || !side.tests.has(persona.id)) return undefined;
+  const plan = plans?.get(persona) ?? (await planned(asking, persona));
+  plans?.set(persona, plan);
+  return plan;
+}
+
+async function planned({ side, find }: Asked, persona: Persona): Promise<Planning> {
   const file = side.tests.get(persona.id)!;
   const parsed = parseSuite(file, persona);
   const faults = "errors" in parsed ? parsed.errors.map((error) => side.places(formatDiagnostic(error))) : [];
   const { variants: _, ...asked } = persona;
   const tests = "errors" in parsed ? [] : parsed.suite.tests;
-  const planned: Planned[] = [];
-  for (const test of tests) planned.push(await planWhole(test, asked, file, find));
-  return { planned, file, faults };
+  const made: Planned[] = [];
+  for (const test of tests) made.push(await planWhole(test, asked, file, find));
+  return { planned: made, file, faults };
 }
 
 async function runSide(asked: Asked, persona: Persona | undefined): Promise<Ran> {

@@ -6,6 +6,13 @@ import { TempFolder } from "../../../helpers/temp-folder.ts";
 import { Console } from "../../console.ts";
 import { names, Repository } from "./workplace.ts";
 
+type Report = {
+  shared: { personas: string[] }[];
+  labels: { label: string }[];
+  faults: { after: string[] };
+  personas: { id: string }[];
+};
+
 const support = "personas/acme/support.yaml";
 const recorded = "personas/acme/support.test.recorded.yaml";
 const tests = "personas/acme/support.test.yaml";
@@ -206,7 +213,11 @@ const pullRequests: readonly PullRequest[] = [
     name: "a lost limit",
     change: (repo) => repo.replace(support, "limits: {max_tokens: 400}\n", ""),
     title: "Personas: 1 changed",
-    sees: ["acme/support has lost a limit: `limits.max_tokens`, which was 400", unrecorded],
+    sees: [
+      "acme/support has lost a limit: `limits.max_tokens`, which was 400",
+      expect.stringMatching(/^acme\/support may cost more: /) as unknown as string,
+      unrecorded,
+    ],
     sections: ["acme/support"],
     says: ["`max_completion_tokens is gone: 400`"],
   },
@@ -438,6 +449,39 @@ describe("personas report, of what can't be compared", () => {
       code: 1,
       err: `error: ${repo.path}/prompts is in no git repository, so that there is no commit to compare with.\n`,
     });
+  }, 60_000);
+
+  test("is of the personas that are named, and so are partials, labels and faults", async () => {
+    using repo = main.copy();
+    repo.branch("work");
+    repo.replace("personas/_shared/tone.md", "short", "long");
+    repo.write("personas/labels.yaml", 'acme/support: {stable: "0123456789ab"}\nteam/ads: {stable: "0123456789ab"}\n');
+    repo.replace("personas/acme/clerk.yaml", "model: ", "modell: ");
+    repo.write("personas/team/lost.test.yaml", "tests: [{vars: {prompt: hi}}]\n");
+    const of = async (...ids: string[]) => {
+      const { code, out } = await repo.shell.run(["personas", "report", ...ids, "--against", "main", "--json"]);
+      expect(code).toBe(0);
+      const { shared, labels, faults, personas } = JSON.parse(out) as Report;
+      return {
+        shared: shared.map((one) => one.personas.length),
+        labels: labels.map(({ label }) => label),
+        faults: faults.after.map((fault) => fault.split(":")[0]),
+        personas: personas.map(({ id }) => id),
+      };
+    };
+    const [clerk, lost] = ["personas/acme/clerk.yaml", "personas/team/lost.test.yaml"];
+    const all = await of();
+    expect([all.shared, all.labels, [...new Set(all.faults)]]).toEqual([
+      [9],
+      ["acme/support@stable", "team/ads@stable"],
+      [clerk, lost],
+    ]);
+    expect(await of("acme/support")).toEqual({ shared: [], labels: ["acme/support@stable"], faults: [], personas: [] });
+    expect(await of("team/ads")).toEqual({
+      ...{ shared: [], labels: ["team/ads@stable"], faults: [], personas: ["team/ads"] },
+    });
+    expect(await of("team/a*", "team/b*")).toMatchObject({ shared: [2], personas: ["team/ads", "team/blogs"] });
+    expect([...new Set((await of("acme/*", "team/lost")).faults)]).toEqual([clerk, lost]);
   }, 60_000);
 
   test("names what can't be read on either side, at its place", async () => {
