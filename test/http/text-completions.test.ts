@@ -125,6 +125,7 @@ describe("translated", () => {
     [{ prompt: "a", suffix: "b" }, "suffix", "unsupported_parameter"],
     [{ prompt: "a", best_of: 3 }, "best_of", "unsupported_parameter"],
     [{ prompt: "a", echo: true, logprobs: 1 }, "echo", "unsupported_parameter"],
+    [{ prompt: "a", echo: true, max_tokens: 0 }, "max_tokens", "unsupported_parameter"],
     [{}, "prompt", "missing_field"],
     [{ prompt: 1 }, "prompt", "invalid_value"],
     [{ prompt: "a", logprobs: 6 }, "logprobs", "invalid_value"],
@@ -176,6 +177,31 @@ describe("where the upstream has them", () => {
     expect(more).toStartWith(events.slice(0, 2).join(""));
     expect(more).toMatch(/^data: \{"error":\{.*\n\ndata: \{"error":.*\nevent: error\n\ndata: \[DONE\]\n\n$/m);
     expect(more.split("[DONE]")).toHaveLength(2);
+  });
+
+  // What evaluation harnesses ask a prompt's likelihood by.
+  test("max_tokens: 0 with echo and logprobs passes, and so does an answer without a word of its own", async () => {
+    const ask = { model: "vllm/m", prompt: "Once upon", max_tokens: 0, echo: true, logprobs: 1 };
+    const logprobs = {
+      tokens: ["Once", " upon"],
+      token_logprobs: [null, -0.25],
+      top_logprobs: [null, {}],
+      text_offset: [0, 4],
+    };
+    const theirs = JSON.stringify({
+      ...{ id: "cmpl-9", object: "text_completion", model: "m" },
+      choices: [{ text: "Once upon", index: 0, logprobs, finish_reason: "length" }],
+      usage: { prompt_tokens: 2, completion_tokens: 0, total_tokens: 2 },
+    });
+    answer = () => new Response(theirs, { headers: { "content-type": "application/json" } });
+    const response = await troupe.post("/gateway/v1/completions", ask);
+    expect(upstream.last.text).toBe(JSON.stringify(ask).replace("vllm/", ""));
+    expect([response.status, await response.text()]).toEqual([200, theirs]);
+    const refused = await troupe.post("/gateway/v1/completions", { ...ask, max_tokens: -1 });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { param: "max_tokens", message: "max_tokens must be an integer of at least 0." } },
+    ]);
   });
 
   test("OpenAI has them for its old models alone", async () => {

@@ -162,6 +162,8 @@ export const ResponseFormat = Judged(
   Type.Union([...responseFormats.anyOf, Open({ type: WordBut(["text", "json_object", "json_schema"], 64) })]),
 );
 
+titled({ ToolChoice, ResponseFormat });
+
 /** The efforts that most families know, the lowest first. */
 export const knownEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type KnownEffort = (typeof knownEfforts)[number];

@@ -33,7 +33,7 @@ export function innerRequest(given: CompletionsBody): ChatRequest {
 
 /** Refuses what chat completions can't be asked for. */
 export function refusalOf(given: CompletionsBody): ApiError | undefined {
-  const { prompt, suffix, best_of, n, echo, logprobs } = given;
+  const { prompt, suffix, best_of, n, echo, logprobs, max_tokens } = given;
   const model = "this model is called by chat completions";
   if (promptText(given) === undefined) {
     const what = typeof prompt[0] === "string" ? "several prompts" : "tokens";
@@ -42,6 +42,9 @@ export function refusalOf(given: CompletionsBody): ApiError | undefined {
   if (suffix) return ApiError.unsupported("suffix", `suffix is not supported: ${model}, which can't fill in.`);
   if (best_of != null && best_of !== (n ?? 1)) {
     return ApiError.unsupported("best_of", `best_of is not supported: ${model}, which give all that they make.`);
+  }
+  if (max_tokens === 0) {
+    return ApiError.unsupported("max_tokens", `max_tokens can't be 0: ${model}, which write at least one token.`);
   }
   if (echo === true && logprobs != null) {
     return ApiError.unsupported("echo", `echo can't be had with logprobs: ${model}, which have none for a prompt.`);

@@ -4,7 +4,7 @@ import { Nullable, Open, titled } from "../../lib/schemas.ts";
 import { ChatRequestBody } from "../chat/schema.ts";
 
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
-const { model, temperature, top_p, max_tokens, presence_penalty, frequency_penalty, seed, n, stop, stream, user } =
+const { model, temperature, top_p, presence_penalty, frequency_penalty, seed, n, stop, stream, user } =
   ChatRequestBody.properties;
 
 export const CompletionsBody = Open({
@@ -15,7 +15,13 @@ export const CompletionsBody = Open({
   ),
   temperature,
   top_p,
-  max_tokens,
+  max_tokens: Nullable(
+    Type.Integer({
+      minimum: 0,
+      description:
+        "Most tokens to generate. 0: none, as likelihoods of the prompt ask it with echo; only where the upstream has this route.",
+    }),
+  ),
   presence_penalty,
   frequency_penalty,
   seed,

@@ -236,6 +236,10 @@ export const RequestFields = Open({
 });
 export type RequestFields = Static<typeof RequestFields>;
 
+const AnyChoice = Type.Union([...toolModes, ...Object.values(choiceSchemas), OtherChoice] as TSchema[]);
+const TextFormat = Type.Union(Object.values(formatSchemas));
+titled({ ResponsesToolChoice: AnyChoice, ResponsesTextFormat: TextFormat });
+
 /** The whole of a request, for its description. */
 export const ResponsesRequestBody = Open({
   ...fields,
@@ -243,6 +247,6 @@ export const ResponsesRequestBody = Open({
   instructions: Nullable(Type.String({ description: "Stands before all that the input says." })),
   input: Type.Union([Type.String(), Type.Array(Item, { minItems: 1 })]),
   tools: Nullable(Type.Array(Tool)),
-  tool_choice: Nullable(Type.Union([...toolModes, ...Object.values(choiceSchemas), OtherChoice] as TSchema[])),
-  text: Nullable(Open({ format: Nullable(Type.Union(Object.values(formatSchemas))), verbosity: inChat.verbosity })),
+  tool_choice: Nullable(AnyChoice),
+  text: Nullable(Open({ format: Nullable(TextFormat), verbosity: inChat.verbosity })),
 });
