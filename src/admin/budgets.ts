@@ -81,7 +81,7 @@ async function checkScope({ keys }: Services, scope: string): Promise<void> {
     (kind === "tier" && (tiers as readonly string[]).includes(name)) ||
     (kind === "key" && name !== "");
   if (!isScope) throw ApiError.invalidValue("scope", "scope must be key:<id>, tag:<name>, tier:<name> or all.");
-  if (kind === "key" && !(await needsStorage(() => keys.list())).some(({ id }) => id === name))
+  if (kind === "key" && (await needsStorage(() => keys.named(name))) === undefined)
     throw ApiError.notFound("There is no such key.", "scope");
 }
 

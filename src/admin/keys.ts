@@ -1,9 +1,10 @@
 /** The admin API's routes of keys. */
 import { type Static, Type } from "@sinclair/typebox";
 import { maxGraceMs } from "../auth/grace.ts";
+import { type KeyInfo, type KeyQuery, keyFields, keyOrders } from "../auth/key-info.ts";
 import { KeyError } from "../auth/key-lookup.ts";
 import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts";
-import { type KeyInfo, keyFields, type NewKey } from "../auth/keys.ts";
+import type { NewKey } from "../auth/keys.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
@@ -80,7 +81,7 @@ function doing<T>(work: () => Promise<T>): Promise<T> {
 
 /** @throws ApiError not_found */
 async function find({ keys }: Services, id: string): Promise<KeyInfo> {
-  const key = (await doing(() => keys.list())).find((one) => one.id === id);
+  const key = await doing(() => keys.named(id));
   if (key === undefined) throw ApiError.notFound("There is no such key.", "id");
   return key;
 }
@@ -115,36 +116,6 @@ function specFrom(given: Static<typeof KeyCreate>): KeySpec {
 }
 
 const states = ["active", "expired", "revoked"] as const;
-
-/** Ways to sort keys; those without a value are last, and keys of one value stand the newest first. */
-const orders = {
-  created_at: (key: KeyInfo) => key.createdAt,
-  last_used_at: (key: KeyInfo) => key.lastUsedAt,
-  expires_at: (key: KeyInfo) => key.expiresAt,
-  name: (key: KeyInfo) => key.name.toLowerCase(),
-} satisfies Record<string, (key: KeyInfo) => string | number | undefined>;
-type SortedBy = keyof typeof orders;
-
-function sorted(keys: readonly KeyInfo[], by: SortedBy, order: "asc" | "desc"): KeyInfo[] {
-  const sign = order === "asc" ? 1 : -1;
-  const sortedBy: (key: KeyInfo) => string | number | undefined = orders[by];
-  return keys.toReversed().sort((first, second) => {
-    const [a, b] = [sortedBy(first), sortedBy(second)];
-    if (a === b) return 0;
-    if (a === undefined || b === undefined) return a === undefined ? 1 : -1;
-    return a < b ? -sign : sign;
-  });
-}
-
-/** Checks for a text that people look for a key by: a part of its name or of a tag, or the beginning of its id or of the key. */
-function isFound({ name, tags, id, prefix }: KeyInfo, searched: string): boolean {
-  const text = searched.toLowerCase();
-  return (
-    [name, ...tags].some((one) => one.toLowerCase().includes(text)) ||
-    id.startsWith(searched) ||
-    prefix.startsWith(searched)
-  );
-}
 
 /** The time that a key's last call is looked for in, at most: as long as the ledger is usually kept. */
 const lastCallMs = 400 * 86_400_000;
@@ -183,18 +154,11 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       "/v1/keys",
       async ({ services, query }) => {
         const { tag, name, search, state, tier, surface, sort = "created_at", order = "desc", after, limit } = query;
-        const all = await doing(() => services.keys.list());
-        const found = all.filter(
-          (key) =>
-            (state === undefined || key.state === state) &&
-            (tier === undefined || key.tier === tier) &&
-            (surface === undefined || key.surfaces.includes(surface)) &&
-            (tag === undefined || key.tags.includes(tag)) &&
-            (name === undefined || key.name.includes(name)) &&
-            (search === undefined || isFound(key, search)),
-        );
-        const { data, ...rest } = pageOf(sorted(found, sort, order), after, limit);
-        return { ...rest, data: data.map(keyJson), total: found.length };
+        const asked: KeyQuery = { tag, name, search, state, tier, surface, sort, order };
+        const found = await doing(() => services.keys.found(asked));
+        const { data, ...rest } = pageOf(found, after, limit);
+        const shown = await doing(() => services.keys.shown(data));
+        return { ...rest, data: shown.map(keyJson), total: found.length };
       },
       adminOperation({
         operationId: "adminListKeys",
@@ -206,7 +170,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
           state: Type.Optional(oneOf(states)),
           tier: Type.Optional(oneOf(tiers)),
           surface: Type.Optional(oneOf(keySurfaces)),
-          sort: Type.Optional(oneOf(Object.keys(orders) as SortedBy[], { default: "created_at" })),
+          sort: Type.Optional(oneOf(keyOrders, { default: "created_at" })),
           order: Type.Optional(oneOf(["asc", "desc"], { default: "desc" })),
           ...pageParameters(1000, 20),
         }),

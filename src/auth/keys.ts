@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
 import { dirname } from "node:path";
 import type { ServedSurface } from "../config/config.ts";
 import { type KeySurface, modelSurfaces, surfaceNames } from "../config/surfaces.ts";
-import { type Clock, isoTime } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
 import type { Tier } from "../protocols/tiers.ts";
@@ -11,6 +11,7 @@ import { asUnavailable } from "../store/require-storage.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store/store.ts";
 import { maxGraceMs } from "./grace.ts";
+import { infoOf, type KeyInfo, KeyList, type KeyQuery } from "./key-info.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
 import { checkSpec, type KeyChanges, type KeySpec } from "./key-spec.ts";
@@ -33,25 +34,6 @@ export type Caller = {
   readonly buckets: Readonly<Record<ServedSurface, string>>;
 };
 
-type KeyState = "active" | "expired" | "revoked";
-
-/** All that is known about a key but the key itself. Times are Unix milliseconds. */
-export type KeyInfo = KeySpec & {
-  readonly id: string;
-  /** The key's first characters. */
-  readonly prefix: string;
-  readonly state: KeyState;
-  readonly surfaces: readonly KeySurface[];
-  readonly models: readonly string[];
-  readonly tags: readonly string[];
-  readonly createdAt: number;
-  /** To the minute. */
-  readonly lastUsedAt?: number;
-  readonly revokedAt?: number;
-  /** Until when the secret before the last rotation is taken too, where it is. */
-  readonly oldSecretUntil?: number;
-};
-
 /** `secret` is shown once and kept nowhere. */
 export type NewKey = { readonly secret: string; readonly key: KeyInfo };
 
@@ -72,6 +54,7 @@ const touchEveryMs = 60_000;
 
 export class Keys {
   readonly #rows: KeyRepository;
+  readonly #list: KeyList;
   readonly #clock: Clock;
   readonly #tiers: { readonly free: number; readonly pro: number };
   /** By hash; what can't be used any more is not here. */
@@ -93,6 +76,7 @@ export class Keys {
   /** Knows no key before `load`. @param tiers requests per minute of the plans that have a fixed number */
   constructor(rows: KeyRepository, clock: Clock, tiers: { readonly free: number; readonly pro: number }) {
     this.#rows = rows;
+    this.#list = new KeyList(rows);
     this.#clock = clock;
     this.#tiers = tiers;
   }
@@ -218,6 +202,21 @@ export class Keys {
   /** By time of birth. @throws StorageError */
   async list(): Promise<KeyInfo[]> {
     return (await this.#rows.list()).map((row) => this.#info(row));
+  }
+
+  /** Keys that fit, for `shown`. @throws StorageError */
+  found(query: KeyQuery) {
+    return this.#list.found(query, this.#uses, this.#clock.now());
+  }
+
+  /** @throws StorageError */
+  shown(keys: Awaited<ReturnType<Keys["found"]>>): Promise<KeyInfo[]> {
+    return this.#list.shown(keys, this.#uses, this.#clock.now());
+  }
+
+  /** @throws StorageError */
+  named(id: string): Promise<KeyInfo | undefined> {
+    return this.#list.named(id, this.#uses, this.#clock.now());
   }
 
   /**
@@ -381,27 +380,7 @@ export class Keys {
   }
 
   #info(row: KeyRow): KeyInfo {
-    const lastUsedAt = Math.max(row.lastUsedAt ?? 0, this.#uses.get(row.id) ?? 0);
-    const now = this.#clock.now();
-    const expired = row.expiresAt !== null && row.expiresAt <= now;
-    const state = row.revokedAt !== null ? "revoked" : expired ? "expired" : "active";
-    return {
-      id: row.id,
-      name: row.name,
-      prefix: row.prefix,
-      state,
-      tier: row.tier,
-      ...(row.perMinute === null ? {} : { perMinute: row.perMinute }),
-      ...(row.tokensPerMinute === null ? {} : { tokensPerMinute: row.tokensPerMinute }),
-      surfaces: JSON.parse(row.surfaces) as KeySurface[],
-      models: JSON.parse(row.models) as string[],
-      tags: JSON.parse(row.tags) as string[],
-      createdAt: row.createdAt,
-      ...(row.expiresAt === null ? {} : { expiresAt: row.expiresAt }),
-      ...(lastUsedAt === 0 ? {} : { lastUsedAt }),
-      ...(row.revokedAt === null ? {} : { revokedAt: row.revokedAt }),
-      ...(state === "active" && (row.oldUntil ?? 0) > now && { oldSecretUntil: row.oldUntil! }),
-    };
+    return infoOf(row, Math.max(row.lastUsedAt ?? 0, this.#uses.get(row.id) ?? 0), this.#clock.now());
   }
 }
 
@@ -429,22 +408,3 @@ export function assertPlaceable(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   throw new StorageError("unusable", file, `${file} is a folder, where the first key is to be written: move it away.`);
 }
-
-/** The fields of a key that the CLI and the admin API show. Never the key itself; times as `--expires` takes them back. */
-export const keyFields = (key: KeyInfo) => ({
-  id: key.id,
-  name: key.name,
-  prefix: key.prefix,
-  state: key.state,
-  tier: key.tier,
-  per_minute: key.perMinute ?? null,
-  tokens_per_minute: key.tokensPerMinute ?? null,
-  surfaces: key.surfaces,
-  models: key.models,
-  tags: key.tags,
-  created_at: isoTime(key.createdAt),
-  last_used_at: isoTime(key.lastUsedAt),
-  expires_at: isoTime(key.expiresAt),
-  revoked_at: isoTime(key.revokedAt),
-  old_key_expires_at: isoTime(key.oldSecretUntil),
-});

@@ -1,7 +1,8 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
 import { join } from "node:path";
+import { type KeyInfo, keyFields } from "../auth/key-info.ts";
 import { checkSpec, type KeyChanges, type KeySpec } from "../auth/key-spec.ts";
-import { type KeyInfo, type Keys, keyFields, type NewKey } from "../auth/keys.ts";
+import type { Keys, NewKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
 import { systemClock } from "../lib/clock.ts";

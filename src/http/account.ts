@@ -1,6 +1,7 @@
 /** What who holds a key sees of it: `GET /v1/account`, which `/account` shows in a browser, and a new secret where the operator allows that. */
 import { Type } from "@sinclair/typebox";
-import { type Caller, keyFields } from "../auth/keys.ts";
+import { keyFields } from "../auth/key-info.ts";
+import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { isoTime } from "../lib/clock.ts";
 import { titled } from "../lib/schemas.ts";

@@ -1,7 +1,8 @@
 /** Checks store and data folder as a start would, without starting. */
 import { accessSync, constants, lstatSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { assertPlaceable, type KeyInfo, Keys } from "../auth/keys.ts";
+import type { KeyInfo } from "../auth/key-info.ts";
+import { assertPlaceable, Keys } from "../auth/keys.ts";
 import type { Config, StoreConfig } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PostgresState } from "../store/postgres/inspect.ts";

@@ -98,6 +98,8 @@ export interface KeyRepository {
   catchUp?(): Promise<void>;
   /** All keys, revoked ones included, by creation time. Rejects with StorageError also when the rights of one can't be read. */
   list(): Promise<KeyRow[]>;
+  /** When keys were last used, as far as that is written. @param ids of those that are asked for; absent: of all */
+  lastUses(ids?: readonly string[]): Promise<Iterable<readonly [id: string, at: number]>>;
   insert(row: KeyRow): Promise<void>;
   /**
    * Only if there is no key at all, revoked ones included. Of several processes one gets true.

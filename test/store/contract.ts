@@ -228,6 +228,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       await store.keys.insert(gatewayKey("a"));
       await store.keys.touch(new Map([["a", start + 5]]));
       await store.keys.touch(new Map([["a", start + 4]]));
+      expect([[...(await store.keys.lastUses())], [...(await store.keys.lastUses(["b"]))]]).toEqual([
+        [["a", start + 5]],
+        [],
+      ]);
+      expect([...(await store.keys.lastUses(["b", "a"]))]).toEqual([["a", start + 5]]);
       expect(await store.keys.revoke("a", start + 6)).toBe(true);
       expect(await store.keys.revoke("a", start + 7)).toBe(false);
       expect(await store.keys.replaceSecret("a", gatewayKey("a").hash, "p", "h", null)).toBe(false);
@@ -1661,6 +1666,7 @@ function everyMethod({
   const settled = { state: "failed", model, upstreamAccount, upstreamId, completion, shown: completion } as const;
   return {
     list: () => keys.list(),
+    lastUses: () => keys.lastUses(),
     insert: () => keys.insert(gatewayKey("a")),
     insertFirst: () => keys.insertFirst(gatewayKey("a"), () => {}),
     revoke: () => keys.revoke("a", start),

@@ -8,6 +8,8 @@ import type { Sql } from "./sql.ts";
 const table = tableOf("keys");
 const kinds = new Map(table.columns);
 const list = `select ${selection(table)} from troupe.keys order by created_at, id`;
+const lastUses = "select id, last_used_at as at from troupe.keys where last_used_at is not null";
+const amongThem = "id in (select u.value from jsonb_array_elements_text($1::text::jsonb) u(value))";
 export const insertKey = `${insertion(table)} on conflict (id) do nothing`;
 export const keyValues = (row: KeyRow) => valuesOf(table, row);
 
@@ -27,6 +29,13 @@ export function keyRepository(
       const rows = [...(await path.run<KeyRow>(list))];
       for (const row of rows) assertReadableKey(row, place);
       return rows;
+    },
+    async lastUses(ids) {
+      const rows = await path.run<{ id: string; at: number }>(
+        ids === undefined ? lastUses : `${lastUses} and ${amongThem}`,
+        [...(ids === undefined ? [] : [JSON.stringify(ids)])],
+      );
+      return rows.map(({ id, at }) => [id, at] as const);
     },
     insert: async (row) => void (await background.run(insertKey, keyValues(row))),
     async revoke(id, at) {
