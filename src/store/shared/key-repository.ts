@@ -8,7 +8,7 @@ import type { Sql } from "./sql.ts";
 const table = tableOf("keys");
 const kinds = new Map(table.columns);
 const list = `select ${selection(table)} from troupe.keys order by created_at, id`;
-const lastUses = "select id, last_used_at as at from troupe.keys where last_used_at is not null";
+const lastUses = "select id, last_used_at::float8 as at from troupe.keys where last_used_at is not null";
 const amongThem = "id in (select u.value from jsonb_array_elements_text($1::text::jsonb) u(value))";
 export const insertKey = `${insertion(table)} on conflict (id) do nothing`;
 export const keyValues = (row: KeyRow) => valuesOf(table, row);
