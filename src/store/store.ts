@@ -10,6 +10,7 @@ import type { FactsRepository } from "./facts.ts";
 import type { DatabaseState } from "./metrics.ts";
 import type { TestRunRepository } from "./persona-test-runs.ts";
 import type { PersonaVersionRepository } from "./persona-versions.ts";
+import type { PreviewRepository } from "./previews.ts";
 import type { SessionRepository } from "./sessions.ts";
 import type { StorageError } from "./storage-error.ts";
 import type { BudgetRepository, LedgerRepository } from "./usage.ts";
@@ -23,6 +24,7 @@ export interface Store {
   readonly audit: AuditRepository;
   readonly sessions: SessionRepository;
   readonly personaVersions: PersonaVersionRepository;
+  readonly previews: PreviewRepository;
   readonly testRuns: TestRunRepository;
   readonly alerts: AlertRepository;
   readonly facts: FactsRepository;
@@ -376,6 +378,8 @@ export interface Maintenance {
   removeLedgerDays(before: number, max: number): Promise<number>;
   /** Removes versions of personas that were last used before then and that no label names. @returns how many */
   removeUnusedVersions(before: number, max: number): Promise<number>;
+  /** Removes previews of personas that ended by then. @returns how many */
+  removeEndedPreviews(now: number, max: number): Promise<number>;
   runTotals(): Promise<RunTotals>;
   conversationTotals(): Promise<ConversationTotals>;
   /** Counts the other processes that serve from this store, and removes the lock files of dead ones. */

@@ -39,8 +39,15 @@ export const sweepRulesOf = ({
   ...(store !== undefined && { maxBytes: Number.POSITIVE_INFINITY }),
 });
 
-/** Totals removed: idempotency records, conversation rows, ledger rows, versions of personas, and pages returned to the file system. */
-export type SweepCounts = { answers: number; turns: number; ledger: number; versions: number; pages: number };
+/** Totals removed: idempotency records, conversation rows, ledger rows, versions and previews of personas, and pages returned to the file system. */
+export type SweepCounts = {
+  answers: number;
+  turns: number;
+  ledger: number;
+  versions: number;
+  previews: number;
+  pages: number;
+};
 
 /**
  * Runs one small step of a sweep.
@@ -67,6 +74,8 @@ export async function sweepStep(
           : maintenance.removeLedgerDays(now - ledgerDays * 24 * hourMs, rowsPerStep),
     ],
     ["versions", () => maintenance.removeUnusedVersions(now - versionRetentionMs, rowsPerStep)],
+    // Each may be some MiB.
+    ["previews", () => maintenance.removeEndedPreviews(now, 1)],
     [
       "answers",
       async () => {
@@ -96,7 +105,7 @@ export class Sweeper {
   #isStopped = false;
 
   /** Running totals since the start; `failures`: sweeps that the store did not let end. */
-  readonly counts = { answers: 0, turns: 0, ledger: 0, versions: 0, pages: 0, sweeps: 0, failures: 0 };
+  readonly counts = { answers: 0, turns: 0, ledger: 0, versions: 0, previews: 0, pages: 0, sweeps: 0, failures: 0 };
 
   constructor(
     { maintenance }: { readonly maintenance: Maintenance },
@@ -149,6 +158,10 @@ export const sweepMetrics: SampledTable<Sweeper> = {
   troupe_swept_persona_versions_total: {
     help: "Versions of personas removed, as nothing used them.",
     read: ({ counts }) => counts.versions,
+  },
+  troupe_swept_previews_total: {
+    help: "Previews of personas removed, as they had ended.",
+    read: ({ counts }) => counts.previews,
   },
   troupe_sweeps_total: { help: "Sweeps that ended.", read: ({ counts }) => counts.sweeps },
   troupe_sweep_failures_total: { help: "Sweeps that failed in the store.", read: ({ counts }) => counts.failures },

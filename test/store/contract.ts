@@ -11,6 +11,7 @@ import {
   type PersonaVersionRepository,
   type PersonaVersionRow,
 } from "../../src/store/persona-versions.ts";
+import type { PreviewRepository, PreviewRow } from "../../src/store/previews.ts";
 import type { SessionRow } from "../../src/store/sessions.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import {
@@ -137,6 +138,12 @@ const versionRow = (persona: string, number: number, after = 0): PersonaVersionR
   const texts = { content: `{"description":"Zoë ${number}"}`, source: null };
   return { id: `${persona}@${version}`, persona, version, createdAt: at, usedAt: at, ...texts };
 };
+const previewRow = (label: string, changes: Partial<PreviewRow> = {}): PreviewRow => ({
+  ...{ label, revision: "r1", key: "key_1", keyName: "ci", personas: "[]", content: '{"a":"Zoë"}' },
+  ...{ pushedAt: start, endsAt: start + dayMs, bytes: 11 },
+  ...changes,
+});
+
 const labelRow = (label: string, version: number): PersonaLabel => ({
   persona: "a/b",
   label,
@@ -715,6 +722,49 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(lines).toHaveLength(3);
       expect(lines.map(({ id }) => id).slice(0, 2)).toEqual(["r2", "m3"]);
       await other.close();
+    });
+  });
+
+  describe(`${name}: previews of personas`, () => {
+    on("a push takes the place of the one before, whole and recorded, for all processes", async (database, store) => {
+      const other = await database.open();
+      expect(await store.previews.put(previewRow("pr-1"), 5, act("p1"))).toBe(true);
+      const second = previewRow("pr-1", { revision: "r2", keyName: "nightly", content: '{"b":2}', endsAt: start + 9 });
+      expect(await other.previews.put(second, 5, act("p2"))).toBe(true);
+      expect(await other.previews.put(previewRow("pr-0"), 5, act("p3"))).toBe(true);
+      const { content: _, ...info } = second;
+      const { content: __, ...first } = previewRow("pr-0");
+      for (const { previews } of [store, other]) {
+        expect(await previews.get("pr-1", start)).toEqual(second);
+        expect(await previews.revision("pr-1", start)).toBe("r2");
+        expect(await previews.revision("pr-2", start)).toBeUndefined();
+        expect(await previews.list(start)).toEqual([first, info]);
+      }
+      const lines = await store.audit.list(acts({}));
+      expect(lines.map(({ id }) => id).toSorted()).toEqual(["p1", "p2", "p3"].map((id) => act(id).id));
+      await other.close();
+    });
+    on("what has ended is not there, makes room, and is removed", async (_, { previews, maintenance }) => {
+      await previews.put(previewRow("pr-1", { endsAt: start + 5 }), 1, act("p1"));
+      expect(await previews.put(previewRow("pr-2"), 1, act("p2"))).toBe(false);
+      expect(await previews.get("pr-2", start)).toBeUndefined();
+      expect(await previews.put(previewRow("pr-1", { revision: "r2", endsAt: start + 5 }), 1, act("p3"))).toBe(true);
+      expect(await previews.get("pr-1", start + 5)).toBeUndefined();
+      expect(await previews.revision("pr-1", start + 5)).toBeUndefined();
+      expect(await previews.list(start + 5)).toEqual([]);
+      expect(await previews.put(previewRow("pr-2", { pushedAt: start + 5 }), 1, act("p4"))).toBe(true);
+      expect(await maintenance.removeEndedPreviews(start + 4, 9)).toBe(0);
+      expect(await maintenance.removeEndedPreviews(start + 5, 9)).toBe(1);
+      expect((await previews.list(start)).map(({ label }) => label)).toEqual(["pr-2"]);
+    });
+    on("one is dropped once, with its line", async (_, { previews, audit }) => {
+      await previews.put(previewRow("pr-1"), 1, act("p1"));
+      expect(await previews.drop("pr-2", start, act("d0"))).toBe(false);
+      expect(await previews.drop("pr-1", start, act("d1"))).toBe(true);
+      expect(await previews.drop("pr-1", start, act("d2"))).toBe(false);
+      expect(await previews.get("pr-1", start)).toBeUndefined();
+      const lines = await audit.list(acts({}));
+      expect(lines.map(({ id }) => id).toSorted()).toEqual(["d1", "p1"].map((id) => act(id).id));
     });
   });
 
@@ -1643,6 +1693,7 @@ type AnyMethod =
   | `audit.${keyof Store["audit"]}`
   | `alerts.${keyof Store["alerts"]}`
   | `personaVersions.${keyof PersonaVersionRepository}`
+  | `previews.${keyof PreviewRepository}`
   | `testRuns.${keyof TestRunRepository}`
   | `ledger.${keyof Store["ledger"]}`
   | Exclude<keyof Store["maintenance"], "refusal">;
@@ -1656,6 +1707,7 @@ function everyMethod({
   audit,
   alerts,
   personaVersions,
+  previews,
   testRuns,
   ledger,
   maintenance,
@@ -1713,6 +1765,11 @@ function everyMethod({
     "personaVersions.labels": () => personaVersions.labels(),
     "personaVersions.moveLabel": () => personaVersions.moveLabel(labelRow("stable", 1), null, act("m")),
     "personaVersions.removeLabel": () => personaVersions.removeLabel(labelRow("stable", 1), act("r")),
+    "previews.put": () => previews.put(previewRow("pr-1"), 9, act("p")),
+    "previews.revision": () => previews.revision("pr-1", start),
+    "previews.get": () => previews.get("pr-1", start),
+    "previews.list": () => previews.list(start),
+    "previews.drop": () => previews.drop("pr-1", start, act("d")),
     "testRuns.put": () =>
       testRuns.put({ persona: "a/b", version: "1", at: start, passed: 0, failed: 0, errors: 0, run: "{}" }),
     "testRuns.get": () => testRuns.get("a/b"),
@@ -1740,6 +1797,7 @@ function everyMethod({
     removeExpiredTurns: () => maintenance.removeExpiredTurns(start, 1),
     removeDeletedTurns: () => maintenance.removeDeletedTurns(start, 1),
     removeUnusedVersions: () => maintenance.removeUnusedVersions(start, 1),
+    removeEndedPreviews: () => maintenance.removeEndedPreviews(start, 1),
     runTotals: () => maintenance.runTotals(),
     conversationTotals: () => maintenance.conversationTotals(),
     otherServers: () => maintenance.otherServers(),

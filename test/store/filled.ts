@@ -45,6 +45,20 @@ export async function fill(store: Store, lines: number): Promise<void> {
       content: '{"description":"Zoë"}',
       source: at % 2 === 0 ? null : "# Zoë",
     });
+    const pushed = {
+      ...{ label: `pr-${at}`, revision: `r${at}`, key: id, keyName: "Zoë", personas: "[]", content: '{"a":"Zoë"}' },
+      ...{ pushedAt: start, endsAt: start + 1e9, bytes: at },
+    };
+    const push = {
+      id: `push_${at}`,
+      at: start,
+      actor: id,
+      act: "preview.push",
+      subject: id,
+      before: null,
+      after: "{}",
+    };
+    await store.previews.put(pushed, 99, push);
     await store.testRuns.put({
       ...{ persona: `troupe/p${at}`, version, at: start + at, passed: at, failed: 1, errors: 0 },
       run: '{"tests":[{"name":"Zoë"}]}',

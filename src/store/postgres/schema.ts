@@ -184,6 +184,19 @@ create table troupe.persona_labels (
   primary key (persona, label)
 );
 
+-- Personas of working trees, each push whole in one row; the large column is the last, so that the others are read without it.
+create table troupe.previews (
+  label text collate "C" primary key,
+  revision text not null,
+  key text not null,
+  key_name text not null,
+  pushed_at bigint not null,
+  ends_at bigint not null,
+  bytes bigint not null,
+  personas text not null,
+  content text not null
+);
+
 -- The last run of each persona's tests.
 create table troupe.persona_test_runs (
   persona text collate "C" primary key,

@@ -12,6 +12,7 @@ import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
+import { previewRepository } from "../shared/preview-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
 import { testRunRepository } from "../shared/test-run-repository.ts";
@@ -122,6 +123,7 @@ export async function openPostgresStore(
     audit: auditRepository(background),
     sessions: sessionRepository(background),
     personaVersions: personaVersionRepository(background),
+    previews: previewRepository(background),
     testRuns: testRunRepository(background),
     alerts: alertRepository(background),
     facts: factsRepository(background),
@@ -377,6 +379,7 @@ function maintenanceOf(
     removeExpiredTurns: conversations.removeExpired,
     removeDeletedTurns: conversations.removeDeleted,
     removeUnusedVersions: personaVersionRepository(pool).removeUnused,
+    removeEndedPreviews: previewRepository(pool).removeEnded,
     removeLedgerDays: (before) => removeLedgerDays(pool, before),
     runTotals: runs.totals,
     conversationTotals: conversations.totals,

@@ -1,6 +1,5 @@
 /** Versions of personas and their labels. */
 import { keepable } from "../../lib/plain-text.ts";
-import type { AuditRow } from "../audit.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,
@@ -9,6 +8,7 @@ import {
   type PersonaVersionRow,
 } from "../persona-versions.ts";
 import { insertion, selection, tableOf, valuesOf } from "../tables.ts";
+import { audited, recording } from "./recorded.ts";
 import type { Sql } from "./sql.ts";
 
 const table = tableOf("persona_versions");
@@ -36,16 +36,6 @@ const move = `${insertion(labels)} on conflict (persona, label) do update
   set version = excluded.version, moved_at = excluded.moved_at
   where persona_labels.version = $5::text and persona_labels.version <> excluded.version`;
 const remove = "delete from troupe.persona_labels where persona = $1::text and label = $2::text and version = $3::text";
-
-/** Records a change. @param from the number of the first of its values among the parameters */
-function recording(from: number): string {
-  const kinds = ["text", "bigint", "text", "text", "text", "text", "text"];
-  const values = kinds.map((kind, at) => `$${from + at}::${kind}`).join(", ");
-  return `insert into troupe.audit (id, at, actor, act, subject, before, after)
-    select ${values} from changed where true on conflict (id) do nothing`;
-}
-const audited = ({ id, at, actor, act, subject, before, after }: AuditRow) =>
-  [id, at, actor, act, subject, before, after] as const;
 
 export type PersonaVersions = PersonaVersionRepository & {
   /** Removes versions that were last used before then and that no label names. @returns how many */

@@ -149,7 +149,7 @@ export async function prune(
   now: number,
   rules: SweepRules,
 ): Promise<Pruned> {
-  const counts: SweepCounts = { answers: 0, turns: 0, ledger: 0, versions: 0, pages: 0 };
+  const counts: SweepCounts = { answers: 0, turns: 0, ledger: 0, versions: 0, previews: 0, pages: 0 };
   const { bytes } = await maintenance.size();
   while (await sweepStep(maintenance, now, rules, counts, now));
   const shrink = () => maintenance.shrink(pagesPerStep);

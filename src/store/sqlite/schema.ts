@@ -212,6 +212,19 @@ create table persona_labels (
   primary key (persona, label)
 ) strict, without rowid;
 
+-- Personas of working trees, each push whole in one row; the large column is the last, so that the others are read without it.
+create table previews (
+  label text primary key,
+  revision text not null,
+  key text not null,
+  key_name text not null,
+  pushed_at integer not null,
+  ends_at integer not null,
+  bytes integer not null,
+  personas text not null,
+  content text not null
+) strict;
+
 -- The last run of each persona's tests.
 create table persona_test_runs (
   persona text primary key,

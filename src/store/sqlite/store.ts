@@ -15,6 +15,7 @@ import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
+import { previewRepository } from "../shared/preview-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
 import { testRunRepository } from "../shared/test-run-repository.ts";
@@ -108,6 +109,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const { removeExpired: removeExpiredRuns, totals: runTotals, ...records } = sqliteRecords(sql, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = sqliteConversations(sql);
       const { removeUnused: removeUnusedVersions, ...personaVersions } = personaVersionRepository(sql);
+      const { removeEnded: removeEndedPreviews, ...previews } = previewRepository(sql);
       const changed = () => generation.raise();
       return {
         path,
@@ -135,6 +137,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         audit: auditRepository(sql),
         sessions: sessionRepository(sql),
         personaVersions,
+        previews,
         testRuns: testRunRepository(sql),
         alerts: alertRepository(sql),
         facts: afterChanges(factsRepository(sql), ["take", "goBack"], changed),
@@ -160,6 +163,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           conversationTotals: totals,
           removeExpiredRuns,
           removeUnusedVersions,
+          removeEndedPreviews,
           runTotals,
           ...asynchronous<Omit<Maintenance, keyof FileMaintenance | SharedMaintenance>>(
             path,
@@ -197,6 +201,7 @@ type SharedMaintenance =
   | "conversationTotals"
   | "removeExpiredRuns"
   | "removeUnusedVersions"
+  | "removeEndedPreviews"
   | "runTotals";
 type FileMaintenance = Pick<Maintenance, "size" | "damage" | "copyTo" | "shrink">;
 

@@ -195,6 +195,7 @@ describe("prune", () => {
       turns: 0,
       ledger: 0,
       versions: 0,
+      previews: 0,
       pages: 0,
       bytes: 0,
     });
