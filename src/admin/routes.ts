@@ -19,6 +19,7 @@ import { personaTestSourceRoutes } from "./persona-test-source.ts";
 import { personaVersionRoutes } from "./persona-versions.ts";
 import { personaRoutes } from "./personas.ts";
 import { playgroundRoutes } from "./playground/routes.ts";
+import { previewRoutes } from "./previews.ts";
 import { providerRoutes } from "./providers.ts";
 import { sessionRoutes, signInRoutes } from "./sessions.ts";
 import { systemRoutes } from "./system.ts";
@@ -39,6 +40,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     personaRoutes,
     personaSourceRoutes,
     personaVersionRoutes,
+    previewRoutes,
     personaTestRoutes(host),
     personaTestSourceRoutes,
     variantRoutes,

@@ -26,6 +26,8 @@ export type Caller = {
   /** Only where the key itself names a number: what applies on the gateway. */
   readonly ownPerMinute: number | undefined;
   readonly surfaces: ReadonlySet<KeySurface>;
+  /** True where its request was let in for previews of personas alone. */
+  readonly onlyPreviews?: boolean;
   /** Globs over model ids. */
   readonly models: readonly string[];
   /** Names that its calls are counted under, beside the key itself. */

@@ -22,6 +22,7 @@ export { keepCallAsTest } from "./personas/keep-test.ts";
 export { showKnowledge } from "./personas/knowledge.ts";
 export { logPersona } from "./personas/log.ts";
 export { newPersona } from "./personas/new.ts";
+export { dropPreview, listPreviews, pushPreview } from "./personas/preview.ts";
 export { renderPersona } from "./personas/render.ts";
 export { reportPersonas } from "./personas/report.ts";
 export { rollBackPersona } from "./personas/rollback.ts";

@@ -29,7 +29,7 @@ import { type Act, allFlags, examples, late } from "./command.ts";
 import { shells } from "./completion.ts";
 import { argument, type Declare, json, option, setFields, stored, variables } from "./declare.ts";
 import { type FlagName, reading } from "./help.ts";
-import { addPersonasCommands } from "./persona-commands.ts";
+import { addPersonasCommands, addPreviewCommands } from "./persona-commands.ts";
 
 export function addCommands(program: Command, act: Act): void {
   /** @param reads the program's flags that its commands read */
@@ -106,7 +106,11 @@ export function addCommands(program: Command, act: Act): void {
   const alerts = group("alerts", "Messages to an operator", ["config"]);
   alerts("test", "Send one to each address of the configuration", "testAlerts", json);
   addPriceCommands(group("prices", "Prices of models", stored));
-  addPersonasCommands(group("personas", "Personas: list, show, check and test them", ["config", "personas"]));
+  const personas = program.command("personas").description("Personas: list, show, check and test them");
+  const ofPersonas = ["config", "personas"] as const;
+  addPersonasCommands(commandsOf(personas, ofPersonas));
+  const previews = personas.command("preview").description("Serve the personas of a branch under a label, for a time");
+  addPreviewCommands(commandsOf(previews, ofPersonas));
   addServiceCommands(group("service", "The systemd service that runs this program", []));
   addDataCommands(group("data", "The data folder: keys, stored answers, conversations", stored));
   const config = group("config", "The configuration in force", allFlags);

@@ -182,6 +182,7 @@ function addPersonaTestCommand(personas: Declare): void {
       "Ask a running server, with the key in TROUPE_KEY (default: the program asks by itself)",
       filled,
     ),
+    option("--label <label>", "With --url: ask the preview that was pushed under that label", filled),
     option("--junit <file>", "Write the results as JUnit's XML", filled),
     option("--json [file]", "Write the results as JSON, to stdout where no file is named"),
     option("--yes", "Do not ask before tests that may cost more than $1"),
@@ -239,6 +240,28 @@ function addPersonaReportCommand(personas: Declare): void {
     ),
   );
   reading(command, [...stored, "personas"]);
+}
+
+/** Those of `troupe personas preview`. */
+export function addPreviewCommands(previews: Declare): void {
+  const server = [
+    option("--url <url>", "The server (default: the configuration's where it runs)", filled),
+    option("--key <key>", "A key with preview among its surfaces (default: TROUPE_KEY, TROUPE_API_KEY)", filled),
+    json,
+  ];
+  const label = argument("<label>", "The preview's", filled);
+  previews(
+    "push",
+    "Serve the personas of the folder as <persona>@<label>, in place of what was pushed under it before",
+    "pushPreview",
+    argument("[ids...]", "Ids of personas, or globs such as 'acme/*' (default: all)"),
+    option("--label <label>", "Its name, such as pr-12", filled).makeOptionMandatory(),
+    option("--days <days>", "When it ends by itself (default: as the server's previews.days says)", parsePositive),
+    ...server,
+    examples("troupe personas preview push --label pr-12 --url https://troupe.acme.example"),
+  );
+  reading(previews("list", "List the previews that the key may use", "listPreviews", ...server), ["config"]);
+  reading(previews("drop", "End a preview", "dropPreview", label, ...server), ["config"]);
 }
 
 function failOn(text: string): FailOn {

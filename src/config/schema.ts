@@ -375,6 +375,19 @@ export const ConfigFile = Closed(
         "Whether the files of personas can be saved in the console and by the [admin API](admin.md#personas); else they are read-only there.",
       ),
     }),
+    previews: section(
+      "[Previews](persona-reviews.md#previews) of personas, pushed by keys with `preview` among their surfaces.",
+      {
+        days: whole(1, 90, 7, "How long a preview answers, unless it is pushed again or asks for less."),
+        max: whole(0, 10_000, 100, "The most labels that have a preview at once; 0: none can be pushed."),
+        max_bytes: whole(
+          1024,
+          256 * 1024 ** 2,
+          8 * 1024 ** 2,
+          "The most bytes of one preview: its personas and what they know.",
+        ),
+      },
+    ),
     account: section("What who holds a key sees of it: `/account` in a browser, `GET /v1/account` for programs.", {
       enabled: flag(true, "Whether they are served; else they are 404."),
       rotate: flag(false, "Whether holders may give their key a new secret themselves."),

@@ -13,6 +13,7 @@ import type { Services } from "./services.ts";
 /**
  * A promise where the store of the rate limits has to be asked first.
  * @param surface whose limits count @param permission what the key must have been given; default: the surface
+ * @param mayPreview true where keys of previews are let in too, each as a caller of `onlyPreviews`
  * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded, or rejects with it; on the
  * orchestrator the rate headers are set in every case
  */
@@ -21,15 +22,16 @@ export function admit(
   context: RequestContext,
   surface: ServedSurface,
   permission: KeySurface = surface,
+  mayPreview = false,
 ): Caller | Promise<Caller> {
   const key = keyOf(context);
   const caller = services.keys.find(key);
-  if (caller !== undefined) return admitCaller(services, context, surface, permission, caller);
+  if (caller !== undefined) return admitCaller(services, context, surface, permission, caller, mayPreview);
   // Counted before the store is asked: so that guessing stays as slow as it is.
   hitAnonymous(services, context, surface);
   const asking = services.keys.catchUp(key);
   if (asking === undefined) throw services.keys.mayBeNew(key) ? keysUnread() : ApiError.unauthorized();
-  return admitUnknown(services, context, surface, permission, asking);
+  return admitUnknown(services, context, surface, permission, mayPreview, asking);
 }
 
 /** @param asking whether the key may be new, once the store was asked for keys that other nodes made */
@@ -38,6 +40,7 @@ async function admitUnknown(
   context: RequestContext,
   surface: ServedSurface,
   permission: KeySurface,
+  mayPreview: boolean,
   asking: Promise<boolean>,
 ): Promise<Caller> {
   const mayBeNew = await asking;
@@ -46,7 +49,7 @@ async function admitUnknown(
   // The address's counts and headers do not apply to the key.
   for (const name of rateHeaders) delete context.headers[name];
   delete context.logFields["client_address"];
-  return admitCaller(services, context, surface, permission, caller);
+  return admitCaller(services, context, surface, permission, caller, mayPreview);
 }
 
 /** Admits whose key is known already. Throws, or rejects, as `admit` does. */
@@ -56,12 +59,13 @@ export function admitCaller(
   surface: ServedSurface,
   permission: KeySurface,
   caller: Caller,
+  mayPreview = false,
 ): Caller | Promise<Caller> {
   context.logFields["key"] = caller.keyId;
   const counting = count(services, context, surface, caller);
   return counting === undefined
-    ? admitCounted(services, context, permission, caller)
-    : admitOnceCounted(services, context, permission, caller, counting);
+    ? admitCounted(services, context, permission, caller, mayPreview)
+    : admitOnceCounted(services, context, permission, caller, mayPreview, counting);
 }
 
 async function admitOnceCounted(
@@ -69,14 +73,22 @@ async function admitOnceCounted(
   context: RequestContext,
   permission: KeySurface,
   caller: Caller,
+  mayPreview: boolean,
   counting: Promise<void>,
 ): Promise<Caller> {
   await counting;
-  return admitCounted(services, context, permission, caller);
+  return admitCounted(services, context, permission, caller, mayPreview);
 }
 
-function admitCounted(services: Services, context: RequestContext, permission: KeySurface, caller: Caller): Caller {
-  if (!caller.surfaces.has(permission)) throw ApiError.surfaceNotAllowed(permission);
+function admitCounted(
+  services: Services,
+  context: RequestContext,
+  permission: KeySurface,
+  caller: Caller,
+  mayPreview: boolean,
+): Caller {
+  const isPreviewer = !caller.surfaces.has(permission);
+  if (isPreviewer) checkPreviewer(caller, permission, mayPreview);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
   if (services.running > services.live.config.limits.concurrentRequests)
     throw ApiError.unavailable("overloaded", "Too many requests are under way. Retry in a moment.", {
@@ -86,7 +98,15 @@ function admitCounted(services: Services, context: RequestContext, permission: K
   if (queryCheck !== undefined && request.url.includes("?")) queryCheck(context.query);
   context.tags = tagsOf(services, context, caller);
   context.labels = services.clients.labelsOf(context.request.headers.get("user-agent"));
-  return caller;
+  return isPreviewer ? { ...caller, onlyPreviews: true } : caller;
+}
+
+/** Lets a key that lacks the permission pass as one of previews alone. @throws ApiError surface_not_allowed */
+function checkPreviewer({ surfaces }: Caller, permission: KeySurface, mayPreview: boolean): void {
+  if (mayPreview && permission === "orchestrator" && surfaces.has("preview")) return;
+  throw surfaces.has("preview") && surfaces.size === 1
+    ? ApiError.onlyForPreviews()
+    : ApiError.surfaceNotAllowed(permission);
 }
 
 const keysUnread = () =>

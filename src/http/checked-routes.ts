@@ -108,7 +108,9 @@ async function readBody(services: Services, context: RequestContext, isOptional:
   const { headers } = context.request;
   const isEmpty = (headers.get("content-length") ?? "0") === "0" && !headers.has("transfer-encoding");
   if (isOptional && isEmpty) return {};
-  return (await readJson(context, services.live.config.limits)).parsed;
+  const { parsed, large } = await readJson(context, services.live.config.limits);
+  await large?.restore([parsed]);
+  return parsed;
 }
 
 /**

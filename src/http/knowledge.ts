@@ -11,11 +11,18 @@ import { type Additions, additionsOf } from "../personas/knowledge/additions.ts"
 import { candidatesOf } from "../personas/knowledge/sections.ts";
 import { questionIn } from "../personas/knowledge/texts.ts";
 import type { Persona } from "../personas/persona.ts";
+import { previewTexts } from "../personas/review/previews.ts";
 import { sourcesMember } from "../protocols/added-metadata.ts";
 import type { ChatRequest, Metadata } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
-import { type Collection, collectionOf, type KnowledgeIndex, type KnowledgeReport } from "../store/knowledge.ts";
+import {
+  type Collection,
+  collectionOf,
+  type KnowledgeIndex,
+  type KnowledgeReport,
+  textCollectionOf,
+} from "../store/knowledge.ts";
 
 /** Waits of a call: for files that were never indexed, and for an answer. Then it goes without. */
 const firstIndexMs = 5_000;
@@ -24,6 +31,8 @@ const searchMs = 2_000;
 const retryMs = 10_000;
 /** Collections that are kept up to date though no persona in service has them. */
 const maxOthers = 100;
+/** Of the texts that those of previews bring along: others are indexed anew when they are asked. */
+const maxOtherBytes = 32 * 1024 * 1024;
 
 export const knowledgeMetrics = {
   lookups: {
@@ -42,7 +51,10 @@ export const knowledgeSizes: SampledTable<Pick<PersonaKnowledge, "report">> = {
 };
 
 /** The files of a persona. @param folder of personas */
-export function knowledgeCollection(folder: string, { id, knowledge }: Persona): Collection {
+export function knowledgeCollection(folder: string, persona: Persona): Collection {
+  const { id, knowledge } = persona;
+  const texts = previewTexts(persona);
+  if (texts !== undefined) return textCollectionOf(texts);
   return collectionOf(folder, join(folder, parseModelId(id)!.namespace), knowledge?.files ?? []);
 }
 
@@ -124,10 +136,18 @@ export class PersonaKnowledge {
   async #add(collection: Collection): Promise<void> {
     if (this.#options.clock.monotonic() < this.#retryAt) throw new Error("the index could not be made a moment ago");
     if (!this.#served.some(({ id }) => id === collection.id)) this.#others.set(collection.id, collection);
-    for (const id of [...this.#others.keys()].slice(0, -maxOthers)) this.#others.delete(id);
+    this.#forgetOldest();
     // The one under way may not know of it.
     await this.#sync();
     if (!this.#indexed.has(collection.id)) throw new Error("the index is not made");
+  }
+
+  #forgetOldest(): void {
+    let bytes = 0;
+    for (const [at, { id, texts = [] }] of [...this.#others.values()].toReversed().entries()) {
+      bytes += texts.reduce((sum, { text }) => sum + text.length, 0);
+      if (at > 0 && (at >= maxOthers || bytes > maxOtherBytes)) this.#others.delete(id);
+    }
   }
 
   /** One change runs at a time; calls during it share the next one. */

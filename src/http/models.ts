@@ -4,6 +4,7 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
 import { splitReference } from "../personas/references.ts";
 import { toModel } from "../personas/registry.ts";
+import { isPreview } from "../personas/review/previews.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { addressOf } from "../protocols/generate-content/address.ts";
 import { generateContent } from "../protocols/generate-content/generate-content.ts";
@@ -190,7 +191,7 @@ function routesAt(
       path: `${path}/*`,
       describe: () => describeOne(surface),
       run: async (services, context) => {
-        const caller = await admit(services, context, surface);
+        const caller = await admit(services, context, surface, surface, true);
         const { model: id } = addressOf(context.path);
         if (surface === "orchestrator") await preparePersona(services, id);
         const model = find(services, caller, id);
@@ -215,11 +216,14 @@ function abilitiesOf(
 /**
  * @param name an id, or one with a version or label: who may use a persona may use its versions
  * @returns undefined also for a persona that the key's tier or globs hide
+ * @throws ApiError model_not_allowed for what is no preview, where the key may call those alone
  */
 export function findPersona(services: Services, caller: Caller, name: string): Persona | undefined {
   const meant = standsFor(services, name);
   const isAllowed = mayUseNamed(caller, name, meant) || mayUseVersions(caller, meant);
-  return isAllowed ? services.personas.visibleTo(caller.tier).find(meant) : undefined;
+  const found = isAllowed ? services.personas.visibleTo(caller.tier).find(meant) : undefined;
+  if (caller.onlyPreviews === true && (found === undefined || !isPreview(found))) throw ApiError.notPreviewed(name);
+  return found;
 }
 
 function mayUseVersions(caller: Caller, name: string): boolean {

@@ -11,6 +11,7 @@ import type { PersonaContent } from "../personas/schema.ts";
 import { auditRow } from "../store/audit.ts";
 import type { PersonaVersionRepository, PersonaVersionRow } from "../store/persona-versions.ts";
 import { needsStorage } from "../store/require-storage.ts";
+import type { Previews } from "./previews.ts";
 
 /** Interval at which versions count as used, while they are in service, named by a label or called by their pins. */
 const touchEveryMs = 3_600_000;
@@ -22,6 +23,7 @@ const fileActor = "file:labels.yaml";
 type Options = {
   readonly versions: PersonaVersionRepository;
   readonly personas: Personas;
+  readonly previews: Pick<Previews, "prepare">;
   readonly clock: Clock;
   readonly log: Logger;
 };
@@ -51,14 +53,15 @@ export class PersonaVersions {
   }
 
   /**
-   * Makes a pinned version ready to be found, where it is not in memory. A call that names none pays nothing but this look.
+   * Makes a pinned version, or a preview, ready to be found, where it is not in memory. A call that names none pays nothing but this look.
    * @param model the model's name @returns undefined where there is nothing to wait for @throws ApiError storage_unavailable, or rejects with it
    */
   prepare(model: string): Promise<void> | undefined {
     if (!model.includes("@")) return undefined;
-    const { personas, versions } = this.#options;
+    const { personas, previews, versions } = this.#options;
     const reference = splitReference(model)?.reference ?? "";
-    if (!isVersion(reference) || personas.find(model) !== undefined) return undefined;
+    if (!isVersion(reference)) return previews.prepare(model);
+    if (personas.find(model) !== undefined) return undefined;
     return needsStorage(() => versions.get(model)).then((row) => {
       if (row !== undefined) personas.pin(personaOf(row));
     });

@@ -20,6 +20,7 @@ import { describeCountTokens, describeMessages } from "./openapi/messages.ts";
 import { describeCompaction, describeInputTokens, describeResponses } from "./openapi/responses.ts";
 import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
+import { previewRoutes } from "./preview-routes.ts";
 import { rawRoutes } from "./raw.ts";
 import { responseRoutes } from "./responses.ts";
 import { basePath, type Description, type Route } from "./routes.ts";
@@ -104,6 +105,7 @@ export const checkedSurfaceRoutes = (host: Host, surface: SurfaceName, prefix: s
   ]),
   usageRoutes(host, surface, prefix),
   accountRoutes(host, surface, prefix),
+  ...(surface === "orchestrator" ? [previewRoutes(host, prefix)] : []),
 ];
 
 /** The folder whose unknown paths are answered in the route's form: a version of the API that no other format has is its format's. */

@@ -49,7 +49,7 @@ export async function countTokens(
   protocol: Protocol,
   bodyOf: (tokens: number) => object,
 ): Promise<WholeAnswer> {
-  const caller = await admit(services, context, onSurface.name);
+  const caller = await admit(services, context, onSurface.name, onSurface.name, true);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
   const parsed = await parseCall(services, context, caller, onSurface, protocol, source);

@@ -16,7 +16,7 @@ export type Label = {
 
 const part = "[a-z0-9][a-z0-9._-]{0,63}";
 /** Not the form of a version, nor `current`, which names what is in service. */
-const labelName = {
+export const labelName = {
   pattern: "^(?!(?:[0-9a-f]{12}|current)$)[a-z][a-z0-9._-]{0,31}$",
   message:
     "must be named by up to 32 lower-case letters, digits, '.', '_' and '-', beginning with a letter, and not like a version or 'current'",
@@ -59,3 +59,6 @@ export function parseLabels(
     ),
   };
 }
+
+const labelPattern = new RegExp(labelName.pattern);
+export const isLabel = (text: string): boolean => labelPattern.test(text);

@@ -23,7 +23,9 @@ export class Personas implements PersonaView {
   #version: string | undefined;
   /** Loaded by calls, by their names; the one that was called last is the last. */
   readonly #pinned = new Map<string, Persona>();
-  /** Those of them that were called since `inUse`. */
+  /** Pushed from working trees, by their names; the one that was looked up last is the last. */
+  readonly #previews = new Map<string, { readonly revision: string; readonly persona: Persona }>();
+  /** Those of the pinned that were called since `inUse`. */
   readonly #called = new Set<Persona>();
 
   readonly #change: (persona: Persona) => Persona;
@@ -65,6 +67,22 @@ export class Personas implements PersonaView {
     this.#pinned.delete(name);
     this.#pinned.set(name, persona);
     if (this.#pinned.size > maxPinned) this.#pinned.delete(this.#pinned.keys().next().value!);
+  }
+
+  /** Which push of a preview is found under its name. @returns undefined where none is in memory */
+  previewed(name: string): string | undefined {
+    return this.#previews.get(name)?.revision;
+  }
+
+  /** Lets a preview be found under its name, which is its id. */
+  preview(persona: Persona, revision: string): void {
+    this.#previews.delete(persona.id);
+    this.#previews.set(persona.id, { revision, persona });
+    if (this.#previews.size > maxPinned) this.#previews.delete(this.#previews.keys().next().value!);
+  }
+
+  dropPreview(name: string): void {
+    this.#previews.delete(name);
   }
 
   /** Versions by label, `<id>@<label>`; undefined where there is no folder that could have any. */
@@ -110,7 +128,11 @@ export class Personas implements PersonaView {
 
   #findPinned(name: string, isVisible: (one: Persona) => boolean): Persona | undefined {
     const found = this.#pinned.get(name);
-    if (found === undefined || !isVisible(found)) return undefined;
+    if (found === undefined) {
+      const preview = this.#previews.get(name)?.persona;
+      return preview !== undefined && isVisible(preview) ? preview : undefined;
+    }
+    if (!isVisible(found)) return undefined;
     this.#called.add(found);
     return found;
   }

@@ -40,6 +40,8 @@ const kinds = {
   request_timeout: [408, "invalid_request_error"],
   tools_called: [409, "invalid_request_error"],
   persona_changed: [409, "invalid_request_error"],
+  label_in_use: [409, "invalid_request_error"],
+  too_many_previews: [409, "invalid_request_error"],
   request_too_large: [413, "invalid_request_error"],
   unsupported_media_type: [415, "invalid_request_error"],
   idempotency_key_reused: [422, "invalid_request_error"],
@@ -176,8 +178,39 @@ export class ApiError extends Error {
     const message =
       permission === "raw"
         ? `${param === "" ? "This address" : param} leads to what a provider keeps for all of this server's keys: only keys with 'raw' among their surfaces may use it.`
-        : `This API key may not use the ${permission}.`;
+        : permission === "preview"
+          ? "Previews of personas are pushed, listed and dropped by keys with 'preview' among their surfaces."
+          : `This API key may not use the ${permission}.`;
     return ApiError.#of("surface_not_allowed", message, { param });
+  }
+  /** Of a key that has no surface but `preview`. */
+  static onlyForPreviews(): ApiError {
+    const message =
+      "This API key is for previews of personas: it may push, list and drop them, and call them as <persona>@<label>; nothing else is open to it.";
+    return ApiError.#of("surface_not_allowed", message);
+  }
+  /** @param model that a key of previews alone asks for */
+  static notPreviewed(model: string): ApiError {
+    const message = `This API key may call previews of personas alone, as <persona>@<label>, and '${truncate(model)}' is none that it may use.`;
+    return ApiError.#of("model_not_allowed", message, { param: "model" });
+  }
+  /** A persona of an upload that its key may not preview. */
+  static previewNotAllowed(message: string, param: string): ApiError {
+    return ApiError.#of("model_not_allowed", message, { param });
+  }
+  static labelInUse(message: string): ApiError {
+    return ApiError.#of("label_in_use", message, { param: "label" });
+  }
+  static previewTooLarge(bytes: number, most: number): ApiError {
+    const message = `The preview has ${bytes} bytes; previews.max_bytes takes ${most}. Push fewer personas, or raise it.`;
+    return ApiError.#of("request_too_large", message);
+  }
+  static tooManyPreviews(most: number): ApiError {
+    const message =
+      most === 0
+        ? "This server takes no previews of personas: previews.max is 0."
+        : `This server keeps ${most} previews at once (previews.max), and has them: drop one, or wait for one to end.`;
+    return ApiError.#of("too_many_previews", message);
   }
   /** @param host as the request names it */
   static hostNotAllowed(host: string): ApiError {

@@ -16,6 +16,7 @@ import { PersonaKnowledge } from "../http/knowledge.ts";
 import { declareHttpMetrics } from "../http/metrics.ts";
 import { ModelPages } from "../http/model-pages.ts";
 import { PersonaVersions } from "../http/persona-versions.ts";
+import { Previews } from "../http/previews.ts";
 import type { Live, Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
 import { AddressBlocks } from "../lib/addresses.ts";
@@ -144,7 +145,10 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const personas = new Personas([], options.changePersona);
   const index = own(openKnowledgeIndex(config.data));
   const knowledge = new PersonaKnowledge({ index, folder: config.personas.folder, clock, log, metrics });
-  const personaVersions = own(new PersonaVersions({ versions: store.personaVersions, personas, clock, log }));
+  const versions = store.personaVersions;
+  const rules = () => current().previews;
+  const previews = new Previews({ store: store.previews, versions, personas, rules, clock, log });
+  const personaVersions = own(new PersonaVersions({ versions, personas, previews, clock, log }));
   const folder = openPersonas(config.personas, personas, { knowledge, versions: personaVersions }, options);
   opened.defer(() => folder.close());
   const ownBodyMemory = defaultBodyMemory(config.workers);
@@ -278,6 +282,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     workers: workerChannel,
     personas,
     personaVersions,
+    previews,
     loading: undefined,
     personaFaults: () => folder.lastErrors,
     rereadPersonas: async () => void (await folder.rescan()),

@@ -11,7 +11,11 @@ export type Collection = {
   /** The folder that the globs begin at. */
   readonly folder: string;
   readonly globs: readonly string[];
+  /** The files themselves, of a persona that brings them along; absent: they are in the folder. */
+  readonly texts?: readonly CollectionText[];
 };
+
+export type CollectionText = { readonly file: string; readonly text: string };
 
 export type IndexedFile = { readonly file: string; readonly sections: number; readonly bytes: number };
 
@@ -31,6 +35,12 @@ export interface KnowledgeIndex {
   /** @returns the best first; none where nothing fits. Any text is a question */
   search(collection: string, question: string, limit: number): Promise<FoundSection[]>;
   close(): Promise<void>;
+}
+
+/** Of files that are nowhere but here. */
+export function textCollectionOf(texts: readonly CollectionText[]): Collection {
+  const id = Bun.SHA256.hash(JSON.stringify(texts), "hex").slice(0, 32);
+  return { id, root: "", folder: "", globs: [], texts };
 }
 
 export function collectionOf(root: string, folder: string, globs: readonly string[]): Collection {

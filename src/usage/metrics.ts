@@ -129,10 +129,14 @@ export class LineCounter {
     last.attempts.add();
     if (line.failure !== null && provider !== null) this.metrics.left.series(provider, line.failure).add();
     if (persona !== null && personaVersion !== null) {
-      const isKnown = this.#versions.of(`${persona}@${personaVersion}`, false) !== "other";
-      versions.series(persona, isKnown ? personaVersion : "other", ended).add();
+      // A preview's label lives for days, and would be a label of metrics for ever.
+      const label = persona.indexOf("@");
+      const isKnown = label < 0 && this.#versions.of(`${persona}@${personaVersion}`, false) !== "other";
+      if (label < 0) versions.series(persona, isKnown ? personaVersion : "other", ended).add();
+      else versions.series(persona.slice(0, label), "preview", ended).add();
     }
-    if (variant?.persona !== undefined) variants.series(variant.persona, variant.name, ended).add();
+    if (variant?.persona !== undefined && !variant.persona.includes("@"))
+      variants.series(variant.persona, variant.name, ended).add();
     // Names of models that nobody has answered for add no labels.
     if (provider === null || (cost === 0 && tokens.input === 0 && tokens.output === 0)) return;
     // An operator's own models have labels of their own.

@@ -70,6 +70,7 @@ describe("without anything", () => {
       metrics: { money: false },
       admin: {},
       console: { write: false },
+      previews: { days: 7, max: 100, maxBytes: 8 * 1024 * 1024 },
       account: { enabled: true, rotate: false, rotateGraceSeconds: 3600 },
       cors: { origins: [] },
     });

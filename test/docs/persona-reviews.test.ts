@@ -4,11 +4,15 @@ import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 
 import { parse } from "yaml";
 import { Repository } from "../cli/personas/review/workplace.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
 
 const page = readFileSync("docs/persona-reviews.md", "utf8");
 const block = (name: string) => parse(new RegExp(`^\`\`\`yaml\\n(# ${name}.*?)^\`\`\``, "ms").exec(page)![1]!);
-const github = block("\\.github/workflows/personas\\.yaml") as Record<"jobs", Record<"record" | "review", Job>>;
-const gitlab = block("\\.gitlab-ci\\.yml") as Record<"review" | "record", { script: string[] }>;
+const github = block("\\.github/workflows/personas\\.yaml") as Record<
+  "jobs",
+  Record<"record" | "review" | "preview", Job>
+>;
+const gitlab = block("\\.gitlab-ci\\.yml") as Record<"review" | "record" | "preview" | "drop", { script: string[] }>;
 type Job = { steps: { run?: string }[] };
 
 const support = "personas/acme/support.yaml";
@@ -140,3 +144,18 @@ test("this repository's own personas are reviewed by the same steps", () => {
   for (const job of ["record", "review"] as const)
     expect(runsOf(own.jobs[job])).toEqual(runsOf(github.jobs[job]).map((run) => run.replaceAll(".troupe/", "")));
 });
+
+test("both push a preview of the branch with a key of previews, and end it", async () => {
+  using main = await Repository.begin();
+  using shop = new Shop(main);
+  await using troupe = await Troupe.start({});
+  const spec = { name: "ci", tier: "pro", perMinute: 1000, surfaces: ["preview"] } as const;
+  const env = { PR: "7", CI_MERGE_REQUEST_IID: "7", TROUPE_URL: troupe.url, TROUPE_KEY: await troupe.createKey(spec) };
+  const { previews } = troupe.server.services;
+  const labels = async () => (await previews.list()).map(({ label }) => label);
+  const [push, drop] = runsOf(github.jobs.preview);
+  expect(await shop.run([push!, ...gitlab.preview.script], env)).toEqual([0, 0]);
+  expect(await labels()).toEqual(["mr-7", "pr-7"]);
+  expect(await shop.run([drop!, drop!, ...gitlab.drop.script], env)).toEqual([0, 0, 0]);
+  expect(await labels()).toEqual([]);
+}, 120_000);

@@ -1,4 +1,4 @@
-/** The API's description as it reads with each reference replaced by what it refers to. */
+/** The API's description as it reads with each reference replaced by what it refers to, and each operation with what holds for all that say nothing else. */
 export function resolved<D extends object>(document: D): D {
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve);
@@ -9,5 +9,12 @@ export function resolved<D extends object>(document: D): D {
     const names = ref.slice(2).split("/");
     return resolve(names.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], document));
   };
-  return resolve(document) as D;
+  const { paths, security, ...rest } = resolve(document) as Described;
+  const described = Object.entries(paths).map(([path, methods]) => [
+    path,
+    Object.fromEntries(Object.entries(methods).map(([method, operation]) => [method, { security, ...operation }])),
+  ]);
+  return { ...rest, security, paths: Object.fromEntries(described) } as D;
 }
+
+type Described = { readonly paths: Record<string, Record<string, object>>; readonly security: unknown };

@@ -12,7 +12,8 @@ beforeAll(async () => {
   const address = { kind: "tcp", host: "127.0.0.1", port: 0 } as const;
   troupe = await Troupe.start({ config: { listen: [{ address, surfaces }] } });
   const { keys } = troupe.server.services;
-  key = (await keys.create({ name: "all", tier: "enterprise", perMinute: 100_000, surfaces })).secret;
+  key = (await keys.create({ name: "all", tier: "enterprise", perMinute: 100_000, surfaces: [...surfaces, "preview"] }))
+    .secret;
 });
 afterAll(() => troupe[Symbol.asyncDispose]());
 

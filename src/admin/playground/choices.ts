@@ -3,6 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { gatewayModelIds } from "../../http/models.ts";
 import { standsFor } from "../../http/named.ts";
 import type { Services } from "../../http/services.ts";
+import { isoTime } from "../../lib/clock.ts";
 import { Words } from "../../lib/schemas.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { splitReference } from "../../personas/references.ts";
@@ -24,11 +25,12 @@ const choice = (kind: Choice["kind"], id: string, title: string, persona: string
   ...{ id, kind, title: truncate(title, maxTitle), persona },
 });
 
-/** Versions of a persona that are kept or served, and labels. @param beginning of what stands behind the `@` */
-async function versionsOf({ store, personas }: Services, id: string, beginning: string): Promise<Choice[]> {
+/** Versions of a persona that are kept or served, labels and previews. @param beginning of what stands behind the `@` */
+async function versionsOf({ store, personas, previews }: Services, id: string, beginning: string): Promise<Choice[]> {
   const [kept, labels] = await needsStorage(() =>
     Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]),
   );
+  const pushed = (await previews.list()).filter((one) => one.personas.some((persona) => persona.id === id));
   const own = labels.filter(({ persona }) => persona === id);
   const served = personas.find(id)?.version;
   const versions = new Set([...(served === undefined ? [] : [served]), ...kept.map(({ version }) => version)]);
@@ -38,6 +40,9 @@ async function versionsOf({ store, personas }: Services, id: string, beginning: 
   ];
   return [
     ...own.map(({ label, version }) => choice("version", `${id}@${label}`, version, id)),
+    ...pushed.map(({ label, keyName, endsAt }) =>
+      choice("version", `${id}@${label}`, `preview by ${keyName} until ${isoTime(endsAt)!.slice(0, 10)}`, id),
+    ),
     ...[...versions].map((version) => choice("version", `${id}@${version}`, titleOf(version).join(", "), id)),
   ].filter((one) => one.id.startsWith(`${id}@${beginning}`));
 }

@@ -135,7 +135,8 @@ export class ChatClient {
 
 const lost = ({ message }: Error) => new CommandError(`The answer broke off: ${message}`);
 
-async function refusal(answer: Response): Promise<CommandError> {
+/** The server's own words. */
+export async function refusal(answer: Response): Promise<CommandError> {
   const text = await answer.text();
   const error = objectOf(parseJson(text))?.["error"];
   return new CommandError(errorLine(answer.status, isObject(error) ? error : {}, answer.headers.get("retry-after")));

@@ -33,6 +33,21 @@ export async function withServer(
   return withLocalServer(context, config, use, { keepsInterrupt: true });
 }
 
+/** The server that is named, or the configuration's where it runs. @throws UsageError where there is no key, CommandError for no server */
+export async function serverOf(
+  { io: { env } }: Context,
+  config: Config,
+  { url, key: given }: ServerOptions,
+): Promise<Server> {
+  const key = given ?? (env["TROUPE_KEY"] || env["TROUPE_API_KEY"] || undefined);
+  if (key === undefined) throw new UsageError("The server's key is missing: give it by TROUPE_KEY or --key.");
+  if (url !== undefined) return { url: addressOf(url), key };
+  const running = await runningServer(config.listen);
+  if (running === undefined)
+    throw new CommandError("No server of this configuration runs here: say which one by --url.");
+  return { ...running, key };
+}
+
 /** Without what its base paths add. @throws CommandError */
 function addressOf(url: string): string {
   const parsed = URL.parse(url);

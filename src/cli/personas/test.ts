@@ -54,6 +54,8 @@ type TestOptions = {
   readonly yes?: boolean;
   readonly filter?: string;
   readonly url?: string;
+  /** Of a preview of the server at `url`. */
+  readonly label?: string;
 };
 
 /** Above so many dollars a person at the terminal is asked before anything is sent. */
@@ -96,7 +98,9 @@ function isWanted(file: string, paths: ReadonlyMap<string, string>, wants: (id: 
   return found === undefined || wants(found[0]);
 }
 
-function assertConsistent({ record, replay, model, models, variant, against, url }: TestOptions): void {
+function assertConsistent({ record, replay, model, models, variant, against, url, label }: TestOptions): void {
+  if (label !== undefined && url === undefined)
+    throw new UsageError("--label is of a preview on a running server: say which by --url.");
   const beside = Object.entries({ model, against, url }).find(([, value]) => value !== undefined)?.[0];
   if (models !== undefined && beside !== undefined)
     throw new UsageError(`--models is for models beside each other, by the program itself: leave --${beside} out.`);
@@ -181,7 +185,10 @@ class TestCommand {
       if (against !== undefined && version === undefined)
         throw new UsageError("--against with a model needs the server of this process: leave --url out.");
       const endpoint = this.#remote(url);
-      return this.#ask([this.#side(endpoint), ...(version === undefined ? [] : [this.#side(endpoint, version)])]);
+      return this.#ask([
+        this.#side(endpoint, this.#options.label),
+        ...(version === undefined ? [] : [this.#side(endpoint, version)]),
+      ]);
     }
     const { model } = this.#options;
     return this.#withServer(model, (server) => {

@@ -33,7 +33,7 @@ export async function createCompletion(
   protocol: Protocol,
   admitted?: Caller,
 ): Promise<Response> {
-  const admitting = admitted ?? admit(services, context, onSurface.name);
+  const admitting = admitted ?? admit(services, context, onSurface.name, onSurface.name, true);
   const caller = admitting instanceof Promise ? await admitting : admitting;
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);

@@ -85,8 +85,8 @@ const errorHeaders: Record<number, object> = {
   503: retryAfter,
 };
 
-/** One of them will do. */
-const anyKey = ["apiKey", ...keyHeaders].map((name) => ({ [name]: [] }));
+/** One of them will do; the description has it once, for all operations that say nothing else. */
+export const anyKey = ["apiKey", ...keyHeaders].map((name) => ({ [name]: [] }));
 
 /** The reference to the form of our own errors. */
 export const errorSchema = { $ref: "#/components/schemas/Error" };
@@ -132,7 +132,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
     ...(description !== undefined && { description }),
     ...(operationId !== undefined && { operationId }),
     ...(parameters.length > 0 && { parameters }),
-    security: operation.open === true ? [] : anyKey,
+    ...(operation.open === true && { security: [] }),
     ...(body !== undefined && {
       requestBody: {
         required: operation.bodyIsOptional !== true,

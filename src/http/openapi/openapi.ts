@@ -11,6 +11,7 @@ import { immutable, type Page, pageAnswer } from "../pages.ts";
 import { basePath, type Description } from "../routes.ts";
 import { surfaceRoutes, vendorFolder } from "../surface-routes.ts";
 import { withComponents } from "./components.ts";
+import { anyKey } from "./describe.ts";
 
 const keySchemes = Object.fromEntries(
   keyHeaders.map((name) => [name, { type: "apiKey", in: "header", name, description: "The same key." }]),
@@ -27,6 +28,7 @@ const documentation = {
     license: { name: "MIT", identifier: "MIT" },
   },
   servers: [{ url: "/" }],
+  security: anyKey,
   tags: [
     { name: "Orchestrator", description: "Personas, listed and called as models." },
     { name: "Gateway", description: "Providers' models, by provider/model." },

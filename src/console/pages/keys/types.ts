@@ -53,7 +53,7 @@ export type Listed<T> = {
 };
 
 export const tiers = ["free", "pro", "enterprise"];
-export const surfaces = ["orchestrator", "gateway", "admin", "raw"];
+export const surfaces = ["orchestrator", "gateway", "admin", "raw", "preview"];
 export const periods = ["day", "month", "prepaid"];
 export const stateTones = { active: "ok", expired: "warn", revoked: "quiet" } as const;
 

@@ -18,8 +18,15 @@ const maxDepth = 16;
 /** Entries of folders that are looked at. */
 const maxEntries = 100_000;
 
+/** @returns a path that no file has, and that says what the text is */
+export const pathOfText = (text: string): string => `text:${Bun.SHA256.hash(text, "hex")}`;
+
 /** @param problems files that are left out are reported here */
-export function filesOf({ root, folder, globs }: Collection, problems: string[]): CollectionFile[] {
+export function filesOf({ root, folder, globs, texts }: Collection, problems: string[]): CollectionFile[] {
+  if (texts !== undefined)
+    return texts
+      .map(({ file, text }) => ({ name: file, path: pathOfText(text) }))
+      .sort((one, other) => (one.name < other.name ? -1 : 1));
   const inside = realPath(root);
   const start = realPath(folder);
   if (inside === undefined || start === undefined) return [];

@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { readFileSync, type Stats, statSync } from "node:fs";
 import type { Collection } from "../../knowledge.ts";
-import { type CollectionFile, filesOf } from "./files.ts";
+import { type CollectionFile, filesOf, pathOfText } from "./files.ts";
 
 const maxFileBytes = 4 * 1024 * 1024;
 /** A file that changed so shortly before it was read may change again within the same time stamp. */
@@ -32,6 +32,8 @@ export class Reading {
   readonly #collections: readonly Collection[];
   readonly #pause: () => Promise<void>;
   readonly #known: ReadonlyMap<string, FileRow>;
+  /** Of collections that bring their files along, by the paths that stand for them. */
+  readonly #texts: ReadonlyMap<string, string>;
   readonly #unreadable = new Map<string, string>();
   #look: Look = { wanted: [], seen: new Map(), problems: [] };
 
@@ -40,6 +42,8 @@ export class Reading {
     const rows = database.query<FileRow, []>("select path, stamp, read_at from files").all();
     this.#known = new Map(rows.map((row) => [row.path, row]));
     this.#collections = collections;
+    const texts = collections.flatMap((one) => one.texts ?? []);
+    this.#texts = new Map(texts.map(({ text }) => [pathOfText(text), text]));
     this.#pause = pause;
   }
 
@@ -71,6 +75,10 @@ export class Reading {
     await this.#pause();
     const seen = new Map<string, Seen>();
     for (const { path } of wanted.flatMap(({ files }) => files)) {
+      if (this.#texts.has(path)) {
+        seen.set(path, { stamp: path, changedAt: Number.NEGATIVE_INFINITY });
+        continue;
+      }
       const found = statSync(path, { throwIfNoEntry: false });
       if (found?.isFile()) seen.set(path, { stamp: stampOf(found), changedAt: found.ctimeMs });
     }
@@ -90,6 +98,8 @@ export class Reading {
   /** @returns undefined where it can't be read, which is a problem: the index goes without it */
   read(path: string): ReadFile | undefined {
     this.#unreadable.delete(path);
+    const own = this.#texts.get(path);
+    if (own !== undefined) return { path, hash: path, stamp: path, bytes: Buffer.byteLength(own), text: own };
     try {
       const found = statSync(path);
       if (found.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes / 1_048_576} MiB`);

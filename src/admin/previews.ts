@@ -1,0 +1,30 @@
+/** The admin API's routes of previews of personas: those that are kept, and the end of one. */
+import { DroppedPreview, droppedJson, LabelParam, previewJson, ShownPreviews } from "../http/preview-routes.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation } from "./pages.ts";
+
+export const previewRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/previews",
+      async ({ services }) => ({
+        object: "list" as const,
+        data: (await services.previews.list()).map(previewJson),
+      }),
+      adminOperation({
+        operationId: "adminListPreviews",
+        summary: "Previews of personas, by their labels",
+        response: ShownPreviews,
+      }),
+    )
+    .delete(
+      "/v1/previews/:label",
+      async ({ services, caller, params: { label } }) => droppedJson(await services.previews.drop(caller, label)),
+      adminOperation({
+        operationId: "adminDropPreview",
+        summary: "Ends a preview",
+        params: LabelParam,
+        response: DroppedPreview,
+        errors: [404],
+      }),
+    );

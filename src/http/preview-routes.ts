@@ -1,0 +1,91 @@
+/** The routes by which keys with `preview` among their surfaces push, list and drop previews of personas. */
+import { Type } from "@sinclair/typebox";
+import { isoTime } from "../lib/clock.ts";
+import { titled } from "../lib/schemas.ts";
+import { PreviewUpload } from "../personas/review/previews.ts";
+import { admit } from "./authenticate.ts";
+import { checkedRoutes, documented } from "./checked-routes.ts";
+import type { Host } from "./context.ts";
+import { keyed, queryOf, tags, writing } from "./openapi/describe.ts";
+import type { Preview } from "./previews.ts";
+
+export const ShownPreview = Type.Object({
+  object: Type.Literal("persona.preview"),
+  label: Type.String(),
+  personas: Type.Array(Type.Object({ id: Type.String(), version: Type.String() })),
+  key: Type.String({ description: "The id of the key that pushed it." }),
+  key_name: Type.String(),
+  pushed_at: Type.String(),
+  ends_at: Type.String(),
+  bytes: Type.Integer(),
+});
+export const DroppedPreview = Type.Object({
+  object: Type.Literal("persona.preview.dropped"),
+  label: Type.String(),
+  personas: Type.Integer(),
+});
+export const LabelParam = Type.Object({ label: Type.String() });
+export const ShownPreviews = Type.Object({ object: Type.Literal("list"), data: Type.Array(ShownPreview) });
+
+titled({ PersonaPreview: ShownPreview, PersonaPreviewDropped: DroppedPreview, PersonaPreviewList: ShownPreviews });
+
+export const previewJson = ({ label, personas, key, keyName, pushedAt, endsAt, bytes }: Preview) => ({
+  object: "persona.preview" as const,
+  ...{ label, personas, key, key_name: keyName, pushed_at: isoTime(pushedAt)!, ends_at: isoTime(endsAt)!, bytes },
+});
+
+export const droppedJson = ({ label, personas }: Preview) => ({
+  object: "persona.preview.dropped" as const,
+  ...{ label, personas: personas.length },
+});
+
+export const previewRoutes = (host: Host, prefix: string) =>
+  checkedRoutes(host, { area: "orchestrator", prefix }, (services, context) =>
+    admit(services, context, "orchestrator", "preview"),
+  )
+    .get(
+      "/v1/previews",
+      async ({ services, caller }) => ({
+        object: "list" as const,
+        data: (await services.previews.list(caller)).map(previewJson),
+      }),
+      documented({
+        tag: tags.orchestrator,
+        operationId: "listPreviews",
+        summary: "Previews of personas that this key may use",
+        response: ShownPreviews,
+        errors: [403, ...keyed],
+      }),
+    )
+    .put(
+      "/v1/previews/:label",
+      async ({ services, caller, params: { label }, query: { days }, body }) =>
+        previewJson(await services.previews.push(caller, label, body, days)),
+      documented({
+        tag: tags.orchestrator,
+        operationId: "pushPreview",
+        summary: "Serves personas as <persona>@<label> for a time, in place of the label's preview before",
+        params: LabelParam,
+        query: queryOf({
+          days: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 90, description: "Until its end; default: previews.days." }),
+          ),
+        }),
+        body: PreviewUpload,
+        response: ShownPreview,
+        errors: [403, 409, ...keyed, ...writing],
+      }),
+    )
+    .delete(
+      "/v1/previews/:label",
+      async ({ services, caller, params: { label } }) =>
+        droppedJson(await services.previews.drop(caller.keyId, label, caller)),
+      documented({
+        tag: tags.orchestrator,
+        operationId: "dropPreview",
+        summary: "Ends a preview",
+        params: LabelParam,
+        response: DroppedPreview,
+        errors: [403, 404, ...keyed],
+      }),
+    );
