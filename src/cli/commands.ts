@@ -1,6 +1,8 @@
 /** All commands but `serve`: their arguments, flags and help. */
+
 import { Argument, type Command, Option } from "commander";
 import { keySurfaces } from "../config/surfaces.ts";
+import { exampleNames } from "../facts/examples.ts";
 import { capabilityNames } from "../protocols/models.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { severalNames } from "../store/chosen-lines.ts";
@@ -66,7 +68,7 @@ export function addCommands(program: Command, act: Act): void {
     option("--json", "Answer in JSON: the whole completion"),
     examples(
       "troupe chat troupe/guide",
-      "troupe chat openai/gpt-5.4-mini 'What is a gateway?' --set temperature=0",
+      `troupe chat ${exampleNames.openaiSmall} 'What is a gateway?' --set temperature=0`,
       "cat notes.txt | troupe chat troupe/minutes 'Only the decisions'",
     ),
   );
@@ -81,7 +83,7 @@ export function addCommands(program: Command, act: Act): void {
     json,
     examples(
       "troupe models",
-      "troupe models 'openai/gpt-6*'",
+      "troupe models 'openai/*mini*'",
       "troupe models --has vision,tools",
       "troupe models --ending",
     ),
@@ -313,7 +315,7 @@ function addPriceCommands(prices: Declare): void {
     ),
   );
   const model = argument("<model>", "<provider>/<model>");
-  const example = examples("troupe prices show openai/gpt-5.4");
+  const example = examples(`troupe prices show ${exampleNames.openai}`);
   prices("show", "What a model costs, and where its price comes from", "showPrice", model, json, example);
 }
 

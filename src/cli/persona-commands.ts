@@ -1,5 +1,7 @@
 /** The commands of `troupe personas`: their arguments, flags and help. */
+
 import { InvalidArgumentError, Option } from "commander";
+import { exampleNames } from "../facts/examples.ts";
 import { exportFormats, importFormats } from "../personas/formats.ts";
 import { type FailOn, parseFailOn } from "../personas/review/fail-on.ts";
 import { filled, parseList, parsePositive, parseShare } from "./arguments.ts";
@@ -190,8 +192,8 @@ function addPersonaTestCommand(personas: Declare): void {
     examples(
       "troupe personas test acme/support --record",
       "troupe personas test --replay --junit results.xml",
-      "troupe personas test acme/support --against openai/gpt-5.5 --repeat 5 --threshold 0.8",
-      "troupe personas test acme/support --models openai/gpt-5.4-mini,openai/gpt-5.5 --record",
+      `troupe personas test acme/support --against ${exampleNames.openai} --repeat 5 --threshold 0.8`,
+      `troupe personas test acme/support --models ${exampleNames.openaiSmall},${exampleNames.openai} --record`,
     ),
   );
   // The price list that 'troupe prices update' stored is in the data folder.

@@ -170,7 +170,7 @@ export const ConfigFile = Closed(
         ]),
         {
           description:
-            "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-5: anthropic/claude-sonnet-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones. `{ models, strategy, weights }` names several models of the gateway.",
+            "Other names of models and personas, for clients that ask for bare names: `fast: openai/<model>`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones. `{ models, strategy, weights }` names several models of the gateway.",
         },
       ),
       {},

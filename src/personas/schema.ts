@@ -2,7 +2,9 @@
  * The schema of a persona file. Where it holds fields of the public format it takes their schemas, made strict: a client's
  * unknown field may mean something to an upstream, an author's is a mistake that must be reported.
  */
+
 import { KindGuard, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { exampleNames } from "../facts/examples.ts";
 import { KeyedRecord } from "../lib/keyed-record.ts";
 import { Closed, Open, Words } from "../lib/schemas.ts";
 import { strategies } from "../lib/strategies.ts";
@@ -46,7 +48,7 @@ const eachNarrowed = (properties: TProperties): TProperties =>
 const patterned = (pattern: string, patternErrorMessage: string) =>
   Type.String({ pattern, patternErrorMessage: `must be ${patternErrorMessage}` });
 
-const ModelReference = patterned("^[a-z0-9][a-z0-9._-]*/\\S+$", "<provider>/<model>, e.g. openai/gpt-5.4-mini");
+const ModelReference = patterned("^[a-z0-9][a-z0-9._-]*/\\S+$", `<provider>/<model>, e.g. ${exampleNames.openaiSmall}`);
 const ToolName = patterned("^[A-Za-z0-9_-]{1,64}$", "1 to 64 letters, digits, _ or -");
 
 const variableName = {

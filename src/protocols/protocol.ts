@@ -74,6 +74,8 @@ export type NativeChange = {
   readonly fields: Readonly<Record<string, unknown>>;
   /** The upstream takes thinking back as it came, whoever made it and be it unsigned; only what was sealed here it can't read. */
   readonly anyThinking?: true | undefined;
+  /** The model refuses calls of the current turn without the signature of whoever made them. Default: true. */
+  readonly needsSignatures?: boolean | undefined;
   /** Those that the provider has already said as members of the format's own body; undefined: removed. */
   readonly members?: JsonObject | undefined;
 };

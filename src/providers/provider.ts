@@ -160,6 +160,8 @@ export type NativeRoute = {
   readonly keepsNothing?: true;
   /** Thinking goes back to this upstream as it came, signed or not. Absent: what another maker made, or nobody signed, is left out. */
   readonly takesAnyThinking?: true;
+  /** Whether the model refuses earlier calls without a signature of its own. */
+  needsSignatures?(call: Call): boolean;
   /** Does what the provider's own `decode` does. */
   decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
   /** Does what the provider's own `streamDecoder` does. */

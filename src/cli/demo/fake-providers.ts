@@ -1,4 +1,5 @@
 /** Providers that answer over HTTP on this machine, in the formats of OpenAI and Anthropic: as much of them as a demonstration asks for. */
+import { endingExample, exampleModels } from "../../facts/examples.ts";
 import { pause, systemClock } from "../../lib/clock.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 
@@ -22,13 +23,13 @@ const dayAfter = (days: number) => new Date(Date.now() + days * dayMs).toISOStri
 
 const models: Readonly<Record<string, () => readonly object[]>> = {
   openai: () => [
-    { id: "gpt-5.5", object: "model" },
-    { id: "gpt-5.4-mini", object: "model" },
-    { id: "gpt-4o-mini", object: "model", shutdown_date: dayAfter(12) },
+    { id: exampleModels.openai, object: "model" },
+    { id: exampleModels.openaiSmall, object: "model" },
+    { id: endingExample, object: "model", shutdown_date: dayAfter(12) },
   ],
   anthropic: () => [
-    { id: "claude-sonnet-5", type: "model", display_name: "Claude Sonnet 5" },
-    { id: "claude-haiku-4-5", type: "model", display_name: "Claude Haiku 4.5" },
+    { id: exampleModels.anthropic, type: "model", display_name: "Claude Sonnet" },
+    { id: exampleModels.anthropicSmall, type: "model", display_name: "Claude Haiku" },
   ],
   mistral: () => [{ id: "mistral-medium-latest", object: "model" }],
 };

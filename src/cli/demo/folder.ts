@@ -1,6 +1,8 @@
 /** The folder of a demonstration: its configuration and its personas, in the versions that they had and have. */
+
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { endingExample, exampleModels as models, exampleNames as names } from "../../facts/examples.ts";
 import { spentKey } from "./fake-providers.ts";
 
 const configuration = (url: string) => `# The configuration of a demonstration. Its providers are part of this process.
@@ -10,11 +12,11 @@ providers:
     api_keys:
       - { key: demo-key-of-openai, name: main }
       - { key: ${spentKey}, name: trial, weight: 0.2 }
-    models: [gpt-5.5, gpt-5.4-mini, gpt-4o-mini]
+    models: [${models.openai}, ${models.openaiSmall}, ${endingExample}]
   anthropic:
     base_url: ${url}/anthropic
     api_key: demo-key-of-anthropic
-    models: [claude-sonnet-5, claude-haiku-4-5]
+    models: [${models.anthropic}, ${models.anthropicSmall}]
   mistral:
     base_url: ${url}/mistral/v1
     api_key: demo-key-of-mistral
@@ -29,8 +31,8 @@ const supportBefore = `description: Answers customers of Acme about orders, plan
 tier: free
 created: 2026-03-02
 model:
-  - anthropic/claude-sonnet-5
-  - openai/gpt-5.5
+  - ${names.anthropic}
+  - ${names.openai}
 system: |
   You are the helpful voice of Acme's customer service. Answer in the customer's language, briefly, and say what happens next.
 defaults: { temperature: 0.4, max_tokens: 800 }
@@ -40,8 +42,8 @@ const supportNow = `description: Answers customers of Acme about orders, plans a
 tier: free
 created: 2026-03-02
 model:
-  - anthropic/claude-sonnet-5
-  - openai/gpt-5.5
+  - ${names.anthropic}
+  - ${names.openai}
 system: |
   You are the helpful voice of Acme's customer service. Answer in the customer's language, in at most four sentences,
   and say what happens next. Never promise a date that you were not given.
@@ -70,7 +72,7 @@ tests:
   "acme/triage.yaml": `description: Sorts messages of customers by what they are about and how much they hurry.
 tier: pro
 created: 2026-05-18
-model: [openai/gpt-5.4-mini, mistral/mistral-medium-latest]
+model: [${names.openaiSmall}, mistral/mistral-medium-latest]
 system: |
   Read the customer's message and answer with its category, its urgency and one sentence that sums it up.
 response_format:
@@ -98,14 +100,14 @@ tests:
   "acme/release-notes.yaml": `description: Turns merged changes into notes that customers understand.
 tier: pro
 created: 2026-08-30
-model: openai/gpt-4o-mini
+model: openai/${endingExample}
 system: |
   Sum up the changes for customers: what they gain, in plain words, the most useful first. Leave internal work out.
 `,
   "studio/editor.yaml": `description: Mends spelling, grammar and style, and keeps the writer's voice.
 tier: pro
 created: 2026-01-12
-model: [anthropic/claude-sonnet-5, openai/gpt-5.5]
+model: [${names.anthropic}, ${names.openai}]
 system: |
   You are a line editor. Return the text, corrected, and nothing else. The writer's voice wins over your taste.
 `,
@@ -119,7 +121,7 @@ tests:
   "studio/translator.yaml": `description: Translates between English, German, French and Spanish.
 tier: free
 created: 2026-02-20
-model: [mistral/mistral-medium-latest, openai/gpt-5.4-mini]
+model: [mistral/mistral-medium-latest, ${names.openaiSmall}]
 system: |
   Translate the user's text into {{language}}. Keep names, numbers and markup as they are.
 variables:
@@ -153,7 +155,7 @@ export class DemoFolder {
     for (const [name, text] of Object.entries(files)) this.#persona(name, text);
     this.#persona("acme/support.yaml", supportBefore);
     for (let at = personaIds.length + 1; at <= count; at += 1) {
-      const text = `description: Desk ${at}, as one of many.\nmodel: openai/gpt-5.4-mini\nsystem: You work at desk ${at}. Answer briefly.\n`;
+      const text = `description: Desk ${at}, as one of many.\nmodel: ${names.openaiSmall}\nsystem: You work at desk ${at}. Answer briefly.\n`;
       this.#persona(`desks/desk-${String(at).padStart(4, "0")}.yaml`, text);
     }
   }

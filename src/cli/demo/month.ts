@@ -1,4 +1,5 @@
 /** A month of calls for the ledger: by day and night, on weekdays and weekends, with their failures, and what they cost by the price list. */
+import { endingExample, exampleModels as models, exampleNames as names } from "../../facts/examples.ts";
 import type { Services } from "../../http/services.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { LedgerLine } from "../../store/usage.ts";
@@ -19,20 +20,20 @@ const batch = 2_000;
 
 /** The first model that a persona's calls go to, and the one that takes over. */
 const routes: Readonly<Record<string, readonly [first: string, second?: string]>> = {
-  "acme/support": ["anthropic/claude-sonnet-5", "openai/gpt-5.5"],
-  "acme/triage": ["openai/gpt-5.4-mini", "mistral/mistral-medium-latest"],
-  "acme/release-notes": ["openai/gpt-4o-mini"],
-  "studio/editor": ["anthropic/claude-sonnet-5", "openai/gpt-5.5"],
-  "studio/translator": ["mistral/mistral-medium-latest", "openai/gpt-5.4-mini"],
+  "acme/support": [names.anthropic, names.openai],
+  "acme/triage": [names.openaiSmall, "mistral/mistral-medium-latest"],
+  "acme/release-notes": [`openai/${endingExample}`],
+  "studio/editor": [names.anthropic, names.openai],
+  "studio/translator": ["mistral/mistral-medium-latest", names.openaiSmall],
 };
 
 /** Milliseconds to the first token, tokens that are written in a second, and the usual size of a call. */
 const habits: Readonly<Record<string, readonly [first: number, perSecond: number, input: number, output: number]>> = {
-  "claude-sonnet-5": [780, 70, 2_400, 320],
-  "claude-haiku-4-5": [420, 140, 1_500, 200],
-  "gpt-5.5": [950, 80, 2_400, 340],
-  "gpt-5.4-mini": [380, 150, 900, 120],
-  "gpt-4o-mini": [410, 110, 1_800, 260],
+  [models.anthropic]: [780, 70, 2_400, 320],
+  [models.anthropicSmall]: [420, 140, 1_500, 200],
+  [models.openai]: [950, 80, 2_400, 340],
+  [models.openaiSmall]: [380, 150, 900, 120],
+  [endingExample]: [410, 110, 1_800, 260],
   "mistral-medium-latest": [340, 120, 700, 180],
 };
 /** Wire formats of providers that are not asked in chat completions. */

@@ -1,4 +1,5 @@
 /** Who calls in a demonstration: keys with their plans, tags and budgets, and what operators did. */
+import { endingExample, exampleNames as names } from "../../facts/examples.ts";
 import type { Services } from "../../http/services.ts";
 import type { PersonaId } from "./folder.ts";
 
@@ -39,11 +40,11 @@ export const people: readonly Person[] = [
   },
   {
     ...{ name: "nightly jobs", tier: "pro", tags: ["batch", "data"], weight: 16, client: "openai-python", used: 0.71 },
-    asks: { "acme/triage": 30, "openai/gpt-5.4-mini": 50, "openai/gpt-4o-mini": 15, "mistral/acme-tuned-7b": 5 },
+    asks: { "acme/triage": 30, [names.openaiSmall]: 50, [`openai/${endingExample}`]: 15, "mistral/acme-tuned-7b": 5 },
   },
   {
     ...{ name: "ana's laptop", tier: "pro", tags: ["engineering"], weight: 9, client: "claude-cli" },
-    asks: { "anthropic/claude-sonnet-5": 75, "anthropic/claude-haiku-4-5": 15, "acme/release-notes": 10 },
+    asks: { [names.anthropic]: 75, [names.anthropicSmall]: 15, "acme/release-notes": 10 },
   },
   {
     ...{ name: "editors", tier: "pro", tags: ["studio"], weight: 7, client: "langchain", used: 0.38 },

@@ -1,5 +1,7 @@
 /** The files that a draft of a persona comes to, checked as a server would check them. */
+
 import { join } from "node:path";
+import { exampleNames } from "../../facts/examples.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { acceptable } from "../../personas/importers/acceptable.ts";
 import type { Imported, Variables } from "../../personas/importers/draft.ts";
@@ -14,7 +16,7 @@ import { type NewFile, schemaAddress } from "./place-files.ts";
 
 /** One of each large maker: the first whose provider is set up is used, and the last one needs none. */
 export const usualModels = [
-  ...["openai/gpt-5.4-mini", "anthropic/claude-haiku-4-5", "google/gemini-3.5-flash"],
+  ...[exampleNames.openaiSmall, exampleNames.anthropicSmall, exampleNames.googleSmall],
   ...["mistral/mistral-small-latest", "builtin/eliza"],
 ];
 

@@ -120,7 +120,7 @@ const isNativeByTools = ({ nativeOnly, nativeTools }: ParsedCall<unknown>): bool
 /** @returns undefined where the provider would have to read its answer in another way than it comes */
 export function nativeChange(
   plan: Plan,
-  { members: membersOf, keepsNothing, takesAnyThinking }: NativeRoute,
+  { members: membersOf, keepsNothing, takesAnyThinking, needsSignatures }: NativeRoute,
   call: Call,
   headers: PassedHeaders,
 ): NativeChange | undefined {
@@ -130,7 +130,8 @@ export function nativeChange(
   const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call, headers);
   if (members === undefined) return undefined;
   const fields = keepsNothing === true ? { ...persona.fields, store: false } : persona.fields;
-  return { model: call.model, ...persona, fields, members, anyThinking: takesAnyThinking };
+  const own = { anyThinking: takesAnyThinking, needsSignatures: needsSignatures?.(call) };
+  return { model: call.model, ...persona, fields, members, ...own };
 }
 
 /** @returns the client's body as the call's model takes it; undefined where the call has to be translated */

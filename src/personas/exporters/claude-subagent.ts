@@ -1,6 +1,7 @@
 /** A persona as a subagent of Claude Code. Source: https://code.claude.com/docs/en/sub-agents */
+
+import { claudeFamilies } from "../../facts/examples.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
-import { subagentFamilies } from "../importers/claude-subagent.ts";
 import { Omissions } from "../importers/draft.ts";
 import { writeYaml } from "../persona-yaml.ts";
 import type { PersonaContent } from "../schema.ts";
@@ -41,7 +42,7 @@ function modelOf({ model }: PersonaContent, omissions: Omissions): string | unde
     if (at !== asked)
       omissions.add(models.length === 1 ? "model" : ["model", at], `is ${one}, which Claude Code does not call`);
   if (asked < 0) return undefined;
-  const [family] = Object.entries(subagentFamilies).find(([, one]) => one === models[asked]) ?? [];
+  const [family] = Object.entries(claudeFamilies).find(([, one]) => one === models[asked]) ?? [];
   return family ?? parseModelId(models[asked]!)?.name;
 }
 

@@ -1,17 +1,11 @@
 /** Claude Code's subagents: Markdown below YAML. Source: https://code.claude.com/docs/en/sub-agents */
+import { claudeFamilies } from "../../facts/examples.ts";
 import { textOf } from "../../lib/json/json.ts";
 import { type Draft, descriptionOf, literal, Omissions, withoutEmpty } from "./draft.ts";
 import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
 import { modelReference } from "./models.ts";
 import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
-
-/** The words for models of which the newest is meant. */
-export const subagentFamilies: Readonly<Record<string, string>> = {
-  haiku: "anthropic/claude-haiku-4-5",
-  sonnet: "anthropic/claude-sonnet-5",
-  opus: "anthropic/claude-opus-5",
-};
 
 const known = ["name", "description", "model"];
 
@@ -47,7 +41,7 @@ export const claudeSubagent: Importer = {
     const omissions = new Omissions();
     omissions.addRest(fields, known, [], "is for Claude Code: a persona has no place for it");
     const asked = textOf(fields["model"]) ?? "inherit";
-    const model = Object.hasOwn(subagentFamilies, asked) ? subagentFamilies[asked] : modelReference(asked, "anthropic");
+    const model = Object.hasOwn(claudeFamilies, asked) ? claudeFamilies[asked] : modelReference(asked, "anthropic");
     const isInherited = asked === "inherit";
     if (isInherited && fields["model"] !== undefined) omissions.add("model", "is inherit: name a model by --model");
     const draft: Draft = withoutEmpty({

@@ -55,7 +55,7 @@ export const providerNamed = (provider: string): string | undefined =>
   Object.hasOwn(providers, provider.toLowerCase()) ? providers[provider.toLowerCase()] : undefined;
 
 /**
- * @param model `gpt-5.5`, `openai/gpt-5.5`, `llama3.2:3b`
+ * @param model a bare name, `<provider>/<model>`, or a name with its size behind a colon
  * @param provider as the other program names it
  * @returns `<provider>/<model>`; undefined where nothing says whose it is
  */

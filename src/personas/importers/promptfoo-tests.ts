@@ -1,4 +1,5 @@
 /** promptfoo's tests as a test file of a persona: the part of its vocabulary that is read here; the rest is listed. */
+import { exampleModels } from "../../facts/examples.ts";
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { assertionNames } from "../tests/assertion-schema.ts";
@@ -19,7 +20,7 @@ type Prompt = {
 const assertionKeys = ["type", "value", "threshold", "weight", "metric", "provider"];
 const optionKeys = ["provider", "repeat", "passthrough", "disableVarExpansion", "disableDefaultAsserts"];
 /** Who grades where nothing names a model: promptfoo takes one of OpenAI's. */
-const usualGrader = "openai:chat:gpt-5.4-mini";
+const usualGrader = `openai:chat:${exampleModels.openaiSmall}`;
 /** What a prompt without a turn of its own is asked. */
 const opening = "Begin.";
 

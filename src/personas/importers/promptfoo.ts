@@ -207,7 +207,7 @@ function modelOf(value: unknown, omissions: Omissions) {
   };
 }
 
-/** `openai:chat:gpt-5.5`, `anthropic:messages:claude-sonnet-5`, `ollama:chat:llama3.2:3b`, `openai:gpt-5.5` */
+/** `openai:chat:<model>`, `anthropic:messages:<model>`, `ollama:chat:<model>:<size>`, `openai:<model>` */
 function providerReference(id: string): string | undefined {
   const [provider = "", ...rest] = id.split(":");
   if (providerNamed(provider) === undefined) return undefined;

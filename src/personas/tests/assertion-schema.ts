@@ -3,7 +3,9 @@
  * Sources: https://www.promptfoo.dev/docs/configuration/expected-outputs/deterministic/,
  * https://www.promptfoo.dev/docs/configuration/expected-outputs/model-graded/llm-rubric/
  */
+
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
+import { exampleModels, exampleNames } from "../../facts/examples.ts";
 import { Closed, Open, Words } from "../../lib/schemas.ts";
 
 const score = { minimum: 0, maximum: 1 };
@@ -16,7 +18,7 @@ const tool = {
   pattern: Type.Optional(Type.String({ minLength: 1, description: "A glob over tools' names, in place of `name`." })),
 };
 
-/** A model that grades: promptfoo's `openai:chat:gpt-5.4-mini`, or `<provider>/<model>`, or a persona. */
+/** A model that grades: promptfoo's `openai:chat:<model>`, or `<provider>/<model>`, or a persona. */
 export const Grader = Type.Union(
   [
     Type.String({ minLength: 1 }),
@@ -25,7 +27,9 @@ export const Grader = Type.Union(
       { description: "As promptfoo has it." },
     ),
   ],
-  { description: "The model that grades: `openai:chat:gpt-5.4-mini`, `openai/gpt-5.4-mini`, or a persona." },
+  {
+    description: `The model that grades: \`openai:chat:${exampleModels.openaiSmall}\`, \`${exampleNames.openaiSmall}\`, or a persona.`,
+  },
 );
 
 const weighed = {

@@ -5,7 +5,7 @@ import type { GraderModel } from "./suite.ts";
 /** Fields of promptfoo's `config` that are part of a request; the others are about how promptfoo reaches the model. */
 const samplingNames = ["temperature", "max_tokens", "max_completion_tokens", "top_p", "seed", "reasoning_effort"];
 
-/** `openai:chat:gpt-5.4-mini`. Source: https://www.promptfoo.dev/docs/providers/ */
+/** `openai:chat:<model>`. Source: https://www.promptfoo.dev/docs/providers/ */
 const promptfooId = /^([a-z0-9._-]+):(?:(?:chat|completion|messages|responses):)?(.+)$/;
 
 /** @returns undefined for a name that names no model */

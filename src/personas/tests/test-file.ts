@@ -1,5 +1,7 @@
 /** Parses a test file: its text, made into tests, or into the errors that keep it from being one, each with its place. */
+
 import type { Static } from "@sinclair/typebox";
+import { exampleNames } from "../../facts/examples.ts";
 import { isObject, listOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { suggest } from "../../lib/suggest.ts";
@@ -256,7 +258,7 @@ class Builder {
     else if (base === "llm-rubric" && grader === undefined)
       this.#report(
         one.provider === undefined ? place : [...place, "provider"],
-        "names no model, such as openai/gpt-5.4-mini",
+        `names no model, such as ${exampleNames.openaiSmall}`,
       );
     return { type: one.type, base, isNegated, value, ...this.#common(one, place), ...(grader && { grader }) };
   }

@@ -27,7 +27,7 @@ import type { Framing } from "./stream.ts";
 
 /** @returns the body itself where nothing changes; undefined where the change has no words in this format */
 export function patchGenerateContent(body: JsonObject, change: NativeChange): JsonObject | undefined {
-  const { before, within = [], fields, members = {}, model } = change;
+  const { before, within = [], fields, members = {}, model, needsSignatures = true } = change;
   const patch = new Patch(body);
   if ("variables" in body) patch.set("variables", undefined);
   if (body["model"] !== undefined) patch.set("model", `models/${model}`);
@@ -37,7 +37,7 @@ export function patchGenerateContent(body: JsonObject, change: NativeChange): Js
   if (said === undefined) return undefined;
   patch.instruct(said.system);
   const given = patch.get("contents");
-  const own = withoutForeignSeals(given === undefined ? [] : listed(given), needsSignature(model));
+  const own = withoutForeignSeals(given === undefined ? [] : listed(given), needsSignatures);
   const contents = putInsertions(own, within, isOfUser, preceded);
   if (contents === undefined) return undefined;
   const examples = said.examples.map(({ role, content }) => ({
@@ -155,9 +155,6 @@ function declarationOf({ function: { name, description, parameters } }: Function
     ...(takes && { parametersJsonSchema: parameters }),
   };
 }
-
-/** From Gemini 3 on calls of the current turn are refused without a signature. */
-const needsSignature = (model: string): boolean => !/^(?:models\/)?(?:gemini-[12]|gemma|learnlm)/.test(model);
 
 /**
  * Without thinking that Google did not make: its signatures, and thoughts and empty parts that held nothing else. A content without

@@ -90,12 +90,6 @@ function usageOf(value: unknown): Usage | undefined {
 
 const countsIn = (details: unknown) => (isObject(details) ? countsByName(details) : undefined);
 
-/**
- * The model that makes images where a response names none.
- * Source: https://platform.openai.com/docs/api-reference/responses/create (tools, image generation)
- */
-const defaultImageModel = "gpt-image-2.6-sunburst";
-
 /** The counts of a whole response: what it says itself, and what stands beside that. */
 export function countsOf(response: JsonObject): Usage | undefined {
   const usage = usageOf(response["usage"]);
@@ -111,9 +105,10 @@ export function countsOf(response: JsonObject): Usage | undefined {
   return { ...(usage ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }), ...billed };
 }
 
-function imageModel({ tools }: JsonObject): string {
+/** @returns undefined where the response names none */
+function imageModel({ tools }: JsonObject): string | undefined {
   const tool = listOf(tools).find((one) => objectOf(one)?.["type"] === "image_generation");
-  return textOf(objectOf(tool)?.["model"])?.slice(0, 128) || defaultImageModel;
+  return textOf(objectOf(tool)?.["model"])?.slice(0, 128) || undefined;
 }
 
 function imageUsage(counts: JsonObject): Usage | undefined {

@@ -13,7 +13,7 @@ export function servedBy(asked: string, answered: unknown): string | undefined {
 }
 
 /**
- * The name of a Claude model without its date, version and place, its words in one order: `claude-4.5-sonnet` is `claude-sonnet-4-5`.
+ * The name of a Claude model without its date, version and place, its words in one order: the number may stand before the family or behind it.
  * Undefined where it is none: a deployment or a profile may have any name.
  */
 function plainName(model: string): string | undefined {

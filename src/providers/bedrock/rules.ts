@@ -14,7 +14,7 @@ const rows = following(() => all.filter(({ match }) => match !== "*"));
 const others = following(() => all.filter(({ match }) => match === "*"));
 const noOverrides: readonly never[] = [];
 
-/** The model's own name on Anthropic's platform: `claude-sonnet-4-5-20250929-v1:0`. */
+/** The model's own name on Anthropic's platform: `claude-…-20250929-v1:0`. */
 const claudeName = (model: string): string | undefined => /(?:^|[./])anthropic\.(claude-.*)$/.exec(model)?.[1];
 
 const complete = new WeakMap<object, readonly [BedrockRules & { match: string }]>();

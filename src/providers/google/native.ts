@@ -19,6 +19,7 @@ export const native: NativeRoute = {
   streamDecoder: (call) => new GoogleStreamDecoder(call),
   members,
   counter,
+  needsSignatures: (call) => googleRules(call).signatures !== "none",
 };
 
 /** Source: https://ai.google.dev/api/tokens */

@@ -1,5 +1,5 @@
 /**
- * JSON Schema rewritten into the OpenAPI subset of the models before Gemini 2.5, which refuse the whole request at the first
+ * JSON Schema rewritten into the OpenAPI subset of older models, which refuse the whole request at the first
  * keyword they do not know.
  * Source: https://ai.google.dev/api/caching#Schema
  */

@@ -11,7 +11,7 @@ export function servedAmong({ request, model }: AnsweredCall): Served | undefine
   const { models } = request as { readonly models?: unknown };
   if (!Array.isArray(models)) return undefined;
   const names = [model, ...models].filter((one): one is string => typeof one === "string");
-  // `gpt-4o-mini-2024-07-18` is a version of the longer one of two names that fit.
+  // A name with a day is a version of the longer one of two names that fit.
   const byLength = names.sort((one, other) => other.length - one.length);
   return (answered) => {
     const name = textOf(answered) ?? "";

@@ -54,6 +54,7 @@ const native: NativeRoute = {
   encode: (body, call) => answerRequest(call, body),
   fit: fitted,
   counter: counterOf,
+  needsSignatures: (call) => rulesOf(call).signatures !== "none",
 };
 
 const own: Family = {

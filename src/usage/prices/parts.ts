@@ -1,4 +1,7 @@
 /** Adds to the price of an answer what was done beside it: each part by its own model. */
+
+import { modelsBeside } from "../../facts/examples.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { type BilledPart, billed } from "../../protocols/chat/schema.ts";
 import { type CostParts, costKinds, type TokenCounts } from "../../store/usage.ts";
@@ -6,7 +9,7 @@ import type { AttemptTarget } from "../attempt.ts";
 import { countedOf } from "../counts.ts";
 import type { Priced, Prices } from "./prices.ts";
 
-/** @param own the price of the answer itself @param asked the model of parts that name none */
+/** @param own the price of the answer itself @param asked the model of parts that name none, and are of no model that is known for them */
 export function pricedWithParts(
   own: Priced,
   parts: readonly BilledPart[],
@@ -19,7 +22,8 @@ export function pricedWithParts(
   const notes = new Set<string>(own.priceNote === null ? [] : [own.priceNote]);
   let { cost } = own;
   let costs = own.costs;
-  for (const { what, model = asked.model, usage } of parts) {
+  for (const { what, model: named, usage } of parts) {
+    const model = named ?? ownMember(modelsBeside, what) ?? asked.model;
     const priced = prices.price({ ...asked, model }, countedOf(usage), usage[billed]?.serviceTier, now);
     const name = model === asked.model ? what : `${what} by ${truncate(model)}`;
     notes.add(priced.priceNote === null ? `with ${name}` : `with ${name}: ${priced.priceNote}`);

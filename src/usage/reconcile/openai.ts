@@ -106,8 +106,8 @@ function usageRow(row: Cells, place: string): ReportedLine[] {
 }
 
 /**
- * A line item names the tier, the model, the medium and the kind of token in one text: `gpt-5.5-2026-04-23, cached input`,
- * `priority | gpt-5.6-sol, output, long context`, `gpt-audio-mini-2025-12-15 audio, input`; and what is no model's in words:
+ * A line item names the tier, the model, the medium and the kind of token in one text: `<model>-2026-04-23, cached input`,
+ * `priority | <model>, output, long context`, `<model> audio, input`; and what is no model's in words:
  * `web search tool calls`.
  */
 function costLine(

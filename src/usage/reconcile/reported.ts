@@ -77,7 +77,7 @@ export const tierOf = (name: string | null | undefined): string => {
 
 /**
  * The name that a model has in all reports and in the ledger: requests name an alias, bills a snapshot by its date, and Anthropic's files
- * of costs what people call it (`Claude Haiku 4.5`).
+ * of costs what people call it (`Claude Haiku` and its number).
  */
 export const modelName = (name: string): string =>
   name

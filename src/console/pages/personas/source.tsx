@@ -36,7 +36,8 @@ function SourceEditor({ source, ...rest }: EditorProps) {
 }
 
 const template = `description: What it does, in a sentence.
-model: [openai/gpt-5.4-mini, anthropic/claude-sonnet-5]
+# <provider>/<model>, or several of them, which are tried in turn
+model: builtin/eliza
 system: |
   You are
 `;
