@@ -7,7 +7,8 @@ import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
 import { Closed, Open, titled } from "../lib/schemas.ts";
-import type { Persona } from "../personas/persona.ts";
+import { contentOf, hasContent, type Persona } from "../personas/persona.ts";
+import type { PersonaContent } from "../personas/schema.ts";
 import { placesOf, textOf } from "../personas/source.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -57,6 +58,13 @@ const Details = Type.Object({
   source: OrNull(Type.Object({ file: Type.String(), text: Type.String() }), {
     description: "The file that it was made of, as it was then.",
   }),
+  since_stable: OrNull(
+    Type.Object({
+      version: Type.String(),
+      must_see: Type.Array(Type.String()),
+    }),
+    { description: "What a reviewer must see of what changed since the label stable; null: nothing did." },
+  ),
 });
 
 titled({ PersonaSummary: Summary, Persona: Details });
@@ -189,7 +197,18 @@ async function detailsJson(services: Services, persona: Persona) {
     tools,
     examples,
     source,
+    since_stable: await sinceStable(services, persona),
   };
+}
+
+/** What of a persona is another than its label `stable` says. */
+async function sinceStable({ personas }: Services, persona: Persona) {
+  const stable = personas.find(`${persona.id}@stable`);
+  if (stable === undefined || stable.version === persona.version) return null;
+  const { mustSee } = await import("../personas/review/must-see.ts");
+  const contentIn = (one: Persona) => JSON.parse(contentOf(one)) as PersonaContent;
+  const must_see = hasContent(stable) && hasContent(persona) ? mustSee(contentIn(stable), contentIn(persona)) : [];
+  return { version: stable.version, must_see };
 }
 
 async function renderJson(

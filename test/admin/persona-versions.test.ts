@@ -51,6 +51,20 @@ test("versions have their texts and labels, and their numbers are the ledger's",
     resolved: expect.stringContaining("system: Plain."),
   });
   expect((await ask(`x/versions/${served()}`)).json).toMatchObject({ source: text.replace("Plain.", "Kind.") });
+  expect((await ask("x")).json["since_stable"]).toEqual({ version: first, must_see: [] });
+  const wider = text.replace("Plain.", "Kind.").replace("builtin/echo", "builtin/eliza");
+  writeFileSync(folder.file("acme/x.yaml"), wider);
+  await services.rereadPersonas();
+  expect((await ask("x")).json["since_stable"]).toEqual({
+    version: first,
+    must_see: ["asks another model first: `builtin/echo` → `builtin/eliza`"],
+  });
+  writeFileSync(folder.file("labels.yaml"), `acme/x: { stable: "${served()}" }\n`);
+  await services.rereadPersonas();
+  expect((await ask("x")).json["since_stable"]).toBeNull();
+  writeFileSync(folder.file("labels.yaml"), `acme/x: { stable: "${first}" }\n`);
+  writeFileSync(folder.file("acme/x.yaml"), text.replace("Plain.", "Kind."));
+  await services.rereadPersonas();
   expect((await ask("x/versions/000000000000")).status).toBe(404);
   expect((await ask("none/versions")).status).toBe(404);
   const at = services.clock.now();

@@ -208,6 +208,22 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(faults()).toEqual([]);
   }, 60_000);
 
+  test("a persona's page says what is another than its label stable, and leads to the difference", async () => {
+    const { services } = troupe.server;
+    const first = services.personas.find("acme/p0")!.version;
+    writeFileSync(folder.file("labels.yaml"), `acme/p0: { stable: "${first}" }\n`);
+    writeFileSync(folder.file("acme/p0.yaml"), text.replace("builtin/echo", "builtin/eliza"));
+    await services.rereadPersonas();
+    await show("#/personas/acme%2Fp0");
+    await page.until(`${main}.includes("asks another model first: builtin/echo → builtin/eliza")`);
+    const link = `[...document.querySelectorAll("main a")].find((one) => one.innerText === "See what changed")`;
+    expect(await page.read<string>(`${link}.getAttribute("href")`)).toEndWith(`/versions?from=${first}`);
+    expect(faults()).toEqual([]);
+    writeFileSync(folder.file("labels.yaml"), "");
+    writeFileSync(folder.file("acme/p0.yaml"), text);
+    await services.rereadPersonas();
+  }, 60_000);
+
   test("tests are edited beside them, with faults at their lines, and two versions are tried side by side", async () => {
     const path = folder.file("acme/support.test.yaml");
     const before = readFileSync(path, "utf8");

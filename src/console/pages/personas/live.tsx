@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { href } from "../../router.ts";
 import { pretty } from "../../ui/code.tsx";
 import { Copy, Curl } from "../../ui/copy.tsx";
 import { Field, Select, TextInput } from "../../ui/form.tsx";
@@ -33,6 +34,31 @@ const members = (of: Readonly<Record<string, unknown>>) =>
   Object.entries(of)
     .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
     .join(", ") || undefined;
+
+/** A sentence with names between code marks. */
+const Marked = ({ text }: { readonly text: string }) => (
+  <>{text.split("`").map((part, at) => (at % 2 === 1 ? <code key={part}>{part}</code> : part))}</>
+);
+
+function SinceStable({ id, since_stable: since }: PersonaDetails) {
+  if (since === null) return null;
+  return (
+    <Panel title="Since stable" note={`the label names ${since.version}`}>
+      {since.must_see.length === 0 ? (
+        <p class="muted">Its texts differ, and nothing of what it may do.</p>
+      ) : (
+        <ul>
+          {since.must_see.map((words) => (
+            <li key={words}>
+              <Marked text={words} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <a href={href("personas", [id, "versions"], { from: since.version })}>See what changed</a>
+    </Panel>
+  );
+}
 
 export function Live({ persona }: { readonly persona: PersonaDetails }) {
   const { id, variables } = persona;
@@ -69,6 +95,7 @@ export function Live({ persona }: { readonly persona: PersonaDetails }) {
           ["Greeting", persona.greeting ?? undefined],
         ]}
       />
+      <SinceStable {...persona} />
       <Panel
         title="What is sent"
         note="Nothing is sent by looking"

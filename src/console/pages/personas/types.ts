@@ -37,6 +37,8 @@ export type PersonaDetails = Persona & {
   readonly options: Readonly<Record<string, unknown>>;
   readonly stop: readonly string[];
   readonly tools: readonly { readonly function?: { readonly name: string } }[];
+  /** Null: the label stable names the version in service, or none. */
+  readonly since_stable: { readonly version: string; readonly must_see: readonly string[] } | null;
 };
 
 export type Finding = {
