@@ -4,7 +4,7 @@ import { readBundle } from "../../src/facts/bundle.ts";
 import { compiledFacts, factsOf, listedModels, rowsOf, useFacts } from "../../src/facts/facts.ts";
 import { rulesFor } from "../../src/facts/rules.ts";
 import { isSigned, readPointer } from "../../src/facts/signed.ts";
-import { providers } from "../../src/providers/registry.ts";
+import { openai } from "../../src/providers/openai-compatible/openai.ts";
 import { type Change, dayOf, factsKeys, factsText, published } from "../helpers/facts-files.ts";
 
 const now = Date.parse("2027-11-28T12:00:00Z");
@@ -109,7 +109,6 @@ describe("a file of facts", () => {
 test("other facts come in force where providers look them up, and go again", () => {
   const rows = rowsOf("chat", "openai");
   const listed = listedModels("xai");
-  const openai = providers.find(({ name }) => name === "openai")!;
   const before = [rows.length, [...listed], factsOf("openai", "zeta-1")] as const;
   expect(before[2]).toEqual({});
   const next = read(
