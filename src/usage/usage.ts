@@ -202,7 +202,8 @@ class Entry implements UsageEntry {
         ? own
         : pricedWithParts(own, more.parts, this.#tools.prices(), named, this.begun.at);
     // The cost of a call whose counts are unknown is known only if it is nothing.
-    const price = counted === undefined && priced.cost !== 0 ? unknown : priced;
+    const told = counted === undefined && priced.cost !== 0 ? unknown : priced;
+    const price = outcome.errorCode === "model_without_price" ? refusedForPrice : told;
     const line: LedgerLine = {
       ...this.begun,
       provider: target?.provider ?? null,
@@ -329,3 +330,5 @@ const unknown: Priced = {
   priceDate: null,
   priceNote: "the upstream told no counts",
 };
+/** Nobody was asked, as nobody knows what it would cost: sums count it with the calls that were made without a price. */
+const refusedForPrice: Priced = { ...unknown, priceNote: "refused, as it has no price" };

@@ -90,3 +90,17 @@ test("without a budget the first model is asked, as ever", async () => {
   expect((await troupe.post("/v1/chat/completions", { model: "troupe/guide", messages })).status).toBe(200);
   expect(modelsAsked(upstream)).toEqual(["nobody-knows"]);
 });
+
+test("what is refused for want of a price counts among the calls of unknown cost", async () => {
+  using upstream = answering();
+  await using troupe = await startWith(upstream);
+  const answer = await troupe.post("/gateway/v1/chat/completions", { model: "openai/nobody-knows", messages });
+  expect([answer.status, await answer.json()]).toMatchObject([
+    answer.status,
+    { error: { code: "model_without_price" } },
+  ]);
+  await linesOf(troupe);
+  const { store } = troupe.server.services;
+  const [sum] = await store.ledger.sums({ since: 0, until: Number.MAX_SAFE_INTEGER }, ["upstream_model"], { limit: 9 });
+  expect(sum).toMatchObject({ group: ["nobody-knows"], calls: 1, cost: 0, unknownCosts: 1 });
+});
