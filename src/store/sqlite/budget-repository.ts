@@ -1,5 +1,5 @@
 /** Budgets and reservations. A reservation is held by the process' liveness lock, so it lives no longer than its process. */
-import type { Database } from "bun:sqlite";
+import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { daysOf } from "../charges.ts";
 import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, TokenWindow } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
@@ -15,6 +15,8 @@ const windowMs = 60_000;
 const gatheredMs = 250;
 
 type Uses = { at: number; tokens: number };
+/** A budget's state within one transaction. `held`: what its calls reserve. */
+type Drawn = BudgetSpan & { readonly spent: number; reserved: number; held: number };
 
 /** @param lock gives this process' lock, which is taken when it is first asked for */
 export function reservations(
@@ -27,12 +29,10 @@ export function reservations(
   );
   const open = database.prepare("insert into spending (scope, span, spent) values ($scope, $span, $spent)");
   const hold = database.prepare(
-    `insert into spending (scope, span, reserved) values ($scope, $span, $amount)
-     on conflict do update set reserved = reserved + excluded.reserved`,
+    "update spending set reserved = reserved + $amount where scope = $scope and span = $span",
   );
-  const insert = database.prepare(
-    `insert into reservations values
-     ($requestId, $attempt, $owner, $amount, $budgets, $tokensKey, $tokensAt, $tokens, $line)`,
+  const insert = database.prepare<unknown, SQLQueryBindings[]>(
+    "insert into reservations values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
   );
   const isHeld = database.prepare<unknown, { requestId: string; attempt: number }>(
     "select 1 from reservations where request_id = $requestId and attempt = $attempt",
@@ -57,30 +57,54 @@ export function reservations(
     return { scope, span, spent, reserved: 0 };
   }
 
-  function reserve(owner: string, { line, amount, budgets, tokens }: Reservation): Reserved {
+  /** Each budget is read once and written once, however many calls there are, which are taken in their order. */
+  function reserveAll(asked: readonly Reservation[]): Reserved[] {
+    const owner = lock().id;
+    const drawn = new Map<string, Drawn>();
+    const drawnOf = ({ scope, span }: BudgetSpan): Drawn => {
+      const name = `${span} ${scope}`;
+      let found = drawn.get(name);
+      if (found === undefined) {
+        found = { ...spendingOf({ scope, span }), held: 0 };
+        drawn.set(name, found);
+      }
+      return found;
+    };
+    const answers = asked.map((one) => reserve(owner, one, drawnOf));
+    for (const { scope, span, held } of drawn.values()) if (held > 0) hold.run({ scope, span, amount: held });
+    return answers;
+  }
+
+  function reserve(owner: string, reservation: Reservation, drawnOf: (budget: BudgetSpan) => Drawn): Reserved {
+    const { line, amount, budgets, tokens } = reservation;
     const { requestId, attempt } = line;
-    // A write that is repeated counts once.
-    if (isHeld.get({ requestId, attempt }) !== null) return {};
     let refusedBy: Reserved["refusedBy"];
     let tightest: Reserved["tightest"];
-    for (const { scope, span, limit } of budgets) {
-      const found = { ...spendingOf({ scope, span }), limit };
-      const { spent, reserved } = found;
-      const isSpent = spent >= limit || spent + amount > limit;
-      if (isSpent) return { refusedBy: found };
-      if (spent + reserved >= limit || spent + reserved + amount > limit) refusedBy ??= found;
+    for (const budget of budgets) {
+      const { scope, span, spent, reserved } = drawnOf(budget);
+      const found = { scope, span, spent, reserved, limit: budget.limit };
+      const isSpent = spent >= found.limit || spent + amount > found.limit;
+      if (isSpent) {
+        refusedBy = found;
+        break;
+      }
+      if (spent + reserved >= found.limit || spent + reserved + amount > found.limit) refusedBy ??= found;
       if (tightest === undefined || leftOf(found) < leftOf(tightest)) tightest = found;
     }
+    // A write that is repeated counts once.
+    const mayBeKnown = refusedBy !== undefined || tokens !== undefined;
+    if (mayBeKnown && isHeld.get({ requestId, attempt }) !== null) return {};
     if (refusedBy !== undefined) return { refusedBy };
     const window = tokens && useTokens(tokens);
     if (window !== undefined && window.waitMs > 0) return { tokens: window };
-    insert.run({
-      ...{ requestId, attempt, owner, amount, budgets: budgetsText(budgets), line: JSON.stringify(line) },
-      tokensKey: tokens?.key ?? null,
-      tokensAt: tokens === undefined ? null : bucketOf(tokens.now),
-      tokens: tokens?.tokens ?? 0,
-    });
-    for (const { scope, span } of budgets) hold.run({ scope, span, amount });
+    const of = [tokens?.key ?? null, tokens === undefined ? null : bucketOf(tokens.now), tokens?.tokens ?? 0];
+    const values = [requestId, attempt, owner, amount, budgetsText(budgets), ...of, JSON.stringify(line)];
+    if (insert.run(...values).changes === 0) return {};
+    for (const budget of budgets) {
+      const found = drawnOf(budget);
+      found.reserved += amount;
+      found.held += amount;
+    }
     return {
       ...(tightest && { tightest: { ...tightest, reserved: tightest.reserved + amount } }),
       ...(window && { tokens: window }),
@@ -97,11 +121,13 @@ export function reservations(
     return { used: before + tokens, emptyMs: bucketOf(now) + windowMs - now, waitMs };
   }
 
+  const reserveTogether = shared.together(reserveAll);
   const allSpending = database.transaction((spans: readonly BudgetSpan[]) => spans.map(spendingOf));
   return {
     reserve: (reservation) => {
-      const owner = lock().id;
-      return shared.run(() => reserve(owner, reservation));
+      // Where it can't be had, this call alone fails.
+      lock();
+      return reserveTogether(reservation);
     },
     spending: (spans) => allSpending.immediate(spans),
   };

@@ -11,6 +11,8 @@ export class GroupCommit {
   readonly #path: string;
   readonly #commit: (writes: readonly Write[]) => void;
   #waiting: Write[] = [];
+  /** Groups so far, the one that waits not among them. */
+  #groups = 0;
 
   constructor(database: Database, path: string) {
     this.#path = path;
@@ -35,10 +37,32 @@ export class GroupCommit {
     });
   }
 
+  /**
+   * Has what is asked for in one turn written by one call.
+   * @param write gives an answer for each, in their order
+   * @returns what asks; it rejects as `run` does
+   */
+  together<A, T>(write: (asked: readonly A[]) => readonly T[]): (asked: A) => Promise<T> {
+    let group = -1;
+    let all: A[] = [];
+    let answers: Promise<readonly T[]>;
+    return (asked) => {
+      if (group !== this.#groups) {
+        group = this.#groups;
+        const own: A[] = [];
+        all = own;
+        answers = this.run(() => write(own));
+      }
+      const at = all.push(asked) - 1;
+      return answers.then((found) => found[at]!);
+    };
+  }
+
   /** Commits what waits, now. */
   flush(): void {
     const writes = this.#waiting.splice(0);
     if (writes.length === 0) return;
+    this.#groups += 1;
     try {
       this.#commit(writes);
     } catch (error) {

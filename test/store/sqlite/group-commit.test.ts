@@ -52,6 +52,29 @@ describe("a shared commit", () => {
     expect(house.committed()).toEqual(["a", "b", "c", "d"]);
   });
 
+  test("writes what is asked for in one turn by one call, and the next turn's by another, each with its answer", async () => {
+    using house = new House();
+    const asked: (readonly string[])[] = [];
+    const ask = house.shared.together((words: readonly string[]) => {
+      asked.push([...words]);
+      return words.map((word) => {
+        house.database.run("insert into words values (?)", [word]);
+        return word.toUpperCase();
+      });
+    });
+    expect(await Promise.all(["b", "a"].map(ask))).toEqual(["B", "A"]);
+    const flushed = ask("c");
+    house.shared.flush();
+    const later = ask("d");
+    expect(await Promise.all([flushed, later])).toEqual(["C", "D"]);
+    // A group that fails keeps nothing, and those behind it are written.
+    const failing = await Promise.allSettled(["e", "a", "f"].map(ask));
+    expect(failing.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    expect(await ask("g")).toBe("G");
+    expect(asked).toEqual([["b", "a"], ["c"], ["d"], ["e", "a", "f"], ["g"]]);
+    expect(house.committed()).toEqual(["a", "b", "c", "d", "g"]);
+  });
+
   test("flush does it now; without anything to do it does nothing", async () => {
     using house = new House();
     house.shared.flush();
