@@ -33,6 +33,9 @@ const retryMs = 10_000;
 const maxOthers = 100;
 /** Of the texts that those of previews bring along: others are indexed anew when they are asked. */
 const maxOtherBytes = 32 * 1024 * 1024;
+/** Questions whose sections are kept, some 2 MB of them, and the longest question, in characters. */
+const maxKept = 64;
+const maxKeptQuestion = 4_000;
 
 export const knowledgeMetrics = {
   lookups: {
@@ -84,6 +87,8 @@ export class PersonaKnowledge {
   #retryAt = Number.NEGATIVE_INFINITY;
   /** Collections of calls that no persona in service has, as a pinned version's. */
   readonly #others = new Map<string, Collection>();
+  /** What was found for the latest questions, as each step of an agent's turn asks the same. Another map after each change of the index. */
+  #kept = new Map<string, readonly FoundSection[]>();
   report: Pick<KnowledgeReport, "files" | "sections"> = { files: 0, sections: 0 };
 
   constructor(options: KnowledgeOptions) {
@@ -101,15 +106,37 @@ export class PersonaKnowledge {
   }
 
   /** @returns the best sections for the latest question of the messages; none where they can't be looked up in time */
-  async find(persona: Persona, messages: ChatRequest["messages"]): Promise<readonly FoundSection[]> {
+  find(
+    persona: Persona,
+    messages: ChatRequest["messages"],
+  ): readonly FoundSection[] | Promise<readonly FoundSection[]> {
     const collection = this.#collectionOf(persona);
     const question = questionIn(messages);
     if (collection === undefined || question.trim() === "") return [];
+    const name = `${collection.id} ${candidatesOf(persona.knowledge!)} ${question}`;
+    const known = this.#kept.get(name);
+    if (known === undefined) return this.#search(persona, collection, question, name);
+    this.#count(known);
+    return known;
+  }
+
+  /** Never rejects. @param name by which the sections are kept */
+  async #search(
+    persona: Persona,
+    collection: Collection,
+    question: string,
+    name: string,
+  ): Promise<readonly FoundSection[]> {
     try {
       if (!this.#indexed.has(collection.id)) await this.#inTime(firstIndexMs, this.#add(collection));
+      const kept = this.#kept;
       const searching = this.#options.index.search(collection.id, question, candidatesOf(persona.knowledge!));
       const found = await this.#inTime(searchMs, searching);
-      this.#metrics.lookups.series(found.length > 0 ? "found" : "nothing").add();
+      if (question.length <= maxKeptQuestion) {
+        kept.set(name, found);
+        if (kept.size > maxKept) kept.delete(kept.keys().next().value!);
+      }
+      this.#count(found);
       return found;
     } catch (error) {
       this.#metrics.lookups.series("failed").add();
@@ -121,6 +148,10 @@ export class PersonaKnowledge {
       }
       return [];
     }
+  }
+
+  #count(found: readonly FoundSection[]): void {
+    this.#metrics.lookups.series(found.length > 0 ? "found" : "nothing").add();
   }
 
   #collectionOf(persona: Persona): Collection | undefined {
@@ -176,6 +207,9 @@ export class PersonaKnowledge {
     } catch (error) {
       this.#retryAt = clock.monotonic() + retryMs;
       if (this.#warnings.takes()) log.warn("the index of personas' files can't be brought up to date", { error });
+    } finally {
+      // A search that is under way keeps what it finds in the map from before.
+      this.#kept = new Map();
     }
   }
 

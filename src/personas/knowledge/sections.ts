@@ -50,7 +50,18 @@ export const piecesOf = (sections: readonly FoundSection[]): string[] =>
 
 export const sectionTokens = (sections: readonly FoundSection[]): number => estimateTokens(writeSections(sections));
 
-function written({ file, heading, firstLine, lastLine, text }: FoundSection): string {
+/** Sections are written more than once for a call, and those that are kept for more than one. */
+const texts = new WeakMap<FoundSection, string>();
+
+function written(section: FoundSection): string {
+  const known = texts.get(section);
+  if (known !== undefined) return known;
+  const text = write(section);
+  texts.set(section, text);
+  return text;
+}
+
+function write({ file, heading, firstLine, lastLine, text }: FoundSection): string {
   const title = heading === "" ? "" : ` heading="${inQuotes(heading)}"`;
   return `<section source="${inQuotes(file)}"${title} lines="${firstLine}-${lastLine}">\n${text}\n</section>\n`;
 }
