@@ -343,13 +343,13 @@ function addDataCommands(data: Declare): void {
   data("migrate", "Migrate the database to this version's schema, as the next start would", "migrate", dryRun, json);
   data(
     "move",
-    "Move everything from a data folder into PostgreSQL, or back; no server may run on either",
+    "Move everything from a data folder into PostgreSQL; no server may run on either",
     "moveData",
-    option("--to <place>", "A folder, or postgres://… (default: `store` of the configuration)", filled),
-    option("--from <place>", "The same (default: the data folder, or `store` where --to is a folder)", filled),
+    option("--to <url>", "postgres://… (default: `store` of the configuration)", filled),
+    option("--from <folder>", "Default: the data folder", filled),
     option("--copy", "Take the data folder as it is now, while a server runs on it"),
     json,
-    examples("TROUPE_STORE=postgres://… troupe data move", "TROUPE_STORE=postgres://… troupe data move --to ./data"),
+    examples("TROUPE_STORE=postgres://… troupe data move"),
   );
   data("prune", "Remove expired and deleted data now, and shrink the file", "pruneData", json);
 }

@@ -1,9 +1,9 @@
-/** `troupe data move`: from a data folder into PostgreSQL, or back. */
+/** `troupe data move`: from a data folder into PostgreSQL. */
 import { resolve } from "node:path";
 import type { Config, StoreConfig } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { type Moved, type MoveSource, type MoveTarget, move, type Progress } from "../store/move/move.ts";
-import { folderSource, folderTarget } from "../store/sqlite/move-side.ts";
+import { type Moved, move, type Progress } from "../store/move/move.ts";
+import { folderSource } from "../store/sqlite/move-side.ts";
 import { settleInterrupted } from "../usage/call-recovery.ts";
 import { type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
@@ -16,39 +16,36 @@ export type MoveOptions = {
   readonly json?: boolean;
 };
 
-type Place = { readonly folder: string } | { readonly store: StoreConfig };
-
 export function moveData(context: Context, options: MoveOptions): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { from, to } = placesOf(config, options, context.io.cwd);
+    const isCopy = options.copy === true;
+    const folder = options.from === undefined ? config.data : resolve(context.io.cwd, options.from);
+    const to = targetOf(config, options);
     const startedAt = systemClock.monotonic();
-    await using source = await sourceAt(from, options.copy === true, config.data);
-    await using target = await targetAt(to);
-    const moved = await move(source, target, progressOn(context), options.copy === true);
+    await using source = await folderSource(folder, isCopy, (ledger) => settleInterrupted(folder, ledger));
+    const { postgresTarget } = await import("../store/postgres/move-side.ts");
+    await using target = await postgresTarget(to, systemClock);
+    const moved = await move(source, target, progressOn(context), isCopy);
     const seconds = (systemClock.monotonic() - startedAt) / 1000;
     report(context, { ...moved, from: source.place, to: target.place, seconds }, options.json === true);
     return 0;
   });
 }
 
-/** Both places; the configuration names those that the command line does not. @throws UsageError */
-function placesOf({ data, store }: Config, { from, to }: MoveOptions, cwd: string): { from: Place; to: Place } {
-  const named = (text: string): Place =>
-    isAddress(text) ? { store: storeAt(text, store) } : { folder: resolve(cwd, text) };
-  const configured = store && { store };
-  const target = to === undefined ? configured : named(to);
-  if (target === undefined)
-    throw new UsageError(
-      "--to must name a folder or a database (postgres://…), as 'store' of the configuration names none.",
-    );
-  const usual: Place | undefined = "store" in target ? { folder: data } : configured;
-  const source = from === undefined ? usual : named(from);
-  if (source === undefined) throw new UsageError("--from must name a database (postgres://…).");
-  if (JSON.stringify(source) === JSON.stringify(target)) throw new UsageError("--from and --to name one place.");
-  return { from: source, to: target };
-}
-
 const isAddress = (text: string) => /^postgres(ql)?:\/\//.test(text);
+
+/** @throws UsageError */
+function targetOf({ store }: Config, { from, to }: MoveOptions): StoreConfig {
+  if (from !== undefined && isAddress(from))
+    throw new UsageError("--from must name a data folder: out of a database there is no move.");
+  if (to === undefined) {
+    if (store === undefined)
+      throw new UsageError("--to must name a database (postgres://…), as 'store' of the configuration names none.");
+    return store;
+  }
+  if (!isAddress(to)) throw new UsageError("--to must name a database (postgres://…): into a folder there is no move.");
+  return storeAt(to, store);
+}
 
 /** @throws UsageError */
 function storeAt(url: string, configured: StoreConfig | undefined): StoreConfig {
@@ -57,19 +54,6 @@ function storeAt(url: string, configured: StoreConfig | undefined): StoreConfig 
   return configured === undefined
     ? { url, pool: 1, statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 600 }
     : { ...configured, url };
-}
-
-async function sourceAt(place: Place, isCopy: boolean, data: string): Promise<MoveSource> {
-  if ("folder" in place) return folderSource(place.folder, isCopy, (ledger) => settleInterrupted(place.folder, ledger));
-  if (isCopy) throw new UsageError("--copy is for a data folder; PostgreSQL's own pg_dump copies a database in use.");
-  const { postgresSource } = await import("../store/postgres/move-side.ts");
-  return postgresSource(place.store, systemClock, (ledger) => settleInterrupted(data, ledger));
-}
-
-async function targetAt(place: Place): Promise<MoveTarget> {
-  if ("folder" in place) return folderTarget(place.folder);
-  const { postgresTarget } = await import("../store/postgres/move-side.ts");
-  return postgresTarget(place.store, systemClock);
 }
 
 /** One line, written over itself; nothing where there is no terminal. */

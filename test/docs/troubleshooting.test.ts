@@ -2,8 +2,10 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { underWay } from "../../src/store/storage-error.ts";
 import { Console } from "../cli/console.ts";
 import { runScript } from "../helpers/child-process.ts";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const page = readFileSync("docs/troubleshooting.md", "utf8");
@@ -68,9 +70,12 @@ const starts: Readonly<Record<string, (at: Folder) => Promise<string>>> = {
     return serve(at.folder);
   },
   "A move to … is under way, or was broken off": async (at) => {
-    mkdirSync(join(at.data, "moving"), { recursive: true });
-    writeFileSync(join(at.data, "moving", "troupe.db"), "");
-    return serve(at.folder);
+    if (!hasPostgres) return underWay("127.0.0.1/troupe").message;
+    await using server = await PostgresServer.start();
+    const url = await server.createDatabase();
+    await server.ask(url, "create schema troupe_moving");
+    writeFileSync(at.folder.file("troupe.yaml"), `store: ${url}\n`);
+    return await serve(at.folder);
   },
   "… is a database of another program": async (at) => {
     mkdirSync(at.data);

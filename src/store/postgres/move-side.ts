@@ -1,9 +1,9 @@
-/** A PostgreSQL database as the source or the target of a move. */
+/** A PostgreSQL database as the target of a move. */
 import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { DataError } from "../data-error.ts";
 import { dayMs, hourMs } from "../ledger-columns.ts";
-import { contentOf, type Moved, type MoveSource, type MoveTarget, type SettleCalls } from "../move/move.ts";
+import { contentOf, type Moved, type MoveTarget } from "../move/move.ts";
 import { noteProgress, placesOf, progressOf, readingOf } from "../move/side.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
 import { columnNames, type MovedTable, movedTables, type Row } from "../tables.ts";
@@ -11,7 +11,7 @@ import { pairsOf } from "./conversation-repository.ts";
 import { hasSchema, ownVersion, readVersion, staging } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
-import { bringForward, openPool, openPostgresStore } from "./store.ts";
+import { bringForward, openPool } from "./store.ts";
 
 /** Tables whose changes are counted by a trigger as those of keys. */
 const countedTables = ["keys", "budgets", "facts_state"];
@@ -42,36 +42,6 @@ async function isUntouchedCopy(pool: QueryPool, identity: string): Promise<boole
   const [found] = await pool.run<{ mark: string | null }>(text);
   if (!found?.mark?.startsWith('{"copy_of":')) return false;
   return found.mark === copyMark(identity, await contentOf(readingIn(pool, "troupe")));
-}
-
-/** @throws DataError where there is nothing, or a server serves from it; StorageError */
-export async function postgresSource(settings: StoreConfig, clock: Clock, settle: SettleCalls): Promise<MoveSource> {
-  const place = placeOf(settings.url);
-  const pool = await openPool(settings, clock);
-  try {
-    if ((await readVersion(pool, place)) === undefined)
-      throw new DataError(`There is no database of Troupe in ${place}.`);
-    await bringForward(pool, settings, clock);
-    if (await isServed(pool))
-      throw new DataError(`A server runs on ${place}, or was killed less than a minute ago; stop all of them first.`);
-    const store = await openPostgresStore(settings, clock);
-    await settle(store.ledger).finally(() => store.close());
-    const [oldest] = await pool.run<{ id: string }>("select id from troupe.keys order by created_at, id limit 1");
-    return {
-      place,
-      identity: oldest?.id ?? "no keys",
-      ...readingIn(pool, "troupe"),
-      async leftBehind() {
-        const text = "select count(*)::float8 as count from troupe.kept_calls where state <> 'finished'";
-        const [row] = await pool.run<{ count: number }>(text);
-        return [["calls under way or interrupted", row!.count]];
-      },
-      [Symbol.asyncDispose]: () => pool.close(),
-    };
-  } catch (error) {
-    await pool.close();
-    throw error;
-  }
 }
 
 /** Everything is written to a schema of its own, which gets its name in one step at the end. @throws StorageError */

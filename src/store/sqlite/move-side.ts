@@ -1,21 +1,16 @@
-/** A data folder as the source or the target of a move. */
-import { Database, type SQLQueryBindings } from "bun:sqlite";
-import { existsSync, renameSync, rmSync } from "node:fs";
+/** A data folder as the source of a move. */
+import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "../data-error.ts";
-import type { MoveSource, MoveTarget, SettleCalls } from "../move/move.ts";
-import { noteProgress, progressOf, readingOf } from "../move/side.ts";
+import type { MoveSource, SettleCalls } from "../move/move.ts";
+import { readingOf } from "../move/side.ts";
 import { storing } from "../storage-error.ts";
-import { columnNames, type MovedTable, type Row } from "../tables.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, versionOf } from "./migrations.ts";
 import { sqliteSql } from "./sqlite-sql.ts";
-import { databaseName, makeDataFolder, openStore, stagingName } from "./store.ts";
-
-/** The columns that are written: a run stands with its call here. */
-const writtenOf = (table: MovedTable) =>
-  columnNames(table).filter((column) => table.name !== "kept_events" || column !== "run");
+import { databaseName, openStore } from "./store.ts";
 
 const readingIn = (database: Database, path: string) =>
   readingOf({ sql: sqliteSql(database, path, () => {}), joined: "k.call = e.call" });
@@ -65,74 +60,4 @@ export async function folderSource(folder: string, isCopy: boolean, settle: Sett
     lock.release();
     throw error;
   }
-}
-
-/** Everything is written to a folder inside, whose database goes to its place in one step at the end. @throws DataError, StorageError */
-export function folderTarget(folder: string): MoveTarget {
-  const path = join(folder, databaseName);
-  const staging = join(folder, stagingName);
-  makeDataFolder(folder);
-  const assertNone = () => {
-    if (!new LossGuard(folder, path).isNew)
-      throw new DataError(`There is a database in ${folder} already; name another folder.`);
-  };
-  assertNone();
-  const lock = new LivenessLock(folder);
-  let database: Database | undefined;
-  const open = () => (database ??= openStaging(join(staging, databaseName)));
-  const sql = () => sqliteSql(open(), path, () => {});
-  const close = () => {
-    database?.close(true);
-    database = undefined;
-  };
-  const put = (into: Database, table: MovedTable, rows: readonly Row[]) => {
-    const names = columnNames(table);
-    const columns = writtenOf(table);
-    const statement = into.query(
-      `insert into ${table.name} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")}) on conflict do nothing`,
-    );
-    for (const row of rows)
-      statement.run(...(columns.map((column) => row[names.indexOf(column)]) as SQLQueryBindings[]));
-  };
-  return {
-    place: folder,
-    async begin(identity, from) {
-      await openStore(staging).close();
-      return progressOf(sql(), identity, { from, place: folder, remove: staging });
-    },
-    async startOver() {
-      close();
-      rmSync(staging, { recursive: true, force: true });
-    },
-    async put(table, rows) {
-      storing(path, () => open().transaction(() => put(open(), table, rows))());
-      await noteProgress(sql(), table, rows);
-    },
-    rowsAt: (table, keys) => readingIn(open(), path).rowsAt(table, keys),
-    count: (table) => readingIn(open(), path).count(table),
-    async finish() {
-      storing(path, () => {
-        open().run("drop table move");
-        open().run("drop table moved");
-        // All of it into the one file that is moved.
-        open().query("pragma wal_checkpoint(truncate)").get();
-        open().run("pragma journal_mode = delete");
-      });
-      close();
-      assertNone();
-      renameSync(join(staging, databaseName), path);
-      rmSync(staging, { recursive: true, force: true });
-    },
-    async [Symbol.asyncDispose]() {
-      close();
-      lock.release();
-    },
-  };
-}
-
-function openStaging(path: string): Database {
-  const database = new Database(path, { strict: true, readwrite: true, create: false });
-  database.run("pragma foreign_keys = on");
-  database.run("pragma synchronous = full");
-  return database;
 }

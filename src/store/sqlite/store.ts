@@ -6,7 +6,7 @@
  * never the file. Source: https://www.sqlite.org/pragma.html#pragma_synchronous
  */
 import { constants, Database } from "bun:sqlite";
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
@@ -20,7 +20,7 @@ import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
 import { testRunRepository } from "../shared/test-run-repository.ts";
 import { variantRepository } from "../shared/variant-repository.ts";
-import { asFolderError, asOpeningError, damaged, StorageError, storing, underWay } from "../storage-error.ts";
+import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
 import { movedTables } from "../tables.ts";
 import type { Appended, LedgerRepository } from "../usage.ts";
@@ -45,8 +45,6 @@ export type SqliteStore = Store & {
 };
 
 export const databaseName = "troupe.db";
-/** The folder inside a data folder in which the target of a move is filled. */
-export const stagingName = "moving";
 
 export type StoreOptions = {
   /** The most bytes the database file may grow to; beyond it writes fail as on a full disk. Default: no bound. */
@@ -69,7 +67,6 @@ const openingBusyMs = 10_000;
 export function openStore(folder: string, options: StoreOptions = {}): SqliteStore {
   const path = join(folder, databaseName);
   const guard = guarding(folder, path);
-  if (guard.isNew && existsSync(join(folder, stagingName, databaseName))) throw underWay(folder);
   makePrivate(folder, path);
   const database = opening(path, () => openDatabase(path, guard));
   try {
