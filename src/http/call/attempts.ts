@@ -85,7 +85,6 @@ class PlannedCall implements Attempts {
     }
     this.#targets = targets;
     this.#isPooled = isPooled;
-    // A fallback target, another key, or storing the exchange, needs the request for longer.
     const { request } = scope.call;
     // A persona's own fields, the road of tools, and fields that a call goes up with. What is large is not held for it.
     this.#mayAskAgain =
@@ -95,6 +94,7 @@ class PlannedCall implements Attempts {
         request.tools !== undefined ||
         (request.stream === true && request.stream_options === undefined) ||
         (request.max_tokens ?? request.max_completion_tokens) !== undefined);
+    // A fallback target, another key, or storing the exchange, needs the request for longer.
     this.#isSentOnce = targets.length === 1 && !isPooled && !plan.store && tools === undefined && !this.#mayAskAgain;
     this.#isHeld = isHeldToBudgets(services, scope.context, scope.caller);
   }
