@@ -282,4 +282,26 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(troupe.server.services.personas.find("acme/fresh")).toBeDefined();
     expect(faults()).toEqual([]);
   }, 60_000);
+
+  test("previews of branches are listed while there are any, lead to the playground, and are dropped", async () => {
+    const { previews } = troupe.server.services;
+    const secret = await troupe.createKey({ name: "ci", tier: "pro", perMinute: 1000, surfaces: ["preview"] });
+    const content = { description: "Helps.", model: "builtin/echo", system: "Branch." };
+    const pushed = await troupe.fetch("/v1/previews/pr-12", {
+      method: "PUT",
+      key: secret,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ personas: [{ id: "acme/support", content }] }),
+    });
+    expect(pushed.status).toBe(200);
+    await page.go(`${troupe.url}/console#/overview`);
+    await page.go(`${troupe.url}/console#/personas`);
+    await page.until(`${main}.includes("pr-12")`);
+    expect(await page.read<string>(main)).toMatch(/Pushed by.*pr-12\s+acme\/support\s+ci\s/is);
+    const link = "document.querySelector('main a[href*=\"pr-12\"]')";
+    expect(decodeURIComponent(await page.read<string>(`${link}.href`))).toContain("model=acme/support@pr-12");
+    await page.click(button("Drop pr-12"));
+    await page.until(`!${main}.includes("pr-12")`);
+    expect(await previews.list()).toEqual([]);
+  });
 });

@@ -11,6 +11,7 @@ import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { errorsOf, failedEnds } from "../spend/sums.ts";
+import { Previews } from "./previews.tsx";
 import type { Listed, Persona, Sum } from "./types.ts";
 
 type Row = Persona & { readonly sum?: Sum };
@@ -218,6 +219,7 @@ export function PersonaList() {
           />
         </Field>
       </Bar>
+      <Previews />
       <Loaded resource={all}>
         {(personas) => (
           <Table

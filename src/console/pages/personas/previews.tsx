@@ -1,0 +1,81 @@
+/** Previews of branches: a part of the list of personas, while there are any. */
+import { ApiFailure, get, remove } from "../../api.ts";
+import { useAction, useResource } from "../../data.ts";
+import { href } from "../../router.ts";
+import { Button } from "../../ui/form.tsx";
+import { Time } from "../../ui/format.tsx";
+import { Panel } from "../../ui/layout.tsx";
+import { Failure } from "../../ui/states.tsx";
+import { Table } from "../../ui/table.tsx";
+
+type Preview = {
+  readonly label: string;
+  readonly personas: readonly { readonly id: string }[];
+  readonly key: string;
+  readonly key_name: string;
+  readonly ends_at: string;
+};
+
+const mostNamed = 5;
+
+function Named({ label, personas }: Preview) {
+  const more = personas.length - mostNamed;
+  return (
+    <span class="wraps">
+      {personas.slice(0, mostNamed).map(({ id }) => (
+        <>
+          <a
+            href={href("playground", [], { model: `${id}@${label}`, b: id })}
+            title="Ask it beside the one that is served"
+          >
+            {id}
+          </a>{" "}
+        </>
+      ))}
+      {more > 0 && `and ${more} more`}
+    </span>
+  );
+}
+
+export function Previews() {
+  const load = (signal: AbortSignal) => get<{ readonly data: readonly Preview[] }>("v1/previews", {}, { signal });
+  const previews = useResource(load, [], { everyMs: 60_000 });
+  const dropping = useAction();
+  const drop = async (label: string) => {
+    await dropping.run(() =>
+      remove(`v1/previews/${label}`).catch((error) => {
+        // One that has ended meanwhile is what was asked for.
+        if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
+      }),
+    );
+    previews.reload();
+  };
+  const rows = previews.data?.data ?? [];
+  if (rows.length === 0) return null;
+  return (
+    <Panel title="Previews" note="of branches, called as <persona>@<label>">
+      {dropping.error && <Failure error={dropping.error} />}
+      <Table
+        caption="Previews"
+        columns={[
+          { id: "label", title: "Label", cell: ({ label }) => <code>{label}</code> },
+          { id: "personas", title: "Personas", cell: (row) => <Named {...row} /> },
+          { id: "by", title: "Pushed by", cell: ({ key, key_name }) => <a href={href("keys", [key])}>{key_name}</a> },
+          { id: "until", title: "Until", cell: ({ ends_at }) => <Time at={ends_at} /> },
+          {
+            id: "drop",
+            title: "End it",
+            cell: ({ label }) => (
+              <Button disabled={dropping.busy} onClick={() => void drop(label)}>
+                Drop {label}
+              </Button>
+            ),
+          },
+        ]}
+        rows={rows}
+        rowKey={({ label }) => label}
+        empty={null}
+      />
+    </Panel>
+  );
+}
