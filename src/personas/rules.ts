@@ -6,7 +6,7 @@ import { knowledgeErrors, lorebookErrors, variablesInLorebook } from "./knowledg
 import type { RuleErrors } from "./rule-error.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
 import { misplacedOption, type PersonaContent } from "./schema.ts";
-import { skillTool } from "./skills/schema.ts";
+import { charactersOf, maxCharacters, skillTool, tooManyCharacters } from "./skills/schema.ts";
 import { findMarks, parseTemplate } from "./template.ts";
 import { defaultMaxLength, validationError } from "./variables.ts";
 import { variantErrors } from "./variants.ts";
@@ -43,8 +43,7 @@ function* requestErrors(file: File): RuleErrors {
   yield* repeated(["tools"], toolNames(file), ["function", "name"]);
   if (file.mcp_limits !== undefined && file.mcp === undefined && file.skills === undefined)
     yield { path: ["mcp_limits"], at: "key", message: "belongs beside mcp or skills" };
-  const taken = file.skills === undefined ? -1 : toolNames(file).indexOf(skillTool);
-  if (taken >= 0) yield { path: ["tools", taken], message: `'${skillTool}' is the tool by which skills are read` };
+  if (file.skills !== undefined) yield* skillErrors(file, file.skills);
   if (file.response_format?.type === "json_object" && !/json/i.test(file.system)) {
     // https://platform.openai.com/docs/guides/structured-outputs#json-mode
     yield {
@@ -52,6 +51,20 @@ function* requestErrors(file: File): RuleErrors {
       message: "needs the word JSON in system: upstreams refuse json_object without it",
     };
   }
+}
+
+/** What holds of skills that stand in a content themselves, too. */
+function* skillErrors(file: File, skills: NonNullable<File["skills"]>): RuleErrors {
+  const taken = toolNames(file).indexOf(skillTool);
+  if (taken >= 0) yield { path: ["tools", taken], message: `'${skillTool}' is the tool by which skills are read` };
+  const own = skills.filter((one) => typeof one !== "string");
+  yield* repeated(
+    ["skills"],
+    own.map(({ name }) => name),
+    ["name"],
+  );
+  if (own.reduce((sum, skill) => sum + charactersOf(skill), 0) > maxCharacters)
+    yield { path: ["skills"], message: tooManyCharacters };
 }
 
 function* weightErrors({ model, strategy, weights }: File): RuleErrors {

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
 import type { Partials } from "../includes.ts";
-import { maxCharacters, maxFileCharacters, type Skill } from "./schema.ts";
+import { charactersOf, maxCharacters, maxFileCharacters, type Skill, tooManyCharacters } from "./schema.ts";
 import { parseSkill } from "./skill-file.ts";
 
 type Field = readonly (string | Skill)[];
@@ -48,10 +48,8 @@ class Finder implements FoundSkills {
       this.#report(at, `has a skill '${skill.name}', as another entry has`);
       return;
     }
-    const { body, files = {} } = skill;
-    this.#characters += Object.values(files).reduce((sum, text) => sum + text.length, body.length);
-    if (this.#characters > maxCharacters)
-      return this.#report(at, `the texts of all skills together are longer than ${maxCharacters} characters`);
+    this.#characters += charactersOf(skill);
+    if (this.#characters > maxCharacters) return this.#report(at, tooManyCharacters);
     this.skills.push(skill);
   }
 

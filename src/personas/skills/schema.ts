@@ -12,6 +12,8 @@ export const maxDepth = 4;
 export const maxFileCharacters = 60_000;
 export const maxCharacters = 512 * 1024;
 
+export const tooManyCharacters = `has texts of more than ${maxCharacters} characters together`;
+
 /** Of the form's reference: https://agentskills.io/specification */
 export const maxName = 64;
 export const maxDescription = 1024;
@@ -51,6 +53,10 @@ export type Skills = {
 };
 
 export const skillTool = "read_skill";
+
+/** Of its texts. */
+export const charactersOf = ({ body, files = {} }: Skill): number =>
+  Object.values(files).reduce((sum, text) => sum + text.length, body.length);
 
 /** @param field of a persona's content @returns undefined where there are none */
 export function toSkills(field: Static<typeof SkillsField> | undefined): Skills | undefined {

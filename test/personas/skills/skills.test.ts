@@ -7,6 +7,7 @@ import { compose } from "../../../src/personas/compose.ts";
 import { loadFolder } from "../../../src/personas/folder.ts";
 import { contentOf, parsePersona } from "../../../src/personas/persona.ts";
 import { writePersonaYaml } from "../../../src/personas/persona-yaml.ts";
+import { validationErrors } from "../../../src/personas/rules.ts";
 import type { PersonaContent } from "../../../src/personas/schema.ts";
 import { readSkill } from "../../../src/personas/skills/schema.ts";
 import { parseSkill } from "../../../src/personas/skills/skill-file.ts";
@@ -159,13 +160,25 @@ describe("a persona's skills", () => {
     ]);
     const large = of(10, (n) => [`acme/skills/a/f${n}.md`, "x".repeat(60_000)]);
     expect(await faults({ "acme/skills/a/SKILL.md": skill("a"), ...large })).toEqual([
-      "acme/help.yaml:4:10: skills[0]: the texts of all skills together are longer than 524288 characters",
+      "acme/help.yaml:4:10: skills[0]: has texts of more than 524288 characters together",
     ]);
     const tools = "tools: [{type: function, function: {name: read_skill}}]\n";
     expect(
       await faults({ "acme/help.yaml": persona("[skills/*]", tools), "acme/skills/a/SKILL.md": skill("a") }),
     ).toEqual(["acme/help.yaml:5:9: tools[0]: 'read_skill' is the tool by which skills are read"]);
   });
+});
+
+test("skills that stand in a content themselves, as in an upload, have the same bounds", () => {
+  const content = (...skills: object[]) =>
+    ({ description: "x", model: "builtin/echo", system: "x", skills }) as unknown as PersonaContent;
+  const one = { name: "a", description: "x", body: "x" };
+  const errors = (of: PersonaContent) => [...validationErrors(of, "acme")].map(({ path, message }) => [path, message]);
+  expect(errors(content(one, { ...one, name: "b" }))).toEqual([]);
+  expect(errors(content(one, one))).toEqual([[["skills", 1, "name"], "repeats a"]]);
+  expect(errors(content({ ...one, files: { "b.md": "x".repeat(524_288) } }))).toEqual([
+    [["skills"], "has texts of more than 524288 characters together"],
+  ]);
 });
 
 describe("a SKILL.md", () => {
