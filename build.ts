@@ -5,6 +5,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { $ } from "bun";
+import { privateKeyOf, publicKeyOf, signedFacts } from "./deploy/release/facts.ts";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
 import { browserPages, bundlePage } from "./src/http/page-bundle.ts";
@@ -27,7 +28,7 @@ const folder = import.meta.dir;
 /** What the executable begins with, and the threads that it starts. */
 const entryPoints = [
   ...["src/main.ts", "src/usage/token-worker.ts", "src/store/sqlite/checkpoint-worker.ts"],
-  "src/store/sqlite/knowledge/worker.ts",
+  ...["src/store/sqlite/knowledge/worker.ts", "src/usage/facts/worker.ts"],
 ];
 
 /** @throws when the compiler finds fault */
@@ -56,6 +57,8 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_TOKEN_WORKER", "./usage/token-worker.js"),
     ...bake("TROUPE_CHECKPOINT_WORKER", "./store/sqlite/checkpoint-worker.js"),
     ...bake("TROUPE_KNOWLEDGE_WORKER", "./store/sqlite/knowledge/worker.js"),
+    ...bake("TROUPE_FACTS_WORKER", "./usage/facts/worker.js"),
+    ...bake("TROUPE_FACTS_KEYS", factsKeys()),
     ...bake("TROUPE_PERSONAS", builtinValues()),
     ...bake("TROUPE_CONSOLE", true),
   ];
@@ -73,6 +76,19 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
   } finally {
     rmSync(workshop, { recursive: true, force: true });
   }
+}
+
+/** Signs the facts of a release; absent: none are published. */
+const factsKey = () => {
+  const pem = process.env["TROUPE_FACTS_PRIVATE_KEY"];
+  return pem ? privateKeyOf(pem) : undefined;
+};
+
+/** By which newer facts are proved: those that are named, and the one that signs. */
+function factsKeys(): string {
+  const own = factsKey();
+  const named = (process.env["TROUPE_FACTS_PUBLIC_KEYS"] ?? "").split(/[\s,]+/).filter((key) => key !== "");
+  return [...new Set([...named, ...(own === undefined ? [] : [publicKeyOf(own)])])].join(" ");
 }
 
 /** Where `embedded.ts` of each page takes them from. */
@@ -130,6 +146,7 @@ async function release(): Promise<string[]> {
     bunVersion: manifest.engines.bun,
     seconds,
     printed: await printed(),
+    ...(factsKey() !== undefined && { published: signedFacts(factsKey()!, seconds) }),
     ...releasesAddress(process.env),
     targets: option("target") === undefined ? targets : targets.filter(({ bun }) => bun === option("target")),
     build: async ({ bun, bytecode }) => {

@@ -2,6 +2,7 @@
 declare const TROUPE_VERSION: string | undefined;
 declare const TROUPE_COMMIT: string | undefined;
 declare const TROUPE_BUILT_AT: string | undefined;
+declare const TROUPE_FACTS_KEYS: string | undefined;
 
 import manifest from "../package.json" with { type: "json" };
 
@@ -20,3 +21,7 @@ const { name, version, commit, builtAt, runtime } = buildInfo;
 export const versionLine = `${name} ${version} (commit ${commit}, built ${builtAt}, ${runtime})`;
 
 export type BuildInfo = typeof buildInfo;
+
+/** Ed25519 public keys (raw, in Base64) by which newer facts are proved; none where the build was given none. */
+export const factsKeys: readonly string[] =
+  typeof TROUPE_FACTS_KEYS === "string" ? TROUPE_FACTS_KEYS.split(/[\s,]+/).filter((key) => key !== "") : [];

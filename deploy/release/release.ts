@@ -43,6 +43,8 @@ export type ReleaseInput = {
   /** Texts that the program itself prints, by their paths in the archive. */
   readonly printed: Readonly<Record<string, string>>;
   readonly targets?: readonly Target[];
+  /** Further files beside the archives, by their names. */
+  readonly published?: Readonly<Record<string, string>>;
   /** The address that the installer downloads from, as GitHub lays releases out; absent: it must be given. */
   readonly releases?: string;
 };
@@ -71,6 +73,7 @@ export async function makeRelease(input: ReleaseInput): Promise<string[]> {
     );
     write(isWindows ? `${stem}.zip` : `${stem}.tar.gz`, (isWindows ? zip : tarGz)(entries, seconds));
   }
+  for (const [name, text] of Object.entries(input.published ?? {})) write(name, text);
   write(
     "SHA256SUMS",
     made

@@ -9,6 +9,8 @@ export { initConfig, printConfig, printConfigSchema } from "./config.ts";
 export { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 export { demo } from "./demo/demo.ts";
 export { doctor } from "./doctor/doctor.ts";
+export { diffFacts, rollBackFacts, updateFacts } from "./facts.ts";
+export { showFacts } from "./facts-show.ts";
 export { checkHealth } from "./health.ts";
 export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";
 export { importLiteLlm } from "./litellm/import.ts";

@@ -1,6 +1,6 @@
 /** `troupe check`: checks what a start would, without starting. */
 
-import { agePhrase, priceChecks, priceWarnings } from "../admin/checks/prices.ts";
+import { agePhrase, factsPhrase, priceChecks, priceWarnings } from "../admin/checks/prices.ts";
 import { noProvider, unreachable } from "../admin/checks/reachable.ts";
 import { retiringModels } from "../admin/checks/retiring.ts";
 import { lostAliases, unknownInPersonas } from "../admin/checks/unknown-names.ts";
@@ -9,6 +9,7 @@ import { isKeyless } from "../config/catalog.ts";
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
+import { printable } from "../lib/printable.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../limits/machine/limiter.ts";
 import { providers } from "../providers/registry.ts";
@@ -68,6 +69,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       providers: config.providers.map(describe).join(", ") || "none",
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
+      facts: factsPhrase(systemClock.now()),
       prices: agePhrase(prices.age),
       ...(coordination && { coordination: coordination.summary }),
     },
@@ -80,6 +82,9 @@ async function runChecks(context: Context): Promise<CheckReport> {
       ...format(retiringModels(context, personas, loaded, systemClock.now())),
       ...format(priceWarnings(context, personas, loaded, prices)),
       ...limitsOf(config),
+      ...(storage.factsFailure == null
+        ? []
+        : [`facts: newer ones could not be had: ${printable(storage.factsFailure)}`]),
       ...(coordination?.warnings ?? []),
     ],
   };
@@ -107,14 +112,20 @@ async function coordinationOf({ coordination }: Config): Promise<{ summary: stri
   }
 }
 
-async function storageOf(config: Config): Promise<{ summary: string; errors: string[] }> {
+type Storage = {
+  readonly summary: string;
+  readonly errors: string[];
+  readonly factsFailure?: string | null | undefined;
+};
+
+async function storageOf(config: Config): Promise<Storage> {
   const { data, store } = config;
   try {
-    const { place, keys } = await dryRun(config, systemClock);
+    const { place, keys, factsFailure } = await dryRun(config, systemClock);
     const where = store === undefined ? data : `${data}, and ${place}`;
     if (keys === undefined) return { summary: `${where}, made at the first start`, errors: [] };
     const active = keys.filter(({ state }) => state === "active").length;
-    return { summary: `${where} (${active} of ${keys.length} keys active)`, errors: [] };
+    return { summary: `${where} (${active} of ${keys.length} keys active)`, errors: [], factsFailure };
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     return { summary: data, errors: [error.message] };

@@ -107,6 +107,7 @@ export function addCommands(program: Command, act: Act): void {
   addReconcile(commandsOf(program, stored));
   const alerts = group("alerts", "Messages to an operator", ["config"]);
   alerts("test", "Send one to each address of the configuration", "testAlerts", json);
+  addFactsCommands(group("facts", "What is known of models, prices among it", stored));
   addPriceCommands(group("prices", "Prices of models", stored));
   const personas = program.command("personas").description("Personas: list, show, check and test them");
   const ofPersonas = ["config", "personas"] as const;
@@ -290,6 +291,41 @@ function addReconcile(top: Declare): void {
       "troupe reconcile --report costs.csv --report usage.csv --since 2026-11-01 --until 2026-12-01",
     ),
   );
+}
+
+function addFactsCommands(facts: Declare): void {
+  facts(
+    "show",
+    "Which facts are in use, or what they say of a model",
+    "showFacts",
+    argument("[model]", "<provider>/<model>", filled),
+    option("--explain", "With a model: which row says each fact, and where it was read"),
+    json,
+    examples("troupe facts show", `troupe facts show ${exampleNames.openai} --explain`),
+  );
+  facts(
+    "update",
+    "Show what newer facts change, and take them where they are proved",
+    "updateFacts",
+    option("--from <place>", "Their pointer's address or folder, or a file of facts (default: facts.from)", filled),
+    option("--sha256 <hash>", "Take a file that is not signed, if that is its SHA-256", parseHash),
+    option("--force", "Take them even if they are older, or take the price of a model in use away"),
+    json,
+    examples(
+      "troupe facts update",
+      "troupe facts update --from https://example.org/facts/facts.json",
+      "troupe facts update --from facts-<hash>.json --sha256 <hash>",
+    ),
+  );
+  facts(
+    "diff",
+    "Show what differs between the facts in use and those of a file, or of the executable",
+    "diffFacts",
+    argument("[file]", "A file of facts, or its address", filled),
+    json,
+    examples("troupe facts diff", "troupe facts diff facts-<hash>.json"),
+  );
+  facts("rollback", "Go back to the facts that were in use before", "rollBackFacts", json);
 }
 
 /** Where genai-prices publishes what it has now; its older addresses stand still. */

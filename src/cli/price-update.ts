@@ -1,17 +1,13 @@
 /** `troupe prices update`: shows what another list changes, and takes it. */
 import { namedModels } from "../admin/checks/named-models.ts";
 import type { Config } from "../config/config.ts";
-import { PriceList } from "../facts/prices/list.ts";
 import { changesBetween, ListError, type PriceChange, parseList } from "../facts/prices/list-format.ts";
-import type { ListedPrice, ListedPricesOf } from "../facts/prices/listed.ts";
+import type { ListedPrice } from "../facts/prices/listed.ts";
 import { systemClock } from "../lib/clock.ts";
-import { formatModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
-import { billedTarget } from "../usage/prices/outlook.ts";
-import { type ModelPrice, Prices } from "../usage/prices/prices.ts";
+import { calledModels, concernsOf } from "../usage/prices/concerns.ts";
 import { sha256Of, storedListPath, storeList } from "../usage/prices/stored-list.ts";
-import { allSums } from "../usage/report.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 import { loadPersonas } from "./personas.ts";
 import { listFor } from "./prices.ts";
@@ -47,7 +43,9 @@ export function updatePrices(context: Context, source: string, options: UpdateOp
     const list = listFrom(source, bytes, now, asOf);
     const { list: before } = listFor(context, config);
     const changes = changesBetween(before.content, list, now);
-    const concerns = concernsOf(before, list, config, await modelsInUse(context, config), now);
+    const change = { before, after: { text: JSON.stringify(list), asOf: list.as_of } };
+    const accounts = new Accounts(config.providers, providers);
+    const concerns = concernsOf(change, config, accounts, await modelsInUse(context, config), now);
     const isTaken = sha256 !== undefined && (concerns.length === 0 || force);
     if (isTaken) {
       assertDataFolder(context, config.data);
@@ -77,56 +75,13 @@ function adviceWords(source: string, hash: string, { asOf, sha256 }: UpdateOptio
   return `${why} ${words}:\n  troupe prices update ${printable(source)}${flags}\n`;
 }
 
-/** @returns what speaks against a list, in words */
-function concernsOf(
-  before: PriceList,
-  after: ListedPricesOf,
-  config: Config,
-  models: readonly string[],
-  now: number,
-): string[] {
-  const found: string[] = [];
-  const inForce = before.asOf;
-  if (after.as_of < inForce) found.push(`it is of ${after.as_of}, older than the list in use, which is of ${inForce}`);
-  const [old, next] = [before, new PriceList(JSON.stringify(after))].map((list) => new Prices(config.prices, list));
-  const accounts = new Accounts(config.providers, providers);
-  for (const id of models) {
-    const target = billedTarget(accounts, id);
-    if (target === undefined) continue;
-    const [was, is] = [old!.find(target), next!.find(target)];
-    if (was?.source !== "list") continue;
-    if (is?.source !== "list") found.push(`it has no price of ${id}, which is in use`);
-    else if (outputOf(was, now) > 0n && outputOf(is, now) === 0n)
-      found.push(`by it ${id}, which is in use, costs nothing`);
-  }
-  return found;
-}
-
-const outputOf = (price: ModelPrice, now: number) => {
-  const { input = 0n, output = 0n } = price.cardAt(now).base.tokens;
-  return input + output;
-};
-
-const monthMs = 30 * 86_400_000;
-
 /** Those that personas and the configuration name, and that were called within 30 days. */
-async function modelsInUse(context: Context, config: Config): Promise<string[]> {
+export async function modelsInUse(context: Context, config: Config): Promise<string[]> {
   const { personas } = await loadPersonas(context, config.personas);
-  const models = new Set(namedModels(personas, config));
-  if (!(await isStored(config))) return [...models];
-  await usingStore(config, async ({ ledger }) => {
-    const until = systemClock.now();
-    const query = {
-      filter: { since: until - monthMs, until },
-      by: ["provider", "upstream_model"] as const,
-      limit: 1000,
-    };
-    for await (const { group } of allSums(ledger, query)) {
-      const [namespace = "", name = ""] = group;
-      if (namespace !== "" && name !== "") models.add(formatModelId({ namespace, name }));
-    }
-  });
-  return [...models];
+  const named = namedModels(personas, config);
+  if (!(await isStored(config))) return named;
+  const called = await usingStore(config, ({ ledger }) => calledModels(ledger, systemClock.now()));
+  return [...new Set([...named, ...called])];
 }
 
 /** Lists have some hundred kilobytes. */
@@ -172,7 +127,7 @@ function listFrom(source: string, bytes: Uint8Array, now: number, asOf: string |
 
 const marks = { added: "+", removed: "-", changed: "~" } as const;
 
-function changeText({ model, change, prices }: PriceChange): string {
+export function changeText({ model, change, prices }: PriceChange): string {
   const parts = Object.entries(prices).map(([kind, { before, after }]) => {
     if (change === "added") return `${kind} ${priceWords(after)}`;
     if (change === "removed") return `${kind} ${priceWords(before)}`;

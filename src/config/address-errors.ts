@@ -60,3 +60,17 @@ export function originError(origin: string): string | undefined {
     URL.canParse(origin) && /^https?:$/.test(new URL(origin).protocol) && new URL(origin).origin === origin;
   return origin === "*" || isOrigin ? undefined : "is not an origin such as https://app.example.com";
 }
+
+/** True of an address, false of a path. */
+export const isAddress = (place: string): boolean => /^[a-z][a-z0-9+.-]+:\/\//i.test(place);
+
+/** Of a place that facts are read from. */
+export function factsPlaceError(place: string): string | undefined {
+  if (!isAddress(place)) return undefined;
+  if (!URL.canParse(place)) return "is no address such as https://example.org/facts.json, nor a path";
+  const { protocol, hostname, username, password } = new URL(place);
+  if (username !== "" || password !== "") return "may not hold a user or a password: it is shown and logged";
+  if (protocol === "https:") return undefined;
+  const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  return protocol === "http:" && isHere ? undefined : "must begin with https://, unless it is on this machine";
+}

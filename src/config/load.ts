@@ -7,7 +7,15 @@ import type { Machine } from "../lib/io.ts";
 import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
-import { blockError, coordinationError, databaseError, hostError, originError } from "./address-errors.ts";
+import {
+  blockError,
+  coordinationError,
+  databaseError,
+  factsPlaceError,
+  hostError,
+  isAddress,
+  originError,
+} from "./address-errors.ts";
 import { aliasError } from "./aliases.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { AlertsConfig, Config, StoreConfig } from "./config.ts";
@@ -218,6 +226,7 @@ class ConfigLoader {
       budgets: { ...budgets, ...(budgets.tagHeader !== undefined && { tagHeader: budgets.tagHeader.toLowerCase() }) },
       usage: { ...usage, metadata: usage.metadata.toSorted() },
       ...(alerts !== undefined && { alerts: this.#alerts(alerts) }),
+      facts: this.#facts(file.facts),
       allowedHosts: this.#checkedList(["allowed_hosts"], file.allowedHosts, hostError),
       trustedProxies: this.#checkedList(["trusted_proxies"], file.trustedProxies, blockError),
       admin: admin.trustedUserHeader === undefined ? {} : { trustedUserHeader: admin.trustedUserHeader.toLowerCase() },
@@ -271,6 +280,16 @@ class ConfigLoader {
     const error = databaseError(store.url);
     if (error !== undefined) this.#report(isAddress ? ["store"] : ["store", "url"], error);
     return store;
+  }
+
+  #facts({ update, from }: ConfigFile["facts"]): Config["facts"] {
+    if (from === undefined) {
+      if (update === "daily") this.#report(["facts", "from"], "is missing: facts.update needs a place to ask");
+      return { update };
+    }
+    const error = factsPlaceError(from);
+    if (error !== undefined) this.#report(["facts", "from"], error);
+    return { update, from: isAddress(from) ? from : resolve(this.#folderOf("facts"), from) };
   }
 
   /** Variables may have given one of both alone. */

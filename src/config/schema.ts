@@ -319,6 +319,21 @@ export const ConfigFile = Closed(
       }),
       [],
     ),
+    facts: section(
+      "What is known of models: what they take, hold and cost, and when they end. [facts.md](facts.md) has more.",
+      {
+        update: oneOf(
+          ["off", "daily"],
+          "off",
+          "daily: once a day one process of all asks the place in `from` for newer facts. off: those in the executable count, and what `troupe facts update` has taken.",
+        ),
+        from: optional(
+          text(
+            "Where newer facts are published: the address of a pointer, `https://…/facts.json`, or a folder with such a file. Relative to this file. Default: none.",
+          ),
+        ),
+      },
+    ),
     model_lists: section("The lists of models that providers give.", {
       refresh_minutes: whole(
         0,

@@ -6,8 +6,8 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
+import { elementsAt, membersAt, valueAt } from "../lib/json/spans.ts";
 import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
-import { YamlSource } from "../lib/yaml/yaml.ts";
 import { FactsFile } from "./file.ts";
 import { ListError, listOf } from "./prices/list-format.ts";
 import type { ListedPricesOf } from "./prices/listed.ts";
@@ -128,18 +128,25 @@ function statedTwice({ providers }: FactsFile): { readonly path: PathPart[]; rea
   return undefined;
 }
 
-/** Where a line is worth the time that it takes to find. */
-const maxPlacedLength = 4 * 1024 * 1024;
-
-/** `facts.json:12:3`, as far as it can be told. */
+/** `facts.json:12:3`: where a value stands; of one that is absent, what it should be in. */
 function placeIn(text: string, file: string, path: readonly PathPart[]): string {
-  if (path.length === 0 || text.length > maxPlacedLength) return file;
-  try {
-    const { line, column } = new YamlSource(text, file, { maxLength: maxPlacedLength }).locate(path);
-    return `${file}:${line}:${column}`;
-  } catch {
-    return file;
+  if (path.length === 0) return file;
+  const bytes = Buffer.from(text);
+  let start = valueAt(bytes, 0)?.start ?? 0;
+  for (const part of path) {
+    let [found, index] = [-1, 0];
+    elementsAt(bytes, start, (element) => {
+      if (index === part) found = element.start;
+      index += 1;
+    });
+    membersAt(bytes, start, (name, { value }) => {
+      if (name === part) found = value;
+    });
+    if (found < 0) break;
+    start = found;
   }
+  const lines = bytes.toString("utf8", 0, start).split("\n");
+  return `${file}:${lines.length}:${lines.at(-1)!.length + 1}`;
 }
 
 /** The text of a file of facts: a row a line, so that people can read what has changed. */

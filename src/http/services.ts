@@ -32,6 +32,7 @@ import type { MediaFetcher } from "../upstream/media.ts";
 import type { ModelLists } from "../upstream/model-lists.ts";
 import type { Pools, PoolView } from "../upstream/pool/pools.ts";
 import type { Budgets } from "../usage/budgets.ts";
+import type { FactsRenewal } from "../usage/facts/renewal.ts";
 import type { ClientNames } from "../usage/labels.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
 import type { OpenCalls, OpenCallsQuestion } from "../usage/open-calls.ts";
@@ -125,6 +126,7 @@ export type Services = {
   readonly tokenizer: TokenCounter;
   readonly budgets: Budgets;
   readonly alerts: AlertWatch;
+  readonly facts: FactsRenewal;
   readonly variantStops: VariantStops;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;

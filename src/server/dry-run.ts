@@ -16,7 +16,9 @@ export type DryRun = {
   /** undefined: there is no database of today's schema yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
   /** The state of a database server. */
-  readonly database?: Omit<PostgresState, "keys">;
+  readonly database?: Omit<PostgresState, "keys" | "facts">;
+  /** Why the last look for newer facts failed; null: it did not. */
+  readonly factsFailure?: string | null;
 };
 
 /** The folder of the liveness locks. */
@@ -41,13 +43,14 @@ export async function dryRun(config: Config, clock: Clock, isThorough = false): 
 
 async function dryRunPostgres(store: StoreConfig, { tiers }: Config, clock: Clock): Promise<DryRun> {
   const { inspectPostgres } = await import("../store/postgres/inspect.ts");
-  return inspectPostgres(store, clock, async ({ keys, ...database }) => {
+  return inspectPostgres(store, clock, async ({ keys, facts, ...database }) => {
     const { place, isWritable } = database;
     if (!isWritable) {
       const message = `The database ${place} takes no writes from this user: it is a standby, or the user lacks a right.`;
       throw new StorageError("readonly", place, message);
     }
-    return { place, database, keys: keys && (await new Keys(keys, clock, tiers).list()) };
+    const factsFailure = (await facts?.state())?.failure ?? null;
+    return { place, database, keys: keys && (await new Keys(keys, clock, tiers).list()), factsFailure };
   });
 }
 
@@ -66,7 +69,7 @@ async function dryRunSqlite({ data, tiers }: Config, clock: Clock, isThorough: b
     await store.maintenance.check();
     // If the folder is missing, the start creates it and can lock in it.
     if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) await store.maintenance.otherServers();
-    return { place: data, keys };
+    return { place: data, keys, factsFailure: (await store.facts.state())?.failure ?? null };
   } finally {
     await store.close();
   }

@@ -1,7 +1,7 @@
 /** `troupe serve`: from the configuration to the exit code. */
 
 import type { NewKey } from "../auth/keys.ts";
-import type { BuildInfo } from "../build-info.ts";
+import { type BuildInfo, factsKeys } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
@@ -67,6 +67,7 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       env: io.env,
       originsOf: options.originsOf,
       readConfiguration: options.readConfiguration,
+      factsKeys,
       isUpgrade: workerChannel?.settings.isUpgrade ?? io.parentId !== undefined,
       ...(workerChannel && { workerChannel }),
       ...(options.telemetry && { telemetry: options.telemetry }),

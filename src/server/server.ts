@@ -8,7 +8,8 @@ import { pause, withTimeout } from "../lib/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { Telemetry, telemetryMetrics } from "../observability/otlp/telemetry.ts";
 import { connectionDrainSeconds, Listener } from "./listener.ts";
-import { liveFrom, openServices, type ServiceOptions } from "./services.ts";
+import { liveFrom } from "./live.ts";
+import { openServices, type ServiceOptions } from "./services.ts";
 
 type ServerOptions = ServiceOptions & {
   /** The parent process listens on the port already and hands off to this one. */

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { namedModels } from "../admin/checks/named-models.ts";
 import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
-import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
 import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
@@ -17,9 +16,8 @@ import { declareHttpMetrics } from "../http/metrics.ts";
 import { ModelPages } from "../http/model-pages.ts";
 import { PersonaVersions } from "../http/persona-versions.ts";
 import { Previews } from "../http/previews.ts";
-import type { Live, Services } from "../http/services.ts";
+import type { Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
-import { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DeadlineLists } from "../lib/deadlines.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
@@ -45,7 +43,6 @@ import { openRedisWindows } from "../store/redis/windows.ts";
 import { openKnowledgeIndex } from "../store/sqlite/knowledge/thread.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
-import { Accounts, type SignerFactory } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { openCredentialSources } from "../upstream/credentials/open.ts";
 import { hasNoPrice } from "../upstream/failures.ts";
@@ -55,18 +52,19 @@ import { ModelLists } from "../upstream/model-lists.ts";
 import { Pools } from "../upstream/pool/pools.ts";
 import { Budgets } from "../usage/budgets.ts";
 import { CallRecovery } from "../usage/call-recovery.ts";
+import { factsMetrics } from "../usage/facts/renewal.ts";
 import { ClientNames } from "../usage/labels.ts";
 import { LedgerJournal } from "../usage/ledger-journal.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
 import { LineCounter } from "../usage/metrics.ts";
 import { PriceWatch, priceMetrics } from "../usage/price-watch.ts";
-import { Prices } from "../usage/prices/prices.ts";
-import { listInUse } from "../usage/prices/stored-list.ts";
 import { RetiringModels, retiringMetrics } from "../usage/retiring-models.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { UsageRecorder } from "../usage/usage.ts";
 import { VariantStops } from "../usage/variant-stops.ts";
 import { openAlerts } from "./alerts.ts";
+import { openFacts } from "./facts.ts";
+import { liveFrom } from "./live.ts";
 import { sampleServices } from "./metrics.ts";
 import { openSharedState } from "./shared-state.ts";
 import type { WorkerChannel } from "./worker.ts";
@@ -80,6 +78,8 @@ export type ServiceOptions = {
   readonly env?: Environment;
   /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;
+  /** Public keys by which facts are proved: `factsKeys` of the build. Default: none. */
+  readonly factsKeys?: readonly string[];
   /** Where the values of a configuration came from. Default: nobody knows. */
   readonly originsOf?: OriginsOf;
   /** Reads the configuration as its files are now. */
@@ -99,7 +99,6 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const pools = new Pools(clock);
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const credentials = own(openCredentialSources({ clock, log, env: options.env ?? {}, transport }));
-  const live = liveFrom(config, log, { pools, credentials });
   const store = own(await openStoreFor(config, log, true));
   const recovery = own(new CallRecovery(config.data, store.ledger, clock, log));
   await recovery.start();
@@ -139,7 +138,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     }),
   );
   const variantStops = own(new VariantStops({ store: store.variants, clock, log }));
-  keys.beside = async () => void (await Promise.all([budgets.load(), variantStops.load()]));
+  const facts = own(openFacts(store, config.data, () => services, options));
+  keys.beside = async () => void (await Promise.all([budgets.load(), variantStops.load(), facts.besideKeys()]));
   await keys.load();
   const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
   const personas = new Personas([], options.changePersona);
@@ -207,6 +207,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     }),
   );
   metrics.sample(priceMetrics, priceWatch);
+  metrics.sample(factsMetrics, facts);
   const alerts = own(
     openAlerts(
       {
@@ -261,8 +262,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         }),
       }),
     );
+  // Facts that other nodes took meanwhile are here by now.
   const services: Services = {
-    live,
+    live: liveFrom(config, log, { pools, credentials }),
     originsOf: options.originsOf ?? (() => new Map()),
     readConfiguration: options.readConfiguration,
     build,
@@ -300,6 +302,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     tokenizer,
     budgets,
     alerts,
+    facts,
     variantStops,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),
@@ -323,6 +326,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   modelLists.start();
   retiring.start();
   priceWatch.start();
+  facts.start();
   await sampleServices(services, {
     sweeper,
     coordination: [elsewhere, streams].flatMap((one) => (one === undefined ? [] : [one.connection])),
@@ -402,23 +406,4 @@ function openPersonas(
       void versions.record();
     },
   });
-}
-
-export function liveFrom(
-  config: Config,
-  log: Logger,
-  { pools, credentials }: Pick<Services, "pools" | "credentials">,
-): Live {
-  const { list, warning } = listInUse(config.data);
-  if (warning !== undefined) log.warn("the stored price list does not count", { reason: warning });
-  const signerOf: SignerFactory = (auth, account) => credentials.signer(auth, account);
-  const accounts = new Accounts(config.providers, providers, signerOf, pools.members);
-  pools.keep(accounts);
-  return {
-    config,
-    accounts,
-    aliases: new Aliases(config.aliases),
-    prices: new Prices(config.prices, list),
-    trustedProxies: new AddressBlocks(config.trustedProxies),
-  };
 }

@@ -8,11 +8,14 @@ describe("check", () => {
   test("tells what a first start would do, and does nothing of it", async () => {
     using folder = new TempFolder();
     const { code, out, err } = await new Console(folder.path).run("check");
-    expect(out.replace(/ of 20\d\d-\d\d-\d\d, \d+ days? old.*/, " of a day")).toBe(`configuration  none: every default
+    expect(
+      out.replaceAll(/ of 20\d\d-\d\d-\d\d, \d+ days? old.*/g, " of a day"),
+    ).toBe(`configuration  none: every default
 listen         127.0.0.1:8080 (orchestrator, gateway, admin)
 providers      none
 personas       8 in the executable
 data           ${folder.file("data")}, made at the first start
+facts          of a day
 prices         of a day
 no errors
 `);

@@ -63,6 +63,7 @@ describe("without anything", () => {
       conversations: { retentionDays: 30 },
       usage: { retentionDays: 400, metadata: [] },
       prices: [],
+      facts: { update: "off" },
       modelLists: { refreshMinutes: 360 },
       allowedHosts: [],
       trustedProxies: [],

@@ -14,6 +14,8 @@ export type ProcessOptions = {
   readonly executable?: string;
   /** Modules that run before it. */
   readonly preload?: readonly string[];
+  /** Values that a build compiles in. */
+  readonly defines?: Readonly<Record<string, unknown>>;
   /** A file to which all that it logs is added. */
   readonly logFile?: string;
 };
@@ -33,7 +35,13 @@ export class TroupeProcess implements AsyncDisposable {
 
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
   static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
-    const before = (options.preload ?? []).flatMap((module) => ["--preload", module]);
+    const before = [
+      ...(options.preload ?? []).flatMap((module) => ["--preload", module]),
+      ...Object.entries(options.defines ?? {}).flatMap(([name, value]) => [
+        "--define",
+        `${name}=${JSON.stringify(value)}`,
+      ]),
+    ];
     const program = options.executable === undefined ? [process.execPath, ...before, main] : [options.executable];
     const child = Bun.spawn([...program, "serve", "--port", String(options.port ?? 0), "--data", data], {
       cwd: data,

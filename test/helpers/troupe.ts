@@ -185,6 +185,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
     conversations: { retentionDays: 30 },
     usage: { retentionDays: 400, metadata: [] },
     prices: [],
+    facts: { update: "off" },
     modelLists: { refreshMinutes: 0 },
     allowedHosts: [],
     trustedProxies: [],

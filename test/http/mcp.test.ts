@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { liveFrom } from "../../src/server/services.ts";
+import { liveFrom } from "../../src/server/live.ts";
 import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { testServer } from "../helpers/mcp.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";

@@ -1,7 +1,9 @@
 /** What is not known of the prices of models that personas and the configuration name. */
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
+import { compiledAsOf, inForce } from "../../facts/in-force.ts";
 import type { Io } from "../../lib/io.ts";
+import { printable } from "../../lib/printable.ts";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { providers } from "../../providers/registry.ts";
@@ -52,6 +54,15 @@ export const priceWarnings = (
   loaded: Pick<LoadedConfig, "config" | "file">,
   { words }: PriceChecks,
 ): Diagnostic[] => [...retiringInConfiguration(context, loaded, words), ...retiringIn(context, files, words)];
+
+/** For people: which facts count, of when they are and where they came from. */
+export function factsPhrase(now: number): string {
+  const { renewed } = inForce();
+  const asOf = renewed?.asOf ?? compiledAsOf;
+  const days = Math.max(0, Math.floor((now - Date.parse(asOf)) / 86_400_000));
+  const from = renewed === undefined ? "in the executable" : `from ${renewed.source}`;
+  return `${ageWords({ asOf, days, isOld: false })}, ${printable(from)}`;
+}
 
 /** For people: of when the list is, and what to do where that is long ago. */
 export const agePhrase = (age: ListAge): string =>

@@ -13,7 +13,7 @@ import type { Persona } from "../../personas/persona.ts";
 import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
-import { agePhrase, priceChecks } from "../checks/prices.ts";
+import { agePhrase, factsPhrase, priceChecks } from "../checks/prices.ts";
 import { noProvider, unreachable } from "../checks/reachable.ts";
 import { retirementWords, retiringIn, retiringInConfiguration } from "../checks/retiring.ts";
 import { lostAliases, unknownInPersonas } from "../checks/unknown-names.ts";
@@ -132,6 +132,12 @@ export type ExaminedPersonas = {
   readonly from: string;
 };
 
+/** @param failed why the last look for newer facts did */
+export const examineFacts = (failed: string | null | undefined): Check[] =>
+  failed == null
+    ? []
+    : [warning("facts", `newer ones could not be had: ${failed}`, "See docs/facts.md, under Renewal.")];
+
 /** Personas that are looked at without a pause: some milliseconds. */
 const personasAtOnce = 50;
 
@@ -165,6 +171,7 @@ export async function examinePersonas(
     ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
     ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
     ...retiring.map((one) => warning("models", formatDiagnostic(one), "'troupe models' shows which ones live on.")),
+    ok("facts", factsPhrase(systemClock.now())),
     (age.isOld ? warning : ok)("prices", agePhrase(age), "See docs/costs.md, under A newer list."),
     ...priced.map((one) => warning("prices", formatDiagnostic(one), "See docs/costs.md, under Prices.")),
     ...unreached.map((id) =>

@@ -11,6 +11,7 @@ import { type Check, failure, ok, warning } from "./check.ts";
 import {
   examineAddress,
   examineCoordination,
+  examineFacts,
   examineFolder,
   examineMetrics,
   examinePersonas,
@@ -41,6 +42,7 @@ export async function examineRunning(services: Services, reach: Reach): Promise<
     ["coordination", () => (asks ? examineCoordination(config) : [])],
     ["addresses", () => config.listen.flatMap((one) => [ok(placeOf(one), "serves"), ...examineAddress(one, config)])],
     ["metrics", () => examineMetrics(config)],
+    ["facts", () => examineFacts(services.facts.failure)],
     ["personas", () => personas(services, loaded())],
     [
       "providers",

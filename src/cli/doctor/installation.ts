@@ -3,6 +3,7 @@ import { type Check, failure, ok } from "../../admin/doctor/check.ts";
 import {
   examineAddress,
   examineCoordination,
+  examineFacts,
   examineFolder,
   examineMetrics,
   examinePersonas,
@@ -54,15 +55,16 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
 
 async function data(config: Config): Promise<Check[]> {
   try {
-    const { keys, database } = await dryRun(config, systemClock, true);
-    if (database !== undefined) return [...examineDatabase(database), ...examineFolder(config)];
+    const { keys, database, factsFailure } = await dryRun(config, systemClock, true);
+    const beside = [...examineFolder(config), ...examineFacts(factsFailure)];
+    if (database !== undefined) return [...examineDatabase(database), ...beside];
     if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
+    return beside;
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     const what = config.store === undefined ? "data folder" : "database";
     return [failure(what, error.message, "See docs/troubleshooting.md, under storage.")];
   }
-  return examineFolder(config);
 }
 
 async function addresses(listener: ListenerConfig, config: Config): Promise<Check[]> {

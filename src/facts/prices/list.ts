@@ -46,8 +46,12 @@ export class PriceList {
   #asOf: string | undefined;
   #parsed: WeakRef<ListedPricesOf> | undefined;
 
-  constructor(text: string) {
+  /** What tells it from others of its day; absent: it is the executable's. */
+  readonly id: string | undefined;
+
+  constructor(text: string, id?: string) {
     this.#text = text;
+    this.id = id;
   }
 
   /** Parsed when a new model is asked for, as that takes some milliseconds, and kept until memory is looked for. */

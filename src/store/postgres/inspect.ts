@@ -1,6 +1,8 @@
 /** Looks at a PostgreSQL database without changing it, as a start would find it; and brings its schema forward. */
 import type { StoreConfig } from "../../config/config.ts";
 import { aheadBy, type Clock } from "../../lib/clock.ts";
+import type { FactsRepository } from "../facts.ts";
+import { factsRepository } from "../shared/facts-repository.ts";
 import type { KeyRepository } from "../store.ts";
 import { postgresKeys } from "./key-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";
@@ -20,6 +22,7 @@ export type PostgresState = {
   readonly server: ServerState;
   /** Absent where the schema is not yet this program's. */
   readonly keys?: KeyRepository;
+  readonly facts?: FactsRepository;
 };
 
 /** State of a server, as far as it matters to what is kept on it. */
@@ -50,7 +53,8 @@ export function inspectPostgres<T>(
     const state = { place, server, version, known: ownVersion(), isWritable: row!.isWritable };
     if (version < ownVersion()) return look(state);
     const unasked = { known: () => 0, ask: async () => {}, catchUp: async () => {} };
-    return look({ ...state, keys: postgresKeys({ path: pool, background: pool }, place, unasked) });
+    const keys = postgresKeys({ path: pool, background: pool }, place, unasked);
+    return look({ ...state, keys, facts: factsRepository(pool) });
   });
 }
 

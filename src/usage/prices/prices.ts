@@ -81,7 +81,7 @@ export class Prices {
       costs: cost.parts,
       priceSource: found.source,
       priceDate: found.date,
-      priceNote: noteOf(found, cost.notes),
+      priceNote: noteOf(found, this.list.id, cost.notes),
     };
   }
 
@@ -147,8 +147,11 @@ function formsOf(counted: Counted, rates: Rates | undefined): Counted[] {
   return forms;
 }
 
-function noteOf({ source }: ModelPrice, notes: readonly string[]): string | null {
-  const all = source === "fallback" ? ["no list knows the model: by unknown_price", ...notes] : notes;
+/** @param list what tells it from others, where it is not the executable's */
+function noteOf({ source }: ModelPrice, list: string | undefined, notes: readonly string[]): string | null {
+  if (source === "list" && list === undefined && notes.length === 0) return null;
+  const by = source === "fallback" ? "no list knows the model: by unknown_price" : source === "list" ? list : undefined;
+  const all = by === undefined ? notes : [by, ...notes];
   return all.length === 0 ? null : all.join("; ");
 }
 

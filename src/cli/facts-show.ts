@@ -1,0 +1,156 @@
+/** `troupe facts show`: which facts are in use, and what they say of a model. */
+import { factsKeys } from "../build-info.ts";
+import { factsInForce, factsOf } from "../facts/facts.ts";
+import type { FactsFile } from "../facts/file.ts";
+import { compiledAsOf, inForce } from "../facts/in-force.ts";
+import { isOf } from "../facts/rules.ts";
+import { isoTime, systemClock } from "../lib/clock.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import { providers } from "../providers/registry.ts";
+import { Accounts } from "../upstream/accounts.ts";
+import { billedTarget } from "../usage/prices/outlook.ts";
+import { Prices } from "../usage/prices/prices.ts";
+import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
+import { listFor } from "./prices.ts";
+import { printJson } from "./print-json.ts";
+import { isStored, usingStore } from "./storage.ts";
+import { formatFields, formatTable } from "./table.ts";
+import { printable } from "./usage.ts";
+
+export type FactsShowOptions = { readonly explain?: boolean; readonly json?: boolean };
+
+/** @param modelId `<provider>/<model>`; absent: which facts are in use */
+export function showFacts(context: Context, modelId: string | undefined, options: FactsShowOptions): Promise<ExitCode> {
+  return modelId === undefined ? showState(context, options) : showModel(context, modelId, options);
+}
+
+const dayMs = 86_400_000;
+
+function showState(context: Context, { json }: FactsShowOptions): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { list } = listFor(context, config);
+    const { renewed } = inForce();
+    const state = (await isStored(config)) ? await usingStore(config, ({ facts }) => facts.state()) : undefined;
+    const asOf = renewed?.asOf ?? compiledAsOf;
+    const days = Math.max(0, Math.floor((systemClock.now() - Date.parse(asOf)) / dayMs));
+    const { update, from } = config.facts;
+    const wanted = state?.inForce ?? null;
+    const awaited = wanted !== null && wanted !== renewed?.sha256 ? wanted : undefined;
+    if (json) {
+      printJson(context.io, {
+        as_of: asOf,
+        days_old: days,
+        source: renewed?.source ?? null,
+        sha256: renewed?.sha256 ?? null,
+        models_as_of: factsInForce().as_of,
+        prices_as_of: list.asOf,
+        update: { mode: update, from: from ?? null, keys: factsKeys.length, awaited: awaited ?? null },
+        last_look: { at: isoTime(state?.triedAt ?? null), failure: state?.failure ?? null },
+      });
+      return 0;
+    }
+    const look = state?.triedAt == null ? undefined : `${isoTime(state.triedAt)}: ${state.failure ?? "no failure"}`;
+    context.io.stdout.write(
+      formatFields({
+        facts: `of ${asOf}, ${days} ${days === 1 ? "day" : "days"} old`,
+        from: printable(renewed?.source ?? "the executable"),
+        ...(renewed && { sha256: renewed.sha256 }),
+        models: `of ${factsInForce().as_of}`,
+        prices: `of ${list.asOf}`,
+        update: from === undefined ? update : `${update}, from ${printable(from)}`,
+        key: factsKeys.length === 0 ? "none in this build: only files with their hash are taken" : "in this build",
+        ...(look !== undefined && { "last look": printable(look) }),
+        ...(awaited !== undefined && { "not here yet": `${awaited}: a server takes it at its start or next call` }),
+      }),
+    );
+    return 0;
+  });
+}
+
+type Explained = {
+  readonly fact: string;
+  readonly value: unknown;
+  readonly by: string;
+  readonly source: readonly string[];
+};
+
+function showModel(context: Context, modelId: string, { explain, json }: FactsShowOptions): Promise<ExitCode> {
+  return withConfig(context, (config) => {
+    const id = parseModelId(modelId);
+    if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
+    const { list } = listFor(context, config);
+    const accounts = new Accounts(config.providers, providers);
+    const provider = accounts.find(id.namespace)?.provider.name ?? id.namespace;
+    const { assumed, ...limits } = factsOf(provider, id.name);
+    const rules = rulesFor(factsInForce(), provider, id.name);
+    const target = billedTarget(accounts, modelId) ?? {
+      ...{ provider: id.namespace, dialect: provider, baseUrl: "", model: id.name, isLocal: false, isListed: false },
+    };
+    const price = new Prices(config.prices, list).find(target);
+    const rows: Explained[] = [
+      ...Object.entries(limits).map(([fact, value]) => {
+        const by = fact === "ends" || assumed === undefined ? id.name : assumed;
+        return {
+          fact,
+          value,
+          by: assumed === undefined || fact === "ends" ? by : `${by}, assumed`,
+          source: sourcesOf(provider, by, fact),
+        };
+      }),
+      ...rules,
+    ];
+    if (rows.length === 0 && price === undefined)
+      throw new CommandError(`Nothing is known of ${printable(modelId)}. 'troupe models' lists what providers have.`);
+    const priced =
+      price === undefined ? "none is known" : `${price.name}${price.date === null ? "" : ` of ${price.date}`}`;
+    if (json) {
+      printJson(context.io, { model: modelId, assumed: assumed ?? null, facts: rows, price: price?.name ?? null });
+      return 0;
+    }
+    const shown = rows.map(({ fact, value, by, source }) =>
+      [fact, JSON.stringify(value), ...(explain === true ? [by, source.join(" ")] : [])].map(printable),
+    );
+    const head = ["fact", "value", ...(explain === true ? ["by", "source"] : [])];
+    const of = assumed === undefined ? "" : `, whose line is known by ${assumed}`;
+    context.io.stdout.write(`${printable(`${modelId}${of}; price: ${priced}`)}\n\n${formatTable(head, shown)}`);
+    return 0;
+  });
+}
+
+const listOf = (texts: string | readonly string[]): readonly string[] => (typeof texts === "string" ? [texts] : texts);
+
+/** The rows of a provider that are of the model; of each fact the first one counts. */
+function rulesFor({ rules }: FactsFile, provider: string, model: string): Explained[] {
+  const found: Explained[] = [];
+  for (const [format, byProvider] of Object.entries(rules)) {
+    const seen = new Set<string>();
+    for (const row of Object.hasOwn(byProvider, provider) ? byProvider[provider]! : []) {
+      const { match, since, source, note: _, ...facts } = row;
+      const glob = listOf(match).find((one) => isOf({ match: one, ...(since !== undefined && { since }) }, model));
+      if (glob === undefined) continue;
+      for (const [fact, value] of Object.entries(facts)) {
+        if (seen.has(fact)) continue;
+        seen.add(fact);
+        found.push({
+          fact,
+          value,
+          by: `${glob}${since === undefined ? "" : ` from ${since} on`} (${format})`,
+          source: listOf(source),
+        });
+      }
+    }
+  }
+  return found;
+}
+
+/** Where the row was read that says a fact of a model, at its provider or at one whose models are served there. */
+function sourcesOf(provider: string, model: string, fact: string): readonly string[] {
+  const all = factsInForce().providers;
+  const places = [provider, ...(Object.hasOwn(all, provider) ? (all[provider]!.makers ?? []) : [])];
+  for (const place of places) {
+    const models = Object.hasOwn(all, place) ? (all[place]!.models ?? []) : [];
+    const row = models.find((one) => listOf(one.model).includes(model) && Object.hasOwn(one, fact));
+    if (row !== undefined) return listOf(row.source);
+  }
+  return [];
+}
