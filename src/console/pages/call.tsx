@@ -6,7 +6,7 @@ import { href } from "../router.ts";
 import { Copy, Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
 import { count, duration, exactMoney, Money, Time } from "../ui/format.tsx";
-import { Badge, Facts, Page, Panel, Stat, Stats } from "../ui/layout.tsx";
+import { Facts, Page, Panel, Stat, State, Stats } from "../ui/layout.tsx";
 import { Empty, Failure, Loading } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { explain } from "./calls/explain.ts";
@@ -38,7 +38,7 @@ const attemptColumns: readonly Column<Call>[] = [
     ...{ id: "ended", title: "Ended" },
     cell: ({ ended, failure, status }) => (
       <>
-        <Badge tone={endWords[ended].tone}>{ended}</Badge> {failure?.replaceAll("_", " ") ?? ""} {status ?? ""}
+        <State tone={endWords[ended].tone}>{ended}</State> {failure?.replaceAll("_", " ") ?? ""} {status ?? ""}
       </>
     ),
   },
@@ -51,7 +51,7 @@ const attemptColumns: readonly Column<Call>[] = [
 
 const neighbourColumns: readonly Column<Call>[] = [
   { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
-  { id: "ended", title: "Ended", cell: ({ ended }) => <Badge tone={endWords[ended].tone}>{ended}</Badge> },
+  { id: "ended", title: "Ended", cell: ({ ended }) => <State tone={endWords[ended].tone}>{ended}</State> },
   { id: "model", title: "Model", cell: ({ model }) => model },
   { id: "target", title: "Answered by", cell: (call) => targetOf(call) ?? "–" },
   { id: "key", title: "Key", cell: ({ key, key_name }) => key_name ?? key },

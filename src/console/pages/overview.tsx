@@ -29,7 +29,7 @@ export function OverviewPage() {
       isOfTime
     >
       <WellBeing />
-      <Loaded resource={ever}>
+      <Loaded resource={ever} shape="numbers">
         {({ ledger }) =>
           ledger.newest_call_at === null ? (
             <FirstStart reload={ever.reload} />

@@ -273,7 +273,7 @@ export function SpendPage() {
           ) : null,
         )}
       </Bar>
-      <Loaded resource={sums}>
+      <Loaded resource={sums} shape="numbers">
         {(found) => {
           const { total } = found;
           const rows = by === "time" ? found.data.toReversed() : found.data;

@@ -94,6 +94,10 @@ export const Badge = ({ tone, children }: Children & { readonly tone: Tone }) =>
   <span class={`badge ${tone}`}>{children}</span>
 );
 
+/** A state: what is as it should be needs no mark. */
+export const State = ({ tone, children }: Children & { readonly tone: Tone }) =>
+  tone === "ok" ? <span class="muted">{children}</span> : <Badge tone={tone}>{children}</Badge>;
+
 /** Names and values. @param items those whose value is undefined are left out */
 export function Facts({ items }: { readonly items: readonly (readonly [string, ComponentChildren])[] }) {
   const shown = items.filter(([, value]) => value !== undefined);

@@ -41,12 +41,15 @@ export const zoneName = (): string =>
         .formatToParts()
         .find(({ type }) => type === "timeZoneName")?.value ?? "local");
 
-/** @param micro millionths of a dollar; null: unknown */
-export function money(micro: number | null | undefined): string {
+/** @param micro millionths of a dollar; null: unknown @param most the largest of its column, by which all of them are rounded */
+export function money(micro: number | null | undefined, most = Math.abs(micro ?? 0)): string {
   if (micro === null || micro === undefined) return "unknown";
   const amount = Math.abs(micro / 1e6);
-  const format = dollars[micro === 0 || amount >= 1 ? 0 : amount >= 0.01 ? 1 : 2]!;
-  return `${micro < 0 ? "−" : ""}$${format.format(amount)}`;
+  const size = most === 0 || most >= 1e6 ? 0 : most >= 10_000 ? 1 : 2;
+  // A sum that is none would be a lie.
+  const least = 100 ** -(size + 1);
+  if (amount > 0 && amount < least / 2) return `<$${dollars[size]!.format(least)}`;
+  return `${micro < 0 ? "−" : ""}$${dollars[size]!.format(amount)}`;
 }
 
 /** @param micro millionths of a dollar @returns all six digits where they are needed */

@@ -4,9 +4,15 @@ import type { ApiFailure } from "../api.ts";
 import type { Resource } from "../data.ts";
 import { Button } from "./form.tsx";
 
-export const Loading = () => (
-  <p class="state muted soon" role="status">
-    Loading…
+/** What comes, in its shape. */
+export type Shape = "rows" | "numbers";
+
+export const Loading = ({ shape = "rows" }: { readonly shape?: Shape }) => (
+  <p class={`state skeleton soon ${shape}`} role="status">
+    <span class="unseen">Loading…</span>
+    {Array.from({ length: 6 }, (_, at) => (
+      <i key={at} aria-hidden="true" />
+    ))}
   </p>
 );
 
@@ -35,16 +41,18 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
 /** What is loaded, or why it is not there; what came before stays while the next is on its way. */
 export function Loaded<T>({
   resource,
+  shape,
   children,
 }: {
   readonly resource: Resource<T>;
+  readonly shape?: Shape;
   readonly children: (data: T) => ComponentChildren;
 }) {
   const { data, error, reload } = resource;
   return (
     <>
       {error !== undefined && <Failure error={error} retry={reload} />}
-      {data === undefined ? error === undefined && <Loading /> : children(data)}
+      {data === undefined ? error === undefined && <Loading {...(shape && { shape })} /> : children(data)}
     </>
   );
 }

@@ -1,18 +1,51 @@
 /** A table whose columns can be sorted and chosen. It draws a part of many rows, and more when asked. */
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button, Check } from "./form.tsx";
+import { Icon } from "./icon.tsx";
 import { Bar } from "./layout.tsx";
+import { Menu } from "./menu.tsx";
+import { exactMoney, money } from "./numbers.ts";
+import "./table.css";
 
 export type Column<T> = {
   readonly id: string;
   readonly title: string;
-  readonly cell: (row: T) => ComponentChildren;
+  readonly cell: (row: T, shownRows: readonly T[]) => ComponentChildren;
   readonly align?: "end";
   readonly sort?: (a: T, b: T) => number;
   /** Whether it is shown only to who chooses it. */
   readonly hidden?: boolean;
+  /** Whether the server gives the rows in its order: the newest or the highest first. */
+  readonly isOrder?: boolean;
+  /** The name by which the server sorts by it: times with the newest first. */
+  readonly sortsBy?: string;
 };
+
+/** How the server sorts: all rows, of which these are some. */
+export type ServerOrder = {
+  readonly by: string;
+  readonly descending: boolean;
+  readonly set: (by: string, descending: boolean) => void;
+};
+
+/** A column of sums in millionths of a dollar (null: unknown): all have as many digits as the largest of them needs, and their exact value behind them. */
+export function moneyColumn<T>(
+  id: string,
+  title: string,
+  of: (row: T) => number | null,
+  wrap: (words: ComponentChildren, row: T) => ComponentChildren = (words) => words,
+): Column<T> {
+  return {
+    ...{ id, title, align: "end" as const },
+    sort: (a, b) => (of(a) ?? -1) - (of(b) ?? -1),
+    cell: (row, rows) => {
+      const micro = of(row);
+      const most = rows.reduce((max, one) => Math.max(max, Math.abs(of(one) ?? 0)), 0);
+      return wrap(<span title={micro === null ? undefined : exactMoney(micro)}>{money(micro, most)}</span>, row);
+    },
+  };
+}
 
 type TableProps<T> = {
   readonly columns: readonly Column<T>[];
@@ -32,6 +65,7 @@ type TableProps<T> = {
   readonly choose?: string;
   /** Rows that are drawn before more are asked for. */
   readonly atFirst?: number;
+  readonly order?: ServerOrder;
 };
 
 /** The ids of columns whose visibility was changed, kept in this browser. */
@@ -54,6 +88,53 @@ function useChanged(name: string | undefined): [ReadonlySet<string>, (id: string
 const longer = (content: ComponentChildren) =>
   typeof content === "string" && content.length > 30 ? content : undefined;
 
+/** Where a table has no room it scrolls sideways, or in a narrow window its rows are cards; where it has, its head stays in sight. */
+function useRoom() {
+  const place = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const own = place.current;
+    if (own === null) return;
+    const measure = () => {
+      own.classList.remove("wide");
+      own.classList.toggle("wide", own.scrollWidth > own.clientWidth);
+    };
+    measure();
+    const sizes = new ResizeObserver(measure);
+    sizes.observe(own);
+    return () => sizes.disconnect();
+  });
+  return place;
+}
+
+type HeadProps<T> = {
+  readonly column: Column<T>;
+  readonly sorted: "ascending" | "descending" | undefined;
+  readonly sort: (() => void) | undefined;
+};
+
+function Head<T>({ column: { title, align }, sorted, sort }: HeadProps<T>) {
+  const arrow = sorted === undefined ? "" : sorted === "descending" ? " ↓" : " ↑";
+  const words = (
+    <>
+      {title}
+      <span aria-hidden="true">{arrow}</span>
+    </>
+  );
+  return (
+    <th scope="col" class={align} aria-sort={sorted}>
+      {sort === undefined ? (
+        words
+      ) : (
+        <button type="button" onClick={sort}>
+          {words}
+        </button>
+      )}
+    </th>
+  );
+}
+
+const columnsIcon = "M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10";
+
 export function Table<T>({
   columns,
   rows,
@@ -66,7 +147,9 @@ export function Table<T>({
   caption,
   choose,
   atFirst = 100,
+  order,
 }: TableProps<T>) {
+  const place = useRoom();
   const [changed, change] = useChanged(choose);
   const [sorting, setSorting] = useState<{ readonly id: string; readonly descending: boolean }>();
   const [drawn, setDrawn] = useState(atFirst);
@@ -80,35 +163,31 @@ export function Table<T>({
     setSorting(
       sorting?.id === id ? (sorting.descending ? { id, descending: false } : undefined) : { id, descending: true },
     );
+  const headOf = ({ id, sort, isOrder, sortsBy }: Column<T>): Omit<HeadProps<T>, "column"> => {
+    if (sortsBy !== undefined && order !== undefined) {
+      const isBy = order.by === sortsBy;
+      return {
+        sorted: isBy ? (order.descending ? "descending" : "ascending") : undefined,
+        sort: () => order.set(sortsBy, isBy ? !order.descending : sortsBy.endsWith("_at")),
+      };
+    }
+    if (sort === undefined || isPart) return { sorted: isOrder ? "descending" : undefined, sort: undefined };
+    const own = sorting?.id === id ? (sorting.descending ? "descending" : "ascending") : undefined;
+    return { sorted: own ?? (isOrder && sorting === undefined ? "descending" : undefined), sort: () => sortBy(id) };
+  };
   // What is open is drawn, however far down it is.
   const opened = isOpen === undefined ? -1 : sorted.findLastIndex(isOpen);
   const last = Math.max(drawn, opened + 1);
   return (
-    <>
+    <div class={choose === undefined ? undefined : "with-choice"}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <section class="table" tabIndex={0} aria-label={caption}>
+      <section class="table" tabIndex={0} aria-label={caption} ref={place}>
         <table>
           <caption class="unseen">{caption}</caption>
           <thead>
             <tr>
-              {shown.map(({ id, title, align, sort }) => (
-                <th
-                  key={id}
-                  scope="col"
-                  class={align}
-                  aria-sort={
-                    sorting?.id === id && !isPart ? (sorting.descending ? "descending" : "ascending") : undefined
-                  }
-                >
-                  {sort === undefined || isPart ? (
-                    title
-                  ) : (
-                    <button type="button" onClick={() => sortBy(id)}>
-                      {title}
-                      <span aria-hidden="true">{sorting?.id === id ? (sorting.descending ? " ↓" : " ↑") : ""}</span>
-                    </button>
-                  )}
-                </th>
+              {shown.map((column) => (
+                <Head key={column.id} column={column} {...headOf(column)} />
               ))}
             </tr>
           </thead>
@@ -119,10 +198,10 @@ export function Table<T>({
                 class={`${rowTone?.(row) ?? ""} ${rowHref === undefined ? "" : "opens"}`.trim() || undefined}
                 aria-current={isOpen?.(row) ? "true" : undefined}
               >
-                {shown.map(({ id, cell, align }, index) => {
-                  const content = cell(row);
+                {shown.map(({ id, title, cell, align }, index) => {
+                  const content = cell(row, sorted);
                   return (
-                    <td key={id} class={align} title={longer(content)}>
+                    <td key={id} class={align} title={longer(content)} data-title={title}>
                       {index === 0 && rowHref !== undefined ? (
                         <a href={rowHref(row)} data-opens>
                           {content}
@@ -144,10 +223,8 @@ export function Table<T>({
         </Bar>
       )}
       {choose !== undefined && (
-        <details class="columns-choice">
-          <summary>Columns</summary>
-          <fieldset>
-            <legend class="unseen">Columns</legend>
+        <div class="choice-of-columns">
+          <Menu title={<Icon path={columnsIcon} />} label="Columns">
             {columns.slice(1).map((column) => (
               <Check
                 key={column.id}
@@ -156,9 +233,9 @@ export function Table<T>({
                 onChange={() => change(column.id)}
               />
             ))}
-          </fieldset>
-        </details>
+          </Menu>
+        </div>
       )}
-    </>
+    </div>
   );
 }

@@ -6,11 +6,11 @@ import { everything, rangeWords, setRange } from "../../range.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
-import { count, duration, Money, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page, Panel } from "../../ui/layout.tsx";
+import { count, duration, Time } from "../../ui/format.tsx";
+import { Badge, Bar, Page, Panel, State } from "../../ui/layout.tsx";
 import { isFree, moveRow } from "../../ui/rows.ts";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { serverWords, type Workers } from "../../workers.ts";
 import { CallPane } from "../call.tsx";
 import { chosenCalls, chosenLive, chosenOpen, endFilters, Filters, isChosen } from "./filters.tsx";
@@ -47,12 +47,12 @@ const optional = (id: string, title: string, of: (call: Call) => string | null, 
 });
 
 const columns: readonly Column<Call>[] = [
-  { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
+  { id: "at", title: "Begun", isOrder: true, cell: ({ at }) => <Time at={at} exact="brief" /> },
   {
     ...{ id: "ended", title: "Ended" },
     cell: ({ ended, status, failure, error_code: code }) => (
       <>
-        <Badge tone={endWords[ended].tone}>{ended}</Badge> {(failure ?? code)?.replaceAll("_", " ") ?? ""}{" "}
+        <State tone={endWords[ended].tone}>{ended}</State> {(failure ?? code)?.replaceAll("_", " ") ?? ""}{" "}
         {status !== null && status !== 200 && status}
       </>
     ),
@@ -79,10 +79,7 @@ const columns: readonly Column<Call>[] = [
     ...{ id: "tokens", title: "Tokens", align: "end" },
     cell: ({ tokens }) => `${count(tokens["input"] ?? 0)} → ${count(tokens["output"] ?? 0)}`,
   },
-  {
-    ...{ id: "cost", title: "Cost", align: "end" },
-    cell: ({ cost_micro_dollars: cost }) => <Money micro={cost} />,
-  },
+  moneyColumn("cost", "Cost", ({ cost_micro_dollars: cost }) => cost),
   optional("code", "Code", ({ error_code: code }) => code),
   optional("said", "What it said", ({ error_text: text }) => text),
   optional("client", "Client", ({ client }) => client),
@@ -281,6 +278,7 @@ export function CallList() {
                 <>
                   <Table
                     caption="Calls"
+                    isPart
                     choose="calls"
                     // All are new each second where many calls end: no more than a screen or two.
                     atFirst={pageSize}

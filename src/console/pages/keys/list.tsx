@@ -6,11 +6,11 @@ import { askedTime, rangeWords } from "../../range.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
-import { Button, Dialog, Field, Select } from "../../ui/form.tsx";
-import { count, Money, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page } from "../../ui/layout.tsx";
+import { Button, Dialog } from "../../ui/form.tsx";
+import { count, Time } from "../../ui/format.tsx";
+import { Bar, Page, State } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { getSums } from "../spend/sums.ts";
 import { KeyForm, type Made } from "./form.tsx";
 import { Secret } from "./secret.tsx";
@@ -23,24 +23,24 @@ type Sums = {
 };
 
 const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
-  { id: "name", title: "Name", cell: ({ name }) => name },
-  { id: "state", title: "State", cell: ({ state }) => <Badge tone={stateTones[state]}>{state}</Badge> },
+  { id: "name", title: "Name", sortsBy: "name", cell: ({ name }) => name },
+  { id: "state", title: "State", cell: ({ state }) => <State tone={stateTones[state]}>{state}</State> },
   { id: "prefix", title: "Prefix", cell: ({ prefix }) => <code>{prefix}</code> },
   { id: "surfaces", title: "Access", cell: (key) => key.surfaces.join(", ") },
   { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–" },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier },
-  { id: "used", title: "Last used", cell: (key) => <Time at={key.last_used_at} /> },
-  {
-    id: "cost",
-    title: "Cost",
-    align: "end",
-    cell: ({ id, name }) => (
+  { id: "used", title: "Last used", sortsBy: "last_used_at", cell: (key) => <Time at={key.last_used_at} /> },
+  moneyColumn(
+    "cost",
+    "Cost",
+    ({ id }) => costs?.get(id)?.cost ?? 0,
+    (words, { id, name }) => (
       <a href={href("spend", [], { key: id })}>
-        {costs === undefined ? "…" : <Money micro={costs.get(id)?.cost ?? 0} />}
+        {costs === undefined ? "…" : words}
         <span class="unseen"> spent by {name}</span>
       </a>
     ),
-  },
+  ),
   {
     id: "calls",
     title: "Attempts",
@@ -52,18 +52,11 @@ const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
       </a>
     ),
   },
-  { id: "expires", title: "Expires", cell: (key) => <Time at={key.expires_at} />, hidden: true },
-  { id: "created", title: "Created", cell: (key) => <Time at={key.created_at} />, hidden: true },
+  { id: "expires", title: "Expires", sortsBy: "expires_at", cell: (key) => <Time at={key.expires_at} />, hidden: true },
+  { id: "created", title: "Created", sortsBy: "created_at", cell: (key) => <Time at={key.created_at} />, hidden: true },
   { id: "models", title: "Models", cell: ({ models }) => models.join(", "), hidden: true },
 ];
 
-const orders = [
-  { value: "", title: "Newest first" },
-  { value: "last_used_at.desc", title: "Last used first" },
-  { value: "last_used_at.asc", title: "Longest unused first" },
-  { value: "expires_at.asc", title: "Expiring first" },
-  { value: "name.asc", title: "By name" },
-];
 const filters = ["search", "state", "tier", "surface", "tag"] as const;
 const given = (values: readonly string[]) => () => values.map((value) => ({ value }));
 const offered: readonly Filter[] = [
@@ -88,10 +81,10 @@ export function KeyList() {
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<Made>();
   const of = (name: string) => query.get(name) ?? undefined;
-  const [sort, order] = (of("order") ?? "").split(".");
+  const [sort = "created_at", direction = "desc"] = (of("order") || undefined)?.split(".") ?? [];
   const asked = {
     ...Object.fromEntries(filters.map((name) => [name, of(name) || undefined])),
-    ...(sort && { sort, order }),
+    ...(of("order") && { sort, order: direction }),
     limit: String(pageSize),
     after: of("after"),
   };
@@ -105,8 +98,12 @@ export function KeyList() {
   );
   const costs =
     sums.data && new Map(sums.data.data.map((row) => [row.key, { calls: row.calls, cost: row.cost_micro_dollars }]));
-  const choose = (name: string) => (value: string) =>
-    setQuery({ [name]: withoutSecret(value), after: undefined }, { replace: true });
+  const order = {
+    by: sort,
+    descending: direction === "desc",
+    set: (by: string, descending: boolean) =>
+      setQuery({ order: `${by}.${descending ? "desc" : "asc"}`, after: undefined }, { replace: true }),
+  };
   const isFiltered = filters.some((name) => of(name));
   const close = () => {
     setMaking(false);
@@ -131,17 +128,15 @@ export function KeyList() {
       }
     >
       <KeyTabs current="keys" />
-      <FilterBar filters={offered} free="search" dropped={["after"]} cleaned={withoutSecret}>
-        <Field label="Order">
-          <Select value={of("order") ?? ""} options={orders} onChange={choose("order")} />
-        </Field>
-      </FilterBar>
+      <FilterBar filters={offered} free="search" dropped={["after"]} cleaned={withoutSecret} />
       <Loaded resource={keys}>
         {({ data, has_more, last_id }) => (
           <>
             <Table
               caption="Keys"
               choose="keys"
+              isPart
+              order={order}
               columns={columnsFor(costs)}
               rows={data}
               rowKey={({ id }) => id}

@@ -152,7 +152,7 @@ export function Numbers({ children }: { readonly children: ComponentChildren }) 
   });
   const past = useResource(pastSums, [range()], { everyMs: 60_000 });
   return (
-    <Loaded resource={sums}>
+    <Loaded resource={sums} shape="numbers">
       {(found) => (
         <>
           <Cards sums={found} past={past.data} grain={grain} />

@@ -4,10 +4,10 @@ import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
-import { count, Money } from "../../ui/format.tsx";
+import { count } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { getSums, groups, nameOf, ownPageOf, type Row } from "../spend/sums.ts";
 
 const shown = 6;
@@ -15,7 +15,7 @@ const choices = groups.slice(0, 4);
 
 const columnsOf = (by: string, title: string, total: number): readonly Column<Row>[] => [
   { id: "name", title, cell: (row) => nameOf(row, by) },
-  { id: "cost", title: "Cost", align: "end", cell: (row) => <Money micro={row.cost_micro_dollars} /> },
+  moneyColumn("cost", "Cost", (row) => row.cost_micro_dollars),
   {
     ...{ id: "share", title: "Share", align: "end" },
     cell: (row) => (total === 0 ? "–" : `${((100 * row.cost_micro_dollars) / total).toFixed(0)} %`),
@@ -51,6 +51,7 @@ export function Payers() {
           <>
             <Table
               caption={`Who spends most, by ${by}`}
+              isPart
               columns={columnsOf(by, groups.find(({ id }) => id === by)!.title, total.cost_micro_dollars)}
               rows={data}
               rowKey={(row) => String(row[by])}

@@ -36,7 +36,11 @@ function Variants({ of: { variants, stopped_variants: stopped } }: { readonly of
   return (
     <>
       {variants.length}{" "}
-      {stopped.length > 0 ? <Badge tone="bad">stopped: {stopped.join(", ")}</Badge> : <Badge tone="ok">serving</Badge>}
+      {stopped.length > 0 ? (
+        <Badge tone="bad">stopped: {stopped.join(", ")}</Badge>
+      ) : (
+        <span class="muted">serving</span>
+      )}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { beforeWords, linkedTime, range } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
-import { Badge, Page, Panel } from "../../ui/layout.tsx";
+import { Page, Panel, State } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { serverWords } from "../../workers.ts";
@@ -48,7 +48,7 @@ function columnsOf(): readonly Column<Row>[] {
         const resting = known.keys.filter(({ rests, breaker }) => rests.length > 0 || breaker.state === "open").length;
         return (
           <>
-            <Badge tone={stateTones[known.state]}>{known.state}</Badge>
+            <State tone={stateTones[known.state]}>{known.state}</State>
             {resting > 0 && ` ${resting} of ${known.keys.length} rest`}
           </>
         );

@@ -71,7 +71,7 @@ const current = (): Record<string, string | undefined> =>
   Object.fromEntries([...filters, "since", "until"].map((name) => [name, route.value.query.get(name) || undefined]));
 
 const columns: readonly Column<Act>[] = [
-  { id: "at", title: "When", cell: ({ at }) => <Time at={at} exact /> },
+  { id: "at", title: "When", isOrder: true, cell: ({ at }) => <Time at={at} exact /> },
   { id: "actor", title: "Who", cell: ({ actor, actor_name }) => only("actor", actor, actor_name) },
   { id: "act", title: "What", cell: ({ act }) => only("act", act) },
   {
