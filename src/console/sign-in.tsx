@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiFailure, apiUrl, failureOf, get, remove, signedIn } from "./api.ts";
 import { useResource } from "./data.ts";
 import { Button, Dialog, Field, TextInput } from "./ui/form.tsx";
-import { forgetEverywhere, isSameActor } from "./who.ts";
+import { forgetEverywhere, isSameActor, ownActor } from "./who.ts";
 
 /** What the server knows of who asks. */
 export type SignedIn = {
@@ -25,6 +25,7 @@ export function SignIn() {
   const [busy, setBusy] = useState(false);
   const [open, setOpen] = useState(true);
   const [before] = useState(() => document.activeElement);
+  const [hasEnded] = useState(() => ownActor() !== undefined);
   // Whoever was at something goes on there; the dialog goes away without giving the focus back.
   useEffect(
     () => () =>
@@ -71,7 +72,12 @@ export function SignIn() {
       </p>
     );
   return (
-    <Dialog title="Sign in" open onClose={() => setOpen(false)}>
+    <Dialog title={hasEnded ? "Your session ended" : "Sign in to Troupe"} open onClose={() => setOpen(false)}>
+      <p class="muted">
+        {hasEnded
+          ? "It does an hour after its last use. Sign in again, and the page goes on where it was."
+          : "Troupe answers chat requests by personas and by models of any provider. Here is what it does and costs, and who may use it, for those who run it."}
+      </p>
       <form
         onSubmit={(event) => {
           event.preventDefault();

@@ -32,6 +32,9 @@ export function isSameActor(actor: string): boolean {
   return own === actor;
 }
 
+/** @returns who is signed in, or was until the session ended; undefined: nobody was in this tab */
+export const ownActor = (): string | undefined => sessionStorage.getItem(mark) ?? undefined;
+
 /** Forgets it in all tabs. */
 export function forgetEverywhere(): void {
   tabs.postMessage("");

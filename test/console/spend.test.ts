@@ -89,7 +89,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `$${(costOf(lines) / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`,
     );
     expect(note).toBe("without 6 attempts of unknown cost");
-    const payers = await page.read<string[][]>(cells('[aria-label="Who spends most, by key"]'));
+    const spenders = cells('[aria-label="Who spends most, by key"]');
+    await page.until(`${spenders}[0]?.[3] === "60"`);
+    const payers = await page.read<string[][]>(spenders);
     expect(payers.map(([name, , , calls]) => [name, calls])).toEqual([["key_1", "60"]]);
     const ending = `[...document.querySelectorAll(".panel")].find((one) => one.innerText.startsWith("Ends soon"))`;
     await page.until(`${ending}.innerText.includes("$0.00 of $1.00 left")`);

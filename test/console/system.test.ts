@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../src/config/config.ts";
+import { verbOf } from "../../src/console/pages/system/act-words.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
@@ -210,7 +211,13 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     type Acts = { data: { act: string; actor: string; actor_name: string }[] };
     const all = (await api<Acts>("audit?limit=50")).data;
     const shown = await page.read<string[][]>(cells("What was done"));
-    expect(shown.map(([, who, act]) => [who, act])).toEqual(all.map(({ actor_name, act }) => [actor_name, act]));
+    // One sentence a line, of which who reads it is one.
+    const actor = await page.read<string>(`sessionStorage.getItem("troupe.actor")`);
+    expect(shown.map(([, said]) => said)).toEqual(
+      all.map((one) =>
+        expect.stringContaining(`${one.actor === actor ? "you" : one.actor_name} ${verbOf(one.act)} `),
+      ) as never,
+    );
     expect(all[0]!.actor_name).toBe("ops");
     const { act } = all[0]!;
     expect(act).toStartWith("session.");
@@ -223,9 +230,13 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await api(`keys/${made}`, { method: "PATCH", body: JSON.stringify({ name: "second" }) });
     await open("#/system/audit?act=key.update", `${cells("What was done")}.length === 1`);
     const [update] = await page.read<string[][]>(cells("What was done"));
-    expect(update![2]).toBe("key.update");
-    expect(update![4]!.split(/\s+/)).toEqual(["name", "first", "second"]);
-    expect(update![3]).toStartWith("second");
+    expect(update![1]).toBe("you changed the key second");
+    expect(update![2]!.split(/\s+/)).toEqual(["name", "first", "second"]);
+    await api(`budgets/key:${made}/month`, { method: "PUT", body: JSON.stringify({ dollars: 25 }) });
+    await open("#/system/audit?act=budget.set", `${cells("What was done")}.length === 1`);
+    expect((await page.read<string[][]>(cells("What was done")))[0]![1]).toBe(
+      "you set the budget of second, $25.00 a month",
+    );
     await open("#/system/audit?act=key.update&since=24h", `${cells("What was done")}.length === 1`);
     await open("#/system/audit?until=2001-01-01", `${main}.includes("Nothing that was done is like this.")`);
     await open("#/system/audit?actor=nobody", `${main}.includes("Nothing that was done is like this.")`);

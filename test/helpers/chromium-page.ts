@@ -184,7 +184,7 @@ export class ChromiumPage implements AsyncDisposable {
 
   /**
    * Presses and lets go of the mouse, as a hand does: whatever lies on top there gets it. Nobody clicks what moves: it is waited for.
-   * @param element an expression @param from its left upper corner, in pixels; absent: its middle
+   * @param element an expression @param from its left upper corner, in pixels; absent: the middle of what is seen of it
    */
   async click(element: string, from?: { readonly x: number; readonly y: number }): Promise<void> {
     const place = await this.read<[number, number] | null>(`(async () => {
@@ -194,12 +194,22 @@ export class ChromiumPage implements AsyncDisposable {
         return one?.getBoundingClientRect();
       };
       const words = (at) => at && [at.left, at.top, at.width, at.height].join();
+      // What is wider than the part that scrolls it is clicked where it is seen.
+      const middle = (at) => {
+        let [left, right] = [Math.max(0, at.left), Math.min(innerWidth, at.right)];
+        for (let around = (${element})?.parentElement; around; around = around.parentElement) {
+          if (getComputedStyle(around).overflowX === "visible") continue;
+          const bounds = around.getBoundingClientRect();
+          [left, right] = [Math.max(left, bounds.left), Math.min(right, bounds.right)];
+        }
+        return right > left ? (left + right) / 2 - at.left : at.width / 2;
+      };
       for (let tries = 0; tries < 100; tries += 1) {
         const before = find();
         await new Promise((resolve) => setTimeout(resolve, 30));
         const at = find();
         if (before && words(before) === words(at))
-          return [at.left + ${from?.x ?? "at.width / 2"}, at.top + ${from?.y ?? "at.height / 2"}];
+          return [at.left + ${from?.x ?? "middle(at)"}, at.top + ${from?.y ?? "at.height / 2"}];
       }
       return null;
     })()`);

@@ -64,12 +64,12 @@ export function SessionsPanel() {
       id: "key",
       title: "Key",
       cell: ({ key, is_current }) => (
-        <>
+        <span class="among-words">
           <a href={href("keys", [key.id])} title={key.id}>
             {key.name}
           </a>{" "}
           {is_current && <Badge tone="ok">this browser</Badge>}
-        </>
+        </span>
       ),
       sort: (a, b) => a.key.name.localeCompare(b.key.name),
     },

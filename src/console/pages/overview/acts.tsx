@@ -4,8 +4,10 @@ import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { count, Time } from "../../ui/format.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { ownActor } from "../../who.ts";
 import { linkOfScope } from "../keys/budgets.tsx";
 import { hourMs } from "../spend/sums.ts";
+import { Sentence } from "../system/sentence.tsx";
 
 type Act = {
   readonly id: string;
@@ -15,6 +17,7 @@ type Act = {
   readonly act: string;
   readonly subject: string;
   readonly subject_name: string | null;
+  readonly after: unknown;
 };
 
 const shown = 8;
@@ -62,18 +65,22 @@ export function Acts() {
               {listed.map((act) => (
                 <li key={act.id}>
                   <Time at={act.at} />
-                  <code>{act.act}</code>
-                  <a href={subjectHref(act)} title={act.subject}>
-                    {act.subject_name ?? shortened(act.subject)}
-                  </a>
-                  <span class="muted">
-                    by{" "}
-                    {act.actor.startsWith("key_") ? (
-                      <a href={href("keys", [act.actor])}>{act.actor_name ?? shortened(act.actor)}</a>
-                    ) : (
-                      shortened(act.actor)
-                    )}
-                  </span>
+                  <Sentence
+                    {...{ act: act.act, subject: act.subject, after: act.after }}
+                    who={
+                      act.actor === ownActor() ? (
+                        "you"
+                      ) : act.actor.startsWith("key_") ? (
+                        <a href={href("keys", [act.actor])}>{act.actor_name ?? shortened(act.actor)}</a>
+                      ) : (
+                        shortened(act.actor)
+                      )
+                    }
+                  >
+                    <a href={subjectHref(act)} title={act.subject}>
+                      {act.subject_name ?? shortened(act.subject)}
+                    </a>
+                  </Sentence>
                 </li>
               ))}
             </ul>

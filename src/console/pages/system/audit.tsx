@@ -6,10 +6,13 @@ import { href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
 import { Button } from "../../ui/form.tsx";
-import { Time } from "../../ui/format.tsx";
+import { count, Time } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { ownActor } from "../../who.ts";
+import { verbs } from "./act-words.ts";
+import { Sentence } from "./sentence.tsx";
 import { changesOf } from "./values.ts";
 
 type Act = {
@@ -27,10 +30,6 @@ type Acts = { readonly data: readonly Act[]; readonly has_more: boolean; readonl
 
 const filters = ["actor", "act", "subject"] as const;
 type Name = (typeof filters)[number];
-/** Acts that are done here. */
-const known =
-  "key.create key.update key.rotate key.revoke budget.set budget.remove persona.save persona.rollback persona.label persona.test variant.stop variant.resume variant.promote provider.test playground.call content.read session.create session.end doctor.call";
-
 /** Where what an act was done to is shown; undefined: nowhere. */
 function linkOf({ act, subject }: Act): string | undefined {
   const [what] = act.split(".", 1);
@@ -46,7 +45,7 @@ function linkOf({ act, subject }: Act): string | undefined {
 function Changes({ of: { before, after } }: { readonly of: Act }) {
   const changes = changesOf(before, after);
   if (changes.length === 0) return <span class="muted">–</span>;
-  return (
+  const listed = (
     <dl class="changes">
       {changes.map(({ name, before: was, after: is }) => (
         <div key={name}>
@@ -57,6 +56,15 @@ function Changes({ of: { before, after } }: { readonly of: Act }) {
         </div>
       ))}
     </dl>
+  );
+  // Of what was made or taken away all is new or gone: the sentence says most of it.
+  return before !== null && after !== null ? (
+    listed
+  ) : (
+    <details>
+      <summary class="muted">{count(changes.length)} values</summary>
+      {listed}
+    </details>
   );
 }
 
@@ -72,35 +80,29 @@ const current = (): Record<string, string | undefined> =>
 
 const columns: readonly Column<Act>[] = [
   { id: "at", title: "When", isOrder: true, cell: ({ at }) => <Time at={at} exact /> },
-  { id: "actor", title: "Who", cell: ({ actor, actor_name }) => only("actor", actor, actor_name) },
-  { id: "act", title: "What", cell: ({ act }) => only("act", act) },
   {
-    id: "subject",
-    title: "To what",
+    id: "sentence",
+    title: "What was done",
     cell: (one) => {
+      const { actor, actor_name: name, act, subject, subject_name, after } = one;
       const link = linkOf(one);
       return (
-        <>
+        <Sentence {...{ act, subject, after }} who={only("actor", actor, actor === ownActor() ? "you" : name)}>
           {link === undefined ? (
-            one.subject
+            subject
           ) : (
-            <a href={link} title={one.subject}>
-              {one.subject_name ?? one.subject}
+            <a href={link} title={subject}>
+              {subject_name ?? subject}
             </a>
-          )}{" "}
-          <small>
-            <a
-              href={href("system", ["audit"], { ...current(), subject: one.subject })}
-              aria-label={`Only ${one.subject}`}
-            >
-              only
-            </a>
-          </small>
-        </>
+          )}
+        </Sentence>
       );
     },
   },
   { id: "changes", title: "Before and after", cell: (one) => <Changes of={one} /> },
+  { id: "actor", title: "Who", cell: ({ actor, actor_name }) => only("actor", actor, actor_name), hidden: true },
+  { id: "act", title: "Act", cell: ({ act }) => only("act", act), hidden: true },
+  { id: "subject", title: "To what", cell: ({ subject }) => only("subject", subject), hidden: true },
   { id: "id", title: "Id", cell: ({ id }) => <span class="mono">{id}</span>, hidden: true },
 ];
 
@@ -114,7 +116,11 @@ const actors = (signal: AbortSignal) =>
   );
 const offered: readonly Filter[] = [
   { name: "actor", title: "Who", suggest: actors },
-  { name: "act", title: "What", suggest: () => known.split(" ").map((value) => ({ value })) },
+  {
+    name: "act",
+    title: "What",
+    suggest: () => Object.keys(verbs).map((value) => ({ value, title: `${value}: ${verbs[value]}` })),
+  },
   { name: "subject", title: "To what" },
 ];
 

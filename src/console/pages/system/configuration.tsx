@@ -18,6 +18,20 @@ type Configuration = {
 };
 type Setting = { readonly path: string; readonly value: string; readonly origin: Origin | undefined };
 
+/** What is set stands first, then the parts as they are written; of a part all together. */
+const partOf = ({ path }: Setting) => path.split(/[.[]/, 1)[0]!;
+
+type Part = { readonly name: string; readonly settings: readonly Setting[]; readonly set: number };
+
+function partsOf(all: readonly Setting[]): readonly Part[] {
+  const parts = [...Map.groupBy(all, partOf)].map(([name, own]) => ({
+    name,
+    settings: own.toSorted((a, b) => Number(b.origin !== undefined) - Number(a.origin !== undefined)),
+    set: own.filter(({ origin }) => origin !== undefined).length,
+  }));
+  return parts.toSorted((a, b) => Number(b.set > 0) - Number(a.set > 0) || a.name.localeCompare(b.name));
+}
+
 const columns: readonly Column<Setting>[] = [
   {
     id: "path",
@@ -74,19 +88,35 @@ export function ConfigurationPanel() {
               <p class="muted" role="status">
                 {count(found.length)} of {count(all.length)} settings, version <span class="mono">{version}</span>
               </p>
-              <Table
-                caption="Settings"
-                columns={columns}
-                rows={found}
-                rowKey={({ path }) => path}
-                empty={
-                  <Empty title="No setting is like this.">
-                    <Button onClick={() => setQuery({ q: undefined, set: undefined }, { replace: true })}>
-                      Show all
-                    </Button>
-                  </Empty>
-                }
-              />
+              {found.length === 0 && (
+                <Empty title="No setting is like this.">
+                  <Button onClick={() => setQuery({ q: undefined, set: undefined }, { replace: true })}>
+                    Show all
+                  </Button>
+                </Empty>
+              )}
+              <section aria-label="Settings">
+                {partsOf(found).map(({ name, settings, set }) => (
+                  // Where something is looked for, all that was found is to be seen.
+                  <details key={`${name} ${search}`} class="part" open={set > 0 || search !== ""}>
+                    <summary>
+                      <strong class="mono">{name}</strong>{" "}
+                      <span class="muted">
+                        {set > 0
+                          ? `${count(set)} of ${count(settings.length)} set`
+                          : `${count(settings.length)}, all by default`}
+                      </span>
+                    </summary>
+                    <Table
+                      caption={`Settings of ${name}`}
+                      columns={columns}
+                      rows={settings}
+                      rowKey={({ path }) => path}
+                      empty={null}
+                    />
+                  </details>
+                ))}
+              </section>
             </>
           );
         }}
