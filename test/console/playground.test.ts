@@ -97,6 +97,10 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
       "<div><p>I am <strong>large</strong>.</p>\n</div>",
     ]);
     const [small, large] = await page.read<string[]>(`${said}.map((one) => one.innerText)`);
+    // They end together, with their numbers in line.
+    await page.look({ width: 1440, height: 900, theme: "light" });
+    const places = `[${said}, ${said}.map((one) => one.querySelector("dl"))].map((both) => both.map((one) => Math.round(one.getBoundingClientRect().bottom)))`;
+    for (const [first, second] of await page.read<number[][]>(places)) expect(first).toBe(second);
     expect(small).toMatch(/11 in, 7 out[\s\S]*\$0\.0[\s\S]*openai\/gpt-5\.4-mini[\s\S]*Persona version/);
     expect(large).not.toContain("Persona version");
     const calls = await page.read<string[]>(`${said}.map((one) => one.querySelector("a[href^='#/calls/']").innerText)`);
@@ -172,9 +176,13 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
 
   test("an error stands where its cause is, as text, and the page stays signed in", async () => {
     await show("#/playground?model=openai/gpt-5.4");
-    await page.click("document.querySelector('details summary')");
+    await page.click("document.querySelector('details details summary')");
+    // What can't be sent says why.
+    const why = `document.querySelector(".why-not")?.innerText`;
+    await page.until(`${why} === "Write a question first."`);
     await write("tools, as JSON", "[{]");
     await write("Your question", "Hello");
+    await page.until(`${why} === "Mend the tools first: they are no JSON list."`);
     await page.until(`document.querySelector(".field .error")?.innerText.includes("no JSON")`);
     expect(await page.read<boolean>(`${button("Send")}.disabled`)).toBe(true);
     await write("tools, as JSON", '[{"type": "function"}]');

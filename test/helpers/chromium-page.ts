@@ -254,9 +254,11 @@ export class ChromiumPage implements AsyncDisposable {
     }
   }
 
-  /** Clicks into a field and types in place of what stands there. */
+  /** Clicks into a field and types in place of what stands there. Who finds that it moved away under the mouse clicks again. */
   async write(field: string, text: string): Promise<void> {
     await this.click(field);
+    for (let tries = 0; tries < 20 && !(await this.read(`document.activeElement === ${field}`)); tries += 1)
+      await this.click(field);
     await this.press("a", "Control");
     if (text === "") await this.press("Backspace");
     else await this.type(text);

@@ -113,13 +113,25 @@ function Conversation({ columns }: { readonly columns: readonly Column[] }) {
   );
 }
 
-function Composer({ columns }: { readonly columns: readonly Column[] }) {
-  const form = useRef<HTMLFormElement>(null);
+/** @returns why nothing can be sent; undefined: it can */
+function whyNot(columns: readonly Column[], isLoaded: boolean): string | undefined {
   const { text, image } = draft.value;
+  if (calling.value !== undefined) return "An answer is under way.";
+  if (columns.length === 0) return "Choose a model or a persona first.";
+  if (!isLoaded) return "Looking who answers to that name…";
+  if (toolsFault(settings.value.tools) !== undefined) return "Mend the tools first: they are no JSON list.";
+  return text.trim() === "" && image === undefined ? "Write a question first." : undefined;
+}
+
+type ComposerProps = { readonly columns: readonly Column[]; readonly isLoaded: boolean };
+
+function Composer({ columns, isLoaded }: ComposerProps) {
+  const form = useRef<HTMLFormElement>(null);
+  const { text } = draft.value;
   const isBusy = calling.value !== undefined;
-  const mayAsk = text.trim() !== "" || image !== undefined;
-  const isPossible = !isBusy && columns.length > 0 && toolsFault(settings.value.tools) === undefined;
-  const isReady = isPossible && mayAsk;
+  const isPossible = !isBusy && isLoaded && columns.length > 0 && toolsFault(settings.value.tools) === undefined;
+  const why = whyNot(columns, isLoaded);
+  const isReady = why === undefined;
   const pending = columns.flatMap(({ at: column, model }): Pending | [] => {
     const { tools = [], state } = answers.value[column]?.[turns.value.length - 1] ?? {};
     return state === "done" && tools.length > 0 ? { column, name: model, tools } : [];
@@ -156,6 +168,7 @@ function Composer({ columns }: { readonly columns: readonly Column[] }) {
           </Button>
           <PictureInput />
           {turns.value.length > 0 && <Button onClick={startAnew}>Start anew</Button>}
+          {why !== undefined && !isBusy && <small class="muted why-not">{why}</small>}
         </Bar>
       </form>
     </>
@@ -218,19 +231,23 @@ export function PlaygroundPage() {
           ))}
         </Columns>
       </Panel>
-      <SettingsPanel
-        variables={Object.assign({}, ...columns.map(({ persona }) => persona?.variables ?? {}))}
-        hasModel={columns.some(({ persona }) => persona === undefined)}
-        errors={errors}
-      />
-      <Conversation columns={columns} />
-      {columns.length === 0 && (
-        <Empty title="Choose a model or a persona to ask.">
-          All of them: <a href={href("personas")}>personas</a>,{" "}
-          <a href={href("providers")}>providers and their models</a>.
-        </Empty>
-      )}
-      <Composer columns={isLoaded ? columns : []} />
+      <div class="asking">
+        <div class="listed">
+          <Conversation columns={columns} />
+          {columns.length === 0 && (
+            <Empty title="Choose a model or a persona to ask.">
+              All of them: <a href={href("personas")}>personas</a>,{" "}
+              <a href={href("providers")}>providers and their models</a>.
+            </Empty>
+          )}
+          <Composer columns={columns} isLoaded={isLoaded} />
+        </div>
+        <SettingsPanel
+          variables={Object.assign({}, ...columns.map(({ persona }) => persona?.variables ?? {}))}
+          hasModel={columns.some(({ persona }) => persona === undefined)}
+          errors={errors}
+        />
+      </div>
       <p class="unseen" role="status">
         {calling.value !== undefined ? "Answering." : last >= 0 ? "Answered." : ""}
       </p>

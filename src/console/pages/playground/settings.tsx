@@ -1,7 +1,7 @@
 /** What both columns get beside the conversation. */
 import type { ApiFailure } from "../../api.ts";
 import { Check, Field, Select, TextArea, TextInput } from "../../ui/form.tsx";
-import { Bar, Panel } from "../../ui/layout.tsx";
+import { Bar } from "../../ui/layout.tsx";
 import type { Variable } from "../personas/types.ts";
 import { type Settings, settings, toolsFault } from "./state.ts";
 
@@ -22,7 +22,10 @@ export function SettingsPanel({
   };
   const faultOf = (name: string) => errors.find(({ param }) => new RegExp(`^${name}\\b`).test(param))?.message;
   return (
-    <Panel title="Parameters" note="of both; empty: as the persona or the model has it">
+    <details class="panel parameters" open>
+      <summary>
+        <strong>Parameters</strong> <span class="muted">of both; empty: as the persona or the model has it</span>
+      </summary>
       {Object.keys(variables).length > 0 && (
         <Bar label="Variables">
           {Object.entries(variables).map(([name, { description, enum: choices, default: value, required }]) => {
@@ -89,6 +92,6 @@ export function SettingsPanel({
           />
         </Field>
       </details>
-    </Panel>
+    </details>
   );
 }

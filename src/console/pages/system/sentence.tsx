@@ -16,7 +16,7 @@ export function Sentence({ who, act, subject, after, children }: SentenceProps) 
   return (
     <span class="among-words">
       {who} {verbOf(act)} {children}
-      {details !== "" && `, ${details}`}
+      {details !== "" && <span title={details}>, {details}</span>}
     </span>
   );
 }
