@@ -13,7 +13,7 @@ import { parseCall } from "./call/parse.ts";
 import { runCall, wholeOf } from "./call/run.ts";
 import { newEnvelope, Writer } from "./call/writer.ts";
 import type { RequestContext } from "./context.ts";
-import { personasFor } from "./models.ts";
+import { personasFor, prepareNamed } from "./models.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { readJson } from "./request-body.ts";
 import { asApiError, textOf as bodyOf } from "./respond.ts";
@@ -36,6 +36,7 @@ async function serveMcp(services: Services, context: RequestContext): Promise<Re
   context.logFields["mcp_method"] = truncate(textOf(parsed["method"]) ?? "");
   context.setIdleTimeout(0);
   const { answerMcp } = await import("../mcp/endpoint.ts");
+  await prepareNamed(services, caller);
   const named = namedPersonas(services, caller);
   const answered = await answerMcp(withoutBody(request), parsed, {
     version: services.build.version,

@@ -245,8 +245,8 @@ export async function modelsFor(services: Services, surface: SurfaceName, caller
   return [...listed, ...named.flatMap((name) => find(services, caller, name) ?? [])];
 }
 
-/** The same for all that a key names, one by one. */
-async function prepareNamed(services: Services, caller: Caller): Promise<void> {
+/** The same for all that a key names, one by one: before `personasFor`. */
+export async function prepareNamed(services: Services, caller: Caller): Promise<void> {
   for (const name of caller.models) if (splitReference(name) !== undefined) await preparePersona(services, name);
 }
 

@@ -198,6 +198,18 @@ describe("a preview", () => {
     ]);
   });
 
+  test("is a tool of /mcp, and listed, for a key that names it", async () => {
+    await push("pr-2", [support("Two.")]);
+    const models = ["acme/support@pr-2"];
+    const key = await troupe.createKey({ name: "one", tier: "free", perMinute: 1000, models });
+    const headers = { accept: "application/json, text/event-stream" };
+    const answer = await troupe.post("/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" }, { key, headers });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"acme/support@pr-2"')]);
+    const listed = (await (await troupe.fetch("/v1/models", { key })).json()) as { data: { id: string }[] };
+    expect(listed.data.map(({ id }) => id)).toEqual(models);
+    expect((await ask("acme/support", key)).status).toBe(404);
+  });
+
   test("knows the files that it brings along, not those of the server's folder", async () => {
     mkdirSync(folder.file("acme/docs"), { recursive: true });
     writeFileSync(folder.file("acme/docs/a.md"), "# Refunds\n\nA refund takes ninety days.\n");
