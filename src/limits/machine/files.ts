@@ -110,7 +110,7 @@ const tableOf = (bytes: Uint8Array): HitTable | undefined => PartTable.of(bytes)
 /** @returns undefined when it is not there, damaged, frozen, or too small */
 function usable(path: string, limit: number): HitTable | undefined {
   const table = read(path);
-  return table === undefined || table.isFrozen || !table.fits(limit) ? undefined : table;
+  return table === undefined || table.isFrozen || limit > table.most ? undefined : table;
 }
 
 /** @returns undefined when it is not there, or damaged. @throws the file system's other errors */

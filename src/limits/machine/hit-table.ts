@@ -13,11 +13,11 @@ export type Hit = { readonly allowed: boolean; readonly head: number; readonly n
 export interface HitTable {
   /** By how much a hit counts for longer than the window, at most. */
   readonly coarseMs: number;
-  /** Checks whether it has room for that limit. */
-  fits(limit: number): boolean;
+  /** The largest limit that it has room for. */
+  readonly most: number;
   /**
    * Counts a hit if there is room.
-   * @param limit that fits. @param clock may be read again
+   * @param limit up to `most`. @param clock may be read again
    * @returns undefined when it is frozen, or damaged: no hit was counted
    */
   hit(limit: number, clock: () => number): Hit | undefined;
@@ -65,10 +65,5 @@ export class MappedHead {
   /** Negative: frozen. */
   protected rawHead(): number {
     return Atomics.load(this.words, headAt);
-  }
-
-  /** @returns the head that was there */
-  protected exchangeHead(from: number, to: number): number {
-    return Atomics.compareExchange(this.words, headAt, from, to);
   }
 }

@@ -172,7 +172,7 @@ class FileLimiter implements Limiter {
 
   #tableFor(files: WindowFiles, caller: string, limit: number): HitTable {
     const known = this.#tables.get(caller);
-    if (known?.fits(limit) === true && !known.isFrozen) return known;
+    if (known !== undefined && limit <= known.most && !known.isFrozen) return known;
     const table = files.open(files.pathOf(caller), limit);
     this.#tables.set(caller, table);
     if (this.#tables.size > maxMapped) this.#tables.delete(this.#tables.keys().next().value!);

@@ -67,9 +67,7 @@ export class PartTable extends MappedHead implements HitTable {
 
   readonly coarseMs = partMs;
 
-  fits(): boolean {
-    return true;
-  }
+  readonly most = Number.POSITIVE_INFINITY;
 
   hit(limit: number, clock: () => number): Hit | undefined {
     for (;;) {
@@ -80,7 +78,7 @@ export class PartTable extends MappedHead implements HitTable {
       if (((head - this.#start) & headMask) >= limit) return { allowed: false, head, now };
       // One that fails was another's hit.
       const next = (head + 1) & headMask;
-      if (this.exchangeHead(head, next) === head) return { allowed: true, head: next, now };
+      if (Atomics.compareExchange(this.words, headAt, head, next) === head) return { allowed: true, head: next, now };
     }
   }
 

@@ -39,6 +39,7 @@ export class WindowTable extends MappedHead implements HitTable {
   private constructor(words: Int32Array, capacity: number) {
     super(words);
     this.#capacity = capacity;
+    this.most = this.isSmall ? capacity - 1 : 0;
     this.#mask = capacity - 1;
   }
 
@@ -80,9 +81,7 @@ export class WindowTable extends MappedHead implements HitTable {
     return this.#capacity <= maxCapacity;
   }
 
-  fits(limit: number): boolean {
-    return limit < this.#capacity && this.isSmall;
-  }
+  readonly most: number;
 
   hit(limit: number, clock: () => number): Hit | undefined {
     const { words } = this;
@@ -158,7 +157,7 @@ export class WindowTable extends MappedHead implements HitTable {
 
   /** @returns whether the head is past that hit, whichever process advanced it; false where it was frozen before */
   #advanceHead(head: number): boolean {
-    const found = this.exchangeHead(head, (head + 1) & headMask);
+    const found = Atomics.compareExchange(this.words, headAt, head, (head + 1) & headMask);
     return found >= 0 || (found & headMask) !== head;
   }
 
