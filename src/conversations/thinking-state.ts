@@ -54,12 +54,13 @@ export class ReplayMemory {
     }
   }
 
-  /** @returns the request itself when nothing was missing, or nothing is known */
-  restore(scope: string, request: ChatRequest): ChatRequest {
-    return this.#states.isEmpty ? request : this.#restored(scope, request);
+  /** True if nothing is known, so that nothing can be restored. */
+  get isEmpty(): boolean {
+    return this.#states.isEmpty;
   }
 
-  #restored(scope: string, request: ChatRequest): ChatRequest {
+  /** @returns the request itself when nothing was missing, or nothing is known */
+  restore(scope: string, request: ChatRequest): ChatRequest {
     let changed = false;
     const messages = request.messages.map((message): Message => {
       if (message.role !== "assistant") return message;

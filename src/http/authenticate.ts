@@ -11,40 +11,27 @@ import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
 /**
- * A promise where the store of the rate limits has to be asked first.
  * @param surface whose limits count @param permission what the key must have been given; default: the surface
  * @param mayPreview true where keys of previews are let in too, each as a caller of `onlyPreviews`
- * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded, or rejects with it; on the
- * orchestrator the rate headers are set in every case
+ * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded; on the orchestrator the rate
+ * headers are set in every case
  */
-export function admit(
+export async function admit(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
   permission: KeySurface = surface,
   mayPreview = false,
-): Caller | Promise<Caller> {
+): Promise<Caller> {
   const key = keyOf(context);
-  const caller = services.keys.find(key);
-  if (caller !== undefined) return admitCaller(services, context, surface, permission, caller, mayPreview);
+  const known = services.keys.find(key);
+  if (known !== undefined) return admitCaller(services, context, surface, permission, known, mayPreview);
   // Counted before the store is asked: so that guessing stays as slow as it is.
   hitAnonymous(services, context, surface);
   const asking = services.keys.catchUp(key);
-  if (asking === undefined) throw services.keys.mayBeNew(key) ? keysUnread() : ApiError.unauthorized();
-  return admitUnknown(services, context, surface, permission, mayPreview, asking);
-}
-
-/** @param asking whether the key may be new, once the store was asked for keys that other nodes made */
-async function admitUnknown(
-  services: Services,
-  context: RequestContext,
-  surface: ServedSurface,
-  permission: KeySurface,
-  mayPreview: boolean,
-  asking: Promise<boolean>,
-): Promise<Caller> {
-  const mayBeNew = await asking;
-  const caller = callerOf(services, context);
+  const mayBeNew = asking === undefined ? services.keys.mayBeNew(key) : await asking;
+  // Other nodes may have made it.
+  const caller = asking && services.keys.find(key);
   if (caller === undefined) throw mayBeNew ? keysUnread() : ApiError.unauthorized();
   // The address's counts and headers do not apply to the key.
   for (const name of rateHeaders) delete context.headers[name];
@@ -52,41 +39,17 @@ async function admitUnknown(
   return admitCaller(services, context, surface, permission, caller, mayPreview);
 }
 
-/** Admits whose key is known already. Throws, or rejects, as `admit` does. */
-export function admitCaller(
+/** Admits whose key is known already. @throws ApiError as `admit` does */
+export async function admitCaller(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
   permission: KeySurface,
   caller: Caller,
   mayPreview = false,
-): Caller | Promise<Caller> {
-  context.logFields["key"] = caller.keyId;
-  const counting = count(services, context, surface, caller);
-  return counting === undefined
-    ? admitCounted(services, context, permission, caller, mayPreview)
-    : admitOnceCounted(services, context, permission, caller, mayPreview, counting);
-}
-
-async function admitOnceCounted(
-  services: Services,
-  context: RequestContext,
-  permission: KeySurface,
-  caller: Caller,
-  mayPreview: boolean,
-  counting: Promise<void>,
 ): Promise<Caller> {
-  await counting;
-  return admitCounted(services, context, permission, caller, mayPreview);
-}
-
-function admitCounted(
-  services: Services,
-  context: RequestContext,
-  permission: KeySurface,
-  caller: Caller,
-  mayPreview: boolean,
-): Caller {
+  context.logFields["key"] = caller.keyId;
+  await count(services, context, surface, caller);
   const isPreviewer = !caller.surfaces.has(permission);
   if (isPreviewer) checkPreviewer(caller, permission, mayPreview);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
@@ -96,7 +59,8 @@ function admitCounted(
     });
   const { queryCheck, request } = context;
   if (queryCheck !== undefined && request.url.includes("?")) queryCheck(context.query);
-  context.tags = tagsOf(services, context, caller);
+  const { tagHeader } = services.live.config.budgets;
+  context.tags = tagHeader === undefined ? caller.tags : tagsOf(tagHeader, context, caller);
   context.labels = services.clients.labelsOf(context.request.headers.get("user-agent"));
   return isPreviewer ? { ...caller, onlyPreviews: true } : caller;
 }
@@ -115,14 +79,13 @@ const keysUnread = () =>
     "Whether this key is good can't be told, as keys could not be read. Retry in a moment.",
   );
 
-/** The key's tags, and the one that the request adds where the configuration names a header for it. @throws ApiError invalid_value */
-function tagsOf(services: Services, context: RequestContext, { tags }: Caller): readonly string[] {
-  const { tagHeader } = services.live.config.budgets;
-  const tag = tagHeader === undefined ? null : context.request.headers.get(tagHeader);
+/** The key's tags, and the one that the request adds in the header for it. @throws ApiError invalid_value */
+function tagsOf(tagHeader: string, context: RequestContext, { tags }: Caller): readonly string[] {
+  const tag = context.request.headers.get(tagHeader);
   if (tag === null || tags.includes(tag)) return tags;
   if (isTag(tag)) return [...tags, tag];
   throw ApiError.invalidValue(
-    tagHeader!,
+    tagHeader,
     `${tagHeader} must be of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit.`,
   );
 }
@@ -136,11 +99,10 @@ export function keyOf(context: RequestContext): string | undefined {
 }
 
 /** For unknown routes and wrong methods: counts against the rate limits, and never refuses for a missing key. */
-export function admitAnyone(services: Services, context: RequestContext): Promise<void> | undefined {
+export async function admitAnyone(services: Services, context: RequestContext): Promise<void> {
   const surface = context.area;
-  if (surface !== "operations") return count(services, context, surface, callerOf(services, context));
-  showAnonymousLimit(services, context);
-  return undefined;
+  if (surface === "operations") showAnonymousLimit(services, context);
+  else await count(services, context, surface, callerOf(services, context));
 }
 
 /** Checks whether the request has a key that may use the admin API, on whatever route. */
@@ -155,36 +117,23 @@ export function showAnonymousLimit(services: Services, context: RequestContext):
 
 /**
  * Counts one request in the bucket of the key, or of the client address where there is no valid key.
- * @returns undefined where that is done. @throws ApiError rate_limit_exceeded, or rejects with it
+ * @throws ApiError rate_limit_exceeded
  */
-export function count(
+export async function count(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
   caller: Caller | undefined,
-): Promise<void> | undefined {
-  if (caller === undefined) {
-    hitAnonymous(services, context, surface);
-    return undefined;
-  }
+): Promise<void> {
+  if (caller === undefined) return hitAnonymous(services, context, surface);
   const { limits } = services.live.config;
   const ofSurface = surface === "gateway" ? limits.gatewayPerMinute : limits.anonymousPerMinute;
   const perMinute = surface === "orchestrator" ? caller.perMinute : (caller.ownPerMinute ?? ofSurface);
   // Only the gateway has no limit where none is configured.
-  if (perMinute === undefined) return undefined;
-  const decision = services.callerLimits.hit(caller.buckets[surface], perMinute);
-  if (decision instanceof Promise) return enforceLater(services, context, decision, surface, caller.tier);
+  if (perMinute === undefined) return;
+  const decision = await services.callerLimits.hit(caller.buckets[surface], perMinute);
   enforce(services, context, decision, surface, caller.tier);
-  return undefined;
 }
-
-const enforceLater = async (
-  services: Services,
-  context: RequestContext,
-  deciding: Promise<Decision>,
-  surface: ServedSurface,
-  tier: string,
-): Promise<void> => enforce(services, context, await deciding, surface, tier);
 
 /** Counts a request without a valid key. @throws ApiError rate_limit_exceeded */
 export function hitAnonymous(services: Services, context: RequestContext, surface: ServedSurface): void {

@@ -94,16 +94,9 @@ export class CallRecorder implements CallObserver {
     if (upstreamFormat !== undefined) context.logFields["upstream_format"] = upstreamFormat;
   }
 
-  begin(signal?: AbortSignal): Promise<void> | undefined {
-    const begun = this.#services.usage.begin(this.#attempt, signal);
-    if (begun instanceof Promise) {
-      return begun.then((entry) => {
-        this.#entry = entry;
-        Object.assign(this.#context.headers, entry.headers);
-      });
-    }
-    this.#entry = begun;
-    return undefined;
+  async begin(signal?: AbortSignal): Promise<void> {
+    this.#entry = await this.#services.usage.begin(this.#attempt, signal);
+    Object.assign(this.#context.headers, this.#entry.headers);
   }
 
   sent(): void {

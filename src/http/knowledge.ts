@@ -224,21 +224,18 @@ export class PersonaKnowledge {
 /**
  * Finds what knowledge and lorebook add to a call.
  * @param source the request as it was sent: its large texts are restored, as they are read here
- * @returns at once where nothing has to be waited for
  * @throws ApiError for values of variables that are refused
  */
-export function findAdditions(
+export async function findAdditions(
   knowledge: PersonaKnowledge,
   persona: Persona,
   request: ChatRequest,
   { large, parsed }: Pick<Source, "large" | "parsed">,
-): Additions | undefined | Promise<Additions | undefined> {
+): Promise<Additions | undefined> {
   const values = valuesIn(persona, request);
-  const add = (found: readonly FoundSection[]) => additionsOf(persona, request.messages, values, found);
-  const find = () => (persona.knowledge === undefined ? [] : knowledge.find(persona, request.messages));
-  if (large !== undefined) return large.restore([parsed, request]).then(find).then(add);
-  const finding = find();
-  return finding instanceof Promise ? finding.then(add) : add(finding);
+  if (large !== undefined) await large.restore([parsed, request]);
+  const found = persona.knowledge === undefined ? [] : await knowledge.find(persona, request.messages);
+  return additionsOf(persona, request.messages, values, found);
 }
 
 /** The fields of a call's log line that say what was added. */

@@ -131,9 +131,9 @@ async function ask(
     };
     const source = { body: JSON.stringify(parsed), parsed };
     context.logFields["model"] = truncate(model);
-    const call = await parseCall(services, context, caller, orchestrator, chat, source);
-    const writer = new Writer(chat, call, newEnvelope(services, context, chat, model));
-    const scope = { services, context, surface: orchestrator, caller, call, source, writer };
+    const asked = await parseCall(services, context, caller, orchestrator, chat, source);
+    const writer = new Writer(chat, asked.call.options, newEnvelope(services, context, chat, model));
+    const scope = { services, context, surface: orchestrator, caller, asked, writer };
     return resultOf(wholeOf(await runCall(scope, context.request.signal)));
   } catch (error) {
     if (context.request.signal.aborted) throw error;

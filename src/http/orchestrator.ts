@@ -56,17 +56,15 @@ export async function personaSurface(
   return personaOnGateway;
 }
 
-function planNamed(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan | Promise<Plan> {
+async function planNamed(services: Services, caller: Caller, request: ChatRequest, source: Source): Promise<Plan> {
   const found = findPersona(services, caller, request.model);
   if (found === undefined) throw ApiError.modelNotFound(request.model);
   const chosen = found.variants && variantFor(services, found, found.variants, caller, request);
   const persona = chosen?.persona ?? found;
   const variant = chosen && attemptVariant(found, chosen);
-  if (persona.knowledge === undefined && persona.lorebook === undefined)
-    return planFor(services, persona, request, source, variant);
-  const adding = findAdditions(services.knowledge, persona, request, source);
-  if (!(adding instanceof Promise)) return planFor(services, persona, request, source, variant, adding);
-  return adding.then((additions) => planFor(services, persona, request, source, variant, additions));
+  const isAdding = persona.knowledge !== undefined || persona.lorebook !== undefined;
+  const additions = isAdding ? await findAdditions(services.knowledge, persona, request, source) : undefined;
+  return planFor(services, persona, request, source, variant, additions);
 }
 
 function planFor(

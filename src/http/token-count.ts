@@ -52,9 +52,9 @@ export async function countTokens(
   const caller = await admit(services, context, onSurface.name, onSurface.name, true);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
-  const parsed = await parseCall(services, context, caller, onSurface, protocol, source);
-  const surface =
-    parsed.answeredBy === "persona" ? await personaSurface(services, context, caller, onSurface) : onSurface;
+  const asked = await parseCall(services, context, caller, onSurface, protocol, source);
+  const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
+  const parsed = asked.call;
   const { request } = parsed;
   context.logFields["model"] = truncate(request.model);
   const conversation = await openConversation(services, context, caller, surface.name, request);

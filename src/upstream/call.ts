@@ -15,7 +15,6 @@ import {
   type Source as BodySource,
   bodyBytes,
   fillLarge,
-  parsedBytes,
   restoreLarge,
   restoreTranslated,
 } from "../protocols/source.ts";
@@ -100,95 +99,63 @@ export type CallTools = { readonly upstream: Upstream; readonly media: Pick<Medi
  * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.
  * @throws ApiError when the upstream can't be reached or is too slow; ClientDisconnected when `options.signal` aborts
  */
-export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
-  const begun = options.observer.begin(options.signal);
-  return begun === undefined ? makeCall(tools, target, options) : makeCallAfter(begun, tools, target, options);
-}
-
-async function makeCallAfter(
-  begun: Promise<void>,
+export async function callUpstream(
   tools: CallTools,
   target: Target,
   options: CallOptions,
 ): Promise<Answer<EventSource>> {
-  await begun;
-  return makeCall(tools, target, options);
-}
-
-function makeCall(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
+  await options.observer.begin(options.signal);
   const { provider } = target;
   return provider.kind === "local"
     ? callLocal(provider, target, options)
     : callRemote(tools, provider, target, options);
 }
 
-function callRemote(
+/** Does not await the answer: it would hold the request, which is to be free once it is sent. */
+async function callRemote(
   tools: CallTools,
   provider: RemoteProvider,
   target: Target,
   options: CallOptions,
 ): Promise<Answer<EventSource>> {
-  const { call } = target;
-  const { native, observer } = options;
   let request: UpstreamRequest;
   try {
-    const wanted = native === undefined ? provider.remoteMedia?.(call) : undefined;
-    const isLarge =
-      call.source !== undefined && (call.source.large !== undefined || parsedBytes(call.source) >= hugeBody);
-    if (isLarge || wanted?.length) return callPrepared(tools, provider, target, options, wanted);
-    request = (native ?? provider).encode(call);
-  } catch (error) {
-    notifyFailed(observer, error);
-    return Promise.reject(error);
-  }
-  return sendRemote(tools, provider, target, options, request);
-}
-
-/** Fetches what the provider does not fetch itself, and encodes a large body in pieces of work. */
-async function callPrepared(
-  tools: CallTools,
-  provider: RemoteProvider,
-  target: Target,
-  options: CallOptions,
-  wanted: ReturnType<NonNullable<RemoteProvider["remoteMedia"]>> | undefined,
-): Promise<Answer<EventSource>> {
-  const { call } = target;
-  let request: UpstreamRequest;
-  try {
-    const fetched = wanted?.length ? { ...call, media: await tools.media.fetch(wanted, options.signal) } : call;
-    if (call.source?.large !== undefined && !speaksClientFormat(provider, call, options))
-      await restoreTranslated(call.source, call.request);
-    if (call.source !== undefined && bodyBytes(call.source) >= hugeBody) await nextSlice();
-    const encoder = options.native ?? provider;
-    request =
-      call.source?.large === undefined ? encoder.encode(fetched) : await encodeAround(call.source, encoder, fetched);
+    request = await encode(tools.media, provider, target.call, options);
   } catch (error) {
     notifyFailed(options.observer, error);
     throw error;
   }
-  return sendRemote(tools, provider, target, options, request);
+  const { native, observer, signal, onSent } = options;
+  // Without the body, which `native` holds.
+  const reading = native && { ...options, native: undefined, reading: native.reading };
+  const answered = withoutInput(target, options.answerId);
+  observer.sent(target.account.name);
+  return answerOf(tools.upstream.send(request, answered, signal, onSent), provider, answered, reading ?? options);
+}
+
+/** Fetches what the provider does not fetch itself, and encodes the call: a large body in pieces of work. */
+async function encode(
+  media: CallTools["media"],
+  provider: RemoteProvider,
+  call: Call,
+  options: CallOptions,
+): Promise<UpstreamRequest> {
+  const { native, signal } = options;
+  const encoder = native ?? provider;
+  const wanted = native === undefined ? provider.remoteMedia?.(call) : undefined;
+  const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, signal) } : call;
+  const { source, request } = call;
+  if (source === undefined) return encoder.encode(fetched);
+  const isLarge = source.large !== undefined;
+  if (isLarge && !speaksClientFormat(provider, call, options)) await restoreTranslated(source, request);
+  if (bodyBytes(source) >= hugeBody) await nextSlice();
+  return isLarge ? encodeAround(source, encoder, fetched) : encoder.encode(fetched);
 }
 
 /** True where what the client said is not said in other words. */
 const speaksClientFormat = (provider: RemoteProvider, call: Call, { native }: CallOptions): boolean =>
   native !== undefined ||
   (call.clientFormat === undefined && (provider.formatOf?.(call) ?? provider.format) === "chat");
-
-function sendRemote(
-  { upstream }: CallTools,
-  provider: RemoteProvider,
-  target: Target,
-  options: CallOptions,
-  request: UpstreamRequest,
-): Promise<Answer<EventSource>> {
-  const { native } = options;
-  // Without the body, which `native` holds.
-  const reading = native && { ...options, native: undefined, reading: native.reading };
-  const { observer, signal, onSent } = options;
-  const answered = withoutInput(target, options.answerId);
-  observer.sent(target.account.name);
-  return answerOf(upstream.send(request, answered, signal, onSent), provider, answered, reading ?? options);
-}
 
 type ReadingOptions = CallOptions & { readonly reading?: NativeReading };
 

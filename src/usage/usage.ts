@@ -39,20 +39,13 @@ export class UsageRecorder {
   /**
    * Opens the entry of an attempt. Whoever begins it settles it, whatever happens.
    * @param signal ends a wait for room in a budget
-   * @returns a promise only where a budget has to be waited for
-   * @throws ApiError where a budget has no room for it, and then a line records the refusal; rejects with the same, or ClientDisconnected
+   * @throws ApiError where a budget has no room for it, and then a line records the refusal; ClientDisconnected
    */
-  begin(attempt: Attempt, signal?: AbortSignal): UsageEntry | Promise<UsageEntry> {
+  async begin(attempt: Attempt, signal?: AbortSignal): Promise<UsageEntry> {
     const entry = new Entry(this.#tools, this.#estimates, attempt);
-    const reserving = this.gate?.reserve(attempt, entry.begun, signal);
-    if (reserving !== undefined) return this.#reserve(entry, reserving);
-    entry.begin();
-    return entry;
-  }
-
-  async #reserve(entry: Entry, reserving: Promise<Reserved>): Promise<UsageEntry> {
     try {
-      entry.begin(await reserving);
+      const reserved = await this.gate?.reserve(attempt, entry.begun, signal);
+      entry.begin(reserved);
     } catch (error) {
       if (error instanceof ClientDisconnected) entry.settle({ ended: "abandoned" });
       else entry.settle(refusedBy(error));

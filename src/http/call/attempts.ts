@@ -21,15 +21,15 @@ import { describeFailure, inOwnPlaces, ownPlaces } from "./errors.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import type { CallTools, Planned } from "./plan.ts";
 import { poolingOf } from "./pooling.ts";
-import type { CallScope } from "./scope.ts";
+import { type CallScope, nothingAsked } from "./scope.ts";
 import { answerWithTools, type Turn } from "./tools/loop.ts";
 
 /** @throws ApiError before anything is called */
 export function callTargets(scope: CallScope, planned: Planned, signal: AbortSignal): Promise<Answer<EventSource>> {
   const call = new PlannedCall(scope, planned, signal);
-  const { large } = scope.source;
+  const { large, parsed } = scope.asked.source;
   const isWhole = large === undefined || (!planned.plan.store && planned.tools === undefined);
-  return isWhole ? call.make() : makeRestored(call, large, [scope.source.parsed, planned.conversation.whole]);
+  return isWhole ? call.make() : makeRestored(call, large, [parsed, planned.conversation.whole]);
 }
 
 async function makeRestored(
@@ -50,10 +50,10 @@ async function releasing<T>(context: RequestContext, calling: Promise<T>): Promi
   }
 }
 
-/** A call's targets and what each attempt at one needs. Holds the request: nothing that it gives may hold it. */
 /** Bytes of a request that is held until the upstream's answer begins, to be asked again: thousands of calls wait at once. */
 const heldForAgain = 64 * 1024;
 
+/** A call's targets and what each attempt at one needs. Holds the request: nothing that it gives may hold it. */
 class PlannedCall implements Attempts {
   readonly #scope: CallScope;
   readonly #planned: Planned;
@@ -79,17 +79,18 @@ class PlannedCall implements Attempts {
     for (const one of plan.targets) {
       if (one.pool !== undefined) isPooled = true;
       const made = this.#asSent(one);
-      const sent = services.learned.size === 0 ? made : services.learned.fit(made, scope.call.request);
-      if (targets.length === 0) this.#ownPlace = ownPlaces(scope.call.request, sent.call.request);
-      targets.push(restoreThinkingState(services, scope.caller, sent));
+      const sent = services.learned.size === 0 ? made : services.learned.fit(made, scope.asked.call.request);
+      if (targets.length === 0) this.#ownPlace = ownPlaces(scope.asked.call.request, sent.call.request);
+      targets.push(services.replayMemory.isEmpty ? sent : restoreThinkingState(services, scope.caller, sent));
     }
     this.#targets = targets;
     this.#isPooled = isPooled;
-    const { request } = scope.call;
+    const { call, source } = scope.asked;
+    const { request } = call;
     // A persona's own fields, the road of tools, and fields that a call goes up with. What is large is not held for it.
     this.#mayAskAgain =
-      scope.source.body.length <= heldForAgain &&
-      scope.source.large === undefined &&
+      source.body.length <= heldForAgain &&
+      source.large === undefined &&
       (plan.persona !== undefined ||
         request.tools !== undefined ||
         (request.stream === true && request.stream_options === undefined) ||
@@ -104,13 +105,15 @@ class PlannedCall implements Attempts {
     const { services, context } = this.#scope;
     const { plan, tools } = this.#planned;
     if (tools !== undefined) return this.#makeWithTools(tools);
-    const calling = inOwnPlaces(this.#ownPlace, callWithFallback(services, this.#targets, this, this.#pooling()));
+    const pooling = this.#isPooled ? this.#pooling() : undefined;
+    const calling = inOwnPlaces(this.#ownPlace, callWithFallback(services, this.#targets, this, pooling));
     return this.#isSentOnce || plan.store ? calling : releasing(context, calling);
   }
 
   /** @param isSecond of a call that the upstream refused before */
   optionsFor(target: Target, mayFallBack: boolean, turn?: Turn, isSecond = false): CallOptions {
-    const { services, context, surface, caller, call: asked, source, writer } = this.#scope;
+    const { services, context, surface, caller, writer } = this.#scope;
+    const { call: asked, source } = this.#scope.asked;
     const { plan, conversation, kept, tools } = this.#planned;
     const { request } = asked;
     const { provider, call } = target;
@@ -155,8 +158,7 @@ class PlannedCall implements Attempts {
       writer: turn?.writer ?? writer,
       signal: this.#signal,
       observer,
-      // Bound, as a closure from here would hold the request until the answer is there.
-      onSent: this.#isSentOnce ? context.forgetBody.bind(context) : undefined,
+      onSent: this.#isSentOnce ? forgetting(this.#scope) : undefined,
       again:
         this.#mayAskAgain && !isSecond
           ? new SecondAsking({
@@ -169,11 +171,11 @@ class PlannedCall implements Attempts {
   }
 
   failed(target: Target, failure: UpstreamError | ApiError): void {
-    const { services, context, call } = this.#scope;
+    const { services, context, asked } = this.#scope;
     services.httpMetrics.fallbacks.series(target.account.name).add();
     services.log.warn("a persona's model failed; trying the next one", {
       request_id: context.id,
-      persona: truncate(call.request.model),
+      persona: truncate(asked.call.request.model),
       provider: target.account.name,
       upstream_model: target.call.model,
       ...describeFailure(services, failure),
@@ -190,8 +192,7 @@ class PlannedCall implements Attempts {
     return plan.upstreamMayHold ? conversation.heldUpstream(target) : target;
   }
 
-  #pooling(): Pooling | undefined {
-    if (!this.#isPooled) return undefined;
+  #pooling(): Pooling {
     const { plan, conversation, kept } = this.#planned;
     return poolingOf(this.#scope, plan, conversation, this.#targets, kept.bytes + kept.tokens > 0);
   }
@@ -201,7 +202,7 @@ class PlannedCall implements Attempts {
     const { plan, conversation } = this.#planned;
     const [first] = this.#targets;
     const form = { thinkingRequested: false, choices: 1 };
-    const pooling = this.#pooling();
+    const pooling = this.#isPooled ? this.#pooling() : undefined;
     return answerWithTools({
       scope: this.#scope,
       targets: this.#targets,
@@ -221,6 +222,15 @@ class PlannedCall implements Attempts {
     });
   }
 }
+
+/** Empties the cell of a request. Holds no more than that, as it lives until the request is sent. */
+const forgetting =
+  ({ context, asked }: CallScope) =>
+  () => {
+    asked.call = nothingAsked;
+    asked.source = nothingAsked;
+    context.forgetBody();
+  };
 
 const contentMemory =
   (context: RequestContext): Remember =>

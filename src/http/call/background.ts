@@ -8,7 +8,7 @@ import { holderOf } from "../conversation.ts";
 import { jsonAnswer, textOf } from "../respond.ts";
 import type { Services } from "../services.ts";
 import { followEvents } from "../stored-events.ts";
-import { idempotentAnswer, serviceRequestId } from "./identified.ts";
+import { idempotentAnswer, identifiedIn, serviceRequestId } from "./identified.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import { planCall } from "./plan.ts";
 import { callPlanned, whileRetained, wholeOf } from "./run.ts";
@@ -23,7 +23,9 @@ export async function beginInBackground(
 ): Promise<WholeAnswer> {
   const begin = async () => jsonAnswer(await storeAndStart(scope, stored));
   const requestId = serviceRequestId(scope.context);
-  return requestId === undefined ? begin() : wholeOf(await idempotentAnswer(scope, requestId, signal, begin));
+  return requestId === undefined
+    ? begin()
+    : wholeOf(await idempotentAnswer(identifiedIn(scope), requestId, signal, begin));
 }
 
 /** Follows the events of an answer that was begun, by this call or an earlier one. */
@@ -35,11 +37,12 @@ export function followBegun(scope: CallScope, begun: WholeAnswer, signal: AbortS
 
 /** Plans the call, stores its turn and starts it. @returns the answer as it stands. @throws ApiError before anything is called */
 async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Promise<JsonObject> {
-  const { services, context, surface, caller, call, source, writer } = scope;
+  const { services, context, surface, caller, asked, writer } = scope;
+  const { call, source } = asked;
   checkRoomForBackground(services);
   // Its events are kept whether they are asked for or not.
   const request = { ...call.request, stream: true, stream_options: { include_usage: true } };
-  const streamed: CallScope = { ...scope, call: { ...call, request } };
+  const streamed: CallScope = { ...scope, asked: { ...asked, call: { ...call, request } } };
   const planned = await planCall(streamed);
   if (!planned.plan.store)
     throw ApiError.invalidValue("store", "background needs store: true, as its answer is read later.");

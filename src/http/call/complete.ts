@@ -6,14 +6,12 @@ import type { Protocol } from "../../protocols/protocol.ts";
 import { admit } from "../authenticate.ts";
 import type { RequestContext } from "../context.ts";
 import { personaSurface } from "../orchestrator.ts";
-import { readJson } from "../request-body.ts";
 import { respondStream, respondWhole } from "../respond.ts";
 import type { Services } from "../services.ts";
 import { logContent } from "./attempts.ts";
 import { beginInBackground, followBegun } from "./background.ts";
 import { inOwnNames } from "./errors.ts";
-import { isIdentified } from "./identified.ts";
-import { parseCall } from "./parse.ts";
+import { readCall } from "./parse.ts";
 import { runCall, wholeOf } from "./run.ts";
 import type { CallScope } from "./scope.ts";
 import type { Surface } from "./surface.ts";
@@ -33,38 +31,31 @@ export async function createCompletion(
   protocol: Protocol,
   admitted?: Caller,
 ): Promise<Response> {
-  const admitting = admitted ?? admit(services, context, onSurface.name, onSurface.name, true);
-  const caller = admitting instanceof Promise ? await admitting : admitting;
-  const { limits, streams, log } = services.live.config;
-  const source = await readJson(context, limits);
-  if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const parsing = parseCall(services, context, caller, onSurface, protocol, source);
-  const call = parsing instanceof Promise ? await parsing : parsing;
-  const surface =
-    call.answeredBy === "persona" ? await personaSurface(services, context, caller, onSurface) : onSurface;
-  const { request } = call;
+  const caller = admitted ?? (await admit(services, context, onSurface.name, onSurface.name, true));
+  const asked = await readCall(services, context, caller, onSurface, protocol);
+  const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
+  const { request, options } = asked.call;
   context.logFields["model"] = truncate(request.model);
+  const { streams, log } = services.live.config;
   if (log.content) logContent(context, "messages", request.messages);
-  const writer = new Writer(protocol, call, newEnvelope(services, context, protocol, request.model));
+  const writer = new Writer(protocol, options, newEnvelope(services, context, protocol, request.model));
   const isStream = request.stream === true;
   const keepsAlive = isStream && writer.streamType === undefined;
   context.setIdleTimeout(keepsAlive ? idleTimeoutOf(streams.keepAliveSeconds) : 0);
-  const scope: CallScope = { services, context, surface, caller, call, source, writer };
+  const scope: CallScope = { services, context, surface, caller, asked, writer };
   const { signal } = context.request;
-  const background = protocol.stored?.isBackground(call.options) === true ? protocol.stored : undefined;
-  if (background !== undefined) {
-    const begun = await inOwnNames(writer, beginInBackground(scope, background, signal));
-    if (!isStream) return respondWhole(context, begun, withoutUpstream(context));
-    context.logFields["stream"] = true;
-    const disconnected = abortedWith(signal);
-    const following = followBegun(scope, begun, disconnected.signal);
-    return respondStream(services, context, following, streamRules(services, surface, writer, disconnected));
-  }
+  const background = protocol.stored?.isBackground(options) === true ? protocol.stored : undefined;
+  const begun = background && (await inOwnNames(writer, beginInBackground(scope, background, signal)));
+  if (begun !== undefined && !isStream) return respondWhole(context, begun, withoutUpstream(context));
   if (!isStream) return respondWhole(context, wholeOf(await inOwnNames(writer, runCall(scope, signal))));
   context.logFields["stream"] = true;
   const disconnected = abortedWith(signal);
-  const answering = inOwnNames(writer, runCall(scope, disconnected.signal));
-  return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected));
+  const rules = streamRules(services, surface, writer, disconnected);
+  const answering =
+    begun === undefined
+      ? inOwnNames(writer, runCall(scope, disconnected.signal))
+      : followBegun(scope, begun, disconnected.signal);
+  return respondStream(services, context, answering, rules);
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */

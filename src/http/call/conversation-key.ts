@@ -20,11 +20,8 @@ const tail = 1024;
  * A conversation that is continued by `previous_response_id` is known by its beginning, as each of its answers has another id.
  * @returns a short hash
  */
-export function conversationKey(
-  { context, source: { parsed, large } }: CallScope,
-  plan: Plan,
-  { whole }: Conversation,
-): string {
+export function conversationKey({ context, asked }: CallScope, plan: Plan, { whole }: Conversation): string {
+  const { parsed, large } = asked.source;
   for (const name of members) {
     const value = parsed[name];
     if (typeof value === "string" && value !== "") return hashOf(value);

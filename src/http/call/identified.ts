@@ -5,7 +5,7 @@ import { hugeBody } from "../../protocols/body.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { ParsedCall } from "../../protocols/protocol.ts";
-import { parsedBytes } from "../../protocols/source.ts";
+import { parsedBytes, type Source } from "../../protocols/source.ts";
 import type { Answer, Producer } from "../../upstream/answer.ts";
 import { refusedBy } from "../../usage/error-note.ts";
 import { nextAttempt } from "../call-observer.ts";
@@ -15,9 +15,18 @@ import type { CallScope } from "./scope.ts";
 import { noteAnsweredVariant } from "./variant.ts";
 
 /** The parts of a request that distinguish it from others of the same service-request-id. */
-type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller" | "source"> & {
+type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller"> & {
+  readonly source: Source;
   readonly call: Pick<ParsedCall<unknown>, "identity"> & { readonly request: Pick<ChatRequest, "model"> };
 };
+
+export const identifiedIn = ({ services, context, caller, asked }: CallScope): IdentifiedScope => ({
+  services,
+  context,
+  caller,
+  call: asked.call,
+  source: asked.source,
+});
 
 /** Answers a request with a service-request-id: calls once, joins a running call, or replays the stored answer. */
 export function idempotentAnswer(

@@ -50,12 +50,13 @@ export function nativeCall(
 function nativeCallBy(
   route: NativeRoute,
   native: NonNullable<Protocol["native"]>,
-  { services, context, surface: { showsUpstream }, call, source, writer }: CallScope,
+  { services, context, surface: { showsUpstream }, asked, writer }: CallScope,
   plan: Plan,
   conversation: Conversation,
   { account, pool, call: upstreamCall }: Target,
 ): NativeCall | undefined {
   const { protocol } = writer;
+  const { call, source } = asked;
   const mayHold = plan.upstreamMayHold && route.keepsNothing !== true;
   const isHeld = mayHold && conversation.isHeldBy({ account, pool });
   const earlier = isHeld ? undefined : conversation.earlier;

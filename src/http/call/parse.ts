@@ -9,40 +9,49 @@ import { labelsOf } from "../../usage/labels.ts";
 import type { RequestContext } from "../context.ts";
 import { holderOf } from "../conversation.ts";
 import { checkMetadata, checkPlain } from "../plain-values.ts";
+import { readJson } from "../request-body.ts";
 import type { Services } from "../services.ts";
-import { type PromptedCall, withPrompt } from "./prompt.ts";
+import { isIdentified } from "./identified.ts";
+import { withPrompt } from "./prompt.ts";
+import type { Asked } from "./scope.ts";
 import type { Surface } from "./surface.ts";
 
-/**
- * @param earlier the stored answers that the request refers to; absent: they are read
- * @returns a promise only where something stored has to be read first
- * @throws ApiError with the path of the value in the format's own body, or rejects with it
- */
-export function parseCall(
+/** Reads the request's body and parses it. @throws ApiError */
+export async function readCall(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  surface: Surface,
+  protocol: Protocol,
+): Promise<Asked> {
+  const { limits, log } = services.live.config;
+  const source = await readJson(context, limits);
+  if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
+  return parseCall(services, context, caller, surface, protocol, source);
+}
+
+/** @throws ApiError with the path of the value in the format's own body */
+export async function parseCall(
   services: Services,
   context: RequestContext,
   caller: Caller,
   surface: Surface,
   protocol: Protocol,
   source: Source,
-  earlier?: EarlierAnswers,
-): PromptedCall | Promise<PromptedCall> {
-  const ids = earlier === undefined ? protocol.references?.(source.parsed) : undefined;
-  if (ids !== undefined && ids.length > 0)
-    return parseReferring(ids, services, context, caller, surface, protocol, source);
+): Promise<Asked> {
+  const ids = protocol.references?.(source.parsed);
+  const earlier = ids?.length
+    ? await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids)
+    : undefined;
   const parsed = protocol.parse(source, context, earlier);
   checkPlain("model", parsed.request.model);
   const { metadata } = parsed.request;
   if (metadata != null) checkMetadata(metadata);
   context.labels = labelsOf(context.labels, parsed.request, services.live.config.usage.metadata);
   const prompt = protocol.prompt?.(parsed.options);
-  return prompt === undefined ? parsed : withPrompt(services, caller, surface, parsed, prompt);
-}
-
-async function parseReferring(ids: readonly string[], ...call: Parameters<typeof parseCall>): Promise<PromptedCall> {
-  const [services, context, caller, surface, protocol, source] = call;
-  const earlier = await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
-  return parseCall(services, context, caller, surface, protocol, source, earlier);
+  if (prompt === undefined) return { call: parsed, source, byPersona: false };
+  const { answeredBy, ...call } = await withPrompt(services, caller, surface, parsed, prompt);
+  return { call, source, byPersona: answeredBy === "persona" };
 }
 
 /** The most earlier answers that one request may refer to: each is read from the store. */

@@ -32,60 +32,31 @@ export type CallTools = {
 };
 
 /**
- * @returns a promise only where something has to be read or asked first
- * @throws ApiError before anything is called, or rejects with it
+ * Opens the conversation, asks the surface for targets, checks what they name, and finds what else the call needs.
+ * @throws ApiError before anything is called
  */
-export function planCall(scope: CallScope): Planned | Promise<Planned> {
-  const { services, context, surface, caller, call, writer } = scope;
+export async function planCall(scope: CallScope): Promise<Planned> {
+  const { services, context, surface, caller, asked, writer } = scope;
+  const { call, source } = asked;
   const { stored } = writer.protocol;
   const shown = stored && shownBy(scope, stored);
-  const conversation = openConversation(services, context, caller, surface.name, call.request, shown);
-  if (conversation instanceof Promise) return planResumed(scope, conversation);
-  return planWithin(scope, conversation);
-}
-
-const planResumed = async (scope: CallScope, resuming: Promise<Conversation>): Promise<Planned> =>
-  planWithin(scope, await resuming);
-
-function planWithin(scope: CallScope, conversation: Conversation): Planned | Promise<Planned> {
-  const { services, surface, caller, source } = scope;
-  const plan = surface.plan(services, caller, conversation.whole, source);
-  return plan instanceof Promise ? completeLater(scope, conversation, plan) : completePlan(scope, conversation, plan);
-}
-
-const completeLater = async (scope: CallScope, conversation: Conversation, planning: Promise<Plan>): Promise<Planned> =>
-  completePlan(scope, conversation, await planning);
-
-/** Checks what the plan calls, and finds what else the call needs. */
-function completePlan(scope: CallScope, conversation: Conversation, plan: Plan): Planned | Promise<Planned> {
-  const { services, context, surface, caller, call, source, writer } = scope;
+  const conversation = await openConversation(services, context, caller, surface.name, call.request, shown);
+  const plan = await surface.plan(services, caller, conversation.whole, source);
   if (plan.additions !== undefined) Object.assign(context.logFields, loggedAdditions(plan.additions));
   if (plan.persona !== undefined) noteVersion(context, plan.persona);
   if (plan.variant !== undefined) noteVariant(context, plan.variant);
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
-  const naming = keptUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
-  const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
-  if (!(naming instanceof Promise) && !plan.store && !hasTools)
-    return { plan, conversation, kept: naming, tools: undefined };
-  return completeWaiting(scope, conversation, plan, naming, hasTools);
-}
-
-async function completeWaiting(
-  scope: CallScope,
-  conversation: Conversation,
-  plan: Plan,
-  naming: KeptSize | Promise<KeptSize>,
-  hasTools: boolean,
-): Promise<Planned> {
-  const kept = await naming;
+  const kept = await keptUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
   if (plan.store) await conversation.checkStorage();
+  const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
   const tools = hasTools ? await toolsOf(scope, plan, conversation) : undefined;
   return { plan, conversation, kept, tools };
 }
 
 /** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called; for a server that the caller names */
 async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation): Promise<CallTools | undefined> {
-  const { services, caller, call, effects } = scope;
+  const { services, caller, effects } = scope;
+  const { call } = scope.asked;
   const [first] = plan.targets;
   const standIns =
     call.hosted &&
@@ -112,7 +83,9 @@ async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation)
 }
 
 /** Writes the exchange as it is kept where the client's format has stored answers of its own. */
-function shownBy({ writer, call: { options }, source }: CallScope, stored: StoredForm<unknown>): Shown {
+function shownBy({ writer, asked }: CallScope, stored: StoredForm<unknown>): Shown {
+  const { source } = asked;
+  const { options } = asked.call;
   const { protocol, envelope } = writer;
   const unique = envelope.id.slice(protocol.answerIdPrefix.length);
   return {

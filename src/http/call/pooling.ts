@@ -19,7 +19,8 @@ export function poolingOf(
   targets: readonly Target[],
   namesStored: boolean,
 ): Pooling {
-  const { services, context, caller, call } = scope;
+  const { services, context, caller } = scope;
+  const { model: named } = scope.asked.call.request;
   const { strategy, weights } = plan;
   const { held } = conversation;
   const holding = held && targets.map((target) => heldAt(held, target)).find((one) => one !== undefined);
@@ -35,8 +36,7 @@ export function poolingOf(
       ...describeFailure(services, failure),
     });
   };
-  const onRefusal = (error: ApiError) =>
-    services.usage.record(nextAttempt(context, caller, call.request.model), refusedBy(error));
+  const onRefusal = (error: ApiError) => services.usage.record(nextAttempt(context, caller, named), refusedBy(error));
   const routing = { key: conversationKey(scope, plan, conversation), strategy, weights, pinned };
   return { pools: services.pools, routing, report, onRefusal };
 }

@@ -8,7 +8,7 @@ import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 import { callTargets } from "./attempts.ts";
 import { describeFailure } from "./errors.ts";
-import { idempotentAnswer, serviceRequestId } from "./identified.ts";
+import { idempotentAnswer, identifiedIn, serviceRequestId } from "./identified.ts";
 import { versionHeaders } from "./persona-version.ts";
 import { type Planned, planCall } from "./plan.ts";
 import type { CallScope } from "./scope.ts";
@@ -36,7 +36,7 @@ function runIdentified(scope: CallScope, requestId: string, signal: AbortSignal)
     const headers = { ...upstreamHeaders(context), ...versionHeaders(context), ...variantHeaders(context) };
     return { ...made, headers: { ...made.headers, ...headers } };
   };
-  return idempotentAnswer(scope, requestId, signal, produce);
+  return idempotentAnswer(identifiedIn(scope), requestId, signal, produce);
 }
 
 /** Counts the request's body as in memory until the call ends, as it may outlive its client. @param until aborts on cancel */
@@ -58,30 +58,11 @@ export async function whileRetained(
   }
 }
 
-function planAndCall(scope: CallScope, signal: AbortSignal): Promise<Answer<EventSource>> {
-  let planned: Planned | Promise<Planned>;
-  try {
-    planned = planCall(scope);
-  } catch (error) {
-    recordRefusal(scope, error);
-    return Promise.reject(error);
-  }
-  if (planned instanceof Promise) return callOncePlanned(scope, planned, signal);
-  try {
-    return callPlanned(scope, planned, signal);
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}
-
-async function callOncePlanned(
-  scope: CallScope,
-  planning: Promise<Planned>,
-  signal: AbortSignal,
-): Promise<Answer<EventSource>> {
+/** Does not await the call itself: it would hold the request, which is to be free once it is sent. */
+async function planAndCall(scope: CallScope, signal: AbortSignal): Promise<Answer<EventSource>> {
   let planned: Planned;
   try {
-    planned = await planning;
+    planned = await planCall(scope);
   } catch (error) {
     recordRefusal(scope, error);
     throw error;
@@ -90,8 +71,8 @@ async function callOncePlanned(
 }
 
 /** Writes the line of a request that was refused before any upstream was asked. */
-function recordRefusal({ services, context, caller, call }: CallScope, error: unknown): void {
-  services.usage.record(nextAttempt(context, caller, call.request.model), refusedBy(error));
+function recordRefusal({ services, context, caller, asked }: CallScope, error: unknown): void {
+  services.usage.record(nextAttempt(context, caller, asked.call.request.model), refusedBy(error));
 }
 
 /** Calls the planned targets. @returns the answer, or the upstream's error as this surface's callers get it @throws ApiError */

@@ -2,7 +2,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { CompletionBody, Envelope } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import type { EventEncoder, NativeEncoder, ParsedCall, Protocol } from "../../protocols/protocol.ts";
+import type { EventEncoder, NativeEncoder, Protocol } from "../../protocols/protocol.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import type { AnswerWriter } from "../../upstream/call.ts";
 import type { TextMeter } from "../../usage/attempt.ts";
@@ -22,7 +22,7 @@ export class Writer implements AnswerWriter {
   readonly streamType: string | undefined;
   readonly #options: unknown;
 
-  constructor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: CallEnvelope) {
+  constructor(protocol: Protocol, options: unknown, envelope: CallEnvelope) {
     this.protocol = protocol;
     this.envelope = envelope;
     this.streamType = protocol.streamType?.(options);

@@ -31,17 +31,14 @@ export class PooledObserver implements CallObserver {
     return this.#begun;
   }
 
-  begin(signal?: AbortSignal): Promise<void> | undefined {
+  async begin(signal?: AbortSignal): Promise<void> {
     const attempt = this.#attempt;
-    // Refused before anything was sent, such as by a budget, it says nothing of the member.
-    const refused = (error: unknown): never => {
+    try {
+      await this.#inner.begin(signal);
+    } catch (error) {
+      // Refused before anything was sent, such as by a budget, it says nothing of the member.
       attempt.over();
       throw error;
-    };
-    try {
-      return this.#inner.begin(signal)?.catch(refused);
-    } catch (error) {
-      return refused(error);
     }
   }
 

@@ -84,6 +84,7 @@ const cases = [
   ["chat completions to Messages", chat, { model: "anthropic/claude-sonnet-4-5" }],
   ["Messages", "/gateway/v1/messages", { model: "anthropic/claude-sonnet-4-5" }],
   ["Messages to chat completions", "/gateway/v1/messages", { model: "openai/gpt-4o" }],
+  ["a persona", "/v1/chat/completions", { model: "troupe/tutor", store: false }],
 ] as const;
 
 describe("while the upstream thinks, nothing of the request is held", () => {

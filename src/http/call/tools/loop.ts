@@ -62,7 +62,7 @@ export type ToolLoopOptions = {
 
 /** @throws ApiError; ClientDisconnected */
 export function answerWithTools(options: ToolLoopOptions): Promise<Answer<EventSource>> {
-  const { request } = options.scope.call;
+  const { request } = options.scope.asked.call;
   if ((request.n ?? 1) > 1)
     throw ApiError.invalidValue("n", "n must be 1 for a model that calls tools while it answers.");
   return request.stream === true ? new StreamedLoop(options).open() : wholeAnswer(options);
@@ -107,8 +107,8 @@ class ToolLoop {
 
   constructor(options: ToolLoopOptions, onProgress: (line: string) => void) {
     const { scope, tools, bounds, signal, onFirstCall } = options;
-    const { services, context, caller, call } = scope;
-    const { model } = call.request;
+    const { services, context, caller, asked } = scope;
+    const { model } = asked.call.request;
     this.#options = options;
     this.#targets = options.targets;
     const room = roomFor(options.targets);
@@ -227,7 +227,7 @@ class StreamedLoop implements EventSource, Sink<Events, LastEvents> {
     this.#options = options;
     this.#loop = new ToolLoop(options, (line) => this.#progress(line));
     const { protocol, streamType } = scope.writer;
-    this.#showsProgress = streamType === undefined && protocol.stored?.isBackground(scope.call.options) !== true;
+    this.#showsProgress = streamType === undefined && protocol.stored?.isBackground(scope.asked.call.options) !== true;
     this.#client = scope.writer.encoder();
     this.#fold = remember === undefined ? undefined : new StreamFold();
     this.#encoder = new TurnEncoder({
