@@ -20,7 +20,7 @@ describe("wrong usage", () => {
     ["keys create a b", "error: too many arguments for 'create'"],
     ["keys create a --tier gold", "error: option '--tier <tier>' argument 'gold' is invalid."],
     ["keys create a --per-minute many", "It must be a whole number."],
-    ["keys create a --surfaces gateway,console", "Known: orchestrator, gateway, admin, raw."],
+    ["keys create a --surfaces gateway,console", "Known: orchestrator, gateway, admin, raw, preview."],
     ["keys create a --expires soon", "It must be a date, a time, or a duration such as 90d."],
     ["--port", "error: option '-p, --port <port>' argument missing"],
     ["completion tcsh", "Allowed choices are bash, zsh, fish."],

@@ -216,9 +216,9 @@ describe("the table of errors", () => {
   });
 
   test("500 says nothing of what happened", async () => {
-    const { personas } = troupe.server.services;
-    const find = personas.visibleTo;
-    personas.visibleTo = () => {
+    const { modelPages } = troupe.server.services;
+    const find = modelPages.page;
+    modelPages.page = () => {
       throw new Error("/secret/path exploded");
     };
     try {
@@ -232,7 +232,7 @@ describe("the table of errors", () => {
         code: "internal_error",
       });
     } finally {
-      personas.visibleTo = find;
+      modelPages.page = find;
     }
   });
 

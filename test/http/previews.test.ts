@@ -47,7 +47,9 @@ const previewKey = (changes: Partial<KeySpec> = {}): KeySpec => ({
 });
 
 beforeAll(async () => {
-  upstream = new UpstreamServer(() => jsonResponse(completionOf({ content: "x" })));
+  // With counts: a call whose tokens are estimated is in the ledger later.
+  const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
+  upstream = new UpstreamServer(() => jsonResponse(completionOf({ content: "x" }, "stop", usage)));
   const files = { "acme/support.yaml": served, "labels.yaml": "" };
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(folder.file(path)), { recursive: true });
