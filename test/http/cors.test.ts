@@ -20,6 +20,9 @@ const preflight = (troupe: Troupe, path: string, origin: string) =>
 const accessHeaders = (response: Response) =>
   [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
 
+/** Lists of models differ by who asks for them, too. */
+const variesByOrigin = (response: Response) => response.headers.get("vary")?.split(", ").includes("origin") === true;
+
 describe("without configured origins", () => {
   test("no answer allows anything", async () => {
     await using troupe = await Troupe.start();
@@ -29,7 +32,7 @@ describe("without configured origins", () => {
     const called = await troupe.fetch("/v1/models", { headers: { origin: page } });
     expect(called.status).toBe(200);
     expect(accessHeaders(called)).toEqual([]);
-    expect(called.headers.get("vary")).toBeNull();
+    expect(variesByOrigin(called)).toBe(false);
   });
 });
 
@@ -87,7 +90,7 @@ describe("with a configured origin", () => {
       const called = await troupe.fetch("/v1/models", { headers: { origin } });
       expect(accessHeaders(called)).toEqual([]);
       // A cache must not give this answer to the allowed origin.
-      expect(called.headers.get("vary")).toBe("origin");
+      expect(variesByOrigin(called)).toBe(true);
     },
   );
 });
@@ -96,6 +99,6 @@ test("with *, any origin may read, and answers do not differ by it", async () =>
   await using troupe = await Troupe.start({ config: { cors: { origins: ["*"] } } });
   const answer = await troupe.fetch("/v1/models", { headers: { origin: "https://anything.test" } });
   expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-  expect(answer.headers.get("vary")).toBeNull();
+  expect(variesByOrigin(answer)).toBe(false);
   expect((await preflight(troupe, "/gateway/v1/chat/completions", "https://anything.test")).status).toBe(204);
 });
