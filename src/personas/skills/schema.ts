@@ -1,6 +1,7 @@
 /** The schema of a persona's `skills`, and what they come to: instructions that a model reads while it answers. Nothing of a skill is ever run. */
 import { type Static, Type } from "@sinclair/typebox";
 import { canonical } from "../../lib/json/canonical.ts";
+import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
 import { Closed } from "../../lib/schemas.ts";
 import { versionOf } from "../../lib/version-of.ts";
 import type { FunctionTool } from "../../protocols/chat/schema.ts";
@@ -19,17 +20,21 @@ export const maxName = 64;
 export const maxDescription = 1024;
 export const maxCompatibility = 500;
 
+/** Longer keys and paths are nobody's. */
+const maxKey = 256;
+const maxPath = 4096;
+
 /** A skill with its texts, as a version of the persona holds it. */
 const Skill = Closed({
   name: Type.String({ minLength: 1, maxLength: maxName }),
   description: Type.String({ minLength: 1, maxLength: maxDescription }),
   license: Type.Optional(Type.String()),
   compatibility: Type.Optional(Type.String({ maxLength: maxCompatibility })),
-  metadata: Type.Optional(Type.Record(Type.String(), Type.String())),
+  metadata: Type.Optional(KeyedRecord(keyOfLength(maxKey), Type.String())),
   allowed_tools: Type.Optional(Type.String()),
   body: Type.String({ description: "What SKILL.md says below its front matter." }),
   files: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: "The texts of its other files, by their paths." }),
+    KeyedRecord(keyOfLength(maxPath), Type.String(), { description: "The texts of its other files, by their paths." }),
   ),
   not_text: Type.Optional(Type.Array(Type.String(), { description: "Its files that are no text." })),
 });
