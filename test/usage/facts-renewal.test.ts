@@ -192,7 +192,7 @@ describe("what is wrong leaves the last good facts in force, and says so:", () =
     const node = renewal(place.url, { keys: [] });
     await node.look();
     expect([place.asked, inForce().renewed]).toEqual([[], undefined]);
-    expect(node.failure).toMatch(/built without a public key, .* troupe facts update <file> --sha256 <hash>$/);
+    expect(node.failure).toMatch(/built without a public key, .* troupe facts update --from <file> --sha256 <hash>$/);
   });
 
   test("a price that a model in use would lose", async () => {

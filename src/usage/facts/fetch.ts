@@ -36,7 +36,7 @@ export type FetchSettings = {
 
 /** Said where the build was given none. */
 export const noKey =
-  "this program was built without a public key, so it takes facts only as files that are carried by hand, with their hash: troupe facts update <file> --sha256 <hash>";
+  "this program was built without a public key, so it takes facts only as files that are carried by hand, with their hash: troupe facts update --from <file> --sha256 <hash>";
 
 /**
  * @param from the address or path of a pointer, or of the folder that it lies in
