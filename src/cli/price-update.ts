@@ -1,9 +1,11 @@
 /** `troupe prices update`: shows what another list changes, and takes it. */
+
 import { namedModels } from "../admin/checks/named-models.ts";
 import type { Config } from "../config/config.ts";
 import { changesBetween, ListError, type PriceChange, parseList } from "../facts/prices/list-format.ts";
 import type { ListedPrice } from "../facts/prices/listed.ts";
 import { systemClock } from "../lib/clock.ts";
+import { boundedBody } from "../lib/http/bounded-body.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { calledModels, concernsOf } from "../usage/prices/concerns.ts";
@@ -104,14 +106,9 @@ async function readList({ io }: Context, source: string): Promise<Uint8Array> {
 async function fetchList(source: string): Promise<Uint8Array> {
   const answer = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
   if (!answer.ok) throw new CommandError(`${printable(source)} answers with the status ${answer.status}.`);
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of answer.body ?? []) {
-    size += piece.length;
-    if (size > maxListBytes) throw new CommandError(`${printable(source)} is too large for a price list.`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+  const bytes = await boundedBody(answer, maxListBytes);
+  if (bytes === undefined) throw new CommandError(`${printable(source)} is too large for a price list.`);
+  return bytes;
 }
 
 /** @throws CommandError */

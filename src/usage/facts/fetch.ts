@@ -1,10 +1,12 @@
 /** Reads facts where they are published: a pointer, then the file that it names, both signed, within bounds. */
+
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isAddress } from "../../config/address-errors.ts";
 import { FactsError, maxBundleBytes } from "../../facts/bundle.ts";
 import { isSigned, readPointer } from "../../facts/signed.ts";
+import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { printable } from "../../lib/printable.ts";
 
 /** A pointer is some hundred bytes. */
@@ -101,12 +103,7 @@ async function fetchBytes(url: string, name: string, maxBytes: number, signal: A
     throw new FactsError(`${name} redirects to ${to}: name the address that answers itself`);
   }
   if (!answer.ok) throw new FactsError(`${name} answers with the status ${answer.status}`);
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of answer.body ?? []) {
-    size += piece.length;
-    if (size > maxBytes) throw tooLarge(name, maxBytes);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+  const bytes = await boundedBody(answer, maxBytes);
+  if (bytes === undefined) throw tooLarge(name, maxBytes);
+  return bytes;
 }

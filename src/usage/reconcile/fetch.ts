@@ -1,5 +1,6 @@
 /** Asks a vendor's API for its reports, page by page. */
 import { Check } from "@sinclair/typebox/value";
+import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { type Report, ReportError } from "./reported.ts";
@@ -62,24 +63,15 @@ async function textOf(vendor: Vendor, url: string, place: string, key: string): 
       redirect: "error",
       signal: AbortSignal.timeout(pageMs),
     });
-    const text = await boundedText(answer, place);
+    const body = await boundedBody(answer, maxPageBytes);
+    if (body === undefined) throw new ReportError(`${place} answers with more than ${maxPageBytes >> 20} MiB`);
+    const text = body.toString();
     if (answer.ok) return text;
     throw new ReportError(`${place} answers ${answer.status}: ${wordsOf(text, key)}${adviceOf(vendor, answer)}`);
   } catch (error) {
     if (error instanceof ReportError) throw error;
     throw new ReportError(`${place} can't be asked: ${(error as Error).message}`);
   }
-}
-
-async function boundedText(answer: Response, place: string): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of answer.body ?? []) {
-    size += piece.length;
-    if (size > maxPageBytes) throw new ReportError(`${place} answers with more than ${maxPageBytes >> 20} MiB`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
 }
 
 /** An error's own words; a key that it repeats is left out. */
