@@ -173,12 +173,17 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
            if (![target, target.parentElement, target.closest("label")].some((one) => one && shape(one))) unseen.push(${described("target")});
          }`,
       );
-      const count = await page.read<number>(`${usable}.length`);
-      for (let at = 0; at < count + 5; at += 1) await page.press("Tab");
-      await page.read("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
-      const missed = await page.read<string[]>(
-        `${usable}.filter((one) => !reached.has(one)).map((one) => ${described("one")})`,
-      );
+      // What comes while the keys are pressed is reached by more of them; what none leads to is not.
+      let missed: string[] = [];
+      for (let pressed = 0, most = 100; pressed === 0 || (missed.length > 0 && pressed < most); ) {
+        const count = await page.read<number>(`${usable}.length`);
+        most = 100 + 3 * count;
+        for (let at = 0; at < count + 5; at += 1, pressed += 1) await page.press("Tab");
+        await page.read("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+        missed = await page.read<string[]>(
+          `${usable}.filter((one) => !reached.has(one)).map((one) => ${described("one")})`,
+        );
+      }
       faults.push(...missed.map((text) => `${address}: not reached: ${text}`));
       faults.push(...(await page.read<string[]>("unseen")).map((text) => `${address}: focus not seen: ${text}`));
       const fit = [
