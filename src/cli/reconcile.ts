@@ -194,14 +194,10 @@ function sumsOf(config: Config, providers: readonly ProviderConfig[], span: Span
 
 /** True if the sums agree, and all of them could be compared. */
 function isWithin({ ledger, reported, missing, currencies }: Reconciled, tolerance: number): boolean {
-  const [own, theirs] = reported.cost === undefined ? [ledger.tokens, reported.tokens] : [ledger, reported];
   const pairs =
-    reported.cost === undefined
-      ? (["input", "output"] as const).map((kind) => [
-          (own as Side["tokens"])?.[kind] ?? 0,
-          (theirs as Side["tokens"])?.[kind] ?? 0,
-        ])
-      : [[ledger.cost ?? 0, reported.cost]];
+    reported.cost !== undefined
+      ? [[ledger.cost ?? 0, reported.cost]]
+      : (["input", "output"] as const).map((kind) => [ledger.tokens?.[kind] ?? 0, reported.tokens?.[kind] ?? 0]);
   const isClose = pairs.every(([mine, told]) => Math.abs(told! - mine!) <= tolerance * Math.abs(told!));
   return (
     isClose &&

@@ -49,24 +49,19 @@ const metric: Message = {
   histogram: [9, { dataPoints: [1, histograms], aggregationTemporality: [2, "enum"] }],
 };
 
-/** What is sent: `ExportTraceServiceRequest` and `ExportMetricsServiceRequest`; which of them, their member says. */
-const request: Message = {};
-const requests: Readonly<Record<string, Message>> = {
-  resourceSpans: {
-    resourceSpans: [1, [{ resource: [1, resource], scopeSpans: [2, [{ scope: [1, scope], spans: [2, [span]] }]] }]],
-  },
-  resourceMetrics: {
-    resourceMetrics: [
-      1,
-      [{ resource: [1, resource], scopeMetrics: [2, [{ scope: [1, scope], metrics: [2, [metric]] }]] }],
-    ],
-  },
+/** What is sent: `ExportTraceServiceRequest` or `ExportMetricsServiceRequest`, each of one member, which its JSON names. */
+const request: Message = {
+  resourceSpans: [1, [{ resource: [1, resource], scopeSpans: [2, [{ scope: [1, scope], spans: [2, [span]] }]] }]],
+  resourceMetrics: [
+    1,
+    [{ resource: [1, resource], scopeMetrics: [2, [{ scope: [1, scope], metrics: [2, [metric]] }]] }],
+  ],
 };
 
 /** @param message `{resourceSpans}` or `{resourceMetrics}`, as JSON has it */
 export function protobufOf(message: object): Uint8Array<ArrayBuffer> {
   const writer = new PbfWriter();
-  write(requests[Object.keys(message)[0]!] ?? request, message, writer);
+  write(request, message, writer);
   return writer.finish() as Uint8Array<ArrayBuffer>;
 }
 
