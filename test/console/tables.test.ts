@@ -21,10 +21,12 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     troupe = await Troupe.start({ config: { listen } });
     const key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
     for (const name of ["beta", "alpha", "gamma"]) await troupe.createKey({ name, tier: "pro" });
+    // One reading of the clock: lines of the same millisecond would stand in the order of their ids.
+    const now = Date.now();
     await troupe.server.services.store.ledger.append(
       Array.from({ length: 50 }, (_, at) =>
         ledgerLine(`req_${at}`, {
-          ...{ at: Date.now() - at - 1, model: "xai/m", client: "curl" },
+          ...{ at: now - at - 1, model: "xai/m", client: "curl" },
           cost: at === 0 ? 1_234_567 : at === 1 ? 0 : 1_000,
         }),
       ),
