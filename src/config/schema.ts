@@ -124,7 +124,7 @@ export const ConfigFile = Closed(
     ),
     coordination: optional(
       text(
-        "A Valkey or Redis server that counts rate limits for all nodes in place of the database, and carries streams to readers on other nodes: `redis://<user>:<password>@<host>:<port>/<number>`, `rediss://` with TLS. Better `${NAME}` than the password itself. Default: the database.",
+        "A Valkey or Redis server that counts rate limits for all nodes in place of the database: `redis://<user>:<password>@<host>:<port>/<number>`, `rediss://` with TLS. Better `${NAME}` than the password itself. Default: the database.",
       ),
     ),
     personas: optional(

@@ -46,12 +46,6 @@ export async function healthOf(services: Services, isForAdmin: boolean) {
     configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
     providers: checkProviders(services, isForAdmin),
     ...(services.storedLimits !== undefined && { rate_limits: checkLimits(await services.storedLimits.check()) }),
-    ...(services.idempotency.live !== undefined && {
-      live_streams: working(
-        services.idempotency.live.isConnected,
-        "Calls on other nodes are read from the database, a little later.",
-      ),
-    }),
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
   };
   const ok = Object.values(checks).every(({ status }) => status === "ok");

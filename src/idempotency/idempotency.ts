@@ -6,7 +6,6 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { LiveStreams } from "../store/live-streams.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
@@ -14,7 +13,6 @@ import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
 import { type CallName, type Claim, keyOf } from "./call-name.ts";
 import { Effects } from "./effects.ts";
 import { InFlightRun, type RunEnd } from "./in-flight-run.ts";
-import { LiveRuns, streamOf } from "./live-runs.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { RecordReader } from "./record-reader.ts";
 import { firstWanted } from "./recorded-events.ts";
@@ -51,10 +49,6 @@ export class Idempotency {
   /** By scope and request id. */
   readonly #runs = new Map<string, InFlightRun>();
   readonly #pace: UnreadPace;
-  /** Absent where no server carries live streams. */
-  readonly #live: LiveRuns | undefined;
-  /** The running calls again, by the names of their streams. */
-  readonly #byStream = new Map<string, InFlightRun>();
   readonly #records: StoredRecords;
   /** Calls of other processes that are read here. */
   readonly #joined = new Set<RecordReader>();
@@ -72,17 +66,8 @@ export class Idempotency {
   /** Counters since the start: ids released by errors and cancellation, interrupted calls found, failed writes. */
   readonly counts = { released: 0, interrupted: 0, storeFailures: 0 };
 
-  /**
-   * @param rules read for each call, as a reload may change them
-   * @param streams closed with this
-   */
-  constructor(
-    store: { readonly runs: RunRepository },
-    clock: Clock,
-    rules: () => IdempotencyRules,
-    log?: Logger,
-    streams?: LiveStreams,
-  ) {
+  /** @param rules read for each call, as a reload may change them */
+  constructor(store: { readonly runs: RunRepository }, clock: Clock, rules: () => IdempotencyRules, log?: Logger) {
     this.#rows = store.runs;
     this.#clock = clock;
     this.#rules = rules;
@@ -96,10 +81,6 @@ export class Idempotency {
       interruptAbandoned: () => this.interruptAbandoned(),
       discard: (call) => this.#tryStoring(() => this.#rows.discard(call)),
     });
-    if (streams === undefined) return;
-    const onAsked = (stream: string) => this.#byStream.get(stream)?.publish(this.#live!);
-    this.#live = new LiveRuns({ streams, clock, log, onAsked });
-    this.#live.start();
   }
 
   /** Marks the running calls of dead processes as interrupted. @throws StorageError */
@@ -114,16 +95,9 @@ export class Idempotency {
     return this.#runs.size;
   }
 
-  /** The state of live streams; undefined where no server carries them. */
-  get live(): Pick<LiveRuns, "isConnected" | "counts"> | undefined {
-    return this.#live;
-  }
-
-  /** Calls of other processes that are read here: as they come, and from the store. */
-  get joined(): { readonly live: number; readonly stored: number } {
-    let live = 0;
-    for (const { isLive } of this.#joined) live += Number(isLive);
-    return { live, stored: this.#joined.size - live };
+  /** Readers of calls of other processes. */
+  get joined(): number {
+    return this.#joined.size;
   }
 
   /**
@@ -232,12 +206,10 @@ export class Idempotency {
     this.#closed = true;
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
-    this.#byStream.clear();
     this.#pending.clear();
     this.#pace.close();
     this.#cancelTick?.();
     await Promise.all(this.#writes);
-    await this.#live?.close();
   }
 
   /** True if another process may take over a call of this one while it lives. */
@@ -279,7 +251,6 @@ export class Idempotency {
       if (this.#runs.size === 0) this.#renewedAt = this.#clock.monotonic();
       const lease = await this.#rows.claim(fresh, old);
       if (lease === undefined) return undefined;
-      this.#live?.holdsAs(lease.owner);
       const isHeld = this.#rows.holds(lease);
       if (this.#closed || clientSignal.aborted || !isHeld) {
         await this.#release(lease);
@@ -331,7 +302,6 @@ export class Idempotency {
       },
     });
     this.#runs.set(key, run);
-    if (this.#live !== undefined) this.#byStream.set(streamOf(lease), run);
     run.start(produce);
     this.#tickLater();
     return run;
@@ -361,7 +331,6 @@ export class Idempotency {
   }
 
   #forget(key: string, run: InFlightRun): void {
-    if (this.#live !== undefined) this.#byStream.delete(streamOf(run.id));
     if (this.#runs.get(key) === run) this.#runs.delete(key);
     if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
@@ -429,11 +398,10 @@ export class Idempotency {
     const reader = new RecordReader({
       call,
       records: this.#records,
-      live: this.#live,
       clock: this.#clock,
       from,
       signal,
-      patienceMs: this.#rows.leaseTerms.lapseMs ?? 0,
+      patienceMs: call.state === "running" ? (this.#rows.leaseTerms.lapseMs ?? 0) : 0,
       onClosed: (one) => void this.#joined.delete(one),
     });
     if (call.state === "running") this.#joined.add(reader);

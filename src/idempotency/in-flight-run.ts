@@ -20,8 +20,6 @@ import type {
   WholeAnswer,
 } from "../upstream/answer.ts";
 import { brokenRow, failedRow } from "./failure-record.ts";
-import { LivePublisher, type PublishedRun } from "./live-publisher.ts";
-import { type LiveRuns, streamOf } from "./live-runs.ts";
 import { type RecordRules, RecordWriter, type Saved } from "./record-writer.ts";
 import { separateEvents, withIds } from "./recorded-events.ts";
 import { interrupted, tooLarge, unsaved } from "./run-errors.ts";
@@ -70,17 +68,13 @@ export class InFlightRun {
   #end: StreamEnd | undefined;
   #failure: unknown;
   #over = false;
-  #how: RunEnd | undefined;
-  /** Present once readers on other nodes asked for the call. */
-  #publisher: LivePublisher | undefined;
 
   constructor(id: Lease, fingerprint: string, rows: RunRepository, rules: InFlightRunOptions) {
     this.id = id;
     this.fingerprint = fingerprint;
     this.#rows = rows;
     this.#rules = rules;
-    const poke = () => this.#publisher?.poke();
-    this.#record = new RecordWriter(id, rows, rules, () => this.lose(), poke);
+    this.#record = new RecordWriter(id, rows, rules, () => this.lose());
   }
 
   /** Starts the upstream call. Called once, before any `join`. */
@@ -144,20 +138,10 @@ export class InFlightRun {
     this.#driveOrCancel();
   }
 
-  /** Has the events published for readers on other nodes; to be called again while they read. */
-  publish(runs: LiveRuns): void {
-    if (this.#over || this.#record.isUnstorable) return;
-    this.#publisher ??= this.#newPublisher(runs);
-    this.#publisher.asked();
-    this.#driveOrCancel();
-  }
-
-  /** Writes the held events to the store if another process reads them there. */
+  /** Writes the held events to the store if another process reads them there. The last ones are stored by the end alone. */
   flush(): void {
-    if (this.#watched || this.#publisher?.isFailing === true) this.#spillForOthers();
-    this.#publisher?.poke();
-    // Readers elsewhere don't say when they leave.
-    if (this.#publisher !== undefined) this.#driveOrCancel();
+    if (!this.#watched || this.#record.isUnstorable || this.#closing || this.#over) return;
+    void this.#record.spill(this.#count);
   }
 
   /** Cancels the upstream call and releases the id. */
@@ -206,7 +190,6 @@ export class InFlightRun {
       }
       this.#events = new Pulled(answer.events);
       this.#record.headers = JSON.stringify(answer.headers);
-      this.#publisher?.poke();
       if (this.#drivesItself) this.#driveOrCancel();
       return answer;
     } catch (error) {
@@ -218,7 +201,7 @@ export class InFlightRun {
 
   /** Records a failure for those who wait in other processes; nothing where that can't be stored, as then they call anew. */
   async #recordFailure(row: () => FinishedCall | undefined | Promise<FinishedCall | undefined>): Promise<void> {
-    if (this.#over || !this.#hasOthers) return;
+    if (this.#over || !this.#watched) return;
     this.#closing = true;
     try {
       const failed = await row();
@@ -283,36 +266,7 @@ export class InFlightRun {
       this.#end = "faulted";
     } finally {
       this.#step = undefined;
-      this.#publisher?.poke();
     }
-  }
-
-  /** The last events of an answer are stored by its end alone. */
-  #spillForOthers(): void {
-    if (!this.#record.isUnstorable && !this.#closing && !this.#over) void this.#record.spill(this.#count);
-  }
-
-  #newPublisher(runs: LiveRuns): LivePublisher {
-    const run: PublishedRun = {
-      record: this.#record,
-      isHeld: () => this.#rows.holds(this.id),
-      count: () => this.#count,
-      end: () => this.#publishedEnd(),
-    };
-    const { clock } = this.#rules;
-    return new LivePublisher(
-      runs,
-      streamOf(this.id),
-      run,
-      () => this.#spillForOthers(),
-      () => clock.monotonic(),
-    );
-  }
-
-  #publishedEnd(): number | "otherwise" | undefined {
-    if (!this.#over) return this.#record.isUnstorable ? "otherwise" : undefined;
-    if (this.#how !== "stored" || this.#events === undefined) return "otherwise";
-    return this.#end === undefined ? undefined : this.#count;
   }
 
   async #close(end: StreamEnd): Promise<void> {
@@ -334,26 +288,19 @@ export class InFlightRun {
   #finish(how: RunEnd): void {
     if (this.#over) return;
     this.#over = true;
-    this.#how = how;
-    this.#publisher?.poke();
     this.#rules.ended(this, how);
   }
 
   /** Without readers: drives the run to its end so that a retry finds the answer, or cancels it if it would not be stored. */
   #driveOrCancel(): void {
     if (this.#over || this.#closing) return;
-    const isUnread = this.#readers === 0 && !this.#rules.finishAfterDisconnect && !this.#hasOthers;
+    const isUnread = this.#readers === 0 && !this.#rules.finishAfterDisconnect && !this.#watched;
     if (isUnread || (this.#readers === 0 && this.#record.isUnstorable)) this.cancel();
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }
 
-  /** True if it is read in other processes, as far as is known. */
-  get #hasOthers(): boolean {
-    return this.#watched || this.#publisher?.isAskedFor === true;
-  }
-
   get #drivesItself(): boolean {
-    return this.#end === undefined && (this.#readers === 0 || this.#hasOthers);
+    return this.#end === undefined && (this.#readers === 0 || this.#watched);
   }
 
   async #drive(): Promise<void> {

@@ -32,7 +32,6 @@ export class RecordWriter {
   readonly #rows: RunRepository;
   readonly #rules: RecordRules;
   readonly #onLost: () => void;
-  readonly #onSpilled: () => void;
   /** JSON object; undefined until the upstream has answered with a stream. */
   headers: string | undefined;
   /** The answer outgrew `recordBytes` or a write failed: only its current readers get it. */
@@ -58,16 +57,12 @@ export class RecordWriter {
   #packed: Uint8Array | undefined;
   #pieces = 0;
 
-  /**
-   * @param onLost called when the lease turns out to be lost
-   * @param onSpilled called when a spill has ended
-   */
-  constructor(lease: Lease, rows: RunRepository, rules: RecordRules, onLost: () => void, onSpilled: () => void) {
+  /** @param onLost called when the lease turns out to be lost */
+  constructor(lease: Lease, rows: RunRepository, rules: RecordRules, onLost: () => void) {
     this.#lease = lease;
     this.#rows = rows;
     this.#rules = rules;
     this.#onLost = onLost;
-    this.#onSpilled = onSpilled;
   }
 
   /** Characters of the answer so far. */
@@ -120,7 +115,6 @@ export class RecordWriter {
   spill(end: number): Promise<void> {
     this.#spilling ??= this.#spill(end).finally(() => {
       this.#spilling = undefined;
-      this.#onSpilled();
     });
     return this.#spilling;
   }

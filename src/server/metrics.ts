@@ -2,7 +2,7 @@
 import { knowledgeSizes } from "../http/knowledge.ts";
 import { servicesMetrics } from "../http/metrics.ts";
 import type { Services } from "../http/services.ts";
-import { idempotencyMetrics, liveMetrics } from "../idempotency/metrics.ts";
+import { idempotencyMetrics } from "../idempotency/metrics.ts";
 import { storedLimitMetrics } from "../limits/stored.ts";
 import { mcpMetrics } from "../mcp/metrics.ts";
 import { comparisonMetrics } from "../observability/node-versions.ts";
@@ -38,7 +38,6 @@ export async function sampleServices(services: Services, { sweeper, coordination
   metrics.sample(storeMetrics, await storeSize(store));
   if (storedLimits !== undefined) metrics.sample(storedLimitMetrics, storedLimits);
   if (comparison !== undefined) metrics.sample(comparisonMetrics, comparison);
-  if (idempotency.live !== undefined) metrics.sample(liveMetrics, idempotency.live);
   if (store.database !== undefined) metrics.sample(databaseMetrics, store.database);
   if (coordination.length > 0) metrics.sample(coordinationMetrics, () => coordination.map((state) => state()));
 }

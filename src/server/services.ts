@@ -38,7 +38,6 @@ import { personaFileWith } from "../personas/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
-import { openRedisStreams } from "../store/redis/live-streams.ts";
 import { openRedisWindows } from "../store/redis/windows.ts";
 import { openKnowledgeIndex } from "../store/sqlite/knowledge/thread.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
@@ -243,8 +242,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   // Closed in reverse: what the records' end cancels is written by the answers' own.
   const closingBackground = () => background.close();
   opened.defer(closingBackground);
-  const streams = coordination === undefined ? undefined : openRedisStreams(coordination, clock);
-  const idempotency = own(new Idempotency(store, clock, () => current().idempotency, log, streams));
+  const idempotency = own(new Idempotency(store, clock, () => current().idempotency, log));
   const background = opened.adopt(new BackgroundAnswers(idempotency, conversations, clock, log), (one) =>
     one.closing(),
   );
@@ -329,7 +327,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   facts.start();
   await sampleServices(services, {
     sweeper,
-    coordination: [elsewhere, streams].flatMap((one) => (one === undefined ? [] : [one.connection])),
+    coordination: elsewhere === undefined ? [] : [elsewhere.connection],
   });
   services.loading = folder.start().then(() => {
     services.loading = undefined;

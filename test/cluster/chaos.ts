@@ -24,7 +24,7 @@ import { Revocations } from "./revocations.ts";
 
 export type ChaosOptions = {
   readonly database?: DatabaseOptions;
-  /** Whether a Valkey or Redis server counts requests, and carries streams. */
+  /** Whether a Valkey or Redis server counts requests. */
   readonly hasCoordination?: boolean;
   /** Whether one node goes without it. */
   readonly isMixed?: boolean;

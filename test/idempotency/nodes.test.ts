@@ -1,10 +1,9 @@
-/** Two nodes, each a process with a data folder of its own, on one PostgreSQL database, without and with live streams. */
+/** Two nodes, each a process with a data folder of its own, on one PostgreSQL database. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { longTest } from "../helpers/long-form.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
-import { hasRedis, RedisServer } from "../helpers/redis.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -29,15 +28,14 @@ class House implements AsyncDisposable {
   one!: TroupeProcess;
   two!: TroupeProcess;
 
-  /** @param redis a server for live streams */
-  static async open(url: string, redis?: string): Promise<House> {
+  static async open(url: string): Promise<House> {
     const house = new House();
     const { calls } = house;
     const [first, second] = house.#folders;
     for (const folder of house.#folders) {
       writeFileSync(folder.file("troupe.yaml"), "store: {url: '${DB}', lease_seconds: 3}\n");
     }
-    const env = { DB: url, ...(redis !== undefined && { TROUPE_COORDINATION: redis }) };
+    const env = { DB: url };
     house.one = await TroupeProcess.start(first!.path, calls.upstream.url, { env });
     house.two = await TroupeProcess.start(second!.path, calls.upstream.url, { env, key: house.one.key });
     return house;
@@ -102,128 +100,113 @@ async function metric(node: TroupeProcess, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
 }
 
-const ways = [
-  { way: "PostgreSQL", isThere: hasPostgres, isLive: false },
-  { way: "PostgreSQL with Valkey or Redis", isThere: hasPostgres && hasRedis, isLive: true },
-];
+describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+  const open = async () => House.open(await server.createDatabase());
 
-for (const { way, isThere, isLive } of ways)
-  describe.skipIf(!isThere)(`two nodes on ${way}`, () => {
-    let server: PostgresServer;
-    let redis: RedisServer | undefined;
-    beforeAll(async () => {
-      server = await PostgresServer.start();
-      if (isLive) redis = await RedisServer.start();
-    }, 60_000);
-    afterAll(async () => {
-      await server[Symbol.asyncDispose]();
-      await redis?.[Symbol.asyncDispose]();
-    });
-    const open = async () => House.open(await server.createDatabase(), redis?.url());
+  test("racing callers on both get one upstream call; a stream is joined and resumed live on the other", async () => {
+    await using house = await open();
+    const { one, two, calls } = house;
+    const readers = Array.from({ length: 12 }, (_, at) => new Reader(at % 2 === 0 ? one : two, "race"));
+    await calls.upstream.received(1);
+    calls.streams[0]!.fragment("a");
+    for (const reader of readers) await reader.saw('"a"');
+    const resumed = new Reader(two, "race", readers[0]!.idOf("a"));
+    const onOne = new Reader(one, "race", readers[1]!.idOf("a"));
+    calls.streams[0]!.fragment("b");
+    for (const reader of [...readers, resumed, onOne]) await reader.saw('"b"');
+    const joined = async () =>
+      (await metric(one, "troupe_joined_stored")) + (await metric(two, "troupe_joined_stored"));
+    // One of the nodes makes the call; the other one's readers and maybe the one that resumes there join it.
+    expect(await joined()).toBeGreaterThanOrEqual(6);
+    calls.streams[0]!.finish();
+    for (const reader of [...readers, resumed, onOne]) await reader.ended;
+    expect(calls.upstream.requests).toHaveLength(1);
+    for (const reader of readers) expect(reader.text).toBe(readers[0]!.text);
+    expect([resumed.contents, onOne.contents]).toEqual(["b", "b"]);
+    expect(readers[0]!.text).toEndWith("data: [DONE]\n\n");
+  }, 60_000);
 
-    test("racing callers on both get one upstream call; a stream is joined and resumed live on the other", async () => {
+  test("an upstream's error is told to readers on both, and who comes later calls anew", async () => {
+    await using house = await open();
+    const { one, two, calls } = house;
+    const first = new Reader(one, "f");
+    await calls.upstream.received(1);
+    calls.streams[0]!.fragment("a");
+    await first.saw('"a"');
+    const joined = new Reader(two, "f");
+    await joined.saw('"a"');
+    calls.streams[0]!.event({ error: { message: "overheated", type: "server_error" } });
+    calls.streams[0]!.close();
+    await Promise.all([first.ended, joined.ended]);
+    expect(first.text).toContain("overheated");
+    expect(joined.text).toBe(first.text);
+    expect(calls.upstream.requests).toHaveLength(1);
+    const anew = new Reader(two, "f", joined.idOf("a"));
+    await calls.upstream.received(2);
+    calls.streams[1]!.fragment("new");
+    calls.streams[1]!.finish();
+    await anew.ended;
+    expect(anew.contents).toBe("new");
+  }, 60_000);
+
+  test("the calls of a node that was killed are taken over after its lease, and no answer is mixed", async () => {
+    await using house = await open();
+    const { one, two, calls } = house;
+    const first = new Reader(one, "k");
+    await calls.upstream.received(1);
+    calls.streams[0]!.fragment("old");
+    await first.saw('"old"');
+    const joined = new Reader(two, "k");
+    await joined.saw('"old"');
+    await one.kill();
+    await first.ended;
+    await joined.ended;
+    expect(joined.text).toContain("upstream_unavailable");
+    const anew = new Reader(two, "k", joined.idOf("old"));
+    await calls.upstream.received(2);
+    calls.streams[1]!.fragment("new");
+    calls.streams[1]!.finish();
+    await anew.ended;
+    expect(anew.contents).toBe("new");
+    expect(calls.upstream.requests).toHaveLength(2);
+  }, 60_000);
+
+  longTest(
+    "a node that was paused beyond its lease stops its streams, and writes nothing over the other's answer",
+    async () => {
       await using house = await open();
       const { one, two, calls } = house;
-      const readers = Array.from({ length: 12 }, (_, at) => new Reader(at % 2 === 0 ? one : two, "race"));
-      await calls.upstream.received(1);
-      calls.streams[0]!.fragment("a");
-      for (const reader of readers) await reader.saw('"a"');
-      const resumed = new Reader(two, "race", readers[0]!.idOf("a"));
-      const onOne = new Reader(one, "race", readers[1]!.idOf("a"));
-      calls.streams[0]!.fragment("b");
-      for (const reader of [...readers, resumed, onOne]) await reader.saw('"b"');
-      const joined = async (of: string) =>
-        (await metric(one, `troupe_joined_${of}`)) + (await metric(two, `troupe_joined_${of}`));
-      // One of the nodes makes the call; the other one's readers and maybe the one that resumes there join it.
-      // A node that has just claimed its first call is found by others a moment later.
-      while ((await joined(isLive ? "live" : "stored")) < 6) await Bun.sleep(20);
-      expect(await joined(isLive ? "stored" : "live")).toBe(0);
-      const health = (await (await fetch(`${two.url}/health`)).json()) as { checks: { live_streams?: unknown } };
-      expect(health.checks.live_streams).toEqual(isLive ? { status: "ok" } : undefined);
-      calls.streams[0]!.finish();
-      for (const reader of [...readers, resumed, onOne]) await reader.ended;
-      expect(calls.upstream.requests).toHaveLength(1);
-      for (const reader of readers) expect(reader.text).toBe(readers[0]!.text);
-      expect([resumed.contents, onOne.contents]).toEqual(["b", "b"]);
-      expect(readers[0]!.text).toEndWith("data: [DONE]\n\n");
-    }, 60_000);
-
-    test("an upstream's error is told to readers on both, and who comes later calls anew", async () => {
-      await using house = await open();
-      const { one, two, calls } = house;
-      const first = new Reader(one, "f");
-      await calls.upstream.received(1);
-      calls.streams[0]!.fragment("a");
-      await first.saw('"a"');
-      const joined = new Reader(two, "f");
-      await joined.saw('"a"');
-      calls.streams[0]!.event({ error: { message: "overheated", type: "server_error" } });
-      calls.streams[0]!.close();
-      await Promise.all([first.ended, joined.ended]);
-      expect(first.text).toContain("overheated");
-      expect(joined.text).toBe(first.text);
-      expect(calls.upstream.requests).toHaveLength(1);
-      const anew = new Reader(two, "f", joined.idOf("a"));
-      await calls.upstream.received(2);
-      calls.streams[1]!.fragment("new");
-      calls.streams[1]!.finish();
-      await anew.ended;
-      expect(anew.contents).toBe("new");
-    }, 60_000);
-
-    test("the calls of a node that was killed are taken over after its lease, and no answer is mixed", async () => {
-      await using house = await open();
-      const { one, two, calls } = house;
-      const first = new Reader(one, "k");
+      const paused = new Reader(one, "p");
       await calls.upstream.received(1);
       calls.streams[0]!.fragment("old");
-      await first.saw('"old"');
-      const joined = new Reader(two, "k");
-      await joined.saw('"old"');
-      await one.kill();
-      await first.ended;
-      await joined.ended;
-      expect(joined.text).toContain("upstream_unavailable");
-      const anew = new Reader(two, "k", joined.idOf("old"));
+      await paused.saw('"old"');
+      one.signal("SIGSTOP");
+      const waiting = new Reader(two, "p");
+      // It waits for the holder, whose lease lapses meanwhile, and then calls itself.
       await calls.upstream.received(2);
       calls.streams[1]!.fragment("new");
+      await waiting.saw('"new"');
+      calls.streams[0]!.fragment("late");
+      calls.streams[0]!.finish();
+      one.signal("SIGCONT");
+      await paused.ended;
+      expect(paused.text).toContain("upstream_unavailable");
+      expect(paused.contents).toBe("old");
       calls.streams[1]!.finish();
-      await anew.ended;
-      expect(anew.contents).toBe("new");
+      await waiting.ended;
+      for (const node of [one, two]) {
+        const again = new Reader(node, "p");
+        await again.ended;
+        expect(again.text).toBe(waiting.text);
+        expect(again.contents).toBe("new");
+      }
       expect(calls.upstream.requests).toHaveLength(2);
-    }, 60_000);
-
-    longTest(
-      "a node that was paused beyond its lease stops its streams, and writes nothing over the other's answer",
-      async () => {
-        await using house = await open();
-        const { one, two, calls } = house;
-        const paused = new Reader(one, "p");
-        await calls.upstream.received(1);
-        calls.streams[0]!.fragment("old");
-        await paused.saw('"old"');
-        one.signal("SIGSTOP");
-        const waiting = new Reader(two, "p");
-        // It waits for the holder, whose lease lapses meanwhile, and then calls itself.
-        await calls.upstream.received(2);
-        calls.streams[1]!.fragment("new");
-        await waiting.saw('"new"');
-        calls.streams[0]!.fragment("late");
-        calls.streams[0]!.finish();
-        one.signal("SIGCONT");
-        await paused.ended;
-        expect(paused.text).toContain("upstream_unavailable");
-        expect(paused.contents).toBe("old");
-        calls.streams[1]!.finish();
-        await waiting.ended;
-        for (const node of [one, two]) {
-          const again = new Reader(node, "p");
-          await again.ended;
-          expect(again.text).toBe(waiting.text);
-          expect(again.contents).toBe("new");
-        }
-        expect(calls.upstream.requests).toHaveLength(2);
-      },
-      60_000,
-    );
-  });
+    },
+    60_000,
+  );
+});

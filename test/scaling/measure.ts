@@ -257,12 +257,7 @@ async function syncsOf(pid: number, call: () => Promise<unknown>): Promise<numbe
 }
 
 /** Streams of 20 fragments a second, made on one node and read on another. */
-async function joinedCost(
-  m: Measuring,
-  maker: Node,
-  reader: Node,
-  redis?: RedisServer,
-): Promise<Measured["joinedLive"]> {
+async function joinedCost(m: Measuring, maker: Node, reader: Node): Promise<Measured["joined"]> {
   const streams = 10;
   const open = Array.from({ length: streams }, () => ({ kb: 1, stream: true, pauseMs: 50, id: `joined-${ids++}` }));
   const made = open.map(async (one) => (await maker.call(one)).text());
@@ -272,20 +267,12 @@ async function joinedCost(
   await m.ask("select pg_stat_statements_reset()");
   const seconds = 5;
   const logAt = await m.log();
-  const idleAt = redis === undefined ? 0 : await commandsRun(redis);
-  const redisAt = redis === undefined ? 0 : cpuSeconds([redis.pid]) * 1e6;
   await Bun.sleep(seconds * 1000);
-  const per = (all: number) => all / streams / seconds;
-  const live = {
-    commands: redis === undefined ? 0 : per((await commandsRun(redis)) - idleAt),
-    redisMicros: redis === undefined ? 0 : per(cpuSeconds([redis.pid]) * 1e6 - redisAt),
-  };
   const walBytes = ((await m.log()) - logAt) / streams / seconds;
   const own = (await m.statements()).filter(({ query }) => ofCalls.test(query) && !ofNodes.test(query));
   const count = (rows: readonly Statement[]) => rows.reduce((all, { calls }) => all + calls, 0) / streams / seconds;
-  const cost = { statements: count(own), writes: count(own.filter(({ query }) => writes.test(query))), walBytes };
   await Promise.all([...made, ...read]);
-  return { ...cost, ...live };
+  return { statements: count(own), writes: count(own.filter(({ query }) => writes.test(query))), walBytes };
 }
 
 /** A hit on a window, in the files of one machine and, but for the way to the store and its own work, at a node of several. */
@@ -407,14 +394,6 @@ async function windowCost(windows: StoredWindows, pid: number): Promise<number> 
   const spent = cpuSeconds(processTree(pid)) - before;
   await windows.close();
   return (spent * 1e6) / 10_000;
-}
-
-/** Those that nodes send; what a script does is not among them. */
-async function commandsRun(redis: RedisServer): Promise<number> {
-  using client = disposableRedis(redis);
-  const text = String(await client.send("INFO", ["commandstats"]));
-  const found = [...text.matchAll(/cmdstat_(?:evalsha|eval|fcall|xread):calls=(\d+)/g)];
-  return found.reduce((sum, [, calls]) => sum + Number(calls), 0);
 }
 
 function disposableRedis(redis: RedisServer) {
@@ -550,25 +529,15 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
   limiters: async () => ({ limiters: await limiterCost() }),
   async joins(upstream) {
     await using server = await PostgresServer.start({ ...durable, shared_preload_libraries: "pg_stat_statements" });
-    await using redis = await RedisServer.start();
-    const through = async (env: Readonly<Record<string, string>>, used?: RedisServer) => {
-      const database = await server.createDatabase();
-      await server.ask(database, "create extension pg_stat_statements");
-      await using maker = await Node.start(upstream, server, database, undefined, env);
-      await using reader = await Node.start(upstream, server, database, maker.process.key, env);
-      const ms = await joinDelay(maker, reader);
-      return { ms, cost: await joinedCost(new Measuring(server, upstream, database), maker, reader, used) };
-    };
-    const stored = await through({});
-    const live = await through({ TROUPE_COORDINATION: redis.url() }, redis);
+    const database = await server.createDatabase();
+    await server.ask(database, "create extension pg_stat_statements");
+    await using maker = await Node.start(upstream, server, database);
+    await using reader = await Node.start(upstream, server, database, maker.process.key);
+    const postgresMs = await joinDelay(maker, reader);
+    const joined = await joinedCost(new Measuring(server, upstream, database), maker, reader);
     await using own = await Node.start(upstream);
     await using beside = await Node.start(upstream, undefined, undefined, own.process.key, {}, own.folder);
-    const { statements, writes, walBytes } = stored.cost;
-    return {
-      joined: { statements, writes, walBytes },
-      joinedLive: live.cost,
-      joins: { postgresMs: stored.ms, redisMs: live.ms, sqliteMs: await joinDelay(own, beside) },
-    };
+    return { joined, joins: { postgresMs, sqliteMs: await joinDelay(own, beside) } };
   },
   stream: async (upstream) => ({ stream: await streamCost(upstream) }),
   async machine() {

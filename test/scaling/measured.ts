@@ -59,7 +59,6 @@ export type Measured = {
   readonly ledgerHour: { readonly walBytes: number; readonly serverMicros: number; readonly keptBytes: number };
   /** A stream that is read on another node, for each second: through the database, and through Valkey or Redis. */
   readonly joined: { readonly statements: number; readonly writes: number; readonly walBytes: number };
-  readonly joinedLive: Measured["joined"] & { readonly commands: number; readonly redisMicros: number };
   /** One node without any call. */
   readonly idle: {
     readonly statements: number;
@@ -78,7 +77,7 @@ export type Measured = {
   /** What a process does for a hit on a window: in files of the machine; and in a store, but for the way there. */
   readonly limiters: { readonly filesMicros: number; readonly storedMicros: number };
   /** How much later a fragment comes to a reader of another process. */
-  readonly joins: { readonly postgresMs: number; readonly redisMs: number; readonly sqliteMs: number };
+  readonly joins: { readonly postgresMs: number; readonly sqliteMs: number };
   readonly server: {
     /** A commit that nobody shares, with `fsync`. */
     readonly commitMs: number;

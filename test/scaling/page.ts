@@ -50,7 +50,7 @@ const sizes = [10, 1_000, 100_000];
 export function tables(measured: Measured): Record<string, string> {
   const plans = sizes.map((calls) => rowsOf(planFor({ ...defaults, calls }, measured)));
   const shortly = sizes.map((calls) => planFor({ ...defaults, calls, "keep-days": 30 }, measured));
-  const { at, machine, versions, idle, stream, joined, joinedLive, windows, server } = measured;
+  const { at, machine, versions, idle, stream, joined, windows, server } = measured;
   return {
     costs: table(
       ["a call", "statements before the upstream is called", "in all", "log (WAL)", "kept", "node", "PostgreSQL"],
@@ -69,7 +69,7 @@ export function tables(measured: Measured): Record<string, string> {
         ],
         [
           "a stream that is read on another node, a second",
-          `${few(joined.statements)} statements, ${bytes(joined.walBytes)} of log; or ${few(joinedLive.statements)} statements, and ${few(joinedLive.commands)} commands and ${micros(joinedLive.redisMicros)} of Valkey or Redis`,
+          `${few(joined.statements)} statements, ${bytes(joined.walBytes)} of log`,
         ],
         [
           "a request that is counted on its key's window",

@@ -23,7 +23,7 @@ const options = {
   "id-hours": [24, "how long answers under an id are kept"],
   "store-days": [30, "how long conversations are kept"],
   "key-rate": [0.1, "calls a second of one key"],
-  valkey: [1, "1: Valkey or Redis counts windows and carries joined streams; 0: PostgreSQL does"],
+  valkey: [1, "1: Valkey or Redis counts windows; 0: PostgreSQL does"],
   busy: [0.6, "how full a processor may be, of nodes and of servers"],
   "db-cores": [32, "cores of one PostgreSQL primary"],
   "db-tb": [16, "its disk"],
@@ -44,8 +44,6 @@ const maxTableBytes = 32 * 2 ** 40;
 const pageBytes = 8192;
 /** An entry of the index over ids, in a page that is two thirds full. */
 const indexEntryBytes = 120;
-/** What the server's memory has for the streams of a node, at most. */
-const liveBytes = 64e6;
 /** Room that updates leave until a vacuum: `autovacuum_vacuum_scale_factor` of a table. */
 const updated = 1.2;
 /** How often a node writes lines of the ledger, and how many at a time. */
@@ -127,7 +125,7 @@ export function planFor(load: Load, measured: Measured): Plan {
   const processes = Math.max(byProcessor, byStreams, 1) + 1;
 
   const joined = openStreams * load["with-id"] * load.joined;
-  const join = inDatabase ? measured.joined : measured.joinedLive;
+  const join = measured.joined;
   const keys = calls / load["key-rate"];
   const ledgerWrites = Math.max(Math.min(processes * ledgerWritesPerSecond, calls), calls / ledgerBatch);
   const statements =
@@ -156,9 +154,9 @@ export function planFor(load: Load, measured: Measured): Plan {
     (parts[0]![0] * parts[0]![1].keptBytes + parts[1]![0] * parts[1]![1].keptBytes) * updated * load["id-hours"] * 3600;
   const turnBytes = parts[3]![0] * parts[3]![1].keptBytes * load["store-days"] * 86_400;
   const connections = processes * measured.idle.connections;
-  const inValkey = (windows: number, joins: number) => (inDatabase ? 0 : calls * windows + joined * joins);
-  const { windows, joinedLive } = measured;
-  const valkeyCores = inValkey(windows.redisMicros, joinedLive.redisMicros) / 1e6;
+  const inValkey = (perCall: number) => (inDatabase ? 0 : calls * perCall);
+  const { windows } = measured;
+  const valkeyCores = inValkey(windows.redisMicros) / 1e6;
   const limits: Limit[] = [
     { what: "processor of the database", need: serverCores, most: load["db-cores"] * load.busy, unit: "cores" },
     { what: "log written to its disk", need: (walBytes + wholePageBytes) / 1e6, most: load["db-mb"], unit: "MB/s" },
@@ -204,9 +202,9 @@ export function planFor(load: Load, measured: Measured): Plan {
     ledgerBytes,
     answerBytes,
     turnBytes,
-    valkeyCommands: inValkey(1, joinedLive.commands),
+    valkeyCommands: inValkey(1),
     valkeyCores,
-    valkeyBytes: inDatabase ? 0 : calls * 60 * windows.redisBytesPerHit + (joined > 0 ? processes * liveBytes : 0),
+    valkeyBytes: inValkey(60 * windows.redisBytesPerHit),
     limits,
     groups: Math.max(1, ...limits.map(({ need, most }) => Math.ceil(need / most))),
   };

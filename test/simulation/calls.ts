@@ -19,8 +19,6 @@ export type CallOptions = {
   readonly ids: number;
   /** How many of a thousand are answered by a stream. */
   readonly streams: number;
-  /** Whether streams go to other nodes by the coordination too. */
-  readonly live: boolean;
 };
 
 /** One upstream call. */
@@ -91,9 +89,8 @@ export class Calls implements Part {
 
   join(node: Node): void {
     const { path, background, holder, machine } = node;
-    const streams = this.#options.live ? this.#cluster.coordination.streamsOf(machine) : undefined;
     const runs = runRepository({ path, background }, holder);
-    const idempotency = new Idempotency({ runs }, machine, () => rules, undefined, streams);
+    const idempotency = new Idempotency({ runs }, machine, () => rules);
     if (this.#cluster.options.mutations?.includes("unknown-calls-stay")) holder.onRenewed.clear();
     this.#nodes.set(node, idempotency);
     machine.onDeath(() => this.#nodes.delete(node));

@@ -1,14 +1,11 @@
 /** Valkey or Redis: rate windows behind a network of their own. */
 
 import { windowMs } from "../../src/limits/limiter.ts";
-import type { LiveStreams } from "../../src/store/live-streams.ts";
 import { goodForMs, type StoredWindows } from "../../src/store/windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
-import { ModelledStreams } from "../helpers/modelled-streams.ts";
 import type { Machine } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
 import { Network, type Weather } from "./network.ts";
-import { streamClient } from "./stream-client.ts";
 import type { World } from "./world.ts";
 
 /** As the client's own. */
@@ -17,7 +14,6 @@ const deadlineMs = 200;
 export class ModelledCoordination {
   readonly network: Network;
   readonly windows: ModelWindows;
-  readonly streams: ModelledStreams;
   /** When it lost what windows it had, or the latest of it. */
   readonly losses: number[] = [];
   readonly #world: World;
@@ -27,7 +23,6 @@ export class ModelledCoordination {
     this.#world = world;
     this.#broken = broken;
     this.network = new Network(world, "coordination", weather);
-    this.streams = new ModelledStreams(() => world.now);
     this.windows = new ModelWindows(() => world.now + 7_654_321, windowMs + goodForMs, broken);
   }
 
@@ -44,7 +39,6 @@ export class ModelledCoordination {
       goBack();
       if (!this.#broken.has("old-copies-are-believed")) this.windows.life += "@";
       this.losses.push(this.#world.now);
-      this.streams.flush();
     };
   }
 
@@ -53,13 +47,7 @@ export class ModelledCoordination {
     this.#world.note("coordination", "loses all it knows");
     this.restart(awayMs);
     this.windows.wipe();
-    this.streams.flush();
     this.losses.push(this.#world.now);
-  }
-
-  /** Streams of calls, as a node asks for them. */
-  streamsOf(machine: Machine): LiveStreams {
-    return streamClient(this.#world, this.network, this.streams, machine);
   }
 
   #ask<T>(machine: Machine, work: () => T): Promise<T> {

@@ -17,16 +17,15 @@ const callsOf = (cluster: Cluster, load: number, options: Omit<CallOptions, "ids
 type MakePart = (cluster: Cluster, load: number) => Part;
 
 const parts: Readonly<Record<string, MakePart>> = {
-  leases: (cluster, load) => callsOf(cluster, load, { name: "leases", streams: 0, live: false }),
-  streams: (cluster, load) => callsOf(cluster, load, { name: "streams", streams: 1_000, live: true }),
+  leases: (cluster, load) => callsOf(cluster, load, { name: "leases", streams: 0 }),
+  streams: (cluster, load) => callsOf(cluster, load, { name: "streams", streams: 1_000 }),
   windows: (cluster, load) => new Windows(cluster, "coordination", load),
   budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes)),
 };
 /** What is run by its name alone. */
 const apart: Readonly<Record<string, MakePart>> = {
-  databaseStreams: (cluster, load) => callsOf(cluster, load, { name: "databaseStreams", streams: 1_000, live: false }),
   /** What a node holds is one list: so `all` has both kinds of answers in one part. */
-  calls: (cluster, load) => callsOf(cluster, load, { name: "calls", streams: 500, live: true }),
+  calls: (cluster, load) => callsOf(cluster, load, { name: "calls", streams: 500 }),
   // Nodes are counted in the same tables as those of `windows`.
   databaseWindows: (cluster, load) => new Windows(cluster, "database", load),
 };

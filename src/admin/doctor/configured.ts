@@ -31,8 +31,7 @@ export const examineWarnings = ({ warnings, hints }: Pick<LoadedConfig, "warning
 
 export async function examineCoordination({ coordination: url }: Config): Promise<Check[]> {
   if (url === undefined) return [];
-  const advice =
-    "Until then nodes admit their shares of the limits, and read each other's streams from the database. See docs/postgres.md, under Valkey or Redis.";
+  const advice = "Until then nodes admit their shares of the limits. See docs/postgres.md, under Valkey or Redis.";
   try {
     const { place, server, concerns } = await inspectRedis(url, systemClock);
     if (concerns.length === 0) return [ok("coordination", `${place}, ${server}`)];

@@ -32,8 +32,6 @@ export type RedisConnectionOptions = {
    * is not found in an old copy of the data. One that does not let this user ask has none, "".
    */
   readonly identifies?: boolean;
-  /** Called when the server turns out not to be the primary, or no more. */
-  readonly onDemoted?: () => void;
 };
 
 export class RedisConnection {
@@ -43,8 +41,6 @@ export class RedisConnection {
   readonly #options: RedisConnectionOptions;
   readonly place: string;
   #client: Promise<Connected> | undefined;
-  /** The one that was ended on purpose: its commands are sent again, which is no failure. */
-  #renewed: Promise<Connected> | undefined;
   #isClosed = false;
   #isConnected = false;
   #wasConnected = false;
@@ -100,12 +96,6 @@ export class RedisConnection {
     throw away(this.place, `no answer within ${this.#deadlineMs} ms${this.#isSecure ? this.#tlsHint : ""}`);
   }
 
-  /** Makes the next command connect anew. */
-  renew(): void {
-    this.#renewed = this.#client;
-    this.#replace(this.#client);
-  }
-
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#replace(this.#client);
@@ -120,10 +110,8 @@ export class RedisConnection {
         isConnected = true;
         return await client.send(command, typeof args === "function" ? args(server) : args);
       } catch (error) {
-        if (connecting === this.#renewed && isAway(error) && !this.#isClosed) continue;
         const isOver = !isConnected || isAway(error) || isDemoted(error);
         if (isOver) this.#replace(connecting);
-        if (isDemoted(error) && !again) this.#options.onDemoted?.();
         if (isOver && !again && !this.#isClosed) {
           again = true;
           continue;

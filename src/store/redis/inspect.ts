@@ -8,12 +8,12 @@ export type RedisFound = {
   readonly place: string;
   /** Its name and version, as far as it says. */
   readonly server: string;
-  /** Reasons, as sentences, why it is unfit to count limits and carry streams. */
+  /** Reasons, as sentences, why it is unfit to count limits. */
   readonly concerns: readonly string[];
 };
 
 const deadlineMs = 1_000;
-/** The oldest release that windows and streams are tried with. */
+/** The oldest release that windows are tried with. */
 const oldestMajor = 7;
 
 const noInfo = "Its user may not run INFO: an old copy of its data would be taken for what it was.";

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { RedisConnection } from "../../../src/store/redis/connection.ts";
-import { openRedisStreams } from "../../../src/store/redis/live-streams.ts";
 import { answerIn } from "../../../src/store/redis/refusal.ts";
 import { openRedisWindows } from "../../../src/store/redis/windows.ts";
 import { freePort } from "../../helpers/free-port.ts";
@@ -87,23 +86,13 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
       await server.ask("ACL", "LOG", "RESET");
       const own = url("troupe:secret@");
       const windows = openRedisWindows(own, systemClock);
-      const streams = openRedisStreams(own, systemClock);
       // Each may be sent twice.
       try {
         const id = systemClock.newId();
         expect(await untilAnswered(() => windows.hit("k", 9, id))).toMatchObject({ allowed: true, used: 1 });
         await untilAnswered(() => windows.add("k", [[id, 5]]));
-        await untilAnswered(() => streams.listen("n", "o"));
-        await untilAnswered(() => streams.begin("s", 1, "{}"));
-        expect(await untilAnswered(() => streams.append("s", { firstId: 0, count: 1, text: "a" }, 0))).toBe(1);
-        expect(await untilAnswered(() => streams.ask("s", "o", "n"))).toMatchObject({ head: { kind: "head" } });
-        expect(await untilAnswered(() => streams.read("s", [0, 0]))).toHaveLength(2);
-        expect(
-          (await untilAnswered(() => streams.wait("n", "", new Map([["s", [0, 0]]])))).entries.get("s"),
-        ).toHaveLength(2);
-        await untilAnswered(() => streams.end("s", 1));
       } finally {
-        for (const one of [windows, streams]) await one.close();
+        await windows.close();
       }
       expect(await server.ask("ACL", "LOG")).toEqual([]);
     }, 60_000);
@@ -113,9 +102,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     await using old = await RedisServer.start();
     await using next = await RedisServer.start();
     using proxy = new SwitchedProxy(old.port);
-    const renewed: string[] = [];
-    const onDemoted = () => void renewed.push("demoted");
-    const connection = new RedisConnection(old.url(0, proxy.port), 20_000, systemClock, { onDemoted });
+    const connection = new RedisConnection(old.url(0, proxy.port), 20_000, systemClock);
     expect(await connection.run("SET", ["troupe:a", "1"])).toBe("OK");
     await old.ask("REPLICAOF", "127.0.0.1", String(next.port));
     const isReplica = { kind: "readonly", message: expect.stringContaining("(READONLY): it is a replica") };
@@ -123,7 +110,6 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     proxy.target = next.port;
     expect(await connection.run("SET", ["troupe:a", "3"])).toBe("OK");
     expect(await next.ask("GET", "troupe:a")).toBe("3");
-    expect(renewed).toEqual(["demoted"]);
     await connection.close();
   }, 60_000);
 

@@ -1,50 +1,48 @@
-/** Nodes that keep calls in PostgreSQL and publish them by Valkey or Redis: all but HTTP, in this process, each with ways of its own. */
+/** Nodes that keep calls in PostgreSQL: all but HTTP, in this process, each with a way of its own to the database. */
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
-import { openRedisStreams } from "../../src/store/redis/live-streams.ts";
 import type { Producer, StreamEnd } from "../../src/upstream/answer.ts";
 import type { PostgresServer } from "./postgres.ts";
-import type { RedisServer } from "./redis.ts";
 import { ScriptedUpstream } from "./scripted-upstream.ts";
 import { SwitchedProxy } from "./switched-proxy.ts";
 
 const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16_000_000 };
 
-export class LiveNode implements AsyncDisposable {
+export class JoiningNode implements AsyncDisposable {
   readonly store: PostgresStore;
   readonly idempotency: Idempotency;
-  /** To the database, and to the server of the streams. */
+  /** To the database. */
   readonly database: SwitchedProxy;
-  readonly server: SwitchedProxy | undefined;
   readonly upstream = new ScriptedUpstream();
 
-  private constructor(store: PostgresStore, database: SwitchedProxy, redis: RedisServer | undefined) {
+  private constructor(store: PostgresStore, database: SwitchedProxy) {
     this.store = store;
     this.database = database;
-    this.server = redis && new SwitchedProxy(redis.port);
-    const streams = this.server && openRedisStreams(redis!.url(0, this.server.port), systemClock);
-    this.idempotency = new Idempotency(store, systemClock, () => rules, undefined, streams);
+    this.idempotency = new Idempotency(store, systemClock, () => rules);
   }
 
-  /** @param redis absent: a node without coordination */
-  static async open(postgres: PostgresServer, url: string, redis?: RedisServer, leaseSeconds = 3): Promise<LiveNode> {
+  /** @param terms `statementSeconds`: longer than a statement takes on a machine that has other work */
+  static async open(
+    postgres: PostgresServer,
+    url: string,
+    { statementSeconds = 8, leaseSeconds = 3 } = {},
+  ): Promise<JoiningNode> {
     const proxy = new SwitchedProxy(postgres.port);
     const store = await openPostgresStore({
       url: postgres.url(new URL(url).pathname.slice(1), proxy.port),
       pool: 4,
-      // Longer than a statement takes on a machine that has other work.
-      statementSeconds: 8,
+      statementSeconds,
       leaseSeconds,
       keysWithoutDatabaseSeconds: 60,
     });
-    return new LiveNode(store, proxy, redis);
+    return new JoiningNode(store, proxy);
   }
 
-  ask(id: string, options: { lastEventId?: string; signal?: AbortSignal; produce?: Producer } = {}): LiveReader {
+  ask(id: string, options: { lastEventId?: string; signal?: AbortSignal; produce?: Producer } = {}): JoiningReader {
     const { signal, produce = this.upstream.produce, ...rest } = options;
     const claim = { scope: "s", requestId: id, fingerprint: "f" };
-    return new LiveReader((leaving) =>
+    return new JoiningReader((leaving) =>
       this.idempotency.run(claim, signal ? AbortSignal.any([signal, leaving]) : leaving, produce, rest),
     );
   }
@@ -57,12 +55,11 @@ export class LiveNode implements AsyncDisposable {
     await this.idempotency.close();
     await this.store.close();
     this.database[Symbol.dispose]();
-    this.server?.[Symbol.dispose]();
   }
 }
 
 /** A caller that reads all it gets. */
-export class LiveReader {
+export class JoiningReader {
   readonly events: string[] = [];
   /** When each came. */
   readonly times: number[] = [];
