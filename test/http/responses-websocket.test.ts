@@ -279,7 +279,7 @@ test("reasoning that says what it holds is remembered, and what only names what 
   ]);
 });
 
-test("turns of one lane wait for each other, those of two run beside each other", async () => {
+test("turns run one after the other, whatever their names, and their events bear these", async () => {
   const held: (() => void)[] = [];
   answer = async () => {
     await new Promise<void>((release) => held.push(release));
@@ -287,17 +287,15 @@ test("turns of one lane wait for each other, those of two run beside each other"
   };
   const before = upstream.requests.length;
   const client = await connect();
-  for (const stream_id of ["a", "a", "b"]) client.send({ type: "response.create", ...ask, stream_id });
-  await upstream.received(before + 2);
-  expect(held).toHaveLength(2);
-  held[1]!();
-  const ofB = await client.turn();
-  expect(new Set(ofB.map(({ stream_id }) => stream_id))).toEqual(new Set(["b"]));
-  held[0]!();
-  expect((await client.turn()).at(-1)).toMatchObject({ stream_id: "a", type: "response.completed" });
-  await upstream.received(before + 3);
-  held[2]!();
-  expect((await client.turn()).at(-1)).toMatchObject({ stream_id: "a", type: "response.completed" });
+  for (const stream_id of ["a", "b"]) client.send({ type: "response.create", ...ask, stream_id });
+  for (const [at, stream_id] of ["a", "b"].entries()) {
+    await upstream.received(before + at + 1);
+    expect(held).toHaveLength(at + 1);
+    held[at]!();
+    const turn = await client.turn();
+    expect(new Set(turn.map((event) => event.stream_id))).toEqual(new Set([stream_id]));
+    expect(turn.at(-1)).toMatchObject({ type: "response.completed" });
+  }
 });
 
 test("messages wait up to the size of one body, and what they held is free again", async () => {
@@ -340,7 +338,7 @@ describe("errors are messages, and the connection goes on", () => {
   test.each([
     ["what is no JSON", "{", { status: 400, error: { code: "invalid_json" } }],
     ["another event", { type: "response.cancel" }, { status: 400, error: { param: "type" } }],
-    ["an odd lane", { type: "response.create", stream_id: "a b" }, { status: 400, error: { param: "stream_id" } }],
+    ["an odd name", { type: "response.create", stream_id: "a b" }, { status: 400, error: { param: "stream_id" } }],
     ["no model", { type: "response.create", input: "hi" }, { status: 400, error: { param: "model" } }],
     [
       "an unknown provider",
@@ -496,7 +494,7 @@ describe("response.cancel", () => {
     expect(textOf(await client.turn(ask))).toBe("next");
   });
 
-  test("ends the turn of its lane alone, and what was remembered stays", async () => {
+  test("ends the turn of its name alone, and what was remembered stays", async () => {
     const client = await connect();
     answer = () => says("one");
     const first = (await client.turn(ask)).at(-1)!.response.id;

@@ -1,7 +1,7 @@
 /**
  * One client's connection for Responses over a WebSocket. Each `response.create` is answered as the same request by HTTP: by the same
- * route, with its own admission, limits, log line and ledger lines. What is of the connection alone stands here: lanes, order,
- * what it remembers of answers that are stored nowhere, and its end.
+ * route, with its own admission, limits, log line and ledger lines. What is of the connection alone stands here: one turn at a time,
+ * the latest answer where it is stored nowhere, and its end.
  */
 import type { ServerWebSocket } from "bun";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
@@ -36,10 +36,6 @@ export type Socket = ServerWebSocket<Connection>;
 /** Answers a request as the route of Responses does. @param warmUp the answer in place of a model's, once the caller is admitted */
 export type Call = (request: Request, server: ServerHandle, warmUp?: () => JsonObject) => Promise<Response>;
 
-/** Responses under way on one connection: https://developers.openai.com/api/docs/guides/websocket-mode */
-const maxRunning = 16;
-/** Named lanes of one connection, by the same page. */
-const maxLanes = 32;
 /** Messages that wait on one connection for those before them. */
 const maxWaiting = 64;
 /** Bytes that may wait for a slow reader before its upstream is read no further. */
@@ -52,9 +48,6 @@ const watchMs = 15_000;
 /** Close codes. Source: https://www.rfc-editor.org/rfc/rfc6455#section-7.4.1 */
 const closing = { normal: 1000, goingAway: 1001, policy: 1008 } as const;
 type Ending = { readonly code: number; readonly reason: string; readonly event?: JsonObject };
-
-/** Turns with one `stream_id` run one after the other. */
-type Lane = { readonly waiting: Turn[]; running: RunningTurn | undefined; latest: Remembered | undefined };
 
 /** The event that names a response. */
 const beginning = "response.created";
@@ -69,10 +62,14 @@ export class Connection {
   readonly #handle: ServerHandle;
   readonly #key: string | undefined;
   readonly #closed = new AbortController();
-  readonly #lanes = new Map<string | undefined, Lane>();
+  /** Turns that begin once those before them have ended. */
+  readonly #queue: Turn[] = [];
+  #running: RunningTurn | undefined;
+  #hasAsked = false;
+  /** What the latest turn may be continued from. */
+  #latest: Remembered | undefined;
   readonly #openedAt: number;
   #socket: Socket | undefined;
-  #running = 0;
   /** Messages that have not begun to be answered, and their bytes. */
   #waiting = 0;
   #waitingBytes = 0;
@@ -141,16 +138,14 @@ export class Connection {
     this.#host.sockets.delete(this);
     this.#closed.abort();
     this.drain();
-    for (const { waiting, running } of this.#lanes.values()) {
-      waiting.splice(0);
-      running?.abort();
-    }
-    this.#lanes.clear();
+    this.#queue.splice(0);
+    this.#running?.abort();
+    this.#latest = undefined;
     this.#hold(-this.#held);
     this.#socket = undefined;
   }
 
-  /** Closes once the turns under way have ended, as the server is about to stop or to hand over. */
+  /** Closes once the turn under way has ended, as the server is about to stop or to hand over. */
   goAway(): void {
     this.#end({ code: closing.goingAway, reason: "the server is going away" });
   }
@@ -162,7 +157,7 @@ export class Connection {
       if (said !== undefined && "cancels" in said) this.#cancel(said);
       else if (said !== undefined && "refused" in said) this.#sendRefusal(said.refused, undefined);
       else if (said !== undefined) {
-        this.#laneOf(said.streamId).waiting.push(said);
+        this.#queue.push(said);
         isWaiting = true;
       }
     } catch (error) {
@@ -178,11 +173,10 @@ export class Connection {
    * The event is one that all clients take for an end: https://github.com/pipecat-ai/pipecat/blob/main/src/pipecat/services/openai/responses/llm.py
    */
   #cancel({ cancels, streamId }: Cancel): void {
-    if (this.#lanes.size === 0)
-      throw ApiError.invalidValue("type", "type is response.cancel where nothing was asked yet.");
-    const lanes = cancels === undefined ? [this.#lanes.get(streamId)] : [...this.#lanes.values()];
-    const running = lanes.find((lane) => lane?.running?.mayCancel(cancels) === true)?.running;
-    if (running === undefined) return;
+    if (!this.#hasAsked) throw ApiError.invalidValue("type", "type is response.cancel where nothing was asked yet.");
+    const running = this.#running;
+    if (running === undefined || !running.mayCancel(cancels)) return;
+    if (cancels === undefined && running.turn.streamId !== streamId) return;
     running.hasEnded = true;
     running.abort();
     const { turn, begun, events: sequence_number } = running;
@@ -193,59 +187,46 @@ export class Connection {
     );
   }
 
-  /** @throws ApiError where the connection has as many lanes as it may */
-  #laneOf(name: string | undefined): Lane {
-    const known = this.#lanes.get(name);
-    if (known !== undefined) return known;
-    if (name !== undefined && this.#lanes.size - (this.#lanes.has(undefined) ? 1 : 0) >= maxLanes)
-      throw ApiError.invalidValue("stream_id", `A connection may have ${maxLanes} values of stream_id, and no more.`);
-    const lane: Lane = { waiting: [], running: undefined, latest: undefined };
-    this.#lanes.set(name, lane);
-    return lane;
-  }
-
-  /** Begins what may run now, and closes the connection once nothing runs where it is to end. */
+  /** Begins the next turn if none runs, and closes the connection in place of it where it is to end. */
   #next(): void {
-    for (const lane of this.#lanes.values()) {
-      if (this.#ending !== undefined) {
-        for (const { size, streamId } of lane.waiting.splice(0)) {
-          this.#passed(size);
-          this.#sendRefusal(this.#ending.event ?? errorEvent(goingAway()), streamId);
-        }
-      } else if (lane.running === undefined && this.#running < maxRunning && lane.waiting.length > 0) {
-        void this.#run(lane, lane.waiting.shift()!);
-      }
+    if (this.#running !== undefined) return;
+    const { code, reason, event } = this.#ending ?? {};
+    if (code === undefined) {
+      const turn = this.#queue.shift();
+      if (turn !== undefined) void this.#run(turn);
+      return;
     }
-    if (this.#ending !== undefined && this.#running === 0) this.#socket?.close(this.#ending.code, this.#ending.reason);
+    for (const { size, streamId } of this.#queue.splice(0)) {
+      this.#passed(size);
+      this.#sendRefusal(event ?? errorEvent(goingAway()), streamId);
+    }
+    this.#socket?.close(code, reason);
   }
 
-  async #run(lane: Lane, turn: Turn): Promise<void> {
+  async #run(turn: Turn): Promise<void> {
     const running = new RunningTurn(turn);
-    lane.running = running;
-    this.#running += 1;
+    this.#running = running;
+    this.#hasAsked = true;
     // From here on its request counts the same bytes.
     this.#passed(turn.size);
     try {
-      await this.#answer(lane, running);
+      await this.#answer(running);
     } catch (error) {
       if (!running.isAborted) {
         this.#host.services.log.error("a turn over a WebSocket failed unexpectedly", { error });
         await this.#sendEvent(errorEvent(ApiError.internal(error)), turn.streamId);
       }
     }
-    lane.running = undefined;
-    this.#running -= 1;
+    this.#running = undefined;
     this.#lastTurnAt = this.#host.services.clock.monotonic();
     if (this.#socket !== undefined) this.#next();
   }
 
-  async #answer(lane: Lane, running: RunningTurn): Promise<void> {
+  async #answer(running: RunningTurn): Promise<void> {
     const { turn } = running;
     const { parsed: body } = turn.source;
-    const previous = body["previous_response_id"];
-    const lanes = [...this.#lanes.values()];
-    const source = lanes.find(({ latest }) => latest !== undefined && latest.id === previous);
-    const earlier = source?.latest;
+    const isContinued = this.#latest !== undefined && this.#latest.id === body["previous_response_id"];
+    const earlier = isContinued ? this.#latest : undefined;
     const isWarmUp = body["generate"] === false;
     const response = await this.#call(
       this.#requestOf(running, earlier),
@@ -260,10 +241,9 @@ export class Connection {
     if (running.isAborted) return;
     if (response.status === 401) this.#end({ code: closing.policy, reason: "the API key is no longer valid" });
     // What failed is not continued from here: https://developers.openai.com/api/docs/guides/websocket-mode
-    if (answer === undefined && source?.latest === earlier) this.#remember(source, undefined);
-    if (answer === undefined) return;
-    const isRemembered = body["store"] === false || isWarmUp;
-    this.#remember(lane, isRemembered ? rememberedOf(answer, turn, earlier) : undefined);
+    if (answer === undefined && !isContinued) return;
+    const isRemembered = answer !== undefined && (body["store"] === false || isWarmUp);
+    this.#remember(isRemembered ? rememberedOf(answer, turn, earlier) : undefined);
   }
 
   /** The request by HTTP that a message stands for. */
@@ -341,17 +321,12 @@ export class Connection {
     return isWhole ? objectOf(last!["response"]) : undefined;
   }
 
-  /** @param remembered replaces what the lane remembers, where it fits in the memory of bodies */
-  #remember(lane: Lane | undefined, remembered: Remembered | undefined): void {
-    if (lane === undefined) return;
-    if (lane.latest !== undefined) this.#hold(-lane.latest.size);
-    lane.latest = undefined;
-    if (remembered === undefined) return;
-    let size = remembered.size;
-    for (const { latest } of this.#lanes.values()) size += latest?.size ?? 0;
-    if (size > this.#host.services.live.config.limits.bodyBytes) return;
-    lane.latest = remembered;
-    this.#hold(remembered.size);
+  /** @param remembered replaces what is remembered, where it fits in the memory of bodies */
+  #remember(remembered: Remembered | undefined): void {
+    this.#hold(-(this.#latest?.size ?? 0));
+    const fits = remembered !== undefined && remembered.size <= this.#host.services.live.config.limits.bodyBytes;
+    this.#latest = fits ? remembered : undefined;
+    this.#hold(this.#latest?.size ?? 0);
   }
 
   #refuse(error: unknown): void {
@@ -404,7 +379,7 @@ export class Connection {
     const { clock, live, keys } = this.#host.services;
     const { idleSeconds, maxSeconds } = live.config.websockets;
     const now = clock.monotonic();
-    const idleLeft = this.#running > 0 ? watchMs : this.#lastTurnAt + idleSeconds * 1000 - now;
+    const idleLeft = this.#running !== undefined ? watchMs : this.#lastTurnAt + idleSeconds * 1000 - now;
     const left = this.#openedAt + maxSeconds * 1000 - now;
     if (keys.find(this.#key) === undefined)
       this.#end({ code: closing.policy, reason: "the API key is no longer valid" });

@@ -27,11 +27,11 @@ export type Remembered = {
 export type Turn = {
   readonly source: Source;
   readonly size: number;
-  /** The name of its lane; undefined: the connection's default one. */
+  /** A name that all events of its answer bear. */
   readonly streamId: string | undefined;
 };
 
-/** One `response.cancel`: ends the response of that id, or whichever is under way in its lane. */
+/** One `response.cancel`: ends the response of that id, or the one under way that has that name. */
 export type Cancel = {
   readonly cancels: string | undefined;
   readonly streamId: string | undefined;
@@ -40,7 +40,7 @@ export type Cancel = {
 /** A message that is answered by an event of its own, and asks for nothing. */
 export type Refused = { readonly refused: JsonObject };
 
-/** The names that lanes may have. */
+/** The names that turns may have. */
 const streamIdForm = /^[\w.-]{1,256}$/;
 
 const maxScanned = 1024 * 1024;
@@ -194,7 +194,7 @@ const terminal: ReadonlySet<unknown> = new Set([
   "error",
 ]);
 
-/** An event's text with its lane's name, which is put in front. */
+/** An event's text with its turn's name, which is put in front. */
 export function named(data: string, streamId: string | undefined): string {
   if (streamId === undefined || !data.startsWith("{")) return data;
   return `{"stream_id":${JSON.stringify(streamId)},${data.slice(1)}`;
