@@ -47,7 +47,7 @@ export const knowledgeMetrics = {
 
 export const knowledgeSizes: SampledTable<Pick<PersonaKnowledge, "report">> = {
   troupe_knowledge_sections: {
-    help: "Sections in the index of personas' files, which the machine's processes share.",
+    help: "Sections in the index of personas' files.",
     aggregate: "max",
     read: ({ report }) => report.sections,
   },

@@ -142,7 +142,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await keys.load();
   const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
   const personas = new Personas([], options.changePersona);
-  const index = own(openKnowledgeIndex(config.data));
+  const index = own(openKnowledgeIndex());
   const knowledge = new PersonaKnowledge({ index, folder: config.personas.folder, clock, log, metrics });
   const versions = store.personaVersions;
   const rules = () => current().previews;

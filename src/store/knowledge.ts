@@ -1,4 +1,4 @@
-/** The index of the files that personas know: a cache of one machine, made again from the files whenever it is lost. */
+/** The index of the files that personas know: in memory, made from the files at each start. */
 
 import type { FoundSection } from "../lib/text-sections.ts";
 

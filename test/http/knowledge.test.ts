@@ -1,9 +1,14 @@
 /** What personas know and their lorebooks add to calls, over HTTP. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { PersonaKnowledge } from "../../src/http/knowledge.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { Registry } from "../../src/lib/metrics.ts";
+import type { Persona } from "../../src/personas/persona.ts";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { observe } from "../helpers/observed-troupe.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -228,7 +233,7 @@ test("a pinned version knows the files that its own globs name", async () => {
   expect(sent().messages.at(-1)!.content).toContain("citric acid");
 });
 
-test("the log counts what was added, and metrics what was looked up; without a place for the index calls go on", async () => {
+test("the log counts what was added, and metrics what was looked up; by their result", async () => {
   using own = new TempFolder();
   mkdirSync(own.file("shop/docs"), { recursive: true });
   writeFileSync(own.file("shop/clerk.yaml"), files["shop/clerk.yaml"]);
@@ -250,12 +255,23 @@ test("the log counts what was added, and metrics what was looked up; without a p
   expect(seen.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="found"\} 1$/m);
   expect(seen.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="nothing"\} 2$/m);
   expect(seen.metrics).toMatch(/^troupe_knowledge_sections 3$/m);
-  using data = new TempFolder();
-  mkdirSync(data.file("knowledge-1.db"));
-  const without = await observe({ ...options, data: data.path }, calls);
-  expect(without.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="failed"\} 3$/m);
-  expect(without.lines.filter((line) => line.includes("personas' files")).length).toBeGreaterThan(0);
 }, 60_000);
+
+test("an index that fails is counted and logged once, and nothing is found", async () => {
+  const metrics = new Registry();
+  const warned: string[] = [];
+  const log = { ...silentLogger, warn: (message: string) => void warned.push(message) };
+  const broken = () => Promise.reject(new Error("broken"));
+  const index = { sync: broken, search: broken, close: async () => {} };
+  const knowledge = new PersonaKnowledge({ index, folder: "/personas", clock: systemClock, log, metrics });
+  const persona = { id: "a/b", knowledge: { files: ["*.md"] } } as unknown as Persona;
+  for (const text of ["one", "two"])
+    expect(await knowledge.find(persona, [{ role: "user", content: text }])).toEqual([]);
+  expect(metrics.snapshot()).toMatchObject([
+    { name: "troupe_knowledge_lookups_total", series: [{ labels: ["failed"], value: 2 }] },
+  ]);
+  expect(warned).toHaveLength(1);
+});
 
 describe("a lorebook", () => {
   const bard = async (...messages: object[]) => {

@@ -1,11 +1,10 @@
-/** The index of knowledge: its files, its words, its changes and its repair. */
-import { Database } from "bun:sqlite";
+/** The index of knowledge: its files, its words and its changes. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import fc from "fast-check";
 import { collectionOf } from "../../../src/store/knowledge.ts";
-import { KnowledgeDatabase, knowledgeName } from "../../../src/store/sqlite/knowledge/database.ts";
+import { KnowledgeDatabase } from "../../../src/store/sqlite/knowledge/database.ts";
 import { openKnowledgeIndex } from "../../../src/store/sqlite/knowledge/thread.ts";
 import { queryOf } from "../../../src/store/sqlite/knowledge/words.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
@@ -198,91 +197,35 @@ describe("questions", () => {
   });
 });
 
-describe("the file", () => {
-  const path = () => folder.file(knowledgeName);
-
-  test("keeps what was indexed, for this user alone", async () => {
-    write("a/one.md", "# One\n\nkept\n");
-    const all = collection("a", "*.md");
-    const first = new KnowledgeDatabase(path());
-    await first.sync([all]);
-    first.close();
-    const second = new KnowledgeDatabase(path());
-    expect(second.search(all.id, "kept", 1)).toHaveLength(1);
-    second.close();
-    expect((await Bun.file(path()).stat()).mode & 0o777).toBe(0o600);
-  });
-
-  test.each(["its head", "its middle", "all of it"])(
-    "is made again where %s is damaged",
-    async (what) => {
-      for (let at = 0; at < 200; at += 1) write(`a/${at}.md`, `# Part ${at}\n\nword${at} ${"filler ".repeat(100)}\n`);
-      const all = collection("a", "*.md");
-      const index = openKnowledgeIndex(folder.path);
-      await index.sync([all]);
-      await index.close();
-      for (const suffix of ["-wal", "-shm"]) rmSync(path() + suffix, { force: true });
-      const bytes = await Bun.file(path()).bytes();
-      if (what === "its head") bytes.fill(0x20, 0, 100);
-      else if (what === "its middle") bytes.fill(0xa5, 4096 * 2);
-      else bytes.fill(0);
-      writeFileSync(path(), bytes);
-      const again = openKnowledgeIndex(folder.path);
-      try {
-        await again.sync([all]);
-        expect((await again.search(all.id, "word77", 1))[0]?.heading).toBe("Part 77");
-      } finally {
-        await again.close();
-      }
-    },
-    60_000,
-  );
-
-  test("may be written by another process, while questions are answered", async () => {
-    write("a/one.md", "# One\n\nkept\n");
-    const all = collection("a", "*.md");
-    const index = openKnowledgeIndex(folder.path);
-    try {
-      await index.sync([all]);
-      const other = new Database(path());
-      other.run("begin immediate");
-      write("a/two.md", "# Two\n\nlater\n");
-      let isOver = false;
-      const change = index.sync([all]).finally(() => {
-        isOver = true;
-      });
-      for (let asked = 0; asked < 50; asked += 1) {
-        expect(await index.search(all.id, "kept", 1)).toHaveLength(1);
-        expect(isOver).toBe(false);
-      }
-      other.run("rollback");
-      other.close();
-      expect(await change).toMatchObject({ files: 2, indexed: 1 });
-      expect(await index.search(all.id, "later", 1)).toHaveLength(1);
-    } finally {
-      await index.close();
+test("a thread that takes the place of one that failed knows what that knew", async () => {
+  write("a/one.md", "# One\n\nkept\n");
+  const all = collection("a", "*.md");
+  const started: Worker[] = [];
+  const { Worker: Real } = globalThis;
+  globalThis.Worker = class extends Real {
+    constructor(...args: ConstructorParameters<typeof Real>) {
+      super(...args);
+      started.push(this);
     }
-  });
-
-  test("may be deleted while it is used", async () => {
-    write("a/one.md", "# One\n\nkept\n");
-    const all = collection("a", "*.md");
-    const index = openKnowledgeIndex(folder.path);
-    try {
-      await index.sync([all]);
-      for (const name of readdirSync(folder.path)) if (name.startsWith("knowledge-")) rmSync(join(folder.path, name));
-      await index.sync([all]);
-      expect(await index.search(all.id, "kept", 1)).toHaveLength(1);
-    } finally {
-      await index.close();
-    }
-  });
+  };
+  const index = openKnowledgeIndex();
+  try {
+    await index.sync([all]);
+    const gone = new Promise((resolve) => started[0]!.addEventListener("close", resolve));
+    started[0]!.terminate();
+    await gone;
+    expect(await index.search(all.id, "kept", 1)).toHaveLength(1);
+    expect(started).toHaveLength(2);
+  } finally {
+    globalThis.Worker = Real;
+    await index.close();
+  }
 });
 
 test("questions during a change find the whole old state or the whole new one", async () => {
   const names = Array.from({ length: 300 }, (_, at) => `a/${at}.md`);
   const all = collection("a", "*.md");
-  const index = openKnowledgeIndex(folder.path);
+  const index = openKnowledgeIndex();
   try {
     for (const name of names) write(name, "# Part\n\nold state\n");
     await index.sync([all]);

@@ -1,12 +1,9 @@
 /** The index of knowledge in a thread of its own, which starts with the first request: neither indexing nor a search holds up calls. */
-import { join } from "node:path";
 import type { FoundSection } from "../../../lib/text-sections.ts";
-import type { KnowledgeIndex, KnowledgeReport } from "../../knowledge.ts";
-import { makeDataFolder } from "../store.ts";
-import { knowledgeName } from "./database.ts";
+import type { Collection, KnowledgeIndex, KnowledgeReport } from "../../knowledge.ts";
 import type { KnowledgeAnswer, KnowledgeRequest } from "./worker.ts";
 
-/** A change may be under way, which ends first. */
+/** A thread that has not ended after so long is terminated. */
 const endMs = 2_000;
 
 /** Path of the thread's code in the executable; `build.ts` compiles it in. */
@@ -16,18 +13,18 @@ type Waiting = { readonly resolve: (value: never) => void; readonly reject: (err
 type Asked<T> = T extends { readonly number: number } ? Omit<T, "number"> : never;
 
 class KnowledgeThread implements KnowledgeIndex {
-  readonly #folder: string;
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
   #number = 0;
   #gone: Promise<void> = Promise.resolve();
+  /** What the index holds: a thread that takes the place of one that failed begins with it. */
+  #latest: readonly Collection[] | undefined;
 
-  constructor(folder: string) {
-    this.#folder = folder;
-  }
-
-  sync(collections: Parameters<KnowledgeIndex["sync"]>[0]): Promise<KnowledgeReport> {
-    return this.#ask({ sync: collections });
+  sync(collections: readonly Collection[]): Promise<KnowledgeReport> {
+    this.#latest = undefined;
+    const syncing = this.#ask<KnowledgeReport>({ sync: collections });
+    this.#latest = collections;
+    return syncing;
   }
 
   search(collection: string, question: string, limit: number): Promise<FoundSection[]> {
@@ -44,20 +41,18 @@ class KnowledgeThread implements KnowledgeIndex {
   }
 
   #ask<T>(request: Asked<KnowledgeRequest>): Promise<T> {
-    this.#worker ??= this.#start();
-    return this.#send(this.#worker, request);
-  }
-
-  #send<T>(worker: Worker, request: Asked<KnowledgeRequest>): Promise<T> {
+    if (this.#worker === undefined) {
+      this.#worker = this.#start();
+      if (this.#latest !== undefined) void this.#ask({ sync: this.#latest }).catch(() => {});
+    }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#number += 1;
     this.#waiting.set(this.#number, { resolve, reject });
-    worker.postMessage({ ...request, number: this.#number });
+    this.#worker.postMessage({ ...request, number: this.#number });
     return promise;
   }
 
   #start(): Worker {
-    makeDataFolder(this.#folder);
     const code = typeof TROUPE_KNOWLEDGE_WORKER === "string" ? TROUPE_KNOWLEDGE_WORKER : "./worker.ts";
     const worker = new Worker(new URL(code, import.meta.url).href, { smol: true });
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -77,11 +72,8 @@ class KnowledgeThread implements KnowledgeIndex {
     });
     // A process that has nothing else to do ends.
     worker.unref();
-    // A file that can't be opened ends the thread, so that the next request tries again.
-    this.#send(worker, { path: join(this.#folder, knowledgeName) }).catch(() => worker.terminate());
     return worker;
   }
 }
 
-/** @param folder for data */
-export const openKnowledgeIndex = (folder: string): KnowledgeIndex => new KnowledgeThread(folder);
+export const openKnowledgeIndex = (): KnowledgeIndex => new KnowledgeThread();

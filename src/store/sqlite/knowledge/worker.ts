@@ -1,12 +1,11 @@
-/** The thread that reads, indexes and searches files. Its first message names the index's file. */
+/** The thread that reads, indexes and searches files. */
 import type { FoundSection } from "../../../lib/text-sections.ts";
 import type { Collection, KnowledgeReport } from "../../knowledge.ts";
-import { isDamaged, KnowledgeDatabase } from "./database.ts";
+import { KnowledgeDatabase } from "./database.ts";
 
 declare const self: Worker;
 
 export type KnowledgeRequest = { readonly number: number } & (
-  | { readonly path: string }
   | { readonly sync: readonly Collection[] }
   | { readonly collection: string; readonly question: string; readonly limit: number }
   | { readonly end: true }
@@ -17,11 +16,11 @@ export type KnowledgeAnswer = {
   readonly error?: string;
 };
 
-let database: KnowledgeDatabase | undefined;
-let latest: readonly Collection[] = [];
+const database = new KnowledgeDatabase();
 let running: Promise<unknown> = Promise.resolve();
 
 self.onmessage = async ({ data }: MessageEvent<KnowledgeRequest>) => {
+  if ("end" in data) process.exit(0);
   const { number } = data;
   try {
     postMessage({ number, value: await answerTo(data) } satisfies KnowledgeAnswer);
@@ -30,35 +29,20 @@ self.onmessage = async ({ data }: MessageEvent<KnowledgeRequest>) => {
   }
 };
 
-async function answerTo(request: KnowledgeRequest): Promise<KnowledgeAnswer["value"]> {
-  if ("path" in request) {
-    database = new KnowledgeDatabase(request.path);
-    return undefined;
-  }
-  if ("end" in request) {
-    await running.catch(() => {});
-    database?.close();
-    process.exit(0);
-  }
-  if ("sync" in request) {
-    latest = request.sync;
-    return inTurn(() => database!.sync(request.sync, pause));
-  }
-  const { collection, question, limit } = request;
-  try {
-    return database!.search(collection, question, limit);
-  } catch (error) {
-    if (!isDamaged(error)) throw error;
-    await inTurn(() => database!.sync(latest, pause, true));
-    return database!.search(collection, question, limit);
-  }
+function answerTo(request: Exclude<KnowledgeRequest, { end: true }>): Promise<KnowledgeAnswer["value"]> {
+  return inTurn(async () => {
+    if ("sync" in request) return database.sync(request.sync, pause);
+    const { collection, question, limit } = request;
+    return database.search(collection, question, limit);
+  });
 }
 
-/** One change runs at a time, and questions are answered between its slices. */
+/** One request at a time: within a change the index is no whole state. */
 function inTurn<T>(work: () => Promise<T>): Promise<T> {
   const result = running.catch(() => {}).then(work);
   running = result;
   return result;
 }
 
+/** The end is heard between two slices of a change. */
 const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
