@@ -33,22 +33,14 @@ export interface CallerLimiter {
   hit(caller: string, perMinute: number): Decision | Promise<Decision>;
 }
 
-/** The requests in a window by their monotonic times, oldest first; they may be later than they came by `coarseMs`, which is 0 by default. */
-export type Times = { readonly count: number; readonly coarseMs?: number; at(index: number): number | undefined };
-
-/** @param wallNow Unix time in milliseconds */
-export function decisionOf(window: Times, limit: number, allowed: boolean, now: number, wallNow: number): Decision {
-  const room = limit - window.count;
-  // After a limit was lowered the window may hold more requests than it allows: those must expire first.
-  const expiring = window.at(Math.max(0, -room));
-  // Times in whole milliseconds may be a little ahead of now.
-  const waitMs = expiring === undefined ? 0 : Math.min(windowMs + (window.coarseMs ?? 0), expiring + windowMs - now);
+/** @param left of the limit @param growsMs in how many milliseconds there is more room @param wallNow Unix time in milliseconds */
+export function decisionOf(limit: number, allowed: boolean, left: number, growsMs: number, wallNow: number): Decision {
   return {
     allowed,
     limit,
-    remaining: Math.max(0, room),
-    resetAt: Math.ceil((wallNow + waitMs) / 1000),
-    retryAfterSeconds: allowed ? 0 : Math.ceil(waitMs / 1000),
+    remaining: allowed ? Math.max(0, left) : 0,
+    resetAt: Math.ceil((wallNow + growsMs) / 1000),
+    retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil(growsMs / 1000)),
   };
 }
 
@@ -81,14 +73,18 @@ export class MemoryLimiter implements Limiter {
     this.#windows.delete(caller);
     this.#windows.set(caller, window);
     this.#evict(now);
-    return decisionOf(window, perMinute, allowed, now, this.#clock.now());
+    return this.#decision(window, perMinute, allowed, now);
   }
 
   peek(caller: string, perMinute: number): Decision {
     const now = this.#clock.monotonic();
     const window = this.#windows.get(caller) ?? new Window();
     window.expire(now - windowMs);
-    return decisionOf(window, perMinute, window.count < perMinute, now, this.#clock.now());
+    return this.#decision(window, perMinute, window.count < perMinute, now);
+  }
+
+  #decision(window: Window, limit: number, allowed: boolean, now: number): Decision {
+    return decisionOf(limit, allowed, limit - window.count, window.growsMs(limit, now), this.#clock.now());
   }
 
   /** Drops windows that are empty, and then those beyond the bound. */
@@ -139,6 +135,12 @@ export class Window {
     let at = this.#start;
     for (let left = index - this.#hits[at]!; left >= 0; left -= this.#hits[at]!) at = (at + 1) % this.#times.length;
     return this.#times[at];
+  }
+
+  /** @returns in how many milliseconds it has more room. After a limit was lowered, what is beyond it must expire first. */
+  growsMs(limit: number, now: number, lengthMs = windowMs): number {
+    const expiring = this.at(Math.max(0, this.#count - limit));
+    return expiring === undefined ? 0 : expiring + lengthMs - now;
   }
 
   expire(time: number): void {

@@ -10,7 +10,7 @@ import type { SampledTable } from "../lib/metrics.ts";
 import { OnceAMinute } from "../lib/once-a-minute.ts";
 import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
 import { goodForMs, type StoredWindows } from "../store/windows.ts";
-import { type CallerLimiter, type Decision, windowMs } from "./limiter.ts";
+import { type CallerLimiter, type Decision, decisionOf, windowMs } from "./limiter.ts";
 import { type Group, NodeWindow, shareOf } from "./share.ts";
 
 type StoredLimiterOptions = {
@@ -84,14 +84,15 @@ export class StoredLimiter implements CallerLimiter {
   }
 
   hit(caller: string, limit: number): Decision | Promise<Decision> {
-    const now = this.#options.clock.monotonic();
+    const { clock } = this.#options;
+    const now = clock.monotonic();
     const window = this.#windowOf(caller);
     window.expire(now);
     if (this.#isAway || (now < this.#sharesUntil && window.own.count >= this.#share(limit)))
       return this.#byShare(window, limit, now);
     // A window that is known to be full is refused without asking: nothing leaves it until then.
     if (now < window.closed.until && limit <= window.closed.limit)
-      return this.#decision(limit, false, 0, window.closed.until - now);
+      return decisionOf(limit, false, 0, window.closed.until - now, clock.now());
     return this.#ask(caller, window, limit);
   }
 
@@ -131,7 +132,7 @@ export class StoredLimiter implements CallerLimiter {
       else if (now < this.#sharesUntil && window.own.count >= this.#share(limit))
         return this.#byShare(window, limit, now);
       else window.admitted(now);
-      return this.#decision(limit, allowed, limit - used, growsMs);
+      return decisionOf(limit, allowed, limit - used, growsMs, clock.now());
     } catch (error) {
       this.#lose(error);
       const now = clock.monotonic();
@@ -146,23 +147,8 @@ export class StoredLimiter implements CallerLimiter {
     const allowed = window.own.count < share;
     this.counts.byShare += 1;
     if (allowed) window.admittedByShare(now, id ?? this.#options.clock.newId());
-    const oldest = window.own.at(Math.max(0, window.own.count - share));
-    return this.#decision(
-      limit,
-      allowed,
-      share - window.own.count,
-      oldest === undefined ? 0 : oldest + this.#windowMs - now,
-    );
-  }
-
-  #decision(limit: number, allowed: boolean, left: number, growsMs: number): Decision {
-    return {
-      allowed,
-      limit,
-      remaining: allowed ? Math.max(0, left) : 0,
-      resetAt: Math.ceil((this.#options.clock.now() + growsMs) / 1000),
-      retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil(growsMs / 1000)),
-    };
+    const growsMs = window.own.growsMs(share, now, this.#windowMs);
+    return decisionOf(limit, allowed, share - window.own.count, growsMs, this.#options.clock.now());
   }
 
   #lives(life: string, now: number): void {

@@ -91,6 +91,7 @@ type Destination = { readonly url: string; readonly pool: Pool; readonly path: s
 class Pool implements ConnectionOwner {
   readonly heads: HeadWriter;
   readonly #address: Address;
+  readonly #maxIdleSeconds: number;
   readonly #clock: Clock;
   /** The longest idle first. */
   #idle: Connection[] = [];
@@ -102,6 +103,7 @@ class Pool implements ConnectionOwner {
     if (!tls && protocol !== "http:") throw new TypeError(`${protocol} is neither http nor https`);
     this.heads = new HeadWriter(host);
     this.#address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
+    this.#maxIdleSeconds = tls ? maxIdleSeconds.secure : maxIdleSeconds.plain;
     this.#clock = clock;
   }
 
@@ -109,7 +111,7 @@ class Pool implements ConnectionOwner {
   take(now: number): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
-      if (connection === undefined || (!this.#isStale(connection, now) && connection.isReusable)) return connection;
+      if (connection === undefined || (now < connection.staleAt && connection.isReusable)) return connection;
       connection.destroy();
     }
   }
@@ -123,7 +125,9 @@ class Pool implements ConnectionOwner {
       connection.destroy();
       return;
     }
-    connection.idleSince = this.#clock.monotonic();
+    const { idleSeconds = Number.POSITIVE_INFINITY } = connection;
+    const seconds = Math.min(this.#maxIdleSeconds, idleSeconds - marginSeconds);
+    connection.staleAt = this.#clock.monotonic() + seconds * 1000;
     this.#idle.push(connection);
     if (this.#idle.length > maxIdle) this.#idle[0]!.destroy();
     this.#cancelSweep ??= this.#clock.setTimer(sweepEveryMs, () => this.#sweep());
@@ -141,16 +145,10 @@ class Pool implements ConnectionOwner {
     for (const connection of [...this.#idle]) connection.destroy();
   }
 
-  #isStale({ idleSince, idleSeconds = Number.POSITIVE_INFINITY }: Connection, now: number): boolean {
-    const max = this.#address.tls ? maxIdleSeconds.secure : maxIdleSeconds.plain;
-    const seconds = Math.min(max, idleSeconds - marginSeconds);
-    return now - idleSince >= seconds * 1000;
-  }
-
   #sweep(): void {
     this.#cancelSweep = undefined;
     const now = this.#clock.monotonic();
-    for (const connection of [...this.#idle]) if (this.#isStale(connection, now)) connection.destroy();
+    for (const connection of [...this.#idle]) if (now >= connection.staleAt) connection.destroy();
     if (this.#idle.length > 0) this.#cancelSweep = this.#clock.setTimer(sweepEveryMs, () => this.#sweep());
   }
 }
@@ -189,7 +187,7 @@ class PooledTransfer implements CallReceiver, Flow {
   ) {
     this.#pool = pool;
     this.#pieces = pieces;
-    this.#streamed = isStreamed(body) ? body : undefined;
+    this.#streamed = typeof body === "object" && "source" in body ? body : undefined;
     this.#hasAnswerBody = method !== "HEAD";
     this.#receiver = receiver;
     this.#connectMs = connectMs;
@@ -219,12 +217,17 @@ class PooledTransfer implements CallReceiver, Flow {
 
   sent(): void {
     this.#isSent = true;
-    if (this.#pieces.length === 0 || sizeOf(this.#pieces) > maxRepeated) this.#forgetPieces();
+    let size = 0;
+    for (const { length } of this.#pieces) size += length;
+    if (size > 0 && size <= maxRepeated) return;
+    this.#pieces = nothing;
+    this.#receiver.sent?.();
   }
 
   head(status: number, headers: HeaderFields): void {
-    if (this.#isSent && this.#pieces.length > 0) this.#forgetPieces();
-    this.#pieces = [];
+    const isHeld = this.#pieces.length > 0;
+    this.#pieces = nothing;
+    if (this.#isSent && isHeld) this.#receiver.sent?.();
     this.#receiver.head(status, headers);
   }
 
@@ -251,12 +254,6 @@ class PooledTransfer implements CallReceiver, Flow {
     else this.#receiver.fail(error, this.#isSent);
   }
 
-  /** Frees the request. */
-  #forgetPieces(): void {
-    this.#pieces = [];
-    this.#receiver.sent?.();
-  }
-
   /** Ends the use of the connection. @returns it */
   #detach(): Connection | undefined {
     this.#cancelConnecting?.();
@@ -269,7 +266,7 @@ class PooledTransfer implements CallReceiver, Flow {
     const connection = this.#pool.connect();
     this.#isSent = false;
     connection.send(this.#pieces, this, this.#hasAnswerBody, this.#streamed);
-    this.#pieces = [];
+    this.#pieces = nothing;
     this.#cancelConnecting = this.#clock.setTimer(this.#connectMs, () => {
       this.cancel();
       this.#receiver.fail(new ConnectTimeout(`no connection within ${this.#connectMs} ms`), false);
@@ -289,12 +286,7 @@ class PooledTransfer implements CallReceiver, Flow {
  * acknowledged some packets already, so it is not held until the response.
  */
 export const maxRepeated = 256 * 1024;
-
-function sizeOf(pieces: Pieces): number {
-  let size = 0;
-  for (const { length } of pieces) size += length;
-  return size;
-}
+const nothing: Pieces = [];
 
 const framing = new Set(["content-length", "transfer-encoding"]);
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
@@ -365,11 +357,14 @@ class HeadWriter {
 }
 
 function messageOf(request: HttpRequest, path: string, heads: HeadWriter): Pieces {
-  const { method, body = [] } = request;
+  const { method, body = nothing } = request;
   let head = heads.write(request, path);
-  let pieces: Pieces = [];
+  // Most are one short text.
+  if (typeof body === "string" && body !== "" && body.length <= maxJoined && heads.isAscii)
+    return [`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`];
+  let pieces = nothing;
   let length: number | undefined;
-  if (isStreamed(body)) length = body.length;
+  if (typeof body === "object" && "source" in body) length = body.length;
   else {
     pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : body;
     length = sizeInBytes(pieces);
@@ -378,8 +373,7 @@ function messageOf(request: HttpRequest, path: string, heads: HeadWriter): Piece
   else if (length > 0 || bodyMethods.has(method)) head += `content-length: ${length}\r\n\r\n`;
   else head += "\r\n";
   // Strings go out as UTF-8, header fields as they are.
-  if (!heads.isAscii) return gathered([Buffer.from(head, "latin1"), ...pieces]);
-  return typeof body === "string" && body.length <= maxJoined ? [head + body] : gathered([head, ...pieces]);
+  return gathered([heads.isAscii ? head : Buffer.from(head, "latin1"), ...pieces]);
 }
 
 /** Pieces up to this length go with their neighbours. */
@@ -387,7 +381,7 @@ const maxGathered = 4096;
 
 /** Each piece is a call to the kernel and a packet of its own, and wakes the upstream. */
 function gathered(pieces: Pieces): Pieces {
-  if (pieces.length > 1 && sizeOf(pieces) <= maxJoined) return [Buffer.concat(pieces.map(bytesOf))];
+  if (pieces.length > 1 && sizeInBytes(pieces) <= maxJoined) return [Buffer.concat(pieces.map(bytesOf))];
   if (pieces.length < 3) return pieces;
   const sent: (string | Uint8Array)[] = [];
   let short: Uint8Array[] = [];
@@ -415,10 +409,6 @@ function sizeInBytes(pieces: Pieces): number {
   let length = 0;
   for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
   return length;
-}
-
-function isStreamed(body: HttpRequest["body"]): body is StreamedBody {
-  return typeof body === "object" && "source" in body;
 }
 
 /** @throws TypeError naming the header that can't be sent */

@@ -38,6 +38,8 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
   readonly #owner: ConnectionOwner;
   readonly #address: Address;
   #socket: Socket<Connection> | undefined;
+  /** Of the socket; -1 where there is none. */
+  #descriptor = -1;
   #isOpen = false;
   #isClosed = false;
   #receiver: CallReceiver | undefined;
@@ -55,8 +57,8 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
   #answers = 0;
   /** The server's idle timeout in seconds, where it sent one. Set by the connection alone. */
   idleSeconds: number | undefined;
-  /** Set by its owner: a monotonic reading. */
-  idleSince = 0;
+  /** Set by its owner: a monotonic reading from which on the other side may have closed it. */
+  staleAt = 0;
 
   /** Starts to connect. `send` may be called at once. */
   constructor(address: Address, owner: ConnectionOwner) {
@@ -88,7 +90,7 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
    * next call would take for its response. Asks the kernel, which may know before the event loop reports it.
    */
   get isReusable(): boolean {
-    return !this.#isClosed && this.#arrived === undefined && !hasUnread(descriptorOf(this.#socket));
+    return !this.#isClosed && this.#arrived === undefined && !hasUnread(this.#descriptor);
   }
 
   /**
@@ -158,6 +160,8 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
 
   #open(socket: Socket<Connection>): void {
     this.#socket = socket;
+    // Bun has it, and its types do not.
+    this.#descriptor = (socket as { readonly fd?: number }).fd ?? -1;
     if (this.#isClosed) {
       socket.terminate();
       return;
@@ -203,17 +207,6 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
     return this.#unsent.length === 0;
   }
 
-  /** Reads what begins an answer at once, as its call waits for the turn's end itself. */
-  #receive(bytes: Buffer): void {
-    if (!this.isAnswering) {
-      this.#read(bytes);
-      return;
-    }
-    if (this.#arrived === undefined) atTurnEnd(this);
-    else this.continue();
-    this.#arrived = bytes;
-  }
-
   /** Reads what has arrived, if that is not done yet. */
   continue(): void {
     const bytes = this.#arrived;
@@ -231,25 +224,22 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
     }
     try {
       parser.push(bytes);
-      if (parser.ended) this.#free(parser);
+      if (!parser.ended) return;
+      this.#receiver = undefined;
+      this.#parser = undefined;
+      this.#answers += 1;
+      this.idleSeconds = parser.idleSeconds;
+      // An answer that came before its request was read to the end leaves bytes that the next call would run into.
+      if (!parser.lasts || !this.#isSent) {
+        this.#upload?.stop();
+        this.#close();
+        return;
+      }
+      if (this.#isPaused) this.resume();
+      if (!this.#isClosed) this.#owner.freed(this);
     } catch (error) {
       this.#fail(error as Error);
     }
-  }
-
-  #free(parser: AnswerParser): void {
-    this.#receiver = undefined;
-    this.#parser = undefined;
-    this.#answers += 1;
-    this.idleSeconds = parser.idleSeconds;
-    // An answer that came before its request was read to the end leaves bytes that the next call would run into.
-    if (!parser.lasts || !this.#isSent) {
-      this.#upload?.stop();
-      this.#close();
-      return;
-    }
-    this.resume();
-    if (!this.#isClosed) this.#owner.freed(this);
   }
 
   /**
@@ -257,7 +247,7 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
    * round trip, read now, counts the time that this took. A reset acknowledges nothing, so none is looked for there.
    */
   #ended(): void {
-    this.#reactionMs = minRoundTripMs(descriptorOf(this.#socket));
+    this.#reactionMs = minRoundTripMs(this.#descriptor);
     this.#closed();
   }
 
@@ -273,7 +263,15 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
   }
 
   static readonly #handlers: SocketHandler<Connection> = {
-    data: (socket, bytes) => socket.data.#receive(bytes),
+    /** Reads what begins an answer at once, as its call waits for the turn's end itself. */
+    data({ data: connection }, bytes) {
+      if (connection.#parser?.begun !== true) connection.#read(bytes);
+      else {
+        if (connection.#arrived === undefined) atTurnEnd(connection);
+        else connection.continue();
+        connection.#arrived = bytes;
+      }
+    },
     drain: (socket) => socket.data.#write(),
     end: (socket) => socket.data.#ended(),
     close: (socket, error) => socket.data.#closed(error),
@@ -302,11 +300,6 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
       else connection.#fail(fault);
     },
   };
-}
-
-/** Bun has it, and its types do not. @returns -1 where there is none */
-function descriptorOf(socket: Socket<Connection> | undefined): number {
-  return (socket as { readonly fd?: number } | undefined)?.fd ?? -1;
 }
 
 /** The TLS server name indication; never an IP address: https://www.rfc-editor.org/rfc/rfc6066#section-3 */

@@ -63,7 +63,10 @@ export class AnswerParser {
   /** Remaining bytes of the body or chunk. */
   #left = 0;
   #trailerBytes = 0;
-  #begun = false;
+  /** True if any byte of the response arrived. Set by the parser alone. */
+  begun = false;
+  /** True if the response is complete. Set by the parser alone. */
+  ended = false;
   /** After the end: whether the connection may be reused. Set by the parser alone. */
   lasts = false;
   /** The server's idle timeout in seconds, from its `Keep-Alive` header. Set by the parser alone. */
@@ -75,23 +78,15 @@ export class AnswerParser {
     this.#hasBody = hasBody;
   }
 
-  /** True if any byte of the response arrived. */
-  get begun(): boolean {
-    return this.#begun;
-  }
-
-  get ended(): boolean {
-    return this.#state === "ended";
-  }
-
   /** Stops: the receiver gets nothing more. */
   stop(): void {
     this.#state = "stopped";
+    this.ended = false;
   }
 
   /** @param bytes belong to the parser from now on. @throws HttpFault */
   push(bytes: Buffer): void {
-    this.#begun = true;
+    this.begun = true;
     let at = 0;
     while (at < bytes.length) {
       switch (this.#state) {
@@ -124,7 +119,7 @@ export class AnswerParser {
   close(provesEnd = true): void {
     if (this.#state === "until-close") this.#end(provesEnd);
     else if (this.#state !== "ended" && this.#state !== "stopped") {
-      throw new HttpFault(this.#begun ? "the connection was closed within the answer" : "the connection was closed");
+      throw new HttpFault(this.begun ? "the connection was closed within the answer" : "the connection was closed");
     }
   }
 
@@ -132,6 +127,7 @@ export class AnswerParser {
     // The receiver may have stopped the parser.
     if (this.#state === "stopped") return;
     this.#state = "ended";
+    this.ended = true;
     this.#receiver.end(isProven);
   }
 
@@ -163,33 +159,30 @@ export class AnswerParser {
     const isOld = head[7] === "0";
     const fields = new HeadFields(head, lines);
     const connection = fields.get("connection");
-    this.lasts = isOld ? lists(connection, "keep-alive") : !lists(connection, "close");
+    if (connection === null) this.lasts = !isOld;
+    else this.lasts = isOld ? lists(connection, "keep-alive") : !lists(connection, "close");
     const kept = fields.get("keep-alive");
     const idle = kept === null ? undefined : /(?:^|[\s,;])timeout=(\d{1,9})/i.exec(kept)?.[1];
     this.idleSeconds = idle === undefined ? undefined : Number(idle);
-    this.#state = this.#framing(status, isOld, fields);
-    this.#receiver.head(status, fields);
-    if (this.#state === "length" && this.#left === 0) this.#end();
-  }
-
-  /** https://www.rfc-editor.org/rfc/rfc9112#section-6.3 */
-  #framing(status: number, isOld: boolean, fields: HeaderFields): State {
-    this.#left = 0;
-    if (status === 204 || status === 304 || !this.#hasBody) return "length";
-    const coding = fields.get("transfer-encoding")?.toLowerCase() ?? "identity";
-    const length = fields.get("content-length");
-    if (coding !== "identity") {
-      if (coding !== "chunked") throw new HttpFault(`an unsupported transfer coding: ${coding.slice(0, 100)}`);
+    // https://www.rfc-editor.org/rfc/rfc9112#section-6.3
+    const hasBody = this.#hasBody && status !== 204 && status !== 304;
+    const coding = hasBody ? fields.get("transfer-encoding") : null;
+    const length = hasBody ? fields.get("content-length") : "0";
+    if (coding !== null && coding.toLowerCase() !== "identity") {
+      if (coding.toLowerCase() !== "chunked")
+        throw new HttpFault(`an unsupported transfer coding: ${coding.slice(0, 100)}`);
       // Both may be an attempt at smuggling a second answer, and HTTP/1.0 has no chunks: the connection ends with this one.
       if (length !== null || isOld) this.lasts = false;
-      return "chunk-size";
-    }
-    if (length === null) {
+      this.#state = "chunk-size";
+    } else if (length === null) {
       this.lasts = false;
-      return "until-close";
+      this.#state = "until-close";
+    } else {
+      this.#left = digits.test(length) ? Number(length) : repeated(length);
+      this.#state = "length";
     }
-    this.#left = contentLength(length);
-    return "length";
+    this.#receiver.head(status, fields);
+    if (this.#state === "length" && this.#left === 0) this.#end();
   }
 
   #body(bytes: Buffer, from: number): number {
@@ -198,6 +191,7 @@ export class AnswerParser {
     // The head was in these bytes, so that nothing was pushed yet.
     if (from > 0 && this.#left === 0 && this.#receiver.whole?.(bytes, from, end) === true) {
       this.#state = "ended";
+      this.ended = true;
       return end;
     }
     this.#receiver.push(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
@@ -297,10 +291,17 @@ class HeadFields implements HeaderFields {
     const lines = this.#lines;
     const { length } = name;
     let value: string | null = null;
-    for (let at = 0; at < lines.length - 2; at += 1) {
-      const start = lines[at]!;
-      if (head.charCodeAt(start + length) !== colon || !isNamed(head, start, name)) continue;
-      const found = this.#value(at, start + length + 1);
+    for (let line = 0; line < lines.length - 2; line += 1) {
+      const start = lines[line]!;
+      if (head.charCodeAt(start + length) !== colon) continue;
+      // Letter by letter, in whatever case it is written, as a copy in lower case costs five times as much.
+      let at = 0;
+      for (; at < length; at += 1) {
+        const code = head.charCodeAt(start + at);
+        if ((code >= 65 && code <= 90 ? code + 32 : code) !== name.charCodeAt(at)) break;
+      }
+      if (at < length) continue;
+      const found = this.#value(line, start + length + 1);
       value = value === null ? found : `${value}, ${found}`;
     }
     return value;
@@ -330,27 +331,15 @@ class HeadFields implements HeaderFields {
   }
 }
 
-/** True if a name in lower case, in whatever case it is written, stands there. In a loop, as a copy in lower case costs five times as much. */
-function isNamed(head: string, start: number, name: string): boolean {
-  for (let at = 0; at < name.length; at += 1) {
-    const code = head.charCodeAt(start + at);
-    if ((code >= 65 && code <= 90 ? code + 32 : code) !== name.charCodeAt(at)) return false;
-  }
-  return true;
-}
+/** A content length. */
+const digits = /^\d{1,15}$/;
 
-/** @throws HttpFault */
-function contentLength(value: string): number {
-  // A repeated field arrives as a list; the same number twice is still that number.
-  const first = value.includes(",") ? repeated(value.split(",").map((part) => part.trim())) : value;
-  if (first === undefined || !/^\d{1,15}$/.test(first))
-    throw new HttpFault(`no content length: ${value.slice(0, 100)}`);
-  return Number(first);
+/** A repeated length arrives as a list; the same number twice is still that number. @throws HttpFault */
+function repeated(value: string): number {
+  const [first = "", ...others] = value.split(",").map((part) => part.trim());
+  if (digits.test(first) && others.every((other) => other === first)) return Number(first);
+  throw new HttpFault(`no content length: ${value.slice(0, 100)}`);
 }
-
-/** @returns the value of which all are */
-const repeated = ([first, ...others]: readonly string[]): string | undefined =>
-  others.every((other) => other === first) ? first : undefined;
 
 /**
  * Where each line behind the first begins, the blank one included, and last where the body does; undefined while the head is not
@@ -369,8 +358,7 @@ function linesOf(bytes: Buffer): number[] | undefined {
   return undefined;
 }
 
-function lists(value: string | null, option: string): boolean {
-  if (value === null || !value.toLowerCase().includes(option)) return false;
+function lists(value: string, option: string): boolean {
   return value.split(",").some((one) => one.trim().toLowerCase() === option);
 }
 

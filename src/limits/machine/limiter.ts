@@ -9,7 +9,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import { canMapFiles } from "../../lib/mapped-file.ts";
 import { OnceAMinute } from "../../lib/once-a-minute.ts";
-import { type Decision, decisionOf, type Limiter, MemoryLimiter, type Times } from "../limiter.ts";
+import { type Decision, decisionOf, type Limiter, MemoryLimiter, windowMs } from "../limiter.ts";
 import { WindowFiles } from "./files.ts";
 import type { Hit, HitTable } from "./hit-table.ts";
 
@@ -164,7 +164,7 @@ class FileLimiter implements Limiter {
   #peek(files: WindowFiles, caller: string, perMinute: number): Decision {
     const now = files.now();
     if (!this.#tables.has(caller) && !files.has(files.pathOf(caller)))
-      return decisionOf(empty, perMinute, true, now, this.#options.clock.now());
+      return decisionOf(perMinute, true, perMinute, 0, this.#options.clock.now());
     const table = this.#tableFor(files, caller, perMinute);
     const { head } = table;
     return this.#decision(table, perMinute, { allowed: table.count(now, head) < perMinute, head, now });
@@ -180,8 +180,12 @@ class FileLimiter implements Limiter {
   }
 
   #decision(table: HitTable, perMinute: number, { allowed, head, now }: Hit): Decision {
-    const window = new TableWindow(table, head, now);
-    return decisionOf(window, perMinute, allowed, now, this.#options.clock.now());
+    const count = table.count(now, head);
+    // After a limit was lowered the window may hold more requests than it allows: those must expire first.
+    const expiring = head - Math.min(count, perMinute);
+    // Times in whole milliseconds may be a little ahead of now.
+    const growsMs = count === 0 ? 0 : Math.min(windowMs + table.coarseMs, table.timeOf(expiring, now) + windowMs - now);
+    return decisionOf(perMinute, allowed, perMinute - count, growsMs, this.#options.clock.now());
   }
 
   /** At most once a minute. */
@@ -190,28 +194,5 @@ class FileLimiter implements Limiter {
     this.#options.log.error("the files of the rate limits can't be used; for now the limits are counted in memory", {
       error,
     });
-  }
-}
-
-const empty: Times = { count: 0, at: () => undefined };
-
-/** The requests of a table's window at a time. */
-class TableWindow implements Times {
-  readonly count: number;
-  readonly coarseMs: number;
-  readonly #table: HitTable;
-  readonly #head: number;
-  readonly #now: number;
-
-  constructor(table: HitTable, head: number, now: number) {
-    this.count = table.count(now, head);
-    this.coarseMs = table.coarseMs;
-    this.#table = table;
-    this.#head = head;
-    this.#now = now;
-  }
-
-  at(index: number): number | undefined {
-    return index < this.count ? this.#table.timeOf(this.#head - this.count + index, this.#now) : undefined;
   }
 }
