@@ -230,7 +230,7 @@ export class RequestContext {
     const seconds = live.config.limits.bodySeconds;
     const deadlines = bodyDeadlines.of(seconds * 1000);
     return new Promise((resolve, reject) => {
-      const waiting = { expire: () => reject(ApiError.requestTimeout(seconds)) };
+      const waiting = { expire: () => reject(ApiError.requestTimeout(seconds)), timeout: undefined };
       deadlines.add(waiting);
       body.then(
         (arrived) => {

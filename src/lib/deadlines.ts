@@ -1,10 +1,13 @@
 /** Timeouts of the same length for many at once, such as the calls that wait for their answers. */
 import type { Clock } from "./clock.ts";
+import { type Link, LinkedList } from "./linked-list.ts";
 
 /** What has a timeout. */
 export interface Expiring {
   /** Its time is over. */
   expire(): void;
+  /** Set by the list of timeouts that it is in. */
+  timeout?: Link<Expiring> | undefined;
 }
 
 /** One timer for all of them, set again only when it is due: whoever is done before costs no timer. */
@@ -12,7 +15,7 @@ export class Deadlines {
   readonly #clock: Clock;
   readonly #ms: number;
   /** By when each is due, the first one first, as each has the same time. */
-  readonly #dueAt = new Map<Expiring, number>();
+  readonly #waiting = new LinkedList<Expiring>();
   #cancelTimer: (() => void) | undefined;
 
   constructor(clock: Clock, ms: number) {
@@ -20,16 +23,19 @@ export class Deadlines {
     this.#ms = ms;
   }
 
-  /** Starts the timeout of one that has none. */
+  /** Starts the timeout of one that has none, here or elsewhere. */
   add(one: Expiring): void {
     const dueAt = this.#clock.monotonic() + this.#ms;
-    this.#dueAt.set(one, dueAt);
+    one.timeout = this.#waiting.add(one, dueAt);
     if (this.#cancelTimer === undefined) this.#setTimer(this.#ms, dueAt);
   }
 
   /** Ends a timeout, if there is one. */
   delete(one: Expiring): void {
-    if (!this.#dueAt.delete(one) || this.#dueAt.size > 0) return;
+    if (one.timeout === undefined) return;
+    this.#waiting.delete(one.timeout);
+    one.timeout = undefined;
+    if (this.#waiting.first !== undefined) return;
     // A timer keeps the process alive.
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
@@ -43,16 +49,16 @@ export class Deadlines {
   #expire(dueAt: number): void {
     const now = Math.max(dueAt, this.#clock.monotonic());
     try {
-      for (const [one, at] of this.#dueAt) {
-        if (at > now) break;
-        this.#dueAt.delete(one);
-        one.expire();
+      for (let link = this.#waiting.first; link !== undefined && link.at <= now; link = this.#waiting.first) {
+        this.#waiting.delete(link);
+        link.value.timeout = undefined;
+        link.value.expire();
       }
     } finally {
       // Whoever expired may have set one, for a later time than that of the first.
       this.#cancelTimer?.();
       this.#cancelTimer = undefined;
-      const [next] = this.#dueAt.values();
+      const next = this.#waiting.first?.at;
       if (next !== undefined) this.#setTimer(Math.ceil(next - now), next);
     }
   }

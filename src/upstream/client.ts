@@ -121,6 +121,7 @@ type Opened = {
 export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObject, Source<Buffer> {
   status = 0;
   headers!: HeaderFields;
+  timeout: Expiring["timeout"];
   /** Of the signed request. */
   #requestHeaders: HttpRequest["headers"] | undefined;
   readonly #name: string;
@@ -345,7 +346,6 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
       });
       this.#transfer = this.#decompressor ?? this.#transfer;
     }
-    this.#body = new Buffered(this.#transfer!, maxAhead);
     this.#opened.resolve(this);
   }
 
@@ -361,12 +361,14 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 
   /** The body, as it comes. */
   #pieces(): Buffered<Buffer> {
+    if (this.#body !== undefined) return this.#body;
+    const body = new Buffered<Buffer>(this.#transfer!, maxAhead);
+    this.#body = body;
     const whole = this.arrived();
-    if (whole !== undefined) {
-      this.#body!.push(whole);
-      this.#body!.end();
-    }
-    return this.#body!;
+    if (whole !== undefined) body.push(whole);
+    if (this.#fault !== undefined) body.fail(this.#fault);
+    else if (this.#isOver) body.end();
+    return body;
   }
 
   push(bytes: Buffer): void {
@@ -389,7 +391,7 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
   #take(bytes: Buffer): void {
     if (this.#isOver) return;
     this.#idleTimer?.touch();
-    this.#body?.push(bytes);
+    if (!this.#isDraining) this.#pieces().push(bytes);
     this.#onArrival?.();
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import { type Link, LinkedList } from "../lib/linked-list.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LedgerLine, LedgerRepository, Spending } from "../store/usage.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
@@ -42,10 +43,8 @@ export class LedgerWriter {
   readonly #onStopped: (() => void) | undefined;
   /** Null: not opened yet, as nothing was noted. */
   #journal: LedgerJournal | undefined | null = null;
-  /** Calls under way. */
-  readonly #begun = new Set<LedgerLine>();
-  /** Those calls under way that the store is yet to know of, with the times they began, as monotonic readings. */
-  readonly #unknown = new Map<LedgerLine, number>();
+  /** Calls under way, with the monotonic readings when those began that the store is yet to know of; infinite for the others. */
+  readonly #begun = new LinkedList<LedgerLine>();
   /** True if all lines that wait are noted. */
   #areNoted = true;
   readonly #waiting: LedgerLine[] = [];
@@ -80,7 +79,7 @@ export class LedgerWriter {
 
   /** Lines of the calls under way in this process, in the order in which they began. */
   get begun(): readonly LedgerLine[] {
-    return [...this.#begun];
+    return [...this.#begun].map(({ value }) => value);
   }
 
   /** For how many seconds the oldest of them has waited. */
@@ -91,21 +90,18 @@ export class LedgerWriter {
   /**
    * Notes that a call begins.
    * @param line what it is if the process ends before the call does @param isStored whether the store knows of it
+   * @returns what it is ended by
    */
-  begin(line: LedgerLine, isStored: boolean): void {
-    this.#begun.add(line);
+  begin(line: LedgerLine, isStored: boolean): Link<LedgerLine> {
+    const isKnown = !this.#isShared || isStored;
     this.#note(line);
-    if (!this.#isShared || isStored) return;
-    this.#unknown.set(line, this.#clock.monotonic());
-    this.#later();
+    if (!isKnown) this.#later();
+    return this.#begun.add(line, isKnown ? Number.POSITIVE_INFINITY : this.#clock.monotonic());
   }
 
-  /** @param begun what the call was noted by at its beginning */
-  push(line: LedgerLine, begun?: LedgerLine): void {
-    if (begun !== undefined) {
-      this.#begun.delete(begun);
-      this.#unknown.delete(begun);
-    }
+  /** @param begun what `begin` returned for it */
+  push(line: LedgerLine, begun?: Link<LedgerLine>): void {
+    if (begun !== undefined) this.#begun.delete(begun);
     if (this.#waiting.length >= maxWaiting) {
       this.counts.lost += 1;
       return;
@@ -145,7 +141,7 @@ export class LedgerWriter {
     const journal = this.#journal ?? undefined;
     this.#journal = undefined;
     // Calls that nobody ends any more are interrupted.
-    journal?.close(left === 0 && this.#begun.size === 0);
+    journal?.close(left === 0 && this.#begun.first === undefined);
     if (left === 0) return;
     if (journal !== undefined && this.#areNoted) {
       this.#log?.error("lines of the ledger could not be written; the next start writes them", { lines: left });
@@ -184,12 +180,17 @@ export class LedgerWriter {
     this.#cancelTimer = undefined;
   }
 
+  /** Calls under way that the store is yet to know of. */
+  #unknown(): Link<LedgerLine>[] {
+    return this.#isShared ? [...this.#begun].filter(({ at }) => Number.isFinite(at)) : [];
+  }
+
   async #write(): Promise<void> {
     // A call that ends within a quarter of a second is in the store by its line alone.
     const until = this.#clock.monotonic() - everyMs;
-    const begun = [...this.#unknown].flatMap(([line, at]) => (at <= until ? [line] : []));
+    const begun = this.#unknown().filter(({ at }) => at <= until);
     if (this.#waiting.length === 0 && begun.length === 0) {
-      if (this.#unknown.size > 0) this.#later();
+      if (this.#unknown().length > 0) this.#later();
       return;
     }
     try {
@@ -199,8 +200,9 @@ export class LedgerWriter {
         const began = this.#clock.monotonic();
         const batch = this.#waiting.slice(0, Math.min(left, batchSize));
         const notes = begun.splice(0, batchSize);
-        const { spending, stopped } = await this.#ledger.append(batch, notes);
-        for (const line of notes) this.#unknown.delete(line);
+        const lines = notes.map(({ value }) => value);
+        const { spending, stopped } = await this.#ledger.append(batch, lines);
+        for (const link of notes) link.at = Number.POSITIVE_INFINITY;
         this.#waiting.splice(0, batch.length);
         left -= batch.length;
         this.counts.written += batch.length;
@@ -210,10 +212,10 @@ export class LedgerWriter {
         if (left > 0 || begun.length > 0) await nextSlice();
       } while (left > 0 || begun.length > 0);
       this.#isFailing = false;
-      if (this.#journal?.isHalfFull) this.#areNoted = this.#journal.keep([...this.#begun, ...this.#waiting]);
+      if (this.#journal?.isHalfFull) this.#areNoted = this.#journal.keep([...this.begun, ...this.#waiting]);
       else if (this.#waiting.length === 0) this.#areNoted = true;
       if (this.#waiting.length >= batchSize) this.#soon();
-      else if (this.#unknown.size > 0) this.#later();
+      else if (this.#unknown().length > 0) this.#later();
     } catch (error) {
       this.counts.failures += 1;
       if (!this.#isFailing) {

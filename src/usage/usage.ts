@@ -1,5 +1,6 @@
 /** Accounts for each attempt to answer a request: reserves before it, prices it after it, and writes its line. */
 import type { Clock } from "../lib/clock.ts";
+import type { Link } from "../lib/linked-list.ts";
 import type { Logger } from "../lib/log.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import type { LedgerLine } from "../store/usage.ts";
@@ -89,6 +90,8 @@ class Entry implements UsageEntry {
   #firstTokenMs: number | null = null;
   #totalMs = 0;
   #reserved: Reserved | undefined;
+  /** What its line ends. */
+  #link: Link<LedgerLine> | undefined;
   #isSettled = false;
 
   constructor(tools: UsageTools, estimates: Set<Promise<void>>, attempt: Attempt) {
@@ -101,7 +104,7 @@ class Entry implements UsageEntry {
 
   begin(reserved?: Reserved): void {
     this.#reserved = reserved;
-    this.#tools.writer.begin(this.begun, reserved?.isStored === true);
+    this.#link = this.#tools.writer.begin(this.begun, reserved?.isStored === true);
   }
 
   get headers(): Readonly<Record<string, string>> {
@@ -174,7 +177,7 @@ class Entry implements UsageEntry {
 
   #close(line: LedgerLine): void {
     this.#tools.onLine?.(line, this.#attempt);
-    this.#tools.writer.push(line, this.begun);
+    this.#tools.writer.push(line, this.#link);
   }
 
   /** @param source where counts come from, if there are any */

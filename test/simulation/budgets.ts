@@ -249,8 +249,8 @@ export class BudgetedCalls implements Part {
       () => {
         if (call.state !== "asked") return;
         this.#waiting -= 1;
-        gate.writer.begin(line, true);
-        this.#allowed(node, call, gate.writer);
+        const begun = gate.writer.begin(line, true);
+        this.#allowed(node, call, gate.writer, begun);
       },
       (error) => {
         gate.writer.push({ ...line, ended: "refused", cost: 0, counted: "none" });
@@ -266,7 +266,7 @@ export class BudgetedCalls implements Part {
     else this.#counts.unavailable += 1;
   }
 
-  #allowed(node: Node, call: Call, writer: LedgerWriter): void {
+  #allowed(node: Node, call: Call, writer: LedgerWriter, begun: ReturnType<LedgerWriter["begin"]>): void {
     const { world } = this.#cluster;
     const amount = call.reservation!.amount;
     this.#counts.allowed += 1;
@@ -283,7 +283,7 @@ export class BudgetedCalls implements Part {
     }
     call.end = () => {
       cancel();
-      this.#end(node, call, writer);
+      this.#end(node, call, writer, begun);
     };
     const cancel = node.machine.setTimer(
       world.chance(100) ? world.between(5_000, 40_000) : world.between(20, 3_000),
@@ -291,7 +291,7 @@ export class BudgetedCalls implements Part {
     );
   }
 
-  #end(node: Node, call: Call, writer: LedgerWriter): void {
+  #end(node: Node, call: Call, writer: LedgerWriter, begun: ReturnType<LedgerWriter["begin"]>): void {
     if (call.state !== "open") return;
     const { amount, line } = call.reservation!;
     call.state = "told";
@@ -302,7 +302,7 @@ export class BudgetedCalls implements Part {
       account.under += Math.max(0, call.cost - amount);
     }
     const tokens = { ...noTokens, input: call.tokens };
-    writer.push({ ...line, ended: "finished", counted: "upstream", cost: call.cost, tokens }, line);
+    writer.push({ ...line, ended: "finished", counted: "upstream", cost: call.cost, tokens }, begun);
   }
 
   /** Its node dies: what it reserved is spent. */

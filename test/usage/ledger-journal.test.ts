@@ -194,8 +194,7 @@ test("the writer notes calls from their beginning until the store has their line
   let journal: LedgerJournal | undefined;
   const openJournal = () => (journal = opened());
   const writer = new LedgerWriter({ ledger: store.ledger, clock, log: silentLogger, openJournal });
-  const begun = ["req_1", "req_2", "req_3"].map((id) => begunLine(id));
-  for (const line of begun) writer.begin(line, false);
+  const begun = ["req_1", "req_2", "req_3"].map((id) => writer.begin(begunLine(id), false));
   writer.push(ledgerLine("req_1"), begun[0]);
   await writer.flush();
   writer.push(ledgerLine("req_2"), begun[1]);
@@ -219,8 +218,7 @@ test("what calls that came and went have noted is forgotten; the one that is und
   writer.begin(begunLine("req_held"), false);
   let wasHalfFull = false;
   for (let call = 0; call < 6_000; call++) {
-    const begun = begunLine(`req_${call}`);
-    writer.begin(begun, false);
+    const begun = writer.begin(begunLine(`req_${call}`), false);
     writer.push(ledgerLine(`req_${call}`), begun);
     wasHalfFull ||= journal!.isHalfFull;
     if (call % 300 === 299) await writer.flush();
