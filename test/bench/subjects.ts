@@ -183,6 +183,7 @@ function prepareTroupe(
     ...[provider("openai", "/v1"), provider("anthropic", "/v1"), provider("google", "/v1beta"), provider("xai", "/v1")],
     // The limiter works as ever; it only never refuses: the most that can be set.
     "tiers: { pro: 1000000 }",
+    "limits: { gateway_per_minute: 1000000 }",
     ...more,
   ];
   writeFileSync(file, `${lines.join("\n")}\n`);
