@@ -3,6 +3,7 @@
  * others on the same data folder. Callers join a running call; callers of a finished one get its stored bytes.
  */
 import type { Config } from "../config/config.ts";
+import { BriefMap } from "../lib/brief-map.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -47,13 +48,13 @@ export class Idempotency {
   readonly #rules: () => IdempotencyRules;
   readonly #log: Logger | undefined;
   /** By scope and request id. */
-  readonly #runs = new Map<string, InFlightRun>();
+  readonly #runs = new BriefMap<InFlightRun>();
   readonly #pace: UnreadPace;
   readonly #records: StoredRecords;
   /** Calls of other processes that are read here. */
   readonly #joined = new Set<RecordReader>();
   /** Claims that are being written, by the same key. */
-  readonly #claiming = new Map<string, Promise<void>>();
+  readonly #claiming = new BriefMap<Promise<void>>();
   readonly #pending: PendingWrites;
   /** Background writes, awaited by `close`. */
   readonly #writes = new Set<Promise<void>>();
