@@ -1,10 +1,10 @@
 /** The entry point, and the only file that uses `process`. */
-import "./lib/proto-member.ts";
+import "./lib/json/proto-member.ts";
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { isBehindForwardProxy } from "./lib/http/forward-proxy.ts";
-import type { Io, Output, Parent } from "./lib/io.ts";
 import { isTerminal } from "./lib/linux/terminal.ts";
+import type { Io, Output, Parent } from "./lib/process/io.ts";
 
 /**
  * Bun runs at most 256 `fetch` calls at once, open streams included, and reads this variable only at its start.
@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   startWithVariables(args);
   // Imported late: static imports would run before execve, and again after it.
   const { run } = await import("./cli/program.ts");
-  const { createLogger } = await import("./lib/log.ts");
+  const { createLogger } = await import("./lib/process/log.ts");
   const [stdout, stderr] = [outputOf(Bun.stdout, 1), outputOf(Bun.stderr, 2)];
   const log = createLogger(stderr, { level: "error", pretty: stderr.isTerminal, now: () => Date.now() });
   // An error of one request must not end the others.

@@ -43,7 +43,7 @@ function importsOf(path: string): string[] {
 const floorOf = (path: string) => path.split("/")[0]!;
 
 describe("floors", () => {
-  test("a file imports only its own folder and the floors below it", () => {
+  test("a file imports only its own folder and the floors below it, and none lies loose in lib", () => {
     const wrong: string[] = [];
     for (const path of files) {
       const own = floorOf(path);
@@ -58,6 +58,7 @@ describe("floors", () => {
     }
     expect(wrong).toEqual([]);
     expect(files.length).toBeGreaterThan(5);
+    expect(files.filter((path) => /^lib\/[^/]+$/.test(path))).toEqual([]);
   });
 
   test("only store/sqlite opens SQLite, and who keeps something knows the interfaces alone", () => {

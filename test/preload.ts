@@ -1,5 +1,5 @@
 /** Runs before every test file (bunfig.toml). */
-import "../src/lib/proto-member.ts";
+import "../src/lib/json/proto-member.ts";
 import fc from "fast-check";
 import { testSeed } from "./helpers/seed.ts";
 

@@ -15,7 +15,7 @@ import type { Host, RequestContext } from "../http/context.ts";
 import { recordAct } from "../http/record-act.ts";
 import { basePath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
-import { Closed } from "../lib/schemas.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { accountPageRoutes } from "./page.ts";

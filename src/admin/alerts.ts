@@ -1,8 +1,8 @@
 /** The admin API's route of alerts: what is on, and what was sent. */
 import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
-import { isoTime } from "../lib/clock.ts";
-import { titled, Words } from "../lib/schemas.ts";
+import { titled, Words } from "../lib/json/schemas.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import type { Delivery, SentAlert } from "../observability/alerts/history.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { AdminPlugin } from "./act.ts";

@@ -2,8 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
 import { timeParameter } from "../http/usage.ts";
-import { isoTime } from "../lib/clock.ts";
-import { titled } from "../lib/schemas.ts";
+import { titled } from "../lib/json/schemas.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import type { AuditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { KeyNames } from "../usage/report.ts";

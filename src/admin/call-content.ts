@@ -4,7 +4,7 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Conversations } from "../conversations/conversations.ts";
 import { Id, oneOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
-import { redacted } from "../lib/redact.ts";
+import { redacted } from "../lib/text/redact.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import type { Message } from "../protocols/chat/schema.ts";
 import { responses } from "../protocols/responses/responses.ts";

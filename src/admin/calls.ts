@@ -4,8 +4,8 @@ import { Id, queryOf } from "../http/openapi/describe.ts";
 import { respondStream } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
-import { isoTime } from "../lib/clock.ts";
-import { Open, titled } from "../lib/schemas.ts";
+import { Open, titled } from "../lib/json/schemas.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import {

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { configVersion } from "../config/version.ts";
 import type { Services } from "../http/services.ts";
-import { Words } from "../lib/schemas.ts";
+import { Words } from "../lib/json/schemas.ts";
 import type { ServingNode } from "../observability/node-versions.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";

@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Services } from "../http/services.ts";
-import { titled, Words } from "../lib/schemas.ts";
+import { titled, Words } from "../lib/json/schemas.ts";
 import { type Diagnostic, formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { PartialReader, resolveDraft } from "../personas/partial-reader.ts";
 import { draftPersona, type Persona } from "../personas/persona.ts";

@@ -4,7 +4,7 @@ import type { RequestContext } from "../http/context.ts";
 import { errorSchema, writing } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
-import { Closed, Words } from "../lib/schemas.ts";
+import { Closed, Words } from "../lib/json/schemas.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
 import {
   hashOf,

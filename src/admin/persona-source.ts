@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
-import { Closed } from "../lib/schemas.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { sourceOf } from "../personas/persona.ts";
 import { textOf } from "../personas/source.ts";
 import { hashOf, idProblem, pathOf } from "../personas/source-file.ts";

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
-import { Closed, Open } from "../lib/schemas.ts";
+import { Closed, Open } from "../lib/json/schemas.ts";
 import { YamlSource } from "../lib/yaml/yaml.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
 import { pathOf, readSource } from "../personas/source-file.ts";

@@ -2,8 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import { queryOf } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
-import { isoTime } from "../lib/clock.ts";
-import { titled } from "../lib/schemas.ts";
+import { titled } from "../lib/json/schemas.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
 import { writePersonaYaml } from "../personas/persona-yaml.ts";
 import { nameOf } from "../personas/references.ts";

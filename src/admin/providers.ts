@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
-import { titled } from "../lib/schemas.ts";
+import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { failureReasons, type LedgerLine } from "../store/usage.ts";

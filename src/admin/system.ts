@@ -4,7 +4,7 @@ import { formatAddress } from "../config/listeners.ts";
 import { configVersion } from "../config/version.ts";
 import { healthOf } from "../http/ops.ts";
 import type { LastReload, Services } from "../http/services.ts";
-import { Open, titled, Words } from "../lib/schemas.ts";
+import { Open, titled, Words } from "../lib/json/schemas.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 

@@ -4,7 +4,7 @@ import { oneOf } from "../http/openapi/describe.ts";
 import { respondText } from "../http/respond-text.ts";
 import type { Services } from "../http/services.ts";
 import { questionOf, Usage, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
-import { isoTime } from "../lib/clock.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { type KeyNames, spanName, usageCsv } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";

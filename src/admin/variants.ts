@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { questionOf } from "../http/usage.ts";
-import { titled } from "../lib/schemas.ts";
+import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { UsageQueryError } from "../usage/own-filters.ts";

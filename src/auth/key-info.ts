@@ -1,6 +1,6 @@
 /** What is shown of a key, and the list of all keys as it was read last. */
 import type { KeySurface } from "../config/surfaces.ts";
-import { isoTime } from "../lib/clock.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import type { KeyRepository, KeyRow } from "../store/store.ts";
 import type { KeySpec } from "./key-spec.ts";
 

@@ -1,5 +1,5 @@
 /** The form of an API key: `trp_`, 40 random base-62 characters (238 bits), and their check digits. */
-import { decodedLetters } from "../lib/percent.ts";
+import { decodedLetters } from "../lib/text/percent.ts";
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 export const secretStart = "trp_";

@@ -3,9 +3,9 @@ import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
 import { dirname } from "node:path";
 import type { ServedSurface } from "../config/config.ts";
 import { type KeySurface, modelSurfaces, surfaceNames } from "../config/surfaces.ts";
-import type { Clock } from "../lib/clock.ts";
-import { globMatches, globReaches } from "../lib/glob.ts";
-import { writePrivately } from "../lib/write-privately.ts";
+import { writePrivately } from "../lib/files/write-privately.ts";
+import { globMatches, globReaches } from "../lib/text/glob.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { Tier } from "../protocols/tiers.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";

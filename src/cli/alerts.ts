@@ -1,5 +1,5 @@
 /** `troupe alerts`: whether messages to operators arrive. */
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { sendWebhook } from "../observability/alerts/webhook.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";

@@ -3,9 +3,9 @@
 import { InvalidArgumentError } from "commander";
 import { maxGraceMs } from "../auth/grace.ts";
 import { keySurfaces } from "../config/surfaces.ts";
-import { systemClock } from "../lib/clock.ts";
-import { parseDuration } from "../lib/duration.ts";
 import type { JsonObject } from "../lib/json/json.ts";
+import { systemClock } from "../lib/time/clock.ts";
+import { parseDuration } from "../lib/time/duration.ts";
 import { capabilitiesIn, capabilityNames } from "../protocols/models.ts";
 import { parseExpiry } from "./expiry.ts";
 

@@ -1,6 +1,6 @@
 /** Audit lines of what commands do. */
 import { userInfo } from "node:os";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { type Act, auditRow } from "../store/audit.ts";
 import type { Store } from "../store/store.ts";
 import type { Context } from "./context.ts";

@@ -1,7 +1,7 @@
 /** `troupe budgets`: what may be spent. A running server takes every change over with its next call. */
 import { isTag } from "../auth/key-spec.ts";
 import type { BudgetLimits, Config } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { tiers } from "../protocols/tiers.ts";
 import type { OpenedStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";

@@ -1,7 +1,7 @@
 /** The context of every command, and how an invalid configuration is reported. */
 import type { Config } from "../config/config.ts";
 import { commandLine, type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../config/load.ts";
-import type { Io } from "../lib/io.ts";
+import type { Io } from "../lib/process/io.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { providers } from "../providers/registry.ts";
 

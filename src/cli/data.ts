@@ -1,7 +1,7 @@
 /** `troupe data`: statistics, backup, restore and pruning of the data folder. */
 import { join, resolve } from "node:path";
-import { systemClock } from "../lib/clock.ts";
-import { snakeKeys } from "../lib/snake-case.ts";
+import { snakeKeys } from "../lib/text/snake-case.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.ts";
 import { databaseName } from "../store/sqlite/store.ts";
 import { sweepRulesOf } from "../store/sweeper.ts";

@@ -1,5 +1,5 @@
 /** Parses the expiry of a key. */
-import { parseDuration } from "../lib/duration.ts";
+import { parseDuration } from "../lib/time/duration.ts";
 
 /**
  * @param text a duration from now (`30m`, `12h`, `90d`, `2w`), a date (its beginning, UTC), or an RFC 3339 time

@@ -4,7 +4,7 @@ import { factsInForce, factsOf } from "../facts/facts.ts";
 import type { FactsFile } from "../facts/file.ts";
 import { compiledAsOf, inForce } from "../facts/in-force.ts";
 import { isOf } from "../facts/rules.ts";
-import { isoTime, systemClock } from "../lib/clock.ts";
+import { isoTime, systemClock } from "../lib/time/clock.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";

@@ -11,7 +11,7 @@ import { compiledAsOf, inForce } from "../facts/in-force.ts";
 import { compiledList } from "../facts/prices/list.ts";
 import { changesBetween, type PriceChange } from "../facts/prices/list-format.ts";
 import { isSigned } from "../facts/signed.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { type Published, readPlace, readPublished, sha256Of } from "../usage/facts/fetch.ts";

@@ -3,7 +3,7 @@ import { CommanderError } from "commander";
 import { KeyError } from "../auth/key-lookup.ts";
 import { withoutKeys } from "../auth/key-secret.ts";
 import { KeySpecError } from "../auth/key-spec.ts";
-import type { Io } from "../lib/io.ts";
+import type { Io } from "../lib/process/io.ts";
 import { DataError } from "../store/data-error.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type ExitCode, UsageError, usageError } from "./context.ts";

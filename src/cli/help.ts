@@ -1,7 +1,7 @@
 /** Help of each command, with the global flags that it reads. */
 import type { Command, Option } from "commander";
 import type { Flags } from "../config/load.ts";
-import { suggest } from "../lib/suggest.ts";
+import { suggest } from "../lib/text/suggest.ts";
 
 export type FlagName = keyof Flags;
 

@@ -5,7 +5,7 @@ import { checkSpec, type KeyChanges, type KeySpec } from "../auth/key-spec.ts";
 import type { Keys, NewKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import type { Store } from "../store/store.ts";
 import { changesFrom, type OrNone } from "./arguments.ts";

@@ -1,6 +1,6 @@
 /** `troupe data migrate`: what an upgrade does to the database, beforehand. */
 import type { StoreConfig } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { dryRunMigration, migrateData } from "../store/sqlite/migration.ts";
 import { type Context, type ExitCode, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";

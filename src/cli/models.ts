@@ -2,10 +2,10 @@
 
 import { endState } from "../facts/endings.ts";
 import { listedNames, type ModelFacts, modelFacts } from "../http/model-facts.ts";
-import { systemClock } from "../lib/clock.ts";
-import { globMatches } from "../lib/glob.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
+import { globMatches } from "../lib/text/glob.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { havingAll } from "../protocols/models.ts";
 import { providers } from "../providers/registry.ts";

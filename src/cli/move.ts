@@ -1,7 +1,7 @@
 /** `troupe data move`: from a data folder into PostgreSQL. */
 import { resolve } from "node:path";
 import type { Config, StoreConfig } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { type Moved, move, type Progress } from "../store/move/move.ts";
 import { folderSource } from "../store/sqlite/move-side.ts";
 import { settleInterrupted } from "../usage/call-recovery.ts";

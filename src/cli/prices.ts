@@ -1,8 +1,8 @@
 /** `troupe prices show`: what a model costs and why. */
 import type { Config } from "../config/config.ts";
 import { type RateCard, type Rates, type RatesByLength, unitKinds } from "../facts/prices/rates.ts";
-import { systemClock } from "../lib/clock.ts";
-import { snakeCaseNumbered } from "../lib/snake-case.ts";
+import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";

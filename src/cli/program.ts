@@ -4,7 +4,7 @@ import { withoutKeys } from "../auth/key-secret.ts";
 import { versionLine } from "../build-info.ts";
 import type { Flags } from "../config/load.ts";
 import { withoutQuotes } from "../config/variables.ts";
-import type { Io } from "../lib/io.ts";
+import type { Io } from "../lib/process/io.ts";
 import { filled } from "./arguments.ts";
 import { type Act, allFlags, examples, refuseRepeated } from "./command.ts";
 import type { Context, ExitCode } from "./context.ts";

@@ -1,6 +1,6 @@
 /** `troupe reconcile`: the ledger beside OpenAI's and Anthropic's own reports of use and cost. */
 import type { Config, ProviderConfig } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import type { LedgerSum } from "../store/usage.ts";
 import { UsageQueryError } from "../usage/own-filters.ts";
 import { type Reason, type Reconciled, type ReconciledRow, reconcile, type Side } from "../usage/reconcile/compare.ts";

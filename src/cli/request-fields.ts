@@ -1,6 +1,7 @@
 /** Parts of a call that are given on the command line. */
-import type { Io } from "../lib/io.ts";
+
 import { isObject, type JsonObject } from "../lib/json/json.ts";
+import type { Io } from "../lib/process/io.ts";
 import { CommandError, UsageError } from "./context.ts";
 
 /** @param given a text, `-` for the standard input, or `@<file>` @throws CommandError where there is no such file */

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { type OpenedStore, openStoreFor } from "../store/open.ts";
 import { LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName } from "../store/sqlite/store.ts";

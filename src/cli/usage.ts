@@ -1,7 +1,8 @@
 /** `troupe usage`: what calls used and cost. A running server's last half second may be missing. */
-import { systemClock } from "../lib/clock.ts";
-import { inPieces } from "../lib/pieces.ts";
-import { snakeCaseNumbered } from "../lib/snake-case.ts";
+
+import { inPieces } from "../lib/streams/pieces.ts";
+import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { metadataKeyOf, timeGroups } from "../store/ledger-columns.ts";
 import type { LedgerRepository, LedgerSum } from "../store/usage.ts";
 import { firstTokensOf } from "../usage/first-token.ts";

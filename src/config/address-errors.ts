@@ -1,5 +1,5 @@
 /** Checks addresses, hosts and origins that the configuration names. */
-import { AddressBlocks } from "../lib/addresses.ts";
+import { AddressBlocks } from "../lib/http/addresses.ts";
 
 export function blockError(block: string): string | undefined {
   try {

@@ -1,7 +1,8 @@
 /** Other names of models, without a slash, as coding agents ask for them. */
-import { globMatches } from "../lib/glob.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
-import type { Strategy } from "../lib/strategies.ts";
+
+import type { Strategy } from "../lib/http/strategies.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
+import { globMatches } from "../lib/text/glob.ts";
 
 /** Several models that stand for one another. */
 export type AliasGroup = {

@@ -1,5 +1,5 @@
 /** A configuration as the value of a file that would give it, without its secrets. */
-import { snakeKeys } from "../lib/snake-case.ts";
+import { snakeKeys } from "../lib/text/snake-case.ts";
 import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 import type { McpServerConfig } from "./mcp.ts";

@@ -1,6 +1,6 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { Static } from "@sinclair/typebox";
-import type { Strategy } from "../lib/strategies.ts";
+import type { Strategy } from "../lib/http/strategies.ts";
 import type { Filled, Frozen } from "./filled.ts";
 import type { McpServerConfig } from "./mcp.ts";
 import type { PriceFile, PriceRatesFile, UnknownPriceFile } from "./price-schema.ts";

@@ -1,6 +1,6 @@
 /** The difference between two configurations, for the log of a reload. */
 import { isObject } from "../lib/json/json.ts";
-import { snakeCase } from "../lib/snake-case.ts";
+import { snakeCase } from "../lib/text/snake-case.ts";
 import type { Config } from "./config.ts";
 
 /** The settings that differ, by their paths in the file's terms, without their values: `limits.body_bytes`, `providers.openai`. */

@@ -1,7 +1,7 @@
 /** A configuration file with its defaults filled in, by the names that the code has for its settings. */
 import type { Static, TObject, TOptional, TSchema } from "@sinclair/typebox";
 import { isObject } from "../lib/json/json.ts";
-import { camelCase } from "../lib/snake-case.ts";
+import { camelCase } from "../lib/text/snake-case.ts";
 
 /** A field that has a value even when the file does not name it. */
 export type Defaulted<T extends TSchema> = TOptional<T> & { readonly default: unknown };

@@ -1,7 +1,7 @@
 /** The `listen` setting: addresses, surfaces and TLS files of the listeners. */
 import { resolve } from "node:path";
-import { isIP } from "../lib/ip.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
+import { isIP } from "../lib/http/ip.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import type { ListenerConfig, ServedSurface } from "./config.ts";
 import type { Origin, Report } from "./report.ts";
 import type { ConfigFile, ListenerFile } from "./schema.ts";

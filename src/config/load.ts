@@ -2,10 +2,10 @@
 
 import { dirname, resolve } from "node:path";
 import type { TObject } from "@sinclair/typebox";
-import { deepFreeze } from "../lib/freeze.ts";
-import type { Machine } from "../lib/io.ts";
-import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
-import { suggest } from "../lib/suggest.ts";
+import { deepFreeze } from "../lib/json/freeze.ts";
+import { formatPath, type PathPart, schemaErrors } from "../lib/json/schema-errors.ts";
+import type { Machine } from "../lib/process/io.ts";
+import { suggest } from "../lib/text/suggest.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import {
   blockError,

@@ -1,8 +1,8 @@
 /** The settings of tools by MCP: the servers, what one call may use of them, and the hosted tools that they stand in for. */
 import { type TObject, Type } from "@sinclair/typebox";
-import { KeyedRecord } from "../lib/keyed-record.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
-import { Closed, Words } from "../lib/schemas.ts";
+import { KeyedRecord } from "../lib/json/keyed-record.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
+import { Closed, Words } from "../lib/json/schemas.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { toolBounds } from "../protocols/tool-bounds.ts";
 import { type Filled, filled } from "./filled.ts";

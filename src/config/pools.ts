@@ -1,6 +1,7 @@
 /** The keys and endpoints of a provider: of the file, and numbered variables of the environment. */
-import type { PathPart } from "../lib/schema-errors.ts";
-import type { Strategy } from "../lib/strategies.ts";
+
+import type { Strategy } from "../lib/http/strategies.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import type { PoolConfig, PoolMemberConfig } from "./config.ts";
 import type { EndpointFile, KeyFile } from "./provider-schema.ts";
 import type { Report } from "./report.ts";

@@ -1,7 +1,7 @@
 /** The prices that `troupe.yaml` may hold. */
 import { Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
-import { Closed } from "../lib/schemas.ts";
+import { KeyedRecord, keyOfLength } from "../lib/json/keyed-record.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { optional, text } from "./schema-fields.ts";
 
 export const dollars = (of: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description: of }));

@@ -1,6 +1,6 @@
 /** A configuration as a file that would give it, without its secrets. */
 import { Document, isMap, isPair, isScalar, isSeq, type Node, visit } from "yaml";
-import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
 import { fileFrom } from "./as-file.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Origin } from "./report.ts";

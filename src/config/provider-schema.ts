@@ -1,8 +1,8 @@
 /** The schema of a provider in `troupe.yaml`. */
 import { type Static, Type } from "@sinclair/typebox";
-import { KeyedRecord } from "../lib/keyed-record.ts";
-import { Closed, Open } from "../lib/schemas.ts";
-import { strategies } from "../lib/strategies.ts";
+import { strategies } from "../lib/http/strategies.ts";
+import { KeyedRecord } from "../lib/json/keyed-record.ts";
+import { Closed, Open } from "../lib/json/schemas.ts";
 import type { Frozen } from "./filled.ts";
 import { flag, oneOf, optional, text, timeouts } from "./schema-fields.ts";
 

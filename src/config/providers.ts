@@ -1,7 +1,7 @@
 /** The configured upstreams: those of the file, and those whose environment variables are set. */
 import { type TObject, Type } from "@sinclair/typebox";
-import type { PathPart } from "../lib/schema-errors.ts";
-import { suggest } from "../lib/suggest.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
+import { suggest } from "../lib/text/suggest.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import { isKeyless, type ProviderCatalog, type RemoteEntry } from "./catalog.ts";
 import type { PoolMemberConfig, ProviderConfig, Timeouts } from "./config.ts";

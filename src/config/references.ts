@@ -1,6 +1,6 @@
 /** `${NAME}` and `${NAME:-default}` in the strings of a config file; `$${` is a literal `${`. */
 import type { TSchema } from "@sinclair/typebox";
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import type { Report } from "./report.ts";
 import type { Variables } from "./variables.ts";
 

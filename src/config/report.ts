@@ -1,4 +1,4 @@
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 
 /** Reports a validation error. @param message a sentence without its subject, which is the value at the path */
 export type Report = (path: readonly PathPart[], message: string) => void;

@@ -1,6 +1,6 @@
 /** Builds the fields of the configuration's schema. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { Closed, Words } from "../lib/schemas.ts";
+import { Closed, Words } from "../lib/json/schemas.ts";
 import type { Defaulted } from "./filled.ts";
 
 export const text = (description: string) => Type.String({ minLength: 1, description });

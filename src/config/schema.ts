@@ -4,10 +4,10 @@
  */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { KeyedRecord } from "../lib/keyed-record.ts";
-import { detailKinds } from "../lib/redact.ts";
-import { Closed, Words } from "../lib/schemas.ts";
-import { strategies } from "../lib/strategies.ts";
+import { strategies } from "../lib/http/strategies.ts";
+import { KeyedRecord } from "../lib/json/keyed-record.ts";
+import { Closed, Words } from "../lib/json/schemas.ts";
+import { detailKinds } from "../lib/text/redact.ts";
 import type { Filled, Frozen } from "./filled.ts";
 import { hostedTools, mcpSection, mcpServers } from "./mcp.ts";
 import { PriceFile, UnknownPriceFile } from "./price-schema.ts";

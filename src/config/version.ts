@@ -1,6 +1,6 @@
 /** The version of a configuration, by which nodes compare what they serve. */
 import { canonical } from "../lib/json/canonical.ts";
-import { versionOf } from "../lib/version-of.ts";
+import { versionOf } from "../lib/text/version-of.ts";
 import { fileFrom } from "./as-file.ts";
 import type { Config } from "./config.ts";
 

@@ -4,10 +4,10 @@
  */
 
 import type { SurfaceName } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
 import { isObject, type JsonObject } from "../lib/json/json.ts";
-import { isPlainText, keepable } from "../lib/plain-text.ts";
-import { truncate } from "../lib/truncate.ts";
+import { isPlainText, keepable } from "../lib/text/plain-text.ts";
+import { truncate } from "../lib/text/truncate.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type {
   AssistantMessage,
   ChatCompletion,

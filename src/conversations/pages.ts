@@ -1,5 +1,5 @@
 /** Pages of the stored-completions routes. */
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 /** Pages of the stored-completions routes: pass `last_id` as `after`. */

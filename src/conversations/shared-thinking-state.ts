@@ -1,6 +1,7 @@
 /** Thinking state where several processes serve together: the next turn may land on another one. */
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { StateRepository } from "../store/sqlite/state-repository.ts";
 import type { State, States } from "./thinking-state.ts";
 

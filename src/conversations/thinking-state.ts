@@ -3,9 +3,10 @@
  * calls are kept for a while under the tool call's id, which always comes back, and put back on the echoed message. State that
  * came too late for the place that a format has for it is kept under the answer's id, where an envelope names it.
  */
-import type { Clock } from "../lib/clock.ts";
+
 import { derive, isObject, type JsonObject, objectOf } from "../lib/json/json.ts";
-import { ownMember } from "../lib/own-member.ts";
+import { ownMember } from "../lib/json/own-member.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../protocols/chat/schema.ts";
 import { answerOf } from "../protocols/returned-state.ts";
 

@@ -2,7 +2,7 @@
  * What is known of models: one file of data (`models.json`, its form in `file.ts`), or a newer one in its place, and who answers for it.
  * Data choose among behaviours of ours, they bring none.
  */
-import { ownMember } from "../lib/own-member.ts";
+import { ownMember } from "../lib/json/own-member.ts";
 import type { FactsFile, Vocabulary } from "./file.ts";
 import { bareName, isAtLeast, numberedName, type Version, versionAt, withoutDay } from "./model-name.ts";
 import data from "./models.json";

@@ -1,7 +1,7 @@
 /** The form of the file of facts (docs/facts.schema.json). */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
-import { Closed } from "../lib/schemas.ts";
+import { KeyedRecord, keyOfLength } from "../lib/json/keyed-record.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { BedrockRules } from "./vocabulary/bedrock.ts";
 import { Quirks } from "./vocabulary/chat.ts";
 import { AnthropicRules } from "./vocabulary/claude.ts";

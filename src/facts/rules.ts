@@ -1,5 +1,5 @@
 /** Rules by model name: how a provider's models differ, as data that the config can override. */
-import { globMatches } from "../lib/glob.ts";
+import { globMatches } from "../lib/text/glob.ts";
 import { bareName, isAtLeast, versionAt } from "./model-name.ts";
 
 /** One row of model-dependent behaviour; `match` is a glob over the model's name (`*` matches anything). */

@@ -6,8 +6,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { isObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
-import { Open } from "../lib/schemas.ts";
+import { formatPath, schemaErrors } from "../lib/json/schema-errors.ts";
+import { Open } from "../lib/json/schemas.ts";
 import { FactsError, maxBundleBytes, wordsFor } from "./bundle.ts";
 
 const hash = "[0-9a-f]{64}";

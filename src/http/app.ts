@@ -1,7 +1,7 @@
 /** The HTTP application of one listener: mounts all routes, and is the one error boundary. */
 import { type AnyElysia, Elysia } from "elysia";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";

@@ -7,10 +7,10 @@ import type { Conversations, Holder, ShownAnswer } from "../conversations/conver
 import type { CallName } from "../idempotency/call-name.ts";
 import type { Idempotency } from "../idempotency/idempotency.ts";
 import { separateEvents } from "../idempotency/recorded-events.ts";
-import type { Clock } from "../lib/clock.ts";
-import { IterableSource, type Sink } from "../lib/flow.ts";
 import { isObject, type JsonObject, textOf } from "../lib/json/json.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Logger } from "../lib/process/log.ts";
+import { IterableSource, type Sink } from "../lib/streams/flow.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { ErrorFields } from "../protocols/protocol.ts";
 import type { Answer, EventSource, Events, LastEvents, Producer, RecordedEvents } from "../upstream/answer.ts";

@@ -1,4 +1,4 @@
-import { availableMemory } from "../lib/available-memory.ts";
+import { availableMemory } from "../lib/process/available-memory.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 const maxByDefault = 1024 ** 3;

@@ -8,9 +8,10 @@
  * https://openrouter.ai/docs/guides/features/presets, https://console.groq.com/docs/compound,
  * https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data, https://docs.sglang.io/docs/advanced_features/lora
  */
+
+import { isTextType } from "../lib/files/media-types.ts";
 import { isObject, type JsonObject } from "../lib/json/json.ts";
-import { isTextType } from "../lib/media-types.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import { googleUri } from "../protocols/generate-content/media.ts";
 import { holdsThoughts } from "../protocols/responses/reasoning.ts";
 import { isReference } from "../protocols/responses/references.ts";

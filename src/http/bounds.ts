@@ -1,7 +1,7 @@
 /** Bounds of what a call may use, for the budgets that reserve it before. */
 import type { Caller } from "../auth/keys.ts";
 import { type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
-import { formatPath } from "../lib/schema-errors.ts";
+import { formatPath } from "../lib/json/schema-errors.ts";
 import type { ChatRequest, Message } from "../protocols/chat/schema.ts";
 import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
 import { bodyBytes, type Source } from "../protocols/source.ts";

@@ -1,6 +1,7 @@
 /** Answers with an upstream's bytes as they come. */
-import type { Sink } from "../lib/flow.ts";
+
 import type { JsonProof } from "../lib/json/proof.ts";
+import type { Sink } from "../lib/streams/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { UsageFinder } from "../upstream/answer-usage.ts";
 import type { UpstreamAnswer } from "../upstream/client.ts";

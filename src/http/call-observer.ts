@@ -1,6 +1,6 @@
 /** Records one upstream call: its attempt for the accounts, metrics, log fields, and the whole answer for storage. */
 import type { Caller } from "../auth/keys.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import { billed, type ChunkBody, type CompletionBody, type Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";

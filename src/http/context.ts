@@ -1,8 +1,8 @@
 /** The context of one HTTP request: the request, its client, its log fields, and the headers of its answer. */
 import type { ServedSurface } from "../config/config.ts";
-import { clientAddress } from "../lib/addresses.ts";
-import { freeBuffer, minReported, reportGarbage } from "../lib/garbage-collection.ts";
+import { clientAddress } from "../lib/http/addresses.ts";
 import { endSending } from "../lib/linux/half-close.ts";
+import { freeBuffer, minReported, reportGarbage } from "../lib/process/garbage-collection.ts";
 import type { Telemetry } from "../observability/otlp/telemetry.ts";
 import type { RequestTrace } from "../observability/otlp/trace.ts";
 import { ApiError } from "../protocols/errors.ts";

@@ -2,7 +2,7 @@
 
 import { type Caller, mayUseProvider } from "../auth/keys.ts";
 import { parseJson } from "../lib/json/json.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import { ApiError, readingError } from "../protocols/errors.ts";
 import { addressOf } from "../protocols/generate-content/address.ts";
 import { embeddingBody, embeddingOf, namedEmbedding } from "../protocols/generate-content/embeddings.ts";

@@ -1,8 +1,8 @@
 /** Forms with files, passed on as they arrive: the field `model` gets the name that it has at the upstream. */
 import type { Caller } from "../auth/keys.ts";
-import type { Sink, Source } from "../lib/flow.ts";
 import { maxRepeated } from "../lib/http/client.ts";
-import { MultipartFault, MultipartField } from "../lib/multipart.ts";
+import type { Sink, Source } from "../lib/streams/flow.ts";
+import { MultipartFault, MultipartField } from "../lib/streams/multipart.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Operation } from "../providers/provider.ts";
 import type { AttemptBounds } from "../usage/attempt.ts";

@@ -1,7 +1,7 @@
 /** Suggests what a caller most likely meant who took one surface, path or name for another; only what the caller may see. */
 import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
-import { suggest } from "../lib/suggest.ts";
+import { suggest } from "../lib/text/suggest.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import { callerOf } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";

@@ -3,7 +3,7 @@
  * and what they bring for the model to read. Tools of a known name that the client runs are none.
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import type { HostedTool } from "../usage/attempt.ts";
 import type { BodyNames } from "./body-names.ts";
 

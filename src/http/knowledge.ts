@@ -1,11 +1,11 @@
 /** What personas know: keeps the index equal to their files, and looks up what belongs to a call's question. */
 import { join } from "node:path";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { Declared, MetricTable, Registry, SampledTable } from "../lib/metrics.ts";
-import { OnceAMinute } from "../lib/once-a-minute.ts";
-import { isSameList } from "../lib/same-list.ts";
-import type { FoundSection } from "../lib/text-sections.ts";
+import { isSameList } from "../lib/json/same-list.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Declared, MetricTable, Registry, SampledTable } from "../lib/process/metrics.ts";
+import type { FoundSection } from "../lib/text/sections.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { OnceAMinute } from "../lib/time/once-a-minute.ts";
 import { valuesIn } from "../personas/compose.ts";
 import { type Additions, additionsOf } from "../personas/knowledge/additions.ts";
 import { candidatesOf } from "../personas/knowledge/sections.ts";

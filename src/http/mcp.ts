@@ -1,7 +1,7 @@
 /** `/mcp`: the personas as tools of an MCP server, with the keys, limits and ledger of every call. */
 import type { Caller } from "../auth/keys.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import type { ServedResult, ServedTool } from "../mcp/endpoint.ts";
 import { ToolNames } from "../mcp/grants.ts";
 import type { Persona } from "../personas/persona.ts";

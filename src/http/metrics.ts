@@ -1,5 +1,5 @@
 /** The metrics of requests and calls, and their series, which a route and a model of it keep: a call looks up next to nothing. */
-import type { Declared, Histogram, MetricTable, Registry, SampledTable } from "../lib/metrics.ts";
+import type { Declared, Histogram, MetricTable, Registry, SampledTable } from "../lib/process/metrics.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
 
 const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];

@@ -1,7 +1,7 @@
 /** Patterns of models that a key may use. */
 import type { Config } from "../config/config.ts";
-import { globMatches, globReaches } from "../lib/glob.ts";
-import { suggest } from "../lib/suggest.ts";
+import { globMatches, globReaches } from "../lib/text/glob.ts";
+import { suggest } from "../lib/text/suggest.ts";
 import type { Persona } from "../personas/persona.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";

@@ -2,8 +2,8 @@
 import { type Caller, mayUseModel } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { KeySurface } from "../config/surfaces.ts";
-import { formatPath } from "../lib/schema-errors.ts";
-import { truncate } from "../lib/truncate.ts";
+import { formatPath } from "../lib/json/schema-errors.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { refuseDoubledWithin } from "../protocols/doubled-names.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { generateContent } from "../protocols/generate-content/generate-content.ts";

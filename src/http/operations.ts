@@ -4,7 +4,7 @@
  */
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
-import { boundaryOf } from "../lib/multipart.ts";
+import { boundaryOf } from "../lib/streams/multipart.ts";
 import { checkEmbeddings } from "../protocols/embeddings.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { restoreLarge, type Source } from "../protocols/source.ts";

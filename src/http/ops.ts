@@ -1,7 +1,7 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
 import { configVersion } from "../config/version.ts";
-import { Open, titled, Words } from "../lib/schemas.ts";
+import { Open, titled, Words } from "../lib/json/schemas.ts";
 import type { StoredLimiterStatus } from "../limits/stored.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";

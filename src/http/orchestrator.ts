@@ -1,8 +1,8 @@
 /** The orchestrator surface: personas called as models. Errors never name the provider behind a persona. */
 
 import type { Caller } from "../auth/keys.ts";
-import { systemClock } from "../lib/clock.ts";
 import { retryAfterMs } from "../lib/http/retry-after.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { type ComposedRequest, changedFields, compose } from "../personas/compose.ts";
 import type { Additions } from "../personas/knowledge/additions.ts";
 import type { Persona } from "../personas/persona.ts";

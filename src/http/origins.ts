@@ -1,5 +1,5 @@
 /** Checks by what name and from which pages the server is called: `Host` on loopback listeners, and CORS. */
-import { globMatches } from "../lib/glob.ts";
+import { globMatches } from "../lib/text/glob.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { admitAnyone } from "./authenticate.ts";

@@ -2,8 +2,9 @@
  * Keeps the versions of personas that are in service, so that a pin answers when its file is gone, and records moves of labels. Everything
  * is written beside the calls; a pin that is not in memory is read once.
  */
-import { type Clock, repeat } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import { type Clock, repeat } from "../lib/time/clock.ts";
 import { contentOf, hasContent, type Persona, personaFrom, sourceOf } from "../personas/persona.ts";
 import { isVersion, nameOf, splitReference } from "../personas/references.ts";
 import type { Personas } from "../personas/registry.ts";

@@ -1,5 +1,5 @@
 /** Checks of what callers write that no schema sees: queries, names and metadata. */
-import { isPlainText, keepable } from "../lib/plain-text.ts";
+import { isPlainText, keepable } from "../lib/text/plain-text.ts";
 import type { Metadata } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { generateContent } from "../protocols/generate-content/generate-content.ts";

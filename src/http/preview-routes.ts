@@ -1,7 +1,7 @@
 /** The routes by which keys with `preview` among their surfaces push, list and drop previews of personas. */
 import { Type } from "@sinclair/typebox";
-import { isoTime } from "../lib/clock.ts";
-import { titled } from "../lib/schemas.ts";
+import { titled } from "../lib/json/schemas.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import { PreviewUpload } from "../personas/review/previews.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";

@@ -5,9 +5,9 @@
 import type { Caller } from "../auth/keys.ts";
 import { mayUseModel } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
-import { type Clock, isoTime } from "../lib/clock.ts";
-import { few } from "../lib/few.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Logger } from "../lib/process/log.ts";
+import { few } from "../lib/text/few.ts";
+import { type Clock, isoTime } from "../lib/time/clock.ts";
 import { isLabel, labelName } from "../personas/labels.ts";
 import type { Persona } from "../personas/persona.ts";
 import { nameOf, splitReference } from "../personas/references.ts";

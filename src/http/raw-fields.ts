@@ -4,7 +4,7 @@
  */
 import { holdsKey } from "../auth/key-secret.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
-import { decodedText } from "../lib/percent.ts";
+import { decodedText } from "../lib/text/percent.ts";
 import { upstreamHeaderNames } from "./call/upstream-headers.ts";
 
 /** Names are compared in lower case, without a leading `$`, `$.` or `x-`. */

@@ -1,6 +1,6 @@
 /** Judges a call of a provider's own API by what the upstream will understand: what a key may ask there, and what that may cost. */
 import { type Caller, mayUseModel } from "../auth/keys.ts";
-import { decodedText } from "../lib/percent.ts";
+import { decodedText } from "../lib/text/percent.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { leadsElsewhere } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";

@@ -1,5 +1,5 @@
 /** Lines of the audit: what somebody changed here, and who. */
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { type Act, auditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { RequestContext } from "./context.ts";

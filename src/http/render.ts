@@ -1,8 +1,8 @@
 /** Renders a persona's call: the request that each of its models would be sent, and where each part of it came from. */
 import type { ProviderConfig } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { type ComposedRequest, compose } from "../personas/compose.ts";
 import type { Additions } from "../personas/knowledge/additions.ts";
 import { type Origin, originsOf, type Part, type PersonaPlaces } from "../personas/origins.ts";

@@ -1,12 +1,12 @@
 /** A request's body: read, counted and bounded as it arrives, and parsed. */
 import type { Config } from "../config/config.ts";
-import { nextSlice } from "../lib/cooperative-scheduling.ts";
-import { freeBuffer } from "../lib/garbage-collection.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import { type Bytes, LargeStrings, minLargeString } from "../lib/json/large-strings.ts";
 import { JsonScan } from "../lib/json/scan.ts";
 import type { Span } from "../lib/json/spans.ts";
-import { turnEnd } from "../lib/turn-end.ts";
+import { freeBuffer } from "../lib/process/garbage-collection.ts";
+import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
+import { turnEnd } from "../lib/time/turn-end.ts";
 import {
   byteBody,
   checkBounds,

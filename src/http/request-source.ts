@@ -1,5 +1,5 @@
 /** A request's body as a source that is read only as far as it is wanted. */
-import type { Sink, Source } from "../lib/flow.ts";
+import type { Sink, Source } from "../lib/streams/flow.ts";
 
 export class RequestSource implements Source<Uint8Array> {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;

@@ -1,5 +1,5 @@
 /** Answers that are long texts, such as tables for spreadsheets. */
-import { inPieces } from "../lib/pieces.ts";
+import { inPieces } from "../lib/streams/pieces.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
 import type { RequestContext } from "./context.ts";
 

@@ -1,7 +1,8 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
-import { withTimeout } from "../lib/clock.ts";
-import type { Sink } from "../lib/flow.ts";
-import { IdleTimer } from "../lib/idle-timer.ts";
+
+import type { Sink } from "../lib/streams/flow.ts";
+import { withTimeout } from "../lib/time/clock.ts";
+import { IdleTimer } from "../lib/time/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type {

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
 import type { Holder } from "../conversations/conversations.ts";
-import { Open } from "../lib/schemas.ts";
+import { Open } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";

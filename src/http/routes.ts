@@ -1,7 +1,7 @@
 /** The type of a route: what is mounted, described in OpenAPI and counted in metrics comes from tables of it. */
 
 import type { ServedSurface } from "../config/config.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";

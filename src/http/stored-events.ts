@@ -1,6 +1,6 @@
 /** The events of a response that was made, or is being made, in the background; and of any stored one, replayed. */
 import type { Holder } from "../conversations/conversations.ts";
-import { IterableSource } from "../lib/flow.ts";
+import { IterableSource } from "../lib/streams/flow.ts";
 import { replayEvents, sequenceNumberOf } from "../protocols/responses/stored.ts";
 import type { Answer, Events, LastEvents, RecordedEvents } from "../upstream/answer.ts";
 import type { Services } from "./services.ts";

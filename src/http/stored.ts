@@ -1,7 +1,7 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
-import { Open, titled } from "../lib/schemas.ts";
+import { Open, titled } from "../lib/json/schemas.ts";
 import { ChatRequestBody } from "../protocols/chat/schema.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";

@@ -1,7 +1,7 @@
 /** Counts the tokens of a request without answering it: by the provider's own counter where there is one, else estimated. */
 
-import type { PathPart } from "../lib/schema-errors.ts";
-import { truncate } from "../lib/truncate.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { Source } from "../protocols/source.ts";

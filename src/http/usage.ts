@@ -1,7 +1,7 @@
 /** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's routes of the ledger share with it. */
 import { type TProperties, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
-import { titled } from "../lib/schemas.ts";
+import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { severalNames } from "../store/chosen-lines.ts";
 import { firstTokenBounds, ledgerFilters } from "../store/ledger-columns.ts";

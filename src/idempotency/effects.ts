@@ -2,7 +2,7 @@
  * Records that a call with a service-request-id did what must not be done twice, such as calling a tool. Its answer is replayed as that of
  * any call; where there is none, as it failed or its process was killed, a retry is refused.
  */
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { IdempotencyRecord, NewCall, RunRepository } from "../store/store.ts";

@@ -1,6 +1,7 @@
 /** Request fingerprints: SHA-256 in hexadecimal, equal for equal JSON values whatever the order of their keys. */
-import { nextSlice } from "../lib/cooperative-scheduling.ts";
+
 import { canonical, namesOf } from "../lib/json/canonical.ts";
+import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
 
 type Body = string | Uint8Array<ArrayBuffer>;
 

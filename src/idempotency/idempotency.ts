@@ -3,9 +3,9 @@
  * others on the same data folder. Callers join a running call; callers of a finished one get its stored bytes.
  */
 import type { Config } from "../config/config.ts";
-import { BriefMap } from "../lib/brief-map.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+import { BriefMap } from "../lib/process/brief-map.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";

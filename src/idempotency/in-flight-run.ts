@@ -4,8 +4,9 @@
  * The fastest reader drives the run, so a slow reader slows the upstream; without readers the run drives itself to its end.
  * The whole answer is stored before any reader gets its last event.
  */
-import { type Clock, pause } from "../lib/clock.ts";
-import { Pulled } from "../lib/flow.ts";
+
+import { Pulled } from "../lib/streams/flow.ts";
+import { type Clock, pause } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { FinishedCall, Lease, RunRepository } from "../store/store.ts";

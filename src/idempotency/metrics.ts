@@ -1,5 +1,5 @@
 /** The metrics of idempotency records. */
-import type { SampledTable } from "../lib/metrics.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
 import type { Idempotency } from "./idempotency.ts";
 
 export const idempotencyMetrics: SampledTable<Idempotency> = {

@@ -1,5 +1,5 @@
 /** Writes that failed when a run ended: its answer, from which retries are answered until it is stored, or its release. */
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { Lease, RunRepository } from "../store/store.ts";
 import type { InFlightRun } from "./in-flight-run.ts";
 

@@ -2,7 +2,7 @@
  * Reads a call by its record in the store: one that has finished, or one that another process makes, whose holder is asked to write its
  * events as they come. Who reads a call under way is as patient as its holder: a store that fails for a moment ends neither.
  */
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { IdempotencyRecord } from "../store/store.ts";

@@ -1,6 +1,7 @@
 /** Reads idempotency records. Damage in a finished call's record discards it, which releases the id. */
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";

@@ -3,7 +3,7 @@
  * send at network speed and delay other requests. So all unread streams together read one batch in each turn of the event loop,
  * and `charactersPerWindow` in each window.
  */
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 
 /** 12 MB/s: a hundred times the rate of a model, at about a fifth of a core. */
 const charactersPerWindow = 128 * 1024;

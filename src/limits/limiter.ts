@@ -3,8 +3,9 @@
  * limiters, and the one in process memory, which is used where windows can't be shared through files. It runs on the monotonic
  * clock, so that steps of the wall clock have no effect.
  */
-import type { Clock } from "../lib/clock.ts";
-import { isIP } from "../lib/ip.ts";
+
+import { isIP } from "../lib/http/ip.ts";
+import type { Clock } from "../lib/time/clock.ts";
 
 /** The length of every window. */
 export const windowMs = 60_000;

@@ -4,10 +4,11 @@
  * While the counter is away the node admits its share of each limit, and reports what it admitted before it asks again. For one window
  * after it finds that the counter has lost what it counted, both apply: the counter, and the share.
  */
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { SampledTable } from "../lib/metrics.ts";
-import { OnceAMinute } from "../lib/once-a-minute.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { OnceAMinute } from "../lib/time/once-a-minute.ts";
 import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
 import { goodForMs, type StoredWindows } from "../store/windows.ts";
 import { type CallerLimiter, type Decision, decisionOf, windowMs } from "./limiter.ts";

@@ -1,7 +1,7 @@
 /** The tools that one call may use: what its persona names, of the servers that its key may use, as the model is given them. */
 import type { McpBounds, McpServerConfig } from "../config/mcp.ts";
-import { globMatches } from "../lib/glob.ts";
 import { type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
+import { globMatches } from "../lib/text/glob.ts";
 import type { Skills } from "../personas/skills/schema.ts";
 import type { FunctionTool } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";

@@ -1,5 +1,5 @@
 /** The metrics of MCP servers and of the calls of their tools. */
-import type { SampledTable } from "../lib/metrics.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
 

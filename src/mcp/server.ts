@@ -1,8 +1,8 @@
 /** One configured MCP server: started, watched, and started again when it dies; never by a call that waits for it. */
 import type { McpServerConfig } from "../config/mcp.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { JsonObject } from "../lib/json/json.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { Session, SessionOptions } from "./session.ts";
 import { type CallResult, leftOutText, McpCallError, type McpTool, usableTools } from "./tool.ts";
 

@@ -9,7 +9,7 @@
  * that is no schema), https://github.com/anthropics/claude-code/issues/4886 (no oneOf, allOf or anyOf at the root)
  */
 import { isObject, type JsonObject, listOf, objectOf } from "../lib/json/json.ts";
-import { ownMember } from "../lib/own-member.ts";
+import { ownMember } from "../lib/json/own-member.ts";
 
 type Read = (value: unknown) => unknown;
 

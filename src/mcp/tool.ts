@@ -1,6 +1,6 @@
 /** Tools of MCP servers and the results of their calls, as the protocol has them. */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { toolSchema } from "./tool-schema.ts";
 
 /** https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool */

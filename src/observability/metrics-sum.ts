@@ -3,7 +3,7 @@
  * its process ends, so that no scraper takes the restart of one for a restart of all.
  */
 
-import type { Aggregate, Family, Series, Snapshot } from "../lib/metrics.ts";
+import type { Aggregate, Family, Series, Snapshot } from "../lib/process/metrics.ts";
 import { renderPrometheus } from "./prometheus.ts";
 
 export class MetricsSum {

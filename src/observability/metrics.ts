@@ -2,7 +2,7 @@
  * The metrics of this process: what its parts declare, and what it knows of itself. Names follow OpenTelemetry where it has one
  * (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/); the rest begin with `troupe_`.
  */
-import { BoundedLabels, Registry, type SampledTable } from "../lib/metrics.ts";
+import { BoundedLabels, Registry, type SampledTable } from "../lib/process/metrics.ts";
 import { prometheusContentType, renderPrometheus } from "./prometheus.ts";
 
 /** Number of models with series of their own that the operator names nowhere: callers choose names freely. */

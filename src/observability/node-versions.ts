@@ -3,9 +3,9 @@
  * than the rest: a warning in the log, in `/health` and in the metrics, and nothing more, as it is usual while nodes are replaced.
  */
 import { hostname } from "node:os";
-import { aheadBy, type Clock, maxApartMs, repeat } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { SampledTable } from "../lib/metrics.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
+import { aheadBy, type Clock, maxApartMs, repeat } from "../lib/time/clock.ts";
 import type { NodeRepository, NodeVersions } from "../store/store.ts";
 
 export type NodeComparisonOptions = {

@@ -2,7 +2,7 @@
  * Prometheus' text format, version 0.0.4.
  * Source: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
  */
-import type { Family, Series, Snapshot } from "../lib/metrics.ts";
+import type { Family, Series, Snapshot } from "../lib/process/metrics.ts";
 
 export const prometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -1,8 +1,8 @@
 /** A persona and a caller's request, made into the request for the persona's targets. Pure. */
 import { Value } from "@sinclair/typebox/value";
 import { isObject } from "../lib/json/json.ts";
-import { isSameList } from "../lib/same-list.ts";
-import { truncate } from "../lib/truncate.ts";
+import { isSameList } from "../lib/json/same-list.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { type Additions, withInsertions } from "./knowledge/additions.ts";

@@ -2,11 +2,11 @@
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { Clock } from "../lib/clock.ts";
-import { systemClock } from "../lib/clock.ts";
-import { few } from "../lib/few.ts";
-import { type Watch, watchFolder } from "../lib/file-watch.ts";
-import { isSameList } from "../lib/same-list.ts";
+import { type Watch, watchFolder } from "../lib/files/file-watch.ts";
+import { isSameList } from "../lib/json/same-list.ts";
+import { few } from "../lib/text/few.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { type Label, labelsFile, parseLabels } from "./labels.ts";
 import { PartialReader, resolveDraft } from "./partial-reader.ts";

@@ -1,6 +1,6 @@
 /** `labels.yaml` in the folder of personas: names for versions, which applications call in place of them. */
 import { type Static, Type } from "@sinclair/typebox";
-import { KeyedRecord } from "../lib/keyed-record.ts";
+import { KeyedRecord } from "../lib/json/keyed-record.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 
 export const labelsFile = "labels.yaml";

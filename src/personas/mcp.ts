@@ -1,6 +1,6 @@
 /** A persona's tools by MCP: the servers, by the names that the configuration has them under, and the bounds of their use. */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { Closed, Open } from "../lib/schemas.ts";
+import { Closed, Open } from "../lib/json/schemas.ts";
 import { toolBounds } from "../protocols/tool-bounds.ts";
 
 const ToolNames = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {

@@ -3,7 +3,7 @@
  * nothing for it.
  */
 import { isObject } from "../lib/json/json.ts";
-import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { type ComposedRequest, lifted } from "./compose.ts";
 import type { Additions } from "./knowledge/additions.ts";

@@ -1,12 +1,12 @@
 /** One YAML file's text, made into a persona, or into the errors that keep it from being one. */
 
-import { deepFreeze } from "../lib/freeze.ts";
+import type { Strategy } from "../lib/http/strategies.ts";
 import { canonical } from "../lib/json/canonical.ts";
+import { deepFreeze } from "../lib/json/freeze.ts";
 import { isObject } from "../lib/json/json.ts";
-import { isSameList } from "../lib/same-list.ts";
-import { formatPath, type PathPart } from "../lib/schema-errors.ts";
-import type { Strategy } from "../lib/strategies.ts";
-import { versionOf } from "../lib/version-of.ts";
+import { isSameList } from "../lib/json/same-list.ts";
+import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
+import { versionOf } from "../lib/text/version-of.ts";
 import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";

@@ -1,6 +1,6 @@
 /** How a persona is presented to people: fields that no model is sent by themselves. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Open } from "../lib/schemas.ts";
+import { Open } from "../lib/json/schemas.ts";
 
 const Avatar = Type.String({
   pattern: "^(?:https://\\S+|[A-Za-z0-9][A-Za-z0-9._-]{0,127}\\.(?:png|jpe?g|webp|gif|avif))$",

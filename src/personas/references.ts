@@ -1,5 +1,5 @@
 /** Names of versions: `<namespace>/<name>@<version>`, and the same with a label in the version's place. */
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import type { Label } from "./labels.ts";
 import type { Persona } from "./persona.ts";

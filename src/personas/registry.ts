@@ -1,5 +1,5 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
-import { versionOf } from "../lib/version-of.ts";
+import { versionOf } from "../lib/text/version-of.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { type Tier, tiers } from "../protocols/tiers.ts";

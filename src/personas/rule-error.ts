@@ -1,5 +1,5 @@
 /** What a rule of persona files finds. */
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 
 export type RuleError = {
   readonly path: readonly PathPart[];

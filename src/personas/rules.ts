@@ -1,6 +1,6 @@
 /** Validates persona files beyond their schema: the rules between fields. */
 import { isObject } from "../lib/json/json.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import { parseCreated } from "./created.ts";
 import { knowledgeErrors, lorebookErrors, variablesInLorebook } from "./knowledge/rules.ts";
 import type { RuleErrors } from "./rule-error.ts";

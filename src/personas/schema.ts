@@ -5,9 +5,9 @@
 
 import { KindGuard, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { exampleNames } from "../facts/examples.ts";
-import { KeyedRecord } from "../lib/keyed-record.ts";
-import { Closed, Open, Words } from "../lib/schemas.ts";
-import { strategies } from "../lib/strategies.ts";
+import { strategies } from "../lib/http/strategies.ts";
+import { KeyedRecord } from "../lib/json/keyed-record.ts";
+import { Closed, Open, Words } from "../lib/json/schemas.ts";
 import {
   ChatRequestBody,
   FunctionTool,

@@ -1,7 +1,7 @@
 /** The text of a persona that is served, and the places of its parts in its files. */
 import { join } from "node:path";
 import type { JsonObject } from "../lib/json/json.ts";
-import type { PathPart } from "../lib/schema-errors.ts";
+import type { PathPart } from "../lib/json/schema-errors.ts";
 import { type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinText } from "./builtin.ts";
 import { type Expanded, expandIncludes, originOf, positionIn, positionInYaml } from "./includes.ts";

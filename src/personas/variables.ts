@@ -1,7 +1,7 @@
 /** The variables that a caller may fill into a persona's system text. */
 import { isObject } from "../lib/json/json.ts";
-import { formatPath } from "../lib/schema-errors.ts";
-import { truncate } from "../lib/truncate.ts";
+import { formatPath } from "../lib/json/schema-errors.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 export type Variable = {

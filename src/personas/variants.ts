@@ -1,5 +1,5 @@
 /** Variants of a persona in its file: their fields in place of the persona's, their errors, and the counts that stop them. */
-import { formatPath } from "../lib/schema-errors.ts";
+import { formatPath } from "../lib/json/schema-errors.ts";
 import type { RuleError } from "./rule-error.ts";
 import { type PersonaContent, type VariantContent, variantFields } from "./schema.ts";
 

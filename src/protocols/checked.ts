@@ -1,7 +1,7 @@
 /** Checks values from outside against a schema; what is wrong is named by its place. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../lib/schema-errors.ts";
+import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../lib/json/schema-errors.ts";
 import { ApiError } from "./errors.ts";
 import { loosened } from "./judged.ts";
 

@@ -3,7 +3,7 @@
  * bytes unchanged, and an adapter reports it by throwing `UpstreamFault`; what is neither an answer nor an error is reported
  * by `InvalidAnswer`, which becomes an `ApiError` once the upstream's name is known.
  */
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import type { Usage } from "./chat/schema.ts";
 
 export type ErrorObject = { message: string; type: string; param: string; code: string };

@@ -1,6 +1,6 @@
 /** The type of an upstream's event, in the formats that name their events twice: in a field of their own and in their data. */
 import { objectOf, parseJson, textOf } from "../lib/json/json.ts";
-import type { SseEvent } from "../lib/sse.ts";
+import type { SseEvent } from "../lib/streams/sse.ts";
 import { InvalidAnswer } from "./errors.ts";
 
 /** @returns the type in the event's data, which may be another than its name. @throws InvalidAnswer for an event without one */

@@ -1,5 +1,5 @@
 /** Calls of an answer for formats that know functions alone. */
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import type { ToolCallDelta } from "./chat/schema.ts";
 import { isOtherKind } from "./chat/tools.ts";
 import { InvalidAnswer } from "./errors.ts";

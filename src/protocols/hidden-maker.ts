@@ -4,7 +4,7 @@
  */
 import { parseExact } from "../lib/json/exact.ts";
 import { isObject, type JsonObject, objectOf } from "../lib/json/json.ts";
-import { ownMember } from "../lib/own-member.ts";
+import { ownMember } from "../lib/json/own-member.ts";
 
 /** The members of an object that stay, by their names; under one stands what stays within it. */
 type Kept = { readonly [name: string]: true | Kept };

@@ -1,7 +1,7 @@
 /** Files of text in base64, as the text that they hold. */
 import { isUtf8 } from "node:buffer";
-import { isTextType } from "../lib/media-types.ts";
-import { declaredAsUtf8, readableText, UnreadableText } from "../lib/text-charset.ts";
+import { isTextType } from "../lib/files/media-types.ts";
+import { declaredAsUtf8, readableText, UnreadableText } from "../lib/text/charset.ts";
 import { ApiError } from "./errors.ts";
 
 type InlineBytes = { readonly base64: string; readonly charset?: string };

@@ -1,4 +1,4 @@
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "./errors.ts";
 
 /** `<namespace>/<name>`, apart and together. Only the first slash splits: upstream names may hold more. */

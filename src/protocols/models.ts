@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Open, titled } from "../lib/schemas.ts";
+import { Open, titled } from "../lib/json/schemas.ts";
 import { ApiError } from "./errors.ts";
 
 /** Words by which models are looked for: what they read and answer with beside text, and what they can do. */

@@ -2,10 +2,11 @@
  * Strings that are sent on without a look at more than their beginning: what is said, and bytes in base64, as no format has other words for
  * them. Answers and calls of tools stay so only where the upstream speaks the client's own format. The body is not checked yet.
  */
+
+import { isTextType, isUntyped, typeOfBase64 } from "../lib/files/media-types.ts";
 import { isObject, type JsonObject, listOf, textOf } from "../lib/json/json.ts";
 import { shownOf } from "../lib/json/large-strings.ts";
-import { isTextType, isUntyped, typeOfBase64 } from "../lib/media-types.ts";
-import { ownMember } from "../lib/own-member.ts";
+import { ownMember } from "../lib/json/own-member.ts";
 
 /** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
 type Places = Readonly<Record<string, readonly string[]>>;

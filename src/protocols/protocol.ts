@@ -3,7 +3,7 @@
  * call has one inner form, that of chat completions; a protocol turns a request into it, and its answer back.
  */
 import type { JsonObject } from "../lib/json/json.ts";
-import type { SseEvent } from "../lib/sse.ts";
+import type { SseEvent } from "../lib/streams/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message, Metadata } from "./chat/schema.ts";
 import type { ApiError } from "./errors.ts";
 import type { Insertion } from "./insertion.ts";

@@ -1,5 +1,5 @@
 /** Rewrites what a decoder read, before anybody else sees it. */
-import type { Framing, SseEvent } from "../lib/sse.ts";
+import type { Framing, SseEvent } from "../lib/streams/sse.ts";
 import type { ChunkBody, Usage } from "../protocols/chat/schema.ts";
 import type { StreamDecoder } from "./provider.ts";
 

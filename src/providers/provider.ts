@@ -5,7 +5,7 @@
 import type { TObject } from "@sinclair/typebox";
 import type { ModelRule } from "../facts/rules.ts";
 import type { JsonObject } from "../lib/json/json.ts";
-import type { Framing, SseEvent } from "../lib/sse.ts";
+import type { Framing, SseEvent } from "../lib/streams/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Message, Usage } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
 

@@ -1,9 +1,9 @@
 /** Opens the alerts of a server, with their sources and metrics. */
 import type { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
-import { type Clock, isoTime } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { Registry } from "../lib/metrics.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Registry } from "../lib/process/metrics.ts";
+import { type Clock, isoTime } from "../lib/time/clock.ts";
 import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
 import { AlertWatch, type BudgetState, type Watched } from "../observability/alerts/watch.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { KeyInfo } from "../auth/key-info.ts";
 import { assertPlaceable, Keys } from "../auth/keys.ts";
 import type { Config, StoreConfig } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { PostgresState } from "../store/postgres/inspect.ts";
 import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";

@@ -11,7 +11,7 @@ import { type App, buildApp } from "../http/app.ts";
 import type { ServerHandle } from "../http/context.ts";
 import type { Services } from "../http/services.ts";
 import { webSocketHandlers } from "../http/websocket/upgrade.ts";
-import type { Certificate } from "../lib/certificate.ts";
+import type { Certificate } from "../lib/http/certificate.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reuse-port.ts";
 import { probeSilentPeers } from "../lib/linux/tcp-keep-alive.ts";
 import type { Telemetry } from "../observability/otlp/telemetry.ts";

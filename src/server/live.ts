@@ -2,8 +2,8 @@
 import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
 import type { Live, Services } from "../http/services.ts";
-import { AddressBlocks } from "../lib/addresses.ts";
-import type { Logger } from "../lib/log.ts";
+import { AddressBlocks } from "../lib/http/addresses.ts";
+import type { Logger } from "../lib/process/log.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts, type SignerFactory } from "../upstream/accounts.ts";
 import { Prices } from "../usage/prices/prices.ts";

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { SharedStates } from "../conversations/shared-thinking-state.ts";
 import type { States } from "../conversations/thinking-state.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { openStateRepository } from "../store/sqlite/state-repository.ts";
 import type { WorkerSettings } from "./worker.ts";
 

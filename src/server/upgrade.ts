@@ -1,8 +1,8 @@
 /** Zero-downtime upgrade: starts the executable as it is on disk now beside this process, which then hands off its port. */
 import { parentVariable } from "../config/settings.ts";
-import type { Child, Io } from "../lib/io.ts";
 import type { Notifier } from "../lib/linux/sd-notify.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Child, Io } from "../lib/process/io.ts";
+import type { Logger } from "../lib/process/log.ts";
 
 type UpgradeOptions = {
   readonly processes: Io["processes"];

@@ -1,9 +1,9 @@
 /** A worker: one of several processes that serve the same ports from one data folder, and its channel to the supervisor. */
 import type { Config } from "../config/config.ts";
 import type { WorkerStatus, Workers, WorkersCalls, WorkersPools } from "../http/services.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Parent, Signal } from "../lib/io.ts";
-import type { Snapshot } from "../lib/metrics.ts";
+import type { Parent, Signal } from "../lib/process/io.ts";
+import type { Snapshot } from "../lib/process/metrics.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";
 import type { OpenCalls, OpenCallsQuestion } from "../usage/open-calls.ts";
 

@@ -1,5 +1,5 @@
 /** The line that records an act, whoever did it: by the admin API, the command line or a file. */
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 
 /** One act of an operator. */
 export type AuditRow = {

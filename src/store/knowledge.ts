@@ -1,6 +1,6 @@
 /** The index of the files that personas know: in memory, made from the files at each start. */
 
-import type { FoundSection } from "../lib/text-sections.ts";
+import type { FoundSection } from "../lib/text/sections.ts";
 
 /** The files of one persona's `knowledge`. */
 export type Collection = {

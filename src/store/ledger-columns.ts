@@ -4,7 +4,7 @@
  *
  * Values that like calls share stand once, as a row of `ledger_kinds`; a line has its kind's number and what is its own.
  */
-import { snakeCaseNumbered } from "../lib/snake-case.ts";
+import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
 import { costKinds, type LedgerLine, tokenKinds } from "./usage.ts";
 
 type KindName = Exclude<

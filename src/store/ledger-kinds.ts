@@ -1,5 +1,5 @@
 /** Which lines of the ledger are of one kind, and the number of a kind. */
-import { isSameList } from "../lib/same-list.ts";
+import { isSameList } from "../lib/json/same-list.ts";
 import { dayMs, kindNames } from "./ledger-columns.ts";
 import type { LedgerLine } from "./usage.ts";
 

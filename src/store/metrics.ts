@@ -1,5 +1,5 @@
 /** The metrics of what is remembered: the store, and the servers that it lies on. */
-import { Buckets, type SampledTable, type Series } from "../lib/metrics.ts";
+import { Buckets, type SampledTable, type Series } from "../lib/process/metrics.ts";
 
 /** Use of a server by one pool of connections, or by one connection that takes many commands. */
 export type ServerUse = {

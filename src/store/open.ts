@@ -1,7 +1,7 @@
 /** Opens what the configuration names: a PostgreSQL database, else SQLite in the data folder. */
 import type { Config } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Logger } from "../lib/process/log.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { makeDataFolder, openStore } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
 import type { StoredWindows } from "./windows.ts";

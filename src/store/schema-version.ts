@@ -1,5 +1,5 @@
 /** Numbers of schemas, for all stores. */
-import { versionOf } from "../lib/version-of.ts";
+import { versionOf } from "../lib/text/version-of.ts";
 import { StorageError } from "./storage-error.ts";
 
 /** The first release's. Lower ones were made on the way to it; nothing carries them over. */

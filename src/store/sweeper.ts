@@ -1,8 +1,8 @@
 /** Removes expired and deleted rows, in steps too small to delay a request. */
 import type { Config } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { SampledTable } from "../lib/metrics.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { StorageError } from "./storage-error.ts";
 import type { Maintenance } from "./store.ts";
 

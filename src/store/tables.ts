@@ -2,7 +2,7 @@
  * The tables of both databases, with their columns: repositories and moves make their statements from them. A move carries all of these from
  * one store into another. What lives for minutes is not here and stays: leases, reservations, windows of tokens, calls under way.
  */
-import { keepable } from "../lib/plain-text.ts";
+import { keepable } from "../lib/text/plain-text.ts";
 import { kindColumns, ownColumns, ownTexts, spanSums } from "./ledger-columns.ts";
 
 export type ColumnKind = "text" | "integer" | "bytes";

@@ -2,7 +2,7 @@
 import { isKeyless } from "../config/catalog.ts";
 import type { ProviderConfig, Timeouts } from "../config/config.ts";
 import { withDefaults } from "../config/filled.ts";
-import type { Strategy } from "../lib/strategies.ts";
+import type { Strategy } from "../lib/http/strategies.ts";
 import type { ExtrasCatalog } from "../protocols/chat/extras.ts";
 import type { Account, KeylessAuth, Provider } from "../providers/provider.ts";
 import { Credentials } from "./credentials/credentials.ts";

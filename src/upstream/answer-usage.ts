@@ -1,6 +1,6 @@
 /** Finds the token counts in an answer that is passed on as bytes, in whichever of the known forms it has them. */
 import { isObject, type JsonObject, listOf, objectOf, parseJson } from "../lib/json/json.ts";
-import { SseParser } from "../lib/sse.ts";
+import { SseParser } from "../lib/streams/sse.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import { usageOf as googleUsage } from "../protocols/generate-content/ending.ts";
 import { laterCounts, usageOf as messagesUsage } from "../protocols/messages/ending.ts";

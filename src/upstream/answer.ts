@@ -1,5 +1,5 @@
 /** The answer to a call, between the upstream and HTTP. */
-import type { Source } from "../lib/flow.ts";
+import type { Source } from "../lib/streams/flow.ts";
 import type { ErrorFields } from "../protocols/protocol.ts";
 
 export type WholeAnswer = {

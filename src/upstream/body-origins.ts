@@ -3,7 +3,7 @@
  * in the body when a part of the composed request changes came from that part, and what never changes is the provider's own.
  */
 import { isObject, type JsonObject } from "../lib/json/json.ts";
-import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
 import type { ComposedRequest } from "../personas/compose.ts";
 import type { Origin, Part, Segment } from "../personas/origins.ts";
 

@@ -1,10 +1,11 @@
 /** Makes one upstream call: encodes, sends, decodes and normalises. Gives an `Answer`, which `http/respond` turns into HTTP. */
-import { nextSlice } from "../lib/cooperative-scheduling.ts";
-import { folded } from "../lib/flow.ts";
+
 import { keepNumbers } from "../lib/json/exact.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
-import type { Framing } from "../lib/sse.ts";
-import { turnEnd } from "../lib/turn-end.ts";
+import { folded } from "../lib/streams/flow.ts";
+import type { Framing } from "../lib/streams/sse.ts";
+import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
+import { turnEnd } from "../lib/time/turn-end.ts";
 import { hugeBody } from "../protocols/body.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";

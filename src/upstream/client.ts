@@ -1,15 +1,15 @@
 /** Sends one request to an upstream and reads its answer, with deadlines and cancellation. No other file does. */
 import type { Timeouts } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
-import { DeadlineLists, type Deadlines, type Expiring } from "../lib/deadlines.ts";
-import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
-import { minReported, reportGarbage } from "../lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
 import type { CallReceiver } from "../lib/http/connection.ts";
 import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
-import { IdleTimer } from "../lib/idle-timer.ts";
 import { parseJson } from "../lib/json/json.ts";
+import { minReported, reportGarbage } from "../lib/process/garbage-collection.ts";
+import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/streams/flow.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { DeadlineLists, type Deadlines, type Expiring } from "../lib/time/deadlines.ts";
+import { IdleTimer } from "../lib/time/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { UpstreamRequest } from "../providers/provider.ts";
 import type { BoundAccount } from "./accounts.ts";

@@ -7,12 +7,12 @@
 
 import type { PeerCertificate } from "node:tls";
 import type { TLSOptions } from "bun";
-import { AddressBlocks } from "../lib/addresses.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
+import { isUntyped, sniffedType } from "../lib/files/media-types.ts";
+import { AddressBlocks } from "../lib/http/addresses.ts";
 import { type Fetch, provesEnd } from "../lib/http/fetch-transport.ts";
+import { isIP } from "../lib/http/ip.ts";
 import { checkAlternativeNames } from "../lib/http/tls-identity.ts";
-import { isIP } from "../lib/ip.ts";
-import { isUntyped, sniffedType } from "../lib/media-types.ts";
+import { type Clock, systemClock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { InlineMedia, RemoteMedia } from "../providers/provider.ts";
 import { ClientDisconnected } from "./client.ts";

@@ -1,7 +1,8 @@
 /** Asks one provider for its list of models, within bounds: no list of an upstream's may cost more than its place in memory. */
-import type { Clock } from "../lib/clock.ts";
-import { folded } from "../lib/flow.ts";
+
 import { parseJson } from "../lib/json/json.ts";
+import { folded } from "../lib/streams/flow.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { InvalidAnswer } from "../protocols/errors.ts";
 import type { ListedModel, ModelListFormat, ModelListPage } from "../providers/provider.ts";
 import type { BoundAccount } from "./accounts.ts";

@@ -5,10 +5,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { announcedEnd } from "../facts/endings.ts";
-import type { Clock } from "../lib/clock.ts";
+import { writePrivately } from "../lib/files/write-privately.ts";
 import { listOf, numberOf, objectOf, parseJson, textOf } from "../lib/json/json.ts";
-import type { Logger } from "../lib/log.ts";
-import { writePrivately } from "../lib/write-privately.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { ListedModel, ModelListFormat } from "../providers/provider.ts";
 import type { Accounts, BoundAccount } from "./accounts.ts";
 import type { Upstream } from "./client.ts";

@@ -1,6 +1,7 @@
 /** Shows what a call would send: the call is made as any other is, up to the transport, which keeps the request. */
-import type { Clock } from "../lib/clock.ts";
+
 import type { HttpRequest, Transport } from "../lib/http/client.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { type CallOptions, type CallTools, callUpstream } from "./call.ts";
 import { Upstream } from "./client.ts";
 import type { CallObserver } from "./observer.ts";

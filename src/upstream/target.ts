@@ -1,7 +1,7 @@
 /** Resolves a model's name and a request to a target: an account and the call to make there. */
 
-import { isPlainText } from "../lib/plain-text.ts";
-import { truncate } from "../lib/truncate.ts";
+import { isPlainText } from "../lib/text/plain-text.ts";
+import { truncate } from "../lib/text/truncate.ts";
 import { splitExtras } from "../protocols/chat/extras.ts";
 import { upgradeLegacy } from "../protocols/chat/legacy-functions.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";

@@ -3,7 +3,7 @@
  * than was reserved, and end. Whoever waits longest for a budget is tried first, when something was freed and at a slow poll, as other
  * processes free something too; so however many wait, the store is asked once for each budget, and once more for each call that fits.
  */
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 
 const maxWaitMs = 2_000;

@@ -1,5 +1,5 @@
 /** Sums spent, reserved and left of budgets, as the command, the admin API, a key's own usage and the headers of answers report them. */
-import { isoTime } from "../lib/clock.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import type { BudgetRepository, BudgetSpan, Spending } from "../store/usage.ts";
 import type { Rule } from "./budget-rules.ts";
 import { dollarsFrom, endOf, spanOf } from "./spans.ts";

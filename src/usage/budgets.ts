@@ -5,8 +5,8 @@
  * at two maps.
  */
 import type { Config } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable } from "../store/require-storage.ts";

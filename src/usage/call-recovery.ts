@@ -3,8 +3,9 @@
  * end, else as interrupted and of unknown cost, which spends what was reserved for it. At the start, and every few seconds by every process,
  * as lines are added once whoever adds them.
  */
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { LedgerRepository } from "../store/usage.ts";
 import { writeLeftLines } from "./ledger-journal.ts";
 

@@ -1,5 +1,5 @@
 /** What the ledger keeps of an error: its code, and as much of its text as may be kept. */
-import { hideSecrets } from "../lib/log.ts";
+import { hideSecrets } from "../lib/process/log.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Outcome } from "./attempt.ts";
 

@@ -1,5 +1,5 @@
 /** Labels by which a request says who it is for, as the ledger has them: short, and of few kinds. */
-import { truncate } from "../lib/truncate.ts";
+import { truncate } from "../lib/text/truncate.ts";
 
 export type Labels = {
   readonly client: string | null;

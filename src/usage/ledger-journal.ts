@@ -7,9 +7,9 @@
  */
 import { closeSync, fstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { mapFile } from "../lib/files/mapped-file.ts";
 import { openLibc } from "../lib/linux/libc.ts";
-import type { Logger } from "../lib/log.ts";
-import { mapFile } from "../lib/mapped-file.ts";
+import type { Logger } from "../lib/process/log.ts";
 import type { LedgerLine, LedgerRepository } from "../store/usage.ts";
 import { NoteArea, notedLines } from "./journal-lines.ts";
 

@@ -2,10 +2,11 @@
  * Writes ledger lines in batches, off the path of calls. From their beginning calls are noted where a killed process leaves them: in a file
  * of this machine, and where several share the store also there, within half a second.
  */
-import type { Clock } from "../lib/clock.ts";
-import { nextSlice } from "../lib/cooperative-scheduling.ts";
-import { type Link, LinkedList } from "../lib/linked-list.ts";
-import type { Logger } from "../lib/log.ts";
+
+import { type Link, LinkedList } from "../lib/process/linked-list.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
 import type { LedgerLine, LedgerRepository, Spending } from "../store/usage.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
 

@@ -6,7 +6,7 @@ import {
   type MetricTable,
   type Registry,
   type SampledTable,
-} from "../lib/metrics.ts";
+} from "../lib/process/metrics.ts";
 import { type LedgerLine, tokenKinds } from "../store/usage.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Budgets } from "./budgets.ts";

@@ -1,7 +1,8 @@
 /** What is not known of the prices of models in use, for the log once a day, and the metrics. Calls do nothing for it. */
-import { type Clock, repeat } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { SampledTable } from "../lib/metrics.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
+import { type Clock, repeat } from "../lib/time/clock.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { UsedModel } from "./metrics.ts";

@@ -2,8 +2,9 @@
  * Questions to the ledger as people ask them, and its answers as they are given: one dialect for the command, a key's own usage, the admin
  * API and the console. Money is in micro-dollars, but in spreadsheets.
  */
-import { parseDuration } from "../lib/duration.ts";
-import { snakeCaseNumbered } from "../lib/snake-case.ts";
+
+import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
+import { parseDuration } from "../lib/time/duration.ts";
 import {
   costColumns,
   firstTokenColumns,

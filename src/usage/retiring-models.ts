@@ -1,9 +1,9 @@
 /** Models in use whose end is announced: for the metrics, the log and alerts. Calls do nothing for it but count, as they do anyway. */
 
 import { endState } from "../facts/endings.ts";
-import { type Clock, repeat } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { SampledTable } from "../lib/metrics.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
+import { type Clock, repeat } from "../lib/time/clock.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import { endOf, type ModelLists } from "../upstream/model-lists.ts";
 import type { UsedModel } from "./metrics.ts";

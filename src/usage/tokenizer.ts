@@ -2,8 +2,9 @@
  * Counts tokens by the tokenizer of OpenAI's newer models, in a thread of its own: it starts when it is first needed, ends when it
  * was idle for a while, and never holds up this one. Who asks says how long the count is worth waiting for.
  */
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 
 export interface TokenCounter {
   /** @returns the tokens of all texts together; undefined where there is no count in time. Never rejects */

@@ -1,7 +1,8 @@
 /** Accounts for each attempt to answer a request: reserves before it, prices it after it, and writes its line. */
-import type { Clock } from "../lib/clock.ts";
-import type { Link } from "../lib/linked-list.ts";
-import type { Logger } from "../lib/log.ts";
+
+import type { Link } from "../lib/process/linked-list.ts";
+import type { Logger } from "../lib/process/log.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { ClientDisconnected } from "../upstream/client.ts";

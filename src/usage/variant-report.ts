@@ -1,5 +1,5 @@
 /** A persona's variants as their operators see them: what each has of the calls, and how far it is from stopping itself. */
-import { isoTime } from "../lib/clock.ts";
+import { isoTime } from "../lib/time/clock.ts";
 import type { Persona, Variant } from "../personas/persona.ts";
 import type { Store } from "../store/store.ts";
 import type { LedgerFilter, LedgerSum } from "../store/usage.ts";

@@ -2,9 +2,10 @@
  * The variants of personas that have stopped themselves, or were stopped by hand. The store counts and decides; what it decided is read together with keys and
  * budgets, as one version covers all of them: a call that begins afterwards knows of it, as it knows of a revoked key.
  */
-import { type Clock, repeat } from "../lib/clock.ts";
-import type { Logger } from "../lib/log.ts";
-import type { SampledTable } from "../lib/metrics.ts";
+
+import type { Logger } from "../lib/process/log.ts";
+import type { SampledTable } from "../lib/process/metrics.ts";
+import { type Clock, repeat } from "../lib/time/clock.ts";
 import type { Persona, Variant } from "../personas/persona.ts";
 import type { VariantCall, VariantOutcome, VariantRepository, VariantRule, VariantState } from "../store/variants.ts";
 import type { AttemptVariant } from "./attempt.ts";

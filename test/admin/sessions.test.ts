@@ -6,7 +6,7 @@ import { adminRoutes } from "../../src/admin/routes.ts";
 import { browserName, sessionsPerKey } from "../../src/auth/sessions.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Host } from "../../src/http/context.ts";
-import { createLogger } from "../../src/lib/log.ts";
+import { createLogger } from "../../src/lib/process/log.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";

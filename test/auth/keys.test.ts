@@ -231,7 +231,7 @@ describe("changes", () => {
     const inOtherProcess = async (statement: string) => {
       const { lines, errors } = await runScript(`
         const { openStore } = await import(SRC + "/store/sqlite/store.ts");
-        const { systemClock } = await import(SRC + "/lib/clock.ts");
+        const { systemClock } = await import(SRC + "/lib/time/clock.ts");
         const { Keys } = await import(SRC + "/auth/keys.ts");
         const store = openStore(${JSON.stringify(house.folder.path)});
         const keys = new Keys(store.keys, systemClock, { free: 10, pro: 100 });
@@ -414,7 +414,7 @@ describe("the first key", () => {
     chmodSync(folder.path, 0o700);
     const script = `
       const { openStore } = await import(SRC + "/store/sqlite/store.ts");
-      const { systemClock } = await import(SRC + "/lib/clock.ts");
+      const { systemClock } = await import(SRC + "/lib/time/clock.ts");
       const { Keys } = await import(SRC + "/auth/keys.ts");
       const store = openStore(${JSON.stringify(folder.path)});
       const keys = new Keys(store.keys, systemClock, { free: 10, pro: 100 });

@@ -3,7 +3,7 @@
  * Run: `bun test/bench/metrics.ts`
  */
 import { Histogram, Registry as TheirRegistry } from "prom-client";
-import { Registry } from "../../src/lib/metrics.ts";
+import { Registry } from "../../src/lib/process/metrics.ts";
 
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const labelNames = ["surface", "provider", "model", "status"];

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { PassThrough } from "node:stream";
 import { run } from "../../src/cli/program.ts";
-import type { Io, Signal, Terminal } from "../../src/lib/io.ts";
+import type { Io, Signal, Terminal } from "../../src/lib/process/io.ts";
 
 export type Ran = { readonly code: number; readonly out: string; readonly err: string };
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { newSecret } from "../../src/auth/key-secret.ts";
 import { Keys } from "../../src/auth/keys.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";

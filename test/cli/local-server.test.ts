@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { withLocalServer } from "../../src/cli/local-server.ts";
 import type { Config } from "../../src/config/config.ts";
-import type { Signal } from "../../src/lib/io.ts";
+import type { Signal } from "../../src/lib/process/io.ts";
 import { completionOf } from "../helpers/chat-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { testConfig } from "../helpers/troupe.ts";

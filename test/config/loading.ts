@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { ProviderCatalog } from "../../src/config/catalog.ts";
 import type { Config } from "../../src/config/config.ts";
 import { type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../../src/config/load.ts";
-import type { Machine } from "../../src/lib/io.ts";
+import type { Machine } from "../../src/lib/process/io.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 
 export const catalog: ProviderCatalog = [

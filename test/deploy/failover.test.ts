@@ -1,7 +1,7 @@
 /** Two servers of the coordination behind deploy/cluster/haproxy-valkey.cfg, of which one takes over from the other. */
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { RedisConnection } from "../../src/store/redis/connection.ts";
 import { replaced } from "../helpers/balancers.ts";
 import { freePort } from "../helpers/free-port.ts";

@@ -6,7 +6,7 @@
  */
 import { type TSchema, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { formatPath, schemaErrors } from "../../src/lib/schema-errors.ts";
+import { formatPath, schemaErrors } from "../../src/lib/json/schema-errors.ts";
 
 const text = Type.String();
 const whole = Type.Integer({ minimum: 0 });

@@ -1,4 +1,4 @@
-import { SseParser } from "../../src/lib/sse.ts";
+import { SseParser } from "../../src/lib/streams/sse.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import type { StreamDecoder } from "../../src/providers/provider.ts";
 

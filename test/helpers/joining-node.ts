@@ -1,6 +1,6 @@
 /** Nodes that keep calls in PostgreSQL: all but HTTP, in this process, each with a way of its own to the database. */
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
 import type { Producer, StreamEnd } from "../../src/upstream/answer.ts";
 import type { PostgresServer } from "./postgres.ts";

@@ -3,7 +3,7 @@
  * writes the times before and after each admission as a line, and `lost` once it was without the server. Arguments: the server's
  * address, the window's length, caller, limit, milliseconds between two hits.
  */
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
 import { silentLogger } from "./silent-logger.ts";
 import { openTestWindows, untilAnswered } from "./stored-windows.ts";

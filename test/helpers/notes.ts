@@ -1,6 +1,6 @@
 /** A format of nobody's, and an upstream that speaks it: for what holds for every client format and every native route. */
 import { isObject, type JsonObject, parseJson } from "../../src/lib/json/json.ts";
-import { formatSseEvent, sseFraming } from "../../src/lib/sse.ts";
+import { formatSseEvent, sseFraming } from "../../src/lib/streams/sse.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { NativeChange, Protocol } from "../../src/protocols/protocol.ts";
 import type { NativeRoute } from "../../src/providers/provider.ts";

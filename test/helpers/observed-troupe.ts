@@ -1,5 +1,5 @@
 /** A Troupe with everything that it tells its operator: the log's lines, the metrics page and the traces. */
-import { createLogger } from "../../src/lib/log.ts";
+import { createLogger } from "../../src/lib/process/log.ts";
 import type { TelemetrySettings } from "../../src/observability/otlp/settings.ts";
 import { Troupe, type TroupeOptions } from "./troupe.ts";
 import { UpstreamServer } from "./upstream-server.ts";

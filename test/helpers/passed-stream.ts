@@ -1,5 +1,5 @@
 /** Streams that pass as they come, in any pieces. */
-import type { Sink } from "../../src/lib/flow.ts";
+import type { Sink } from "../../src/lib/streams/flow.ts";
 import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import type { NativeEncoder } from "../../src/protocols/protocol.ts";

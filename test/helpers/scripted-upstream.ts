@@ -1,5 +1,5 @@
 /** An upstream as the services see it: a test decides, step by step, what each call gives. */
-import type { Sink } from "../../src/lib/flow.ts";
+import type { Sink } from "../../src/lib/streams/flow.ts";
 import type {
   Answer,
   EventSource,

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { type Clock, systemClock } from "../../src/lib/time/clock.ts";
 
 /**
  * An upstream's silence before its first byte. How long it may last passes once the upstream is silent, and never by itself: so no answer is too

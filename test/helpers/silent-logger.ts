@@ -1,4 +1,4 @@
-import type { Logger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/process/log.ts";
 
 /** A logger that discards everything. */
 export const silentLogger: Logger = {

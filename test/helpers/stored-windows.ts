@@ -1,6 +1,6 @@
 /** Windows on a real server, in a length that a test can wait for. */
 import type { StoreConfig } from "../../src/config/config.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
 import { openPool } from "../../src/store/postgres/store.ts";
 import { postgresWindows } from "../../src/store/postgres/windows.ts";

@@ -1,5 +1,5 @@
 /** A log that a test waits for the lines of. */
-import type { Logger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/process/log.ts";
 import { silentLogger } from "./silent-logger.ts";
 
 export type LogLine = { readonly message: string; readonly fields: Readonly<Record<string, unknown>> };

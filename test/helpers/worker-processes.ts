@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { KeySpec } from "../../src/auth/key-spec.ts";
 import { Keys } from "../../src/auth/keys.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 
 const main = resolve(import.meta.dir, "../../src/main.ts");

@@ -1,6 +1,6 @@
 /** Runs a warm plain call of the gateway, with a key, a limit, a price and the ledger, and writes what it ran as JSON. */
 
-import { createLogger } from "../../src/lib/log.ts";
+import { createLogger } from "../../src/lib/process/log.ts";
 import { completionOf } from "../helpers/chat-upstream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -1,6 +1,6 @@
 /** However long a caller's texts are: what is answered, logged, counted and traced stays small. */
 import { describe, expect, test } from "bun:test";
-import { maxQuoted } from "../../src/lib/truncate.ts";
+import { maxQuoted } from "../../src/lib/text/truncate.ts";
 import { observe } from "../helpers/observed-troupe.ts";
 import { parsePrometheus } from "../helpers/prometheus.ts";
 import type { Troupe } from "../helpers/troupe.ts";

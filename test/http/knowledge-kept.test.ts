@@ -1,8 +1,8 @@
 /** What was found for a question is kept until the index changes. */
 import { expect, test } from "bun:test";
 import { PersonaKnowledge } from "../../src/http/knowledge.ts";
-import { Registry } from "../../src/lib/metrics.ts";
-import type { FoundSection } from "../../src/lib/text-sections.ts";
+import { Registry } from "../../src/lib/process/metrics.ts";
+import type { FoundSection } from "../../src/lib/text/sections.ts";
 import type { Persona } from "../../src/personas/persona.ts";
 import type { KnowledgeIndex } from "../../src/store/knowledge.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { PersonaKnowledge } from "../../src/http/knowledge.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { Registry } from "../../src/lib/metrics.ts";
+import { Registry } from "../../src/lib/process/metrics.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import type { Persona } from "../../src/personas/persona.ts";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

@@ -5,7 +5,7 @@ import { OpenAIEmbeddings } from "@langchain/openai";
 import { embedMany } from "ai";
 import fc from "fast-check";
 import type OpenAI from "openai";
-import { boundaryOf, MultipartField } from "../../src/lib/multipart.ts";
+import { boundaryOf, MultipartField } from "../../src/lib/streams/multipart.ts";
 import { runs } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { BytesServer, base64Of, googleEmbedder, openAiOperations, vectorOf } from "../helpers/upstreams/operations.ts";

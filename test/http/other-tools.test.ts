@@ -1,6 +1,6 @@
 /** Calls of tools that are no functions, by models that speak chat completions, in the formats of other clients. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { SseParser } from "../../src/lib/sse.ts";
+import { SseParser } from "../../src/lib/streams/sse.ts";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Logger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/process/log.ts";
 import { openStoreFor } from "../../src/store/open.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { PoolConfig } from "../../src/config/config.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { Random } from "../helpers/random.ts";
 import { Silence } from "../helpers/silence.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";

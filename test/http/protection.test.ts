@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import type { Config } from "../../src/config/config.ts";
-import type { LogFields } from "../../src/lib/log.ts";
+import type { LogFields } from "../../src/lib/process/log.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";

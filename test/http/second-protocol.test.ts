@@ -7,7 +7,7 @@ import { gateway } from "../../src/http/gateway.ts";
 import { orchestrator } from "../../src/http/orchestrator.ts";
 import type { Route } from "../../src/http/routes.ts";
 import { completionRoute, surfaceRoutes } from "../../src/http/surface-routes.ts";
-import { formatSseEvent } from "../../src/lib/sse.ts";
+import { formatSseEvent } from "../../src/lib/streams/sse.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
 import type { EventEncoder, Protocol } from "../../src/protocols/protocol.ts";
 import { HeldStream } from "../helpers/held-stream.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { AnswerParser } from "../../src/lib/http/parser.ts";
-import { SseParser } from "../../src/lib/sse.ts";
+import { SseParser } from "../../src/lib/streams/sse.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 

@@ -1,7 +1,7 @@
 import { heapStats } from "bun:jsc";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
-import { SseParser } from "../../src/lib/sse.ts";
+import { SseParser } from "../../src/lib/streams/sse.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe } from "../helpers/troupe.ts";

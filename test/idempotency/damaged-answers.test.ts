@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
 import { pack, unpack, unpackText } from "../../src/store/packing.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";

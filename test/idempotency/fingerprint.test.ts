@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { fingerprint, fingerprintInSlices } from "../../src/idempotency/fingerprint.ts";
-import { slicesBegun } from "../../src/lib/cooperative-scheduling.ts";
+import { slicesBegun } from "../../src/lib/time/cooperative-scheduling.ts";
 
 const of = (body: string) => fingerprint(JSON.parse(body), body);
 const ofValue = (value: unknown) => fingerprint(value, JSON.stringify(value));

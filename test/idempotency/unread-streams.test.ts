@@ -1,7 +1,7 @@
 /** What streams that nobody reads may take of a process, counted in pieces. */
 import { expect, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
-import type { Sink } from "../../src/lib/flow.ts";
+import type { Sink } from "../../src/lib/streams/flow.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import type { RunRepository, StoredEvents } from "../../src/store/store.ts";
 import type { EventSource, Events, LastEvents, Producer } from "../../src/upstream/answer.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
 import type { StoredWindows } from "../../src/store/windows.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

@@ -1,7 +1,7 @@
 /** `find_tools` over the lists of published servers, as their makers wrote them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { findTools } from "../../src/mcp/find-tools.ts";
 import { GrantedTool, grantedTools } from "../../src/mcp/grants.ts";
 import { McpServer } from "../../src/mcp/server.ts";

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 import type { McpServerConfig } from "../../src/config/mcp.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { McpServers } from "../../src/mcp/servers.ts";
 import { boundedText, resultText } from "../../src/mcp/tool.ts";
 import { freePort } from "../helpers/free-port.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { McpServerConfig } from "../../src/config/mcp.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { McpServers } from "../../src/mcp/servers.ts";
 import { resultText } from "../../src/mcp/tool.ts";
 import { mcpServer, testServer } from "../helpers/mcp.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { declareHttpMetrics } from "../../src/http/metrics.ts";
-import type { Snapshot } from "../../src/lib/metrics.ts";
+import type { Snapshot } from "../../src/lib/process/metrics.ts";
 import { Metrics } from "../../src/observability/metrics.ts";
 import { MetricsSum } from "../../src/observability/metrics-sum.ts";
 

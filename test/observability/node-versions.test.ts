@@ -1,6 +1,6 @@
 /** Nodes that should serve the same, and say so where they don't. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { LogFields, Logger } from "../../src/lib/log.ts";
+import type { LogFields, Logger } from "../../src/lib/process/log.ts";
 import { NodeComparison } from "../../src/observability/node-versions.ts";
 import type { NodeRepository, NodeVersions } from "../../src/store/store.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { pollMs } from "../../src/lib/file-watch.ts";
+import { pollMs } from "../../src/lib/files/file-watch.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { loadFolder, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
 import { parsePersona } from "../../src/personas/persona.ts";

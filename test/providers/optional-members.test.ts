@@ -4,7 +4,7 @@
  * form that its format promises.
  */
 import { describe, expect, test } from "bun:test";
-import { SseParser } from "../../src/lib/sse.ts";
+import { SseParser } from "../../src/lib/streams/sse.ts";
 import { chat } from "../../src/protocols/chat/chat.ts";
 import { completions } from "../../src/protocols/completions/completions.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";

@@ -3,7 +3,7 @@
  * Lines are of 2,000 kinds in ten days; each question is one that the admin API asks.
  */
 import { rmSync } from "node:fs";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -8,7 +8,7 @@
 import { Database } from "bun:sqlite";
 import { writeFileSync } from "node:fs";
 import { type Socket, SQL } from "bun";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import type { CallerLimiter } from "../../src/limits/limiter.ts";
 import { openMachineLimits } from "../../src/limits/machine/limiter.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";

@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { connect } from "node:tls";
 import type { ListenerConfig } from "../../src/config/config.ts";
-import { readCertificate } from "../../src/lib/certificate.ts";
+import { readCertificate } from "../../src/lib/http/certificate.ts";
 import { canShare } from "../../src/lib/linux/reuse-port.ts";
 import { connectionDrainSeconds } from "../../src/server/listener.ts";
 import { HeldStream } from "../helpers/held-stream.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, s
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ListenerConfig } from "../../src/config/config.ts";
-import type { Logger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/process/log.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { buildInfo } from "../../src/build-info.ts";
 import type { Config } from "../../src/config/config.ts";
-import type { Signal, Worker } from "../../src/lib/io.ts";
 import { Notifier } from "../../src/lib/linux/sd-notify.ts";
+import type { Signal, Worker } from "../../src/lib/process/io.ts";
 import { runSupervisor } from "../../src/server/supervisor.ts";
 import type { ToSupervisor, ToWorker, WorkerSettings } from "../../src/server/worker.ts";
 import { configOf } from "../config/loading.ts";

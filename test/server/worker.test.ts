@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Parent } from "../../src/lib/io.ts";
+import type { Parent } from "../../src/lib/process/io.ts";
 import {
   fixedSettingsOf,
   type ToWorker,

@@ -1,5 +1,5 @@
 /** One process: it may stand still, be slow, be cut off from a store, have a wrong clock, and die. */
-import type { Clock } from "../../src/lib/clock.ts";
+import type { Clock } from "../../src/lib/time/clock.ts";
 import type { World } from "./world.ts";
 
 /** Unix time at the simulation's start: some time before midnight, at which days and months end. */

@@ -1,5 +1,5 @@
 /** A stream of an upstream, event after event, which stops while nobody takes them. */
-import type { Sink } from "../../src/lib/flow.ts";
+import type { Sink } from "../../src/lib/streams/flow.ts";
 import type { EventSource, Events, LastEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import type { Machine } from "./machine.ts";
 

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { movedTables } from "../../src/store/tables.ts";

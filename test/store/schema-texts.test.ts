@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { steps } from "../../src/store/postgres/migrations.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { firstVersion, schemaTexts } from "../../src/store/schema-version.ts";

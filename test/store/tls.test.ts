@@ -10,7 +10,7 @@ const pem = (name: string) => resolve(`test/fixtures/tls/upstream-${name}.pem`);
 
 /** Opens each store in a process of its own, as the authorities that are trusted are read at its start. */
 const asker = `
-  const { systemClock } = await import(process.cwd() + "/src/lib/clock.ts");
+  const { systemClock } = await import(process.cwd() + "/src/lib/time/clock.ts");
   const { RedisConnection } = await import(process.cwd() + "/src/store/redis/connection.ts");
   const { openPool } = await import(process.cwd() + "/src/store/postgres/store.ts");
   const settings = { pool: 1, statementSeconds: 5, leaseSeconds: 15, keysWithoutDatabaseSeconds: 1 };

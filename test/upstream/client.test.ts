@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import type { Socket } from "bun";
-import { systemClock } from "../../src/lib/clock.ts";
-import type { Flow } from "../../src/lib/flow.ts";
 import { HttpClient, type HttpRequest, type Transport } from "../../src/lib/http/client.ts";
 import type { CallReceiver } from "../../src/lib/http/connection.ts";
 import { FetchTransport } from "../../src/lib/http/fetch-transport.ts";
+import type { Flow } from "../../src/lib/streams/flow.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
 import { ClientDisconnected, Upstream, type UpstreamAnswer } from "../../src/upstream/client.ts";
 import { Credentials } from "../../src/upstream/credentials/credentials.ts";

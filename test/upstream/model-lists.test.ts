@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { ProviderConfig } from "../../src/config/config.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { Accounts } from "../../src/upstream/accounts.ts";
 import { Upstream } from "../../src/upstream/client.ts";

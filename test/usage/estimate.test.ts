@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { estimateMeter, estimatePrompt, estimateTexts } from "../../src/usage/estimate.ts";
 import { Tokenizer } from "../../src/usage/tokenizer.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Logger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/process/log.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import type { LedgerLine, LedgerRepository } from "../../src/store/usage.ts";
 import type { VariantCall } from "../../src/store/variants.ts";

@@ -1,7 +1,7 @@
 /** What is not known of the prices of models in use: in the log once a day, as metrics, and in words. */
 import { expect, test } from "bun:test";
 import { PriceList } from "../../src/facts/prices/list.ts";
-import { Registry } from "../../src/lib/metrics.ts";
+import { Registry } from "../../src/lib/process/metrics.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { Accounts } from "../../src/upstream/accounts.ts";
 import { PriceWatch, priceMetrics } from "../../src/usage/price-watch.ts";

@@ -1,6 +1,6 @@
 /** Models in use whose end is announced: in the log once a day, and as a metric. */
 import { expect, test } from "bun:test";
-import { Registry } from "../../src/lib/metrics.ts";
+import { Registry } from "../../src/lib/process/metrics.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { Accounts } from "../../src/upstream/accounts.ts";
 import { RetiringModels, retiringMetrics } from "../../src/usage/retiring-models.ts";

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import packaged from "gpt-tokenizer/bpeRanks/o200k_base";
 import table from "gpt-tokenizer/data/o200k_base.tiktoken" with { type: "file" };
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { tokenRanks } from "../../src/usage/token-ranks.ts";
 import { type ThreadEvents, Tokenizer } from "../../src/usage/tokenizer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

@@ -2,8 +2,8 @@
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { compiledAsOf, inForce } from "../../facts/in-force.ts";
-import type { Io } from "../../lib/io.ts";
-import { printable } from "../../lib/printable.ts";
+import type { Io } from "../../lib/process/io.ts";
+import { printable } from "../../lib/text/printable.ts";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { providers } from "../../providers/registry.ts";

@@ -2,8 +2,8 @@
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { announcedEnd, endState, endWords } from "../../facts/endings.ts";
-import type { Io } from "../../lib/io.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import type { Io } from "../../lib/process/io.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";

@@ -1,5 +1,5 @@
 /** What personas' skills have that elsewhere would do something, and here is read at most. */
-import { few } from "../../lib/few.ts";
+import { few } from "../../lib/text/few.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { scriptsOf } from "../../personas/skills/schema.ts";
 

@@ -1,10 +1,10 @@
 /** Names of providers and MCP servers that there are not, in personas, aliases and keys: most likely misspelt. */
 import { modelsOf } from "../../config/aliases.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { globMatches } from "../../lib/glob.ts";
-import type { Io } from "../../lib/io.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { suggest } from "../../lib/suggest.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import type { Io } from "../../lib/process/io.ts";
+import { globMatches } from "../../lib/text/glob.ts";
+import { suggest } from "../../lib/text/suggest.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";

@@ -1,5 +1,5 @@
 /** Checks a database server: what is there, whether its clock agrees, and whether it keeps what it confirms. */
-import { maxApartMs } from "../../lib/clock.ts";
+import { maxApartMs } from "../../lib/time/clock.ts";
 import type { PostgresState } from "../../store/postgres/inspect.ts";
 import { type Check, ok, warning } from "./check.ts";
 

@@ -2,7 +2,7 @@
 import { buildInfo } from "../../build-info.ts";
 import type { Config } from "../../config/config.ts";
 import type { McpServerConfig } from "../../config/mcp.ts";
-import { globMatches } from "../../lib/glob.ts";
+import { globMatches } from "../../lib/text/glob.ts";
 import { isGranted } from "../../mcp/grants.ts";
 import { leftOutText, type McpTool, usableTools } from "../../mcp/tool.ts";
 import type { Persona } from "../../personas/persona.ts";

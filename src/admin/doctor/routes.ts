@@ -2,7 +2,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { queryOf } from "../../http/openapi/describe.ts";
 import type { Services } from "../../http/services.ts";
-import { titled, Words } from "../../lib/schemas.ts";
+import { titled, Words } from "../../lib/json/schemas.ts";
 import type { AdminPlugin } from "../act.ts";
 import { adminOperation, OrNull } from "../pages.ts";
 import type { Check } from "./check.ts";

@@ -1,7 +1,7 @@
 /** The most that tests can cost, before they are run: by prices, the length of what is sent, and the bound of the answers. */
 import type { Config } from "../../config/config.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { numberOf } from "../../lib/json/json.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import { dollars } from "../../personas/tests/dollars.ts";
 import { gradingMessages } from "../../personas/tests/rubric.ts";
 import type { Assertion, AssertionSet } from "../../personas/tests/suite.ts";

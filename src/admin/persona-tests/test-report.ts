@@ -1,6 +1,6 @@
 /** What tests came to, for people and as JSON. */
 import { basename } from "node:path";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { outputOf, textOfOutput } from "../../personas/tests/answer.ts";
 import { dollars } from "../../personas/tests/dollars.ts";
 import type { AssertionResult, Verdict } from "../../personas/tests/score.ts";

@@ -6,7 +6,7 @@ import type { RequestContext } from "../../http/context.ts";
 import { once } from "../../http/render.ts";
 import type { Services } from "../../http/services.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { chat } from "../../protocols/chat/chat.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { formatModelId } from "../../protocols/model-id.ts";

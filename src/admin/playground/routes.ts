@@ -13,8 +13,8 @@ import {
 } from "../../http/openapi/describe.ts";
 import { readJson } from "../../http/request-body.ts";
 import type { Services } from "../../http/services.ts";
-import { Open, Words } from "../../lib/schemas.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { Open, Words } from "../../lib/json/schemas.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
 import { adminOperation, OrNull, page, pageSchema } from "../pages.ts";

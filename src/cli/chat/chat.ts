@@ -1,9 +1,9 @@
 /** `troupe chat`: talks with a persona or a model, at a terminal, once, or through pipes. */
 import { resolve } from "node:path";
-import type { Io } from "../../lib/io.ts";
+import { writePrivately } from "../../lib/files/write-privately.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { printable } from "../../lib/printable.ts";
-import { writePrivately } from "../../lib/write-privately.ts";
+import type { Io } from "../../lib/process/io.ts";
+import { printable } from "../../lib/text/printable.ts";
 import type { ChunkBody, CompletionBody } from "../../protocols/chat/schema.ts";
 import { collectedFields } from "../arguments.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";

@@ -1,7 +1,7 @@
 /** Calls a server's chat completions as any client does. */
 import { isObject, type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
-import { SseParser } from "../../lib/sse.ts";
-import { suggest } from "../../lib/suggest.ts";
+import { SseParser } from "../../lib/streams/sse.ts";
+import { suggest } from "../../lib/text/suggest.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody } from "../../protocols/chat/schema.ts";
 import { CommandError } from "../context.ts";

@@ -1,8 +1,8 @@
 /** Lines that were typed into chats, for the arrow keys: in the user's folder of states. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Io } from "../../lib/io.ts";
-import { writePrivately } from "../../lib/write-privately.ts";
+import { writePrivately } from "../../lib/files/write-privately.ts";
+import type { Io } from "../../lib/process/io.ts";
 
 /** The most lines that are kept. */
 export const historySize = 1000;

@@ -1,8 +1,8 @@
 /** The chat at a terminal: lines, commands, and answers that Ctrl-C ends. */
 import { createInterface, type Interface } from "node:readline";
 import { Writable } from "node:stream";
-import type { Terminal } from "../../lib/io.ts";
-import { printable } from "../../lib/printable.ts";
+import type { Terminal } from "../../lib/process/io.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { type ChatHistory, historySize } from "./history.ts";
 
 /** What is done with what was typed. */

@@ -2,7 +2,7 @@
  * Shows an answer while it comes. Blocks of Markdown that are complete are written once, by Bun's own renderer; the one that is still
  * growing is drawn again with each piece, as much of it as fits the screen.
  */
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 
 /** A terminal, or what stands for one. */
 export type Screen = {

@@ -1,6 +1,6 @@
 /** Providers that answer over HTTP on this machine, in the formats of OpenAI and Anthropic: as much of them as a demonstration asks for. */
 import { endingExample, exampleModels } from "../../facts/examples.ts";
-import { pause, systemClock } from "../../lib/clock.ts";
+import { pause, systemClock } from "../../lib/time/clock.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 
 export type FakeProviders = AsyncDisposable & {

@@ -1,5 +1,5 @@
 /** Opens an address in the browser of the person at the desktop. */
-import type { Io } from "../../lib/io.ts";
+import type { Io } from "../../lib/process/io.ts";
 
 /** @returns how this system opens an address; undefined where nobody would see it: without a terminal or a desktop, as root, and in CI */
 export function openerOf(

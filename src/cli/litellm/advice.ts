@@ -1,5 +1,5 @@
 /** What becomes of LiteLLM's settings that have no counterpart in a configuration here. */
-import type { PathPart } from "../../lib/schema-errors.ts";
+import type { PathPart } from "../../lib/json/schema-errors.ts";
 
 /** What to do instead, by the path without indexes; a path stands for all below it. */
 const advice: Readonly<Record<string, string>> = {

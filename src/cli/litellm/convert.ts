@@ -4,7 +4,7 @@
  * https://docs.litellm.ai/docs/proxy/reliability, https://docs.litellm.ai/docs/routing, https://docs.litellm.ai/docs/proxy/users
  */
 import { isObject } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import type { Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import { adviceFor } from "./advice.ts";
 import { placesOf } from "./places.ts";

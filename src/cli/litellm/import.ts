@@ -2,7 +2,7 @@
 import { basename, resolve } from "node:path";
 import { stringify } from "yaml";
 import { isObject } from "../../lib/json/json.ts";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { formatDiagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import { providers } from "../../providers/registry.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";

@@ -1,8 +1,8 @@
 /** `troupe personas export`: a persona in the form of another program. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { PngError } from "../../lib/png.ts";
-import { printable } from "../../lib/printable.ts";
+import { PngError } from "../../lib/files/png.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { exporters } from "../../personas/exporters/all.ts";
 import type { Exported } from "../../personas/exporters/exporter.ts";
 import type { Omission } from "../../personas/importers/draft.ts";

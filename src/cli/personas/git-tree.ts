@@ -4,7 +4,7 @@
  */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { CommandError } from "../context.ts";
 
 export type Base = {

@@ -1,7 +1,7 @@
 /** Reads a file of another program as personas, as they would be written. */
 import { statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { importFile } from "../../personas/importers/all.ts";
 import type { Imported, Omission } from "../../personas/importers/draft.ts";
 import { ImportError, SourceFile } from "../../personas/importers/source.ts";

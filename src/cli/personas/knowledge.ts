@@ -2,8 +2,8 @@
 
 import type { FindAdditions } from "../../admin/persona-tests/run-tests.ts";
 import { knowledgeCollection } from "../../http/knowledge.ts";
-import { printable } from "../../lib/printable.ts";
-import type { FoundSection } from "../../lib/text-sections.ts";
+import { printable } from "../../lib/text/printable.ts";
+import type { FoundSection } from "../../lib/text/sections.ts";
 import { valuesIn } from "../../personas/compose.ts";
 import { type Additions, additionsOf } from "../../personas/knowledge/additions.ts";
 import { candidatesOf, sectionTokens } from "../../personas/knowledge/sections.ts";

@@ -1,5 +1,5 @@
 /** `troupe personas log`: a persona's versions, with where they came from and how they did. */
-import { systemClock } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import { nameOf } from "../../personas/references.ts";
 import type { LedgerRepository, LedgerSum } from "../../store/usage.ts";
 import { dollarsOf } from "../../usage/report.ts";

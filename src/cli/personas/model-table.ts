@@ -2,7 +2,7 @@
 
 import type { TestResult } from "../../admin/persona-tests/run-tests.ts";
 import { reasonOf, type SideResult, summaryOf } from "../../admin/persona-tests/test-report.ts";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { dollars } from "../../personas/tests/dollars.ts";
 import { formatTable } from "../table.ts";
 

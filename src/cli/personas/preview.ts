@@ -1,10 +1,10 @@
 /** `troupe personas preview`: serves the personas of a working tree under a label of a running server, for a time. */
 import { readFileSync, statSync } from "node:fs";
 import { knowledgeCollection } from "../../http/knowledge.ts";
-import { few } from "../../lib/few.ts";
-import { globMatches } from "../../lib/glob.ts";
 import { isObject, objectOf, parseJson } from "../../lib/json/json.ts";
-import { printable } from "../../lib/printable.ts";
+import { few } from "../../lib/text/few.ts";
+import { globMatches } from "../../lib/text/glob.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { contentOf, type Persona } from "../../personas/persona.ts";
 import type { PreviewUpload } from "../../personas/review/previews.ts";
 import { filesOf } from "../../store/sqlite/knowledge/files.ts";

@@ -1,5 +1,5 @@
 /** Progress of many calls: a bar on a terminal, else a line for each. */
-import type { Output } from "../../lib/io.ts";
+import type { Output } from "../../lib/process/io.ts";
 
 const width = 24;
 const clearLine = "\r\u001b[2K";

@@ -1,10 +1,10 @@
 /** `troupe personas render`: what a call of a persona would send to each of its models, and where each part came from. */
 import type { Config } from "../../config/config.ts";
 import { type RenderedCall, type RenderedModel, renderCall, variantOf } from "../../http/render.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { wireBytes } from "../../lib/http/client.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import type { Origin } from "../../personas/origins.ts";
 import { type Persona, personaFrom } from "../../personas/persona.ts";
 import { nameOf, splitReference } from "../../personas/references.ts";

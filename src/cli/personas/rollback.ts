@@ -1,7 +1,7 @@
 /** `troupe personas rollback`: puts a version back into the folder, or a label on it. */
 import { join } from "node:path";
 import { Document, isMap, isScalar, parseDocument, Scalar } from "yaml";
-import { systemClock } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import { labelsFile, parseLabels } from "../../personas/labels.ts";
 import { PartialReader, resolveDraft } from "../../personas/partial-reader.ts";
 import { draftPersona, type Persona } from "../../personas/persona.ts";

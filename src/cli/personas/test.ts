@@ -15,9 +15,9 @@ import {
   summaryText,
 } from "../../admin/persona-tests/test-report.ts";
 import type { Config } from "../../config/config.ts";
-import { systemClock } from "../../lib/clock.ts";
-import { globMatches } from "../../lib/glob.ts";
-import { printable } from "../../lib/printable.ts";
+import { globMatches } from "../../lib/text/glob.ts";
+import { printable } from "../../lib/text/printable.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { recordingPath } from "../../personas/tests/find.ts";
 import { parseModelId } from "../../protocols/model-id.ts";

@@ -1,7 +1,7 @@
 /** `troupe personas variants`, `stop`, `promote` and `resume`: how a persona's variants do, and which of them answer. */
 import type { Config } from "../../config/config.ts";
-import { systemClock } from "../../lib/clock.ts";
-import { suggest } from "../../lib/suggest.ts";
+import { suggest } from "../../lib/text/suggest.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { Store } from "../../store/store.ts";
 import { UsageQueryError } from "../../usage/own-filters.ts";

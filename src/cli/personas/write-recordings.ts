@@ -6,8 +6,8 @@ import type { TestResult } from "../../admin/persona-tests/run-tests.ts";
 import type { LoadedSuite } from "../../admin/persona-tests/suites.ts";
 import { reasonOf } from "../../admin/persona-tests/test-report.ts";
 import type { Config } from "../../config/config.ts";
-import type { Output } from "../../lib/io.ts";
-import { printable } from "../../lib/printable.ts";
+import type { Output } from "../../lib/process/io.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { recordingPath } from "../../personas/tests/find.ts";
 import {
   formatRecordings,

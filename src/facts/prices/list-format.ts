@@ -2,7 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
-import { formatPath, type PathPart, schemaErrors } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart, schemaErrors } from "../../lib/json/schema-errors.ts";
 import { pricesAt, tiersAt } from "./list.ts";
 import type { ListedModel, ListedPrice, ListedPrices, ListedPricesOf, ListedProvider, Match } from "./listed.ts";
 

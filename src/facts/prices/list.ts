@@ -1,5 +1,5 @@
 /** Price lists: which model of which provider has which rates. One is compiled in; an operator may have stored a newer one. */
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { aliasOf, newestDated } from "./alias.ts";
 import text from "./list.txt" with { type: "text" };
 import type { Conditional, Constraint, ListedModel, ListedPrices, ListedPricesOf, ListedProvider } from "./listed.ts";

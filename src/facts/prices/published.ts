@@ -2,7 +2,7 @@
  * Prices that lists say nothing of, as providers publish them: of uses of hosted tools, and of any unusual option that an answer may name
  * (a service tier, a region, a speed). The cost of names that stand nowhere here is unknown.
  */
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import type { Listed } from "./list.ts";
 import type { ListedPrices } from "./listed.ts";
 import type { PublishedRates, Relative } from "./rates.ts";

@@ -1,6 +1,6 @@
 /** The facts of a model at Amazon Bedrock: the format in which it is called, and what it takes there. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Words } from "../../lib/schemas.ts";
+import { Words } from "../../lib/json/schemas.ts";
 import { AnthropicRules } from "./claude.ts";
 
 const OwnRules = {

@@ -3,8 +3,8 @@
  * The same keys may stand in a provider's `quirks`, in its rows for single models, and in the `model_rules` of the config.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { Words } from "../../lib/schemas.ts";
+import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
+import { Words } from "../../lib/json/schemas.ts";
 
 const field = (description: string) => ({ description });
 const names = (description: string) => Type.Optional(Type.Array(Type.String(), field(description)));

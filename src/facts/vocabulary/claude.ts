@@ -1,6 +1,6 @@
 /** The facts of a model that speaks Anthropic's Messages: what it takes and refuses. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Closed, Words } from "../../lib/schemas.ts";
+import { Closed, Words } from "../../lib/json/schemas.ts";
 
 const Effort = Words(["low", "medium", "high", "xhigh", "max"]);
 export type Effort = Static<typeof Effort>;

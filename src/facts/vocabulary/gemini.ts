@@ -1,7 +1,7 @@
 /** The facts of a Gemini or Gemma model: what it takes and refuses. */
 import { type Static, Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { Closed, Words } from "../../lib/schemas.ts";
+import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
+import { Closed, Words } from "../../lib/json/schemas.ts";
 
 export const GoogleRules = Closed({
   thinks: Type.Boolean({ description: "The model takes a thinkingConfig." }),

@@ -1,6 +1,6 @@
 /** The facts of a model by which a call goes by the Responses API. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Words } from "../../lib/schemas.ts";
+import { Words } from "../../lib/json/schemas.ts";
 
 export const ResponsesRules = Type.Object({
   responses_only: Type.Optional(

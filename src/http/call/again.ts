@@ -1,5 +1,5 @@
 /** The second asking of a call, where an upstream refuses what was chosen here: once, without it, before anything was answered. */
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { Answer, EventSource, UpstreamError } from "../../upstream/answer.ts";
 import { isUpstreamError } from "../../upstream/answer.ts";

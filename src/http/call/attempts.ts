@@ -1,7 +1,7 @@
 /** Calls the targets of a planned call in turn, with what is recorded of each attempt. */
 import type { Caller } from "../../auth/keys.ts";
 import type { LargeStrings } from "../../lib/json/large-strings.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { ApiError } from "../../protocols/errors.ts";
 import type { Call } from "../../providers/provider.ts";
 import type { Answer, EventSource, UpstreamError } from "../../upstream/answer.ts";

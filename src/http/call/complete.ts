@@ -1,7 +1,7 @@
 /** The path of a completion from request to response, for both surfaces and every client format. */
 
 import type { Caller } from "../../auth/keys.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
 import { admit } from "../authenticate.ts";
 import type { RequestContext } from "../context.ts";

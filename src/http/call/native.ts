@@ -1,7 +1,7 @@
 /** The native route of a call: where the upstream speaks the client's format, its body is patched and passed on. */
 import type { JsonObject } from "../../lib/json/json.ts";
 import { withoutFields } from "../../lib/json/without-fields.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { withoutMaker } from "../../protocols/hidden-maker.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import type { NativeChange, NativeForm, ParsedCall, Protocol } from "../../protocols/protocol.ts";

@@ -3,7 +3,7 @@
  * Source: https://developers.openai.com/api/docs/guides/prompting/migrate-from-prompt-object
  */
 import type { Caller } from "../../auth/keys.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { unnamed } from "../../personas/references.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { ParsedCall, Prompt } from "../../protocols/protocol.ts";

@@ -1,4 +1,4 @@
-import { withEndCallback } from "../../lib/flow.ts";
+import { withEndCallback } from "../../lib/streams/flow.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
 import { type Answer, type EventSource, isUpstreamError, type WholeAnswer } from "../../upstream/answer.ts";

@@ -1,7 +1,7 @@
 /** The differences between the two surfaces, as a call needs them. */
 import type { Caller } from "../../auth/keys.ts";
 import type { SurfaceName } from "../../config/config.ts";
-import type { Strategy } from "../../lib/strategies.ts";
+import type { Strategy } from "../../lib/http/strategies.ts";
 import type { Grants } from "../../mcp/grants.ts";
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";

@@ -1,5 +1,5 @@
 /** Writes a call's answer in the client's format, plain or streamed. */
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { CompletionBody, Envelope } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EventEncoder, NativeEncoder, Protocol } from "../../protocols/protocol.ts";

@@ -1,7 +1,7 @@
 /** OpenAPI operations of chat completions. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open, titled } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/json/schemas.ts";
 import { AssistantMessage, ChatRequestBody, Message } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { providers } from "../../providers/registry.ts";

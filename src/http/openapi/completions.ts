@@ -1,7 +1,7 @@
 /** OpenAPI operations of legacy completions. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open, titled } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/json/schemas.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { CompletionsBody } from "../../protocols/completions/schema.ts";
 import { describeCall, exampleModel, ruled } from "./calls.ts";

@@ -1,7 +1,7 @@
 /** OpenAPI operations, made of what stands beside each route. Plain text throughout: not every reader renders more. */
 import { type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Closed, titled, Words } from "../../lib/schemas.ts";
+import { Closed, titled, Words } from "../../lib/json/schemas.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 

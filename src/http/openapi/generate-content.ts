@@ -1,7 +1,7 @@
 /** OpenAPI operations of Gemini's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open, titled } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/json/schemas.ts";
 import { ModelEntry, ModelEntryPage } from "../../protocols/generate-content/models.ts";
 import { BatchEmbedBody, EmbedContentBody, GenerateContentBody } from "../../protocols/generate-content/schema.ts";
 import { type DescribedCall, describeCall, describeCount, type ErrorForm, exampleModel } from "./calls.ts";

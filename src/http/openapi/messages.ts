@@ -1,7 +1,7 @@
 /** OpenAPI operations of Anthropic's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open, Tagged, titled } from "../../lib/schemas.ts";
+import { Open, Tagged, titled } from "../../lib/json/schemas.ts";
 import { CountBody, MessagesBody } from "../../protocols/messages/schema.ts";
 import { describeCall, describeCount, type ErrorForm, exampleModel, header } from "./calls.ts";
 

@@ -1,6 +1,6 @@
 /** OpenAPI operations of the gateway's routes beside completions. */
 import { type TSchema, Type } from "@sinclair/typebox";
-import { Open } from "../../lib/schemas.ts";
+import { Open } from "../../lib/json/schemas.ts";
 import { EmbeddingsRequestBody } from "../../protocols/embeddings.ts";
 import type { Operation } from "../../providers/provider.ts";
 import { callHeaders, ownOrUpstreams, upstreamError } from "./calls.ts";

@@ -1,7 +1,7 @@
 /** OpenAPI operations of OpenAI's Responses. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { Open, titled } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/json/schemas.ts";
 import { ResponsesRequestBody } from "../../protocols/responses/schema.ts";
 import { describeCall, describeCount, exampleModel, nullable, variables, withVariables } from "./calls.ts";
 

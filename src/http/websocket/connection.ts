@@ -5,7 +5,7 @@
  */
 import type { ServerWebSocket } from "bun";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
-import { SseParser } from "../../lib/sse.ts";
+import { SseParser } from "../../lib/streams/sse.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
 import { callerKey } from "../../protocols/credentials.ts";
 import { ApiError } from "../../protocols/errors.ts";

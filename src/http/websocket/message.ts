@@ -2,10 +2,11 @@
  * Messages of Responses over a WebSocket: what a client's message asks for, and the messages that are errors.
  * Source: https://developers.openai.com/api/docs/guides/websocket-mode
  */
-import { nextSlice } from "../../lib/cooperative-scheduling.ts";
+
 import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import type { SseEvent } from "../../lib/streams/sse.ts";
+import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
 import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { patchBody } from "../../protocols/patched-body.ts";

@@ -2,8 +2,9 @@
  * An HTTP/1.1 client with keep-alive connection pools. It passes data on in the turn of the event loop in which it arrives,
  * without threads or promises. Redirects, compression and cookies are left to the caller.
  */
-import type { Clock } from "../clock.ts";
-import type { Flow } from "../flow.ts";
+
+import type { Flow } from "../streams/flow.ts";
+import type { Clock } from "../time/clock.ts";
 import { type Address, type CallReceiver, Connection, type ConnectionOwner } from "./connection.ts";
 import type { HeaderFields } from "./parser.ts";
 import type { Pieces, StreamedBody } from "./upload.ts";

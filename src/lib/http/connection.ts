@@ -1,9 +1,9 @@
 /** One connection to one address, and the call that it carries. */
 import type { Socket, SocketHandler, TLSOptions } from "bun";
-import type { Flow, Sink } from "../flow.ts";
-import { isIP } from "../ip.ts";
 import { hasUnread, minRoundTripMs } from "../linux/tcp-info.ts";
-import { atTurnEnd, type Continued } from "../turn-end.ts";
+import type { Flow, Sink } from "../streams/flow.ts";
+import { atTurnEnd, type Continued } from "../time/turn-end.ts";
+import { isIP } from "./ip.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
 import { checkAlternativeNames, prepareCheck } from "./tls-identity.ts";
 import { type Pieces, type StreamedBody, Upload } from "./upload.ts";

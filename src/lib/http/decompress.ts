@@ -1,5 +1,5 @@
 /** Decompresses bodies that are compressed although the request did not allow it. */
-import type { Flow, Sink } from "../flow.ts";
+import type { Flow, Sink } from "../streams/flow.ts";
 
 const makers = {
   gzip: "createGunzip",

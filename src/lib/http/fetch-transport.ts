@@ -1,5 +1,5 @@
 /** A transport by `fetch`, which supports forward proxies. */
-import type { Flow, Source } from "../flow.ts";
+import type { Flow, Source } from "../streams/flow.ts";
 import type { HttpRequest, Transport } from "./client.ts";
 import type { CallReceiver } from "./connection.ts";
 

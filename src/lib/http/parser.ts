@@ -2,7 +2,7 @@
  * Parses one HTTP/1.1 response from bytes, independent of packet boundaries.
  * Source: https://www.rfc-editor.org/rfc/rfc9112
  */
-import type { Sink } from "../flow.ts";
+import type { Sink } from "../streams/flow.ts";
 
 /** The response is not valid HTTP, or incomplete. */
 export class HttpFault extends Error {

@@ -1,5 +1,5 @@
 /** A request's body that is sent as it comes. */
-import type { Sink, Source } from "../flow.ts";
+import type { Sink, Source } from "../streams/flow.ts";
 import { HttpFault } from "./parser.ts";
 
 /** Bytes to send, in order. Strings go as UTF-8. */

@@ -1,5 +1,5 @@
 /** Keeps the numbers of a large JSON text as `keepNumbers` does, in pieces, each in a turn of its own. */
-import { nextSlice } from "../cooperative-scheduling.ts";
+import { nextSlice } from "../time/cooperative-scheduling.ts";
 import { exactIn, type Keeping, keepingOf, keepNumbers, keepsSpelling, mayDiffer } from "./exact.ts";
 import type { JsonObject } from "./json.ts";
 import { elementsAt, type MemberSpan, membersAt, type Span, valueAt } from "./spans.ts";

@@ -4,7 +4,7 @@
  * first.
  */
 import { isAscii, isUtf8 } from "node:buffer";
-import { nextSlice } from "../cooperative-scheduling.ts";
+import { nextSlice } from "../time/cooperative-scheduling.ts";
 import { contentEnd } from "./closing-quote.ts";
 import type { Span } from "./spans.ts";
 

@@ -1,5 +1,5 @@
 /** Parses a large JSON object in slices of work: its longest list, which is most of it, in groups of elements. */
-import { nextSlice } from "../cooperative-scheduling.ts";
+import { nextSlice } from "../time/cooperative-scheduling.ts";
 import type { JsonObject } from "./json.ts";
 import { elementsAt, membersAt, type Span, valueAt } from "./spans.ts";
 

@@ -4,7 +4,7 @@
  * Source: https://man7.org/linux/man-pages/man2/shutdown.2.html
  */
 import { readdirSync } from "node:fs";
-import { withoutMapping } from "../addresses.ts";
+import { withoutMapping } from "../http/addresses.ts";
 import { type Libc, openLibc, ptr } from "./libc.ts";
 
 /** The other end of a connection. @property localPort where this side listens; undefined: not known */

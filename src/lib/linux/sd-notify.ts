@@ -2,7 +2,7 @@
  * Notifies systemd of the server's state (sd_notify); does nothing where there is no service manager.
  * Source: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  */
-import { type Clock, repeat } from "../clock.ts";
+import { type Clock, repeat } from "../time/clock.ts";
 import { type Libc, openLibc, ptr } from "./libc.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -11,7 +11,7 @@ import {
   parseDocument,
   visit,
 } from "yaml";
-import type { PathPart } from "../schema-errors.ts";
+import type { PathPart } from "../json/schema-errors.ts";
 import { type DocumentError, plainErrors, tooDeep } from "./wording.ts";
 
 /** Counted from 1. */

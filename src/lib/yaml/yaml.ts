@@ -4,8 +4,8 @@
  */
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
-import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../schema-errors.ts";
-import { suggest } from "../suggest.ts";
+import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../json/schema-errors.ts";
+import { suggest } from "../text/suggest.ts";
 import type { Position, YamlDocument } from "./document.ts";
 import { readUnambiguousYaml } from "./unambiguous.ts";
 

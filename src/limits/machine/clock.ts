@@ -9,8 +9,9 @@
  *
  * So a window is never shorter than 60 s unless the wall clock was set forward while the machine was down.
  */
-import type { Clock } from "../../lib/clock.ts";
-import { mapFile, replaceFile } from "../../lib/mapped-file.ts";
+
+import { mapFile, replaceFile } from "../../lib/files/mapped-file.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 
 const format = 0x5457_4331;
 /** The interval at which the time is written to the file, for the next boot to continue from. */

@@ -2,8 +2,8 @@
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { Clock } from "../../lib/clock.ts";
-import { makeFile, mapFile, replaceFile } from "../../lib/mapped-file.ts";
+import { makeFile, mapFile, replaceFile } from "../../lib/files/mapped-file.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import { lockFile } from "../../store/sqlite/liveness-lock.ts";
 import { retryOnBusy } from "../../store/sqlite/retry-on-busy.ts";
 import { openWindowClock } from "./clock.ts";

@@ -5,10 +5,10 @@
  */
 import { accessSync, constants, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/log.ts";
-import { canMapFiles } from "../../lib/mapped-file.ts";
-import { OnceAMinute } from "../../lib/once-a-minute.ts";
+import { canMapFiles } from "../../lib/files/mapped-file.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import type { Clock } from "../../lib/time/clock.ts";
+import { OnceAMinute } from "../../lib/time/once-a-minute.ts";
 import { type Decision, decisionOf, type Limiter, MemoryLimiter, windowMs } from "../limiter.ts";
 import { WindowFiles } from "./files.ts";
 import type { Hit, HitTable } from "./hit-table.ts";

@@ -4,9 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import type { AlertsConfig } from "../../config/config.ts";
-import type { Clock } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/log.ts";
-import type { SampledTable } from "../../lib/metrics.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import type { SampledTable } from "../../lib/process/metrics.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import { type AlertRepository, maxAlertMessages, type QueuedAlert } from "../../store/store.ts";
 import { AlertHistory, type SentAlert } from "./history.ts";
 import { sendWebhook } from "./webhook.ts";

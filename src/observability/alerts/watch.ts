@@ -1,5 +1,5 @@
 /** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
-import { type Clock, maxApartMs, repeat, withTimeout } from "../../lib/clock.ts";
+import { type Clock, maxApartMs, repeat, withTimeout } from "../../lib/time/clock.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { Alerts, AlertView, Notice } from "./alerts.ts";
 

@@ -1,5 +1,5 @@
 /** A snapshot of the metrics in OTLP's form, by the names that OpenTelemetry gives them. */
-import type { Family, Series, Snapshot } from "../../lib/metrics.ts";
+import type { Family, Series, Snapshot } from "../../lib/process/metrics.ts";
 import { attributes } from "./values.ts";
 
 export type Span = { readonly startedAt: number; readonly now: number };

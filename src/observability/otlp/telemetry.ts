@@ -6,10 +6,10 @@
  * Source: https://opentelemetry.io/docs/specs/otlp/ and https://opentelemetry.io/docs/specs/semconv/gen-ai/
  */
 import type { BuildInfo } from "../../build-info.ts";
-import { type Clock, repeat, withTimeout } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/log.ts";
-import type { SampledTable, Snapshot } from "../../lib/metrics.ts";
-import { OnceAMinute } from "../../lib/once-a-minute.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import type { SampledTable, Snapshot } from "../../lib/process/metrics.ts";
+import { type Clock, repeat, withTimeout } from "../../lib/time/clock.ts";
+import { OnceAMinute } from "../../lib/time/once-a-minute.ts";
 import { metricsPayload } from "./metrics.ts";
 import { protobufOf } from "./protobuf.ts";
 import type { SignalSettings, TelemetrySettings } from "./settings.ts";

@@ -2,7 +2,7 @@
  * The spans of one request: the request itself, and within it each attempt at a model and each call of a tool, as the ledger has them.
  * Source of the names: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
  */
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import { attributes } from "./values.ts";
 

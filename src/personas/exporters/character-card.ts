@@ -3,8 +3,9 @@
  * becomes a card of its own. Sources: https://github.com/malfoyslastname/character-card-spec-v2/blob/main/spec_v2.md,
  * https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md
  */
+
+import { isPng, keywordOf, plainImage, readChunks, textChunk, writeChunks } from "../../lib/files/png.ts";
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { isPng, keywordOf, plainImage, readChunks, textChunk, writeChunks } from "../../lib/png.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { bookSources } from "../importers/character-card/book.ts";
 import { dataOf, draftOfCard, extensionFields, extensionName, isCard } from "../importers/character-card/draft.ts";

@@ -1,6 +1,6 @@
 /** What an importer made, as the checker takes it: what it refuses is left out and listed by its words, and the rest stays. */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
-import type { PathPart } from "../../lib/schema-errors.ts";
+import type { PathPart } from "../../lib/json/schema-errors.ts";
 import { parsePersona } from "../persona.ts";
 import { personaYaml } from "../persona-yaml.ts";
 import type { PersonaContent, personaFileWith } from "../schema.ts";

@@ -1,7 +1,7 @@
 /** A persona in the making: what an importer returns, and how it moves a format's values over. */
 import { Check } from "@sinclair/typebox/value";
 import { saysNothing } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { SamplingFields } from "../../protocols/chat/schema.ts";
 import type { PersonaContent } from "../schema.ts";
 

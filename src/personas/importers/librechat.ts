@@ -1,7 +1,7 @@
 /** LibreChat's presets. Source: https://github.com/danny-avila/LibreChat/blob/main/packages/data-provider/src/schemas.ts */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { PathPart } from "../../lib/schema-errors.ts";
-import { formatPath } from "../../lib/schema-errors.ts";
+import type { PathPart } from "../../lib/json/schema-errors.ts";
+import { formatPath } from "../../lib/json/schema-errors.ts";
 import {
   type Draft,
   descriptionOf,

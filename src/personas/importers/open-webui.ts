@@ -1,6 +1,6 @@
 /** Open WebUI's exported models: those that have a base model are personas. Source: https://github.com/open-webui/open-webui/blob/main/backend/open_webui/models/models.py */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import {
   type Draft,
   descriptionOf,

@@ -1,7 +1,7 @@
 /** promptfoo's tests as a test file of a persona: the part of its vocabulary that is read here; the rest is listed. */
 import { exampleModels } from "../../facts/examples.ts";
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { assertionNames } from "../tests/assertion-schema.ts";
 import { graderFrom } from "../tests/graders.ts";
 import { parseTestFile } from "../tests/test-file.ts";

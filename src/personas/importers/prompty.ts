@@ -1,6 +1,6 @@
 /** Microsoft's Prompty, first and second version. Sources: https://www.prompty.ai/docs, https://github.com/microsoft/prompty */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { PathPart } from "../../lib/schema-errors.ts";
+import type { PathPart } from "../../lib/json/schema-errors.ts";
 import {
   type Draft,
   descriptionOf,

@@ -1,5 +1,5 @@
 /** What knowledge and a lorebook add to one call, and where it stands in its messages. Pure. */
-import type { FoundSection } from "../../lib/text-sections.ts";
+import type { FoundSection } from "../../lib/text/sections.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
 import type { Insertion } from "../../protocols/insertion.ts";
 import type { Persona } from "../persona.ts";

@@ -2,7 +2,7 @@
  * Finds the entries of a lorebook whose keys the latest messages mention. Keys are plain texts and no patterns, so that no message
  * takes longer than its length; what has to hold of secondary keys and whole words is SillyTavern's. Source: https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md#lorebook-fields
  */
-import { estimateTokens } from "../../lib/token-estimate.ts";
+import { estimateTokens } from "../../lib/text/token-estimate.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
 import { fillTemplate } from "../template.ts";
 import type { Lorebook, LorebookEntry } from "./schema.ts";

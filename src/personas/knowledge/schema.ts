@@ -1,6 +1,6 @@
 /** The schemas of a persona's `knowledge` and `lorebook`, and what a file's fields come to. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Closed, Words } from "../../lib/schemas.ts";
+import { Closed, Words } from "../../lib/json/schemas.ts";
 import { parseTemplate, type Template } from "../template.ts";
 
 const Globs = Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {

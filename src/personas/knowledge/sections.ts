@@ -1,6 +1,6 @@
 /** Chooses among the sections that were found for a question, within a persona's bounds, and writes them as the model reads them. */
-import { beginningOf, type FoundSection } from "../../lib/text-sections.ts";
-import { bytesOfTokens, estimateTokens } from "../../lib/token-estimate.ts";
+import { beginningOf, type FoundSection } from "../../lib/text/sections.ts";
+import { bytesOfTokens, estimateTokens } from "../../lib/text/token-estimate.ts";
 import type { Knowledge } from "./schema.ts";
 
 /** More are looked up than are taken, as some may not fit. */

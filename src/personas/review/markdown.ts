@@ -2,7 +2,7 @@
  * A report as a comment of a pull request: what must be seen first, the rest folded, and never longer than a comment may be. Texts of
  * models and authors stand in code marks, where they name nobody and link nowhere. Pure.
  */
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 import { changedLines, costWords, headline, requestWords, sideWords, subtitles, testWords } from "./phrases.ts";
 import { allMustSee, counted, type PersonaReview, type Report, type TestReview } from "./report.ts";
 

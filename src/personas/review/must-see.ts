@@ -2,8 +2,8 @@
  * What a reviewer of a changed persona must see: what it may do that it could not do before, and what of its bounds is gone. Sentences
  * without their subject, derived from the contents of both sides. Pure.
  */
-import { globMatches } from "../../lib/glob.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { globMatches } from "../../lib/text/glob.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { type Tier, tiers } from "../../protocols/tiers.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "../sampling.ts";
 import type { PersonaContent } from "../schema.ts";

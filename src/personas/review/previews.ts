@@ -1,9 +1,9 @@
 /** Previews of personas: the form in which a working tree's personas are pushed to a server, and how they are made personas again. */
 import { type Static, Type } from "@sinclair/typebox";
-import { ownMember } from "../../lib/own-member.ts";
-import { formatPath, type PathPart, schemaErrors } from "../../lib/schema-errors.ts";
-import { Closed, Open, titled } from "../../lib/schemas.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
+import { formatPath, type PathPart, schemaErrors } from "../../lib/json/schema-errors.ts";
+import { Closed, Open, titled } from "../../lib/json/schemas.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { nameProblem, type Persona, personaFrom } from "../persona.ts";

@@ -1,8 +1,8 @@
 /** A report of what a branch changes in personas: its shape, and what it comes to. Pure. */
 import { createTwoFilesPatch } from "diff";
 import { isObject } from "../../lib/json/json.ts";
-import { snakeCase } from "../../lib/snake-case.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { snakeCase } from "../../lib/text/snake-case.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { dollars } from "../tests/dollars.ts";
 import type { Verdict } from "../tests/score.ts";
 import type { FailOn } from "./fail-on.ts";

@@ -1,7 +1,7 @@
 /** Lists the folders that a glob names, and the files in them: never what lies outside of the folder of personas, whatever links lead there. */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { globMatches } from "../../lib/glob.ts";
+import { globMatches } from "../../lib/text/glob.ts";
 import type { PartialText } from "../includes.ts";
 import { maxDepth, maxFiles, maxSkills } from "./schema.ts";
 

@@ -1,9 +1,9 @@
 /** The schema of a persona's `skills`, and what they come to: instructions that a model reads while it answers. Nothing of a skill is ever run. */
 import { type Static, Type } from "@sinclair/typebox";
 import { canonical } from "../../lib/json/canonical.ts";
-import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { Closed } from "../../lib/schemas.ts";
-import { versionOf } from "../../lib/version-of.ts";
+import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
+import { Closed } from "../../lib/json/schemas.ts";
+import { versionOf } from "../../lib/text/version-of.ts";
 import type { FunctionTool } from "../../protocols/chat/schema.ts";
 
 /** Bounds of one persona's skills: they are kept with each of its versions. A file is what one call of the tool gives whole. */

@@ -4,7 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
-import { Closed } from "../../lib/schemas.ts";
+import { Closed } from "../../lib/json/schemas.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import { maxCompatibility, maxDescription, maxName, type Skill } from "./schema.ts";
 

@@ -6,7 +6,7 @@
 
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
 import { exampleModels, exampleNames } from "../../facts/examples.ts";
-import { Closed, Open, Words } from "../../lib/schemas.ts";
+import { Closed, Open, Words } from "../../lib/json/schemas.ts";
 
 const score = { minimum: 0, maximum: 1 };
 const Text = Type.Union([Type.String({ minLength: 1 }), Type.Number()]);

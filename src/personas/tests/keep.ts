@@ -1,7 +1,7 @@
 /** Puts a request into a test file, as one more test: what the file holds stays as it was written. */
 import { type Document, isMap, isSeq, parseDocument } from "yaml";
 import { isObject, listOf } from "../../lib/json/json.ts";
-import { type DetailKind, redacted } from "../../lib/redact.ts";
+import { type DetailKind, redacted } from "../../lib/text/redact.ts";
 import { YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
 import { writeYaml } from "../persona-yaml.ts";

@@ -4,9 +4,9 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { isObject } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { Closed, Open } from "../../lib/schemas.ts";
-import { snakeKeys } from "../../lib/snake-case.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { Closed, Open } from "../../lib/json/schemas.ts";
+import { snakeKeys } from "../../lib/text/snake-case.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { ToolCall } from "../../protocols/chat/schema.ts";
 import type { Persona } from "../persona.ts";

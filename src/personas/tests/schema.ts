@@ -1,6 +1,6 @@
 /** The schema of a test file, `<name>.test.yaml` beside a persona: the part of promptfoo's configuration that is read here. */
 import { Type } from "@sinclair/typebox";
-import { Closed, Open } from "../../lib/schemas.ts";
+import { Closed, Open } from "../../lib/json/schemas.ts";
 import { Message } from "../../protocols/chat/schema.ts";
 import { AssertionFile, Grader } from "./assertion-schema.ts";
 

@@ -3,8 +3,8 @@
 import type { Static } from "@sinclair/typebox";
 import { exampleNames } from "../../facts/examples.ts";
 import { isObject, listOf } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { suggest } from "../../lib/suggest.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { suggest } from "../../lib/text/suggest.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
 import {

@@ -1,6 +1,7 @@
 /** Assertions about the tools that a model calls. */
-import { globMatches } from "../../lib/glob.ts";
+
 import { isObject, parseJson } from "../../lib/json/json.ts";
+import { globMatches } from "../../lib/text/glob.ts";
 import type { Tool, ToolCall } from "../../protocols/chat/schema.ts";
 import type { Answer } from "./answer.ts";
 import { schemaProblem } from "./json-schema.ts";

@@ -4,7 +4,7 @@
  */
 
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
-import { keepAliveComment } from "../../lib/sse.ts";
+import { keepAliveComment } from "../../lib/streams/sse.ts";
 import type { ApiError } from "../errors.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";

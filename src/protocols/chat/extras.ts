@@ -6,7 +6,7 @@
 import type { TObject } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { objectOf } from "../../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
+import { formatPath, schemaErrors } from "../../lib/json/schema-errors.ts";
 import { ApiError } from "../errors.ts";
 import type { ChatRequest } from "./schema.ts";
 

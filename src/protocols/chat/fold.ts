@@ -1,6 +1,6 @@
 /** Folds the chunks of a stream into a plain answer. */
 import { isObject } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { laterUsage } from "./later-usage.ts";
 import { wholeDetails } from "./reasoning-details.ts";
 import type {

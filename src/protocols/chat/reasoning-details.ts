@@ -3,7 +3,7 @@
  * Source: https://openrouter.ai/docs/use-cases/reasoning-tokens
  */
 import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 
 /** The kinds that come in pieces, and the field that holds the text. */
 const textFields: Readonly<Record<string, string>> = { "reasoning.text": "text", "reasoning.summary": "summary" };

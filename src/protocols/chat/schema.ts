@@ -4,8 +4,8 @@
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/schemas.ts";
+import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
+import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/json/schemas.ts";
 import { Judged } from "../judged.ts";
 
 export const TextPart = Tagged("text", { text: Type.String() });

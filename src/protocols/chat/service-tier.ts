@@ -1,5 +1,5 @@
 /** Names of the capacity that served an answer: OpenAI's typed clients know its own alone, and refuse an answer with another. */
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 
 /** https://developers.openai.com/api/reference/resources/chat (service_tier) */
 const known: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", "priority"]);

@@ -1,5 +1,5 @@
 /** A normalised stream as chat completion chunks: the envelope, `usage` where it was asked for, and `[DONE]`. */
-import { formatSseEvent } from "../../lib/sse.ts";
+import { formatSseEvent } from "../../lib/streams/sse.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { plainText } from "./plain-text.ts";
 import type { ChunkBody, Envelope } from "./schema.ts";

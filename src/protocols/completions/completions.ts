@@ -3,7 +3,7 @@
  * the prompt becomes the user's message.
  * Source: https://platform.openai.com/docs/api-reference/completions
  */
-import { keepAliveComment } from "../../lib/sse.ts";
+import { keepAliveComment } from "../../lib/streams/sse.ts";
 import { chatError } from "../chat/errors.ts";
 import type { Protocol } from "../protocol.ts";
 import { type CompletionsOptions, textCompletion } from "./answer.ts";

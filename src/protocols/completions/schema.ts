@@ -1,6 +1,6 @@
 /** The body of a legacy completion. Source: https://platform.openai.com/docs/api-reference/completions/create */
 import { type Static, Type } from "@sinclair/typebox";
-import { Nullable, Open, titled } from "../../lib/schemas.ts";
+import { Nullable, Open, titled } from "../../lib/json/schemas.ts";
 import { ChatRequestBody } from "../chat/schema.ts";
 
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });

@@ -1,5 +1,5 @@
 /** A normalised stream as chunks of a legacy completion: the envelope, the prompt where it is echoed, and the last event of chat. */
-import { formatSseEvent } from "../../lib/sse.ts";
+import { formatSseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody, ChunkChoice, Envelope } from "../chat/schema.ts";
 import { doneData, faultEvents, faultTwice } from "../chat/stream.ts";
 import type { ErrorFields, EventEncoder, NativeEncoder } from "../protocol.ts";

@@ -1,6 +1,7 @@
 /** Media of a content's parts, as parts of the inner form. */
-import { charsetIn } from "../../lib/data-url.ts";
-import { isUntyped, typeByName, typeOfBase64 } from "../../lib/media-types.ts";
+
+import { isUntyped, typeByName, typeOfBase64 } from "../../lib/files/media-types.ts";
+import { charsetIn } from "../../lib/http/data-url.ts";
 import type { FilePart, ImagePart, TextPart, UserPart } from "../chat/schema.ts";
 import { textOfFile } from "../inline-text.ts";
 import type { NativeOnly } from "../native-only.ts";

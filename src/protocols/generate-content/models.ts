@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/models
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { Open, titled } from "../../lib/schemas.ts";
+import { Open, titled } from "../../lib/json/schemas.ts";
 import { ApiError } from "../errors.ts";
 import type { Model } from "../models.ts";
 

@@ -12,7 +12,7 @@ import {
   objectOf,
   parseJson,
 } from "../../lib/json/json.ts";
-import { snakeCase } from "../../lib/snake-case.ts";
+import { snakeCase } from "../../lib/text/snake-case.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { doneData } from "../chat/stream.ts";
 import { putInsertions } from "../insertion.ts";

@@ -1,6 +1,6 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import type { ChatRequest } from "../chat/schema.ts";
 import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";

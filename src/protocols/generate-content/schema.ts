@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/generate-content#request-body
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { Nullable, Open, titled, Words } from "../../lib/schemas.ts";
+import { Nullable, Open, titled, Words } from "../../lib/json/schemas.ts";
 import { Judged } from "../judged.ts";
 
 const object = Open({});

@@ -2,7 +2,7 @@
  * Keeps the state that continues a thought in the slot that this format has for it: `thoughtSignature` of a part. There
  * Google's own stands as it is, on the very part that it came on, and all else in an envelope (`seal.ts`).
  */
-import { parseDataUrl } from "../../lib/data-url.ts";
+import { parseDataUrl } from "../../lib/http/data-url.ts";
 import { objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { AnswerMessage } from "../chat/schema.ts";

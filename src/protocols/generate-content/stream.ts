@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { formatSseEvent } from "../../lib/sse.ts";
+import { formatSseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody, ChunkChoice, Envelope, Usage } from "../chat/schema.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { Candidate, type Shown } from "./candidate.ts";

@@ -1,7 +1,7 @@
 /** Functions and the choice among them. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { inverted, ownMember } from "../../lib/own-member.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { inverted, ownMember } from "../../lib/json/own-member.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { FunctionTool, ToolChoice } from "../chat/schema.ts";
 import type { Translation } from "./conversation.ts";
 import { toJsonSchema } from "./json-schema.ts";

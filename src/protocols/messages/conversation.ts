@@ -1,6 +1,6 @@
 /** System text and turns of this format as messages of the inner form. */
 import { type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
 import { fittingName } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";

@@ -1,7 +1,7 @@
 /** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { inverted, ownMember } from "../../lib/json/own-member.ts";
 import { raised } from "../../lib/json/raised.ts";
-import { inverted, ownMember } from "../../lib/own-member.ts";
 import { billedPlaces, type Place } from "../billed-places.ts";
 import { billedBy, toldIn } from "../billed-reading.ts";
 import type { BilledPart, ChunkBody, FinishReason, Usage } from "../chat/schema.ts";

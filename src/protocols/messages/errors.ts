@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/errors
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { inverted, ownMember } from "../../lib/own-member.ts";
+import { inverted, ownMember } from "../../lib/json/own-member.ts";
 import type { ApiError } from "../errors.ts";
 import { googleStatuses } from "../generate-content/errors.ts";
 import type { ErrorFields } from "../protocol.ts";

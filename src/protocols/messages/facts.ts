@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { inverted, ownMember } from "../../lib/own-member.ts";
+import { inverted, ownMember } from "../../lib/json/own-member.ts";
 import { argumentsIn } from "../chat/tools.ts";
 
 /** The form of ids that is taken: `^[a-zA-Z0-9_-]+$`. Other makers' hold other characters. */

@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/models/list
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { titled } from "../../lib/schemas.ts";
+import { titled } from "../../lib/json/schemas.ts";
 import { ApiError } from "../errors.ts";
 import type { Model } from "../models.ts";
 

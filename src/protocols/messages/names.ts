@@ -1,6 +1,6 @@
 /** Names of tools: this format takes longer ones than others, whose calls come back by the caller's own. */
 import { type JsonObject, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { fittingName, maxName } from "../long-names.ts";
 import type { MessagesBody } from "./schema.ts";
 

@@ -14,7 +14,7 @@ import {
   textOf,
   withEach,
 } from "../../lib/json/json.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import type { SseEvent } from "../../lib/streams/sse.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { eventType } from "../event-type.ts";
 import { putInsertions } from "../insertion.ts";

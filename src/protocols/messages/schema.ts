@@ -4,7 +4,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { Nullable, Open, Tagged, titled, WordBut } from "../../lib/schemas.ts";
+import { Nullable, Open, Tagged, titled, WordBut } from "../../lib/json/schemas.ts";
 import { Judged } from "../judged.ts";
 
 const object = Open({});

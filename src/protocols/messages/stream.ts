@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { formatSseEvent } from "../../lib/sse.ts";
+import { formatSseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody, ChunkChoice, Envelope, FinishReason, Usage } from "../chat/schema.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { Blocks } from "./blocks.ts";

@@ -1,6 +1,6 @@
 /** Tools and the choice among them. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { FunctionTool, ToolChoice } from "../chat/schema.ts";
 import { fittingName } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";

@@ -1,6 +1,6 @@
 /** Refuses values whose `type` is none that may stand there. */
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../errors.ts";
 
 /** @throws ApiError invalid_value, naming what may stand there */

@@ -4,8 +4,8 @@
  * Source: https://platform.openai.com/docs/api-reference/responses/create (configuration_update)
  */
 import { isObject, type JsonObject, objectOf } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { checked } from "../checked.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { itemSchemas, type RequestFields } from "./schema.ts";

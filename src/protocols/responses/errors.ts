@@ -1,6 +1,6 @@
 /** Errors in this format's form, which is chat's; within a stream they are an event, and part of the last one. */
 import { type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import type { ErrorFields } from "../protocol.ts";
 
 const typeByStatus: Readonly<Record<number, string>> = {

@@ -3,8 +3,8 @@
  * one message there, and the results of its calls follow right behind it, in the order of the calls.
  */
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage, UserMessage } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";

@@ -3,7 +3,7 @@
  * the thinking state of other makers, which theirs refuse.
  */
 import { derive, isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { formatSseEvent } from "../../lib/sse.ts";
+import { formatSseEvent } from "../../lib/streams/sse.ts";
 import type { Envelope, Message } from "../chat/schema.ts";
 import { doneData } from "../chat/stream.ts";
 import { textIn } from "../chat/texts.ts";

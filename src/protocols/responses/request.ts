@@ -1,6 +1,6 @@
 /** A parsed body of this format as a call of the inner form, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import type { PathPart } from "../../lib/schema-errors.ts";
+import type { PathPart } from "../../lib/json/schema-errors.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { checked, checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";

@@ -3,7 +3,7 @@
  * Source: https://platform.openai.com/docs/api-reference/responses
  */
 import { objectOf } from "../../lib/json/json.ts";
-import { keepAliveComment } from "../../lib/sse.ts";
+import { keepAliveComment } from "../../lib/streams/sse.ts";
 import { chatError } from "../chat/errors.ts";
 import { eachTurn, PassedStrings } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";

@@ -4,7 +4,7 @@
  * Source: https://platform.openai.com/docs/api-reference/responses/create
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/schemas.ts";
+import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/json/schemas.ts";
 import { AudioPart, ChatRequestBody, FunctionDefinition } from "../chat/schema.ts";
 import { Judged } from "../judged.ts";
 

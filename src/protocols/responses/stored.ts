@@ -3,8 +3,8 @@
  * Source: https://platform.openai.com/docs/api-reference/responses
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import { formatSseEvent, SseParser } from "../../lib/sse.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
+import { formatSseEvent, SseParser } from "../../lib/streams/sse.ts";
 import type { Message } from "../chat/schema.ts";
 import type { ErrorFields, StoredForm } from "../protocol.ts";
 import { errorMembers, responseError } from "./errors.ts";

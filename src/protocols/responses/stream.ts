@@ -1,6 +1,6 @@
 /** A normalised stream as events of this format, numbered from 0. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { formatSseEvent } from "../../lib/sse.ts";
+import { formatSseEvent } from "../../lib/streams/sse.ts";
 import { addedMetadata } from "../added-metadata.ts";
 import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, Envelope, FinishReason, Metadata, Usage } from "../chat/schema.ts";

@@ -4,8 +4,8 @@
  * Source: https://platform.openai.com/docs/guides/function-calling
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
 import { customAsFunction, toolName } from "../chat/tools.ts";
 import { checked } from "../checked.ts";

@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import { isTooDeep, type JsonObject, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { UpstreamFault } from "../../protocols/errors.ts";
 import { statusByType } from "../../protocols/messages/errors.ts";
 import { idsFor, type MakeId } from "../made-ids.ts";

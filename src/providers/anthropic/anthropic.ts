@@ -6,7 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { listedModels } from "../../facts/facts.ts";
 import { AnthropicRules } from "../../facts/vocabulary/claude.ts";
-import { Words } from "../../lib/schemas.ts";
+import { Words } from "../../lib/json/schemas.ts";
 import { anthropicModelList } from "../model-lists.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";

@@ -1,7 +1,7 @@
 /** The route of Messages clients to a cloud: what it does not take of their betas, their members and their version stays here. */
 
 import { derive, isObject, type JsonObject, objectOf, withEach } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import type { Call, NativeRoute, PassedHeaders } from "../provider.ts";
 import { betaMembers, type Cloud, oldestVersion, samplingEndsWith } from "./clouds.ts";
 import { cloudTakes } from "./native.ts";

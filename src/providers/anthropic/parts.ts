@@ -5,10 +5,10 @@ import type {
   ImageBlockParam,
   TextBlockParam,
 } from "@anthropic-ai/sdk/resources/messages";
-import { parseDataUrl } from "../../lib/data-url.ts";
+import { typeOfFile } from "../../lib/files/media-types.ts";
+import { parseDataUrl } from "../../lib/http/data-url.ts";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
-import { typeOfFile } from "../../lib/media-types.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { FilePart, UserPart } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { textOfFile } from "../../protocols/inline-text.ts";

@@ -4,7 +4,7 @@
  */
 import { keepNumbers } from "../../lib/json/exact.ts";
 import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { type SseEvent, sseFraming } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/streams/sse.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
 import type {
   ChunkBody,

@@ -5,7 +5,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { AnthropicRules, Effort } from "../../facts/vocabulary/claude.ts";
 import { listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { Open, Words } from "../../lib/schemas.ts";
+import { Open, Words } from "../../lib/json/schemas.ts";
 import { type KnownEffort, knownEfforts } from "../../protocols/chat/schema.ts";
 import type { Call } from "../provider.ts";
 import { thinkingOptions } from "../thinking-options.ts";

@@ -1,5 +1,5 @@
 /** The addresses of a region's models. */
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { leadsElsewhere } from "../../protocols/model-id.ts";
 import type { Account, Call } from "../provider.ts";

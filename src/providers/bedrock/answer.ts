@@ -4,10 +4,11 @@
  * Sources: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html,
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
  */
-import { eventStreamFraming } from "../../lib/aws-event-stream.ts";
+
 import { countOf, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
+import { eventStreamFraming } from "../../lib/streams/aws-event-stream.ts";
+import type { SseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody, CompletionBody, Metadata, Usage } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { servedTier } from "../../protocols/messages/ending.ts";

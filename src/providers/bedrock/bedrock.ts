@@ -8,8 +8,8 @@
 import { Type } from "@sinclair/typebox";
 import { listedModels, rowsOf } from "../../facts/facts.ts";
 import { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
-import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { Closed, Words } from "../../lib/schemas.ts";
+import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
+import { Closed, Words } from "../../lib/json/schemas.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { bedrockCloud } from "../anthropic/clouds.ts";

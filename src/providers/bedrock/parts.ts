@@ -3,10 +3,10 @@
  * Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html
  */
 import type { ContentBlock } from "@aws-sdk/client-bedrock-runtime";
-import { parseDataUrl } from "../../lib/data-url.ts";
-import { typeByName, typeOfFile } from "../../lib/media-types.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { typeByName, typeOfFile } from "../../lib/files/media-types.ts";
+import { parseDataUrl } from "../../lib/http/data-url.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import type { FilePart, Message, UserPart } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { fileInUtf8 } from "../../protocols/inline-text.ts";

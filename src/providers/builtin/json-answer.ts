@@ -3,7 +3,7 @@
  * Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 import { isObject, type JsonObject, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 
 /** Deeper values are null: a schema may hold itself. */

@@ -6,9 +6,9 @@
 
 import { keepNumbers } from "../../lib/json/exact.ts";
 import { isObject, type JsonObject, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { raised } from "../../lib/json/raised.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import { type SseEvent, sseFraming } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/streams/sse.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";

@@ -3,9 +3,9 @@
  * Source: https://ai.google.dev/gemini-api/docs/file-input-methods
  */
 import type { Part } from "@google/genai";
-import { parseDataUrl } from "../../lib/data-url.ts";
+import { typeByName, typeOfFile } from "../../lib/files/media-types.ts";
+import { parseDataUrl } from "../../lib/http/data-url.ts";
 import { type JsonObject, textOf } from "../../lib/json/json.ts";
-import { typeByName, typeOfFile } from "../../lib/media-types.ts";
 import type { AudioPart, FilePart, ImagePart, Message } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { googleUri } from "../../protocols/generate-content/media.ts";

@@ -12,8 +12,8 @@ import type {
 import { type Static, Type } from "@sinclair/typebox";
 import type { GoogleRules } from "../../facts/vocabulary/gemini.ts";
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import { inverted, ownMember } from "../../lib/own-member.ts";
-import { Open } from "../../lib/schemas.ts";
+import { inverted, ownMember } from "../../lib/json/own-member.ts";
+import { Open } from "../../lib/json/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";

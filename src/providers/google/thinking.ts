@@ -5,8 +5,8 @@
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
 import type { GoogleRules } from "../../facts/vocabulary/gemini.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import { Open, Words } from "../../lib/schemas.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
+import { Open, Words } from "../../lib/json/schemas.ts";
 import type { Call } from "../provider.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 

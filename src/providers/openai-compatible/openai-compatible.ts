@@ -3,7 +3,7 @@ import { type TObject, Type } from "@sinclair/typebox";
 import { following } from "../../facts/facts.ts";
 import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { Quirks } from "../../facts/vocabulary/chat.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
 import { type Doors, doorOptions, doorRoutes } from "../doors.ts";

@@ -6,7 +6,7 @@
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { keepNumbers, longRun } from "../../lib/json/exact.ts";
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
-import { type SseEvent, sseFraming } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/streams/sse.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";

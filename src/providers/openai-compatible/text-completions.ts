@@ -3,7 +3,7 @@
  * Source: https://platform.openai.com/docs/api-reference/completions
  */
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import type { SseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Account, NativeRoute } from "../provider.ts";

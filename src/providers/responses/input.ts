@@ -1,7 +1,8 @@
 /** Messages of the public format as items of the Responses format's `input`. */
-import { parseDataUrl } from "../../lib/data-url.ts";
+
+import { typeOfFile } from "../../lib/files/media-types.ts";
+import { parseDataUrl } from "../../lib/http/data-url.ts";
 import { derive, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { typeOfFile } from "../../lib/media-types.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
 import { spokenText } from "../../protocols/chat/texts.ts";

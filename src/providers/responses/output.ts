@@ -1,7 +1,7 @@
 /** Reads a response object of the Responses format: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
 import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import type {
   Annotation,
   AnswerMessage,

@@ -15,8 +15,8 @@ import {
   textOf,
   withEach,
 } from "../../lib/json/json.ts";
+import { Open, Words } from "../../lib/json/schemas.ts";
 import { withoutFields } from "../../lib/json/without-fields.ts";
-import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";

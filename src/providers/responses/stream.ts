@@ -1,6 +1,6 @@
 /** The Responses format's events as bodies of the public format. */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
-import { type SseEvent, sseFraming } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/streams/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { saysNoArguments } from "../../protocols/chat/tools.ts";

@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai
  */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 import { oldestVersion, vertexCloud, vertexVersions } from "../anthropic/clouds.ts";
 import { native as anthropicNative, countPrompt } from "../anthropic/native.ts";
 import { onCloud } from "../anthropic/on-cloud.ts";

@@ -1,6 +1,6 @@
 /** A body of the Gemini API as Vertex AI takes it: without what it has not, and with what it counts in its own place. */
 import { derive, isObject, type JsonObject, keepSame, objectOf, withEach } from "../../lib/json/json.ts";
-import { snakeCase } from "../../lib/snake-case.ts";
+import { snakeCase } from "../../lib/text/snake-case.ts";
 import { countedPrompt, listed } from "../../protocols/generate-content/request.ts";
 import { countedMembers, unknownMembers, unknownParts } from "./facts.ts";
 

@@ -2,7 +2,7 @@
  * Reservations, many of them in one statement where many wait: a budget that all calls count in is one row, which is locked until a commit
  * is on the disk. Those that come while statements are under way go with the next one; each caller has the deadline that it would have alone.
  */
-import { setDeadline } from "../../lib/clock.ts";
+import { setDeadline } from "../../lib/time/clock.ts";
 import type { Parameter } from "../shared/sql.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Reservation } from "../usage.ts";

@@ -3,7 +3,7 @@
  * It lapses by the server's clock. Here it is taken to lapse before that, as it counts from when its renewal was sent; who finds
  * it lapsed, after a pause or a cut, has lost what was held, and goes on under a new name.
  */
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { LeaseState } from "../metrics.ts";
 import { StorageError } from "../storage-error.ts";
 import { away } from "./errors.ts";

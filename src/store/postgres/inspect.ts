@@ -1,6 +1,6 @@
 /** Looks at a PostgreSQL database without changing it, as a start would find it; and brings its schema forward. */
 import type { StoreConfig } from "../../config/config.ts";
-import { aheadBy, type Clock } from "../../lib/clock.ts";
+import { aheadBy, type Clock } from "../../lib/time/clock.ts";
 import type { FactsRepository } from "../facts.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
 import type { KeyRepository } from "../store.ts";

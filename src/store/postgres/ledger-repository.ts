@@ -1,5 +1,5 @@
 /** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
-import { keepable } from "../../lib/plain-text.ts";
+import { keepable } from "../../lib/text/plain-text.ts";
 import { scopesOf, spansOf, usedTokens } from "../charges.ts";
 import {
   costColumns,

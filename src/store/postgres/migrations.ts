@@ -6,7 +6,7 @@
  * Anything that a step makes superfluous is dropped by a later step, a *contraction*, once no program that needs it is left: it says by
  * `servesFrom` which schema a program must know at least, and older programs then refuse to start.
  */
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/time/clock.ts";
 import {
   checkTexts,
   firstVersion,

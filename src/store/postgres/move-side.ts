@@ -1,6 +1,6 @@
 /** A PostgreSQL database as the target of a move. */
 import type { StoreConfig } from "../../config/config.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import { DataError } from "../data-error.ts";
 import { dayMs, hourMs } from "../ledger-columns.ts";
 import { contentOf, type Moved, type MoveTarget } from "../move/move.ts";

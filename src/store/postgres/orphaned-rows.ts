@@ -4,7 +4,7 @@
  * never came through. It would stay for as long as this process lives, so it is released: at each renewal of the lease, and soon after a
  * statement that was cut off, as others wait for such a row.
  */
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { Holder } from "./holder.ts";
 
 export type OrphanedRowsOptions<R> = {

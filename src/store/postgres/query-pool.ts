@@ -5,7 +5,7 @@
  * Every statement is one that may be sent twice: one whose connection broke is, once, as nobody can say whether it was applied.
  */
 import type { SQL } from "bun";
-import { type Clock, setDeadline } from "../../lib/clock.ts";
+import { type Clock, setDeadline } from "../../lib/time/clock.ts";
 import { type ServerUse, serverSeconds } from "../metrics.ts";
 import { faultPlace } from "../shared/fault-place.ts";
 import type { Parameter, Parameters, Rows, Sql } from "../shared/sql.ts";

@@ -6,8 +6,8 @@
  */
 import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
-import { type Clock, systemClock } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/log.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import { type Clock, systemClock } from "../../lib/time/clock.ts";
 import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { factsRepository } from "../shared/facts-repository.ts";

@@ -5,7 +5,7 @@
  * Every command is one that may be sent twice: one whose connection broke is, once, as nobody can say whether it was applied.
  */
 import { RedisClient } from "bun";
-import { type Clock, withTimeout } from "../../lib/clock.ts";
+import { type Clock, withTimeout } from "../../lib/time/clock.ts";
 import { type CoordinationState, serverSeconds } from "../metrics.ts";
 import { StorageError } from "../storage-error.ts";
 import { asRedisError, away, isAway, isDemoted } from "./errors.ts";

@@ -4,8 +4,8 @@
  */
 import { connect as connectPlain } from "node:net";
 import { connect as connectSecurely } from "node:tls";
-import type { Clock } from "../../lib/clock.ts";
-import { setDeadline } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
+import { setDeadline } from "../../lib/time/clock.ts";
 import { tlsFailure } from "../tls-failure.ts";
 import { meaningOf } from "./errors.ts";
 

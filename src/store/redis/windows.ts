@@ -2,7 +2,7 @@
  * Windows of requests in Valkey or Redis: one script for each hit. A window is a sorted set of the ids of its requests by their time, of
  * some 25 bytes each, and 90 where it holds more than 128 (`zset-max-listpack-entries`).
  */
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { CoordinationState } from "../metrics.ts";
 import { goodForMs, type StoredWindows, type WindowHit, type WindowState } from "../windows.ts";
 import { RedisConnection } from "./connection.ts";

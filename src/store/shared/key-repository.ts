@@ -1,5 +1,5 @@
 /** API keys. */
-import { snakeCase } from "../../lib/snake-case.ts";
+import { snakeCase } from "../../lib/text/snake-case.ts";
 import { assertReadableKey } from "../readable-key.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store.ts";
 import { insertion, selection, sqlTypes, tableOf, valuesOf } from "../tables.ts";

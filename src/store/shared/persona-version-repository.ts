@@ -1,5 +1,5 @@
 /** Versions of personas and their labels. */
-import { keepable } from "../../lib/plain-text.ts";
+import { keepable } from "../../lib/text/plain-text.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,

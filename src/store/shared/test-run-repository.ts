@@ -1,5 +1,5 @@
 /** The last run of each persona's tests. */
-import { keepable } from "../../lib/plain-text.ts";
+import { keepable } from "../../lib/text/plain-text.ts";
 import { maxTestRuns, type TestRunCounts, type TestRunRepository, type TestRunRow } from "../persona-test-runs.ts";
 import { insertion, selection, tableOf, valuesOf } from "../tables.ts";
 import type { Sql } from "./sql.ts";

@@ -6,7 +6,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { canMapFiles, makeFile, mapFile } from "../../lib/mapped-file.ts";
+import { canMapFiles, makeFile, mapFile } from "../../lib/files/mapped-file.ts";
 
 const fileName = "troupe.db-keys";
 /** The database is asked so often, whatever the number says. */

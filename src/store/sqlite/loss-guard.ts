@@ -7,7 +7,7 @@
 import type { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { writePrivately } from "../../lib/write-privately.ts";
+import { writePrivately } from "../../lib/files/write-privately.ts";
 import { StorageError } from "../storage-error.ts";
 import { versionOf } from "./migrations.ts";
 

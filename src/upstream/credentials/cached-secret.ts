@@ -1,5 +1,5 @@
 /** A secret that ends, such as an access token: fetched once for all calls, and again before its end. */
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 
 export type Dated<T> = {
   readonly value: T;

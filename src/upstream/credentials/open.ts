@@ -1,9 +1,9 @@
 /** Opens the sources of credentials on this machine: its variables, files, commands and network. */
 import { readFileSync } from "node:fs";
 import type { Environment } from "../../config/variables.ts";
-import { type Clock, withTimeout } from "../../lib/clock.ts";
 import type { Transport } from "../../lib/http/client.ts";
-import type { Logger } from "../../lib/log.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import { type Clock, withTimeout } from "../../lib/time/clock.ts";
 import { Upstream } from "../client.ts";
 import { Credentials } from "./credentials.ts";
 import { CredentialSources } from "./sources.ts";

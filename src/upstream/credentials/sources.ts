@@ -1,6 +1,6 @@
 /** The sources of credentials of this process: the signers of accounts that authenticate without a key. */
-import type { Logger } from "../../lib/log.ts";
-import { OnceAMinute } from "../../lib/once-a-minute.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import { OnceAMinute } from "../../lib/time/once-a-minute.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Account, KeylessAuth } from "../../providers/provider.ts";
 import { awsKeys, awsRegion } from "./aws/chain.ts";

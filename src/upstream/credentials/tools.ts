@@ -1,6 +1,6 @@
 /** All that sources of credentials reach of the outside: variables, files, commands and token endpoints. */
 import type { Environment, ReadFile } from "../../config/variables.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 
 export type TokenRequest = {
   readonly method: "GET" | "POST" | "PUT";

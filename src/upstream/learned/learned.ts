@@ -2,8 +2,9 @@
  * What upstreams' refusals taught, kept for a day for the provider and the model. Of one process: each learns by itself, by one refused
  * call, and a start forgets it.
  */
-import type { Clock } from "../../lib/clock.ts";
-import type { SampledTable } from "../../lib/metrics.ts";
+
+import type { SampledTable } from "../../lib/process/metrics.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { Target } from "../target.ts";
 import { targetAt } from "../target.ts";

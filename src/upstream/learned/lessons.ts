@@ -1,7 +1,7 @@
 /** What was chosen here of a call, and what a refusal of it teaches. What the caller wrote is none of it. */
 import type { ModelRule } from "../../facts/rules.ts";
 import { withoutFields } from "../../lib/json/without-fields.ts";
-import { snakeCase } from "../../lib/snake-case.ts";
+import { snakeCase } from "../../lib/text/snake-case.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { Call, RemoteProvider } from "../../providers/provider.ts";
 import type { Target } from "../target.ts";

@@ -1,5 +1,5 @@
 /** The metrics of keys and endpoints: where conversations stay, what rests and why. Labels are names of accounts and words of ours. */
-import type { SampledTable } from "../../lib/metrics.ts";
+import type { SampledTable } from "../../lib/process/metrics.ts";
 import type { MemberView, PoolView, StickyCounts } from "./pools.ts";
 
 type State = () => { readonly sticky: StickyCounts; readonly pools: readonly PoolView[] };

@@ -1,5 +1,5 @@
 /** Orders the members that a call may go to, by a strategy. */
-import type { Strategy } from "../../lib/strategies.ts";
+import type { Strategy } from "../../lib/http/strategies.ts";
 import type { Member } from "./member.ts";
 import { score } from "./rendezvous.ts";
 

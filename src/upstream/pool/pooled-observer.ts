@@ -1,5 +1,5 @@
 /** Notes for a pool what becomes of a call, beside the call's own observer. */
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { type ApiError, UpstreamFault } from "../../protocols/errors.ts";
 import type { UpstreamError } from "../answer.ts";

@@ -1,7 +1,7 @@
 /** Chooses the key and the endpoint of each call of an account that has several, and of several accounts that stand for one model. */
 
-import type { Clock } from "../../lib/clock.ts";
-import type { Strategy } from "../../lib/strategies.ts";
+import type { Strategy } from "../../lib/http/strategies.ts";
+import type { Clock } from "../../lib/time/clock.ts";
 import type { Accounts, BoundAccount } from "../accounts.ts";
 import type { CallObserver } from "../observer.ts";
 import type { Target } from "../target.ts";

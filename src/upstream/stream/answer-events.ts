@@ -1,5 +1,5 @@
 /** A stream of events, whoever writes them: buffered until it is read, held back until it opens, ended once. */
-import { Buffered, type Flow, type Sink } from "../../lib/flow.ts";
+import { Buffered, type Flow, type Sink } from "../../lib/streams/flow.ts";
 import { laterUsage } from "../../protocols/chat/later-usage.ts";
 import { billed, type Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../../protocols/errors.ts";

@@ -1,6 +1,6 @@
 /** Decodes an upstream's bytes to the chunks of a stream. */
-import { IterableSource, type Sink, type Source } from "../../lib/flow.ts";
-import type { EventParser, SseEvent } from "../../lib/sse.ts";
+import { IterableSource, type Sink, type Source } from "../../lib/streams/flow.ts";
+import type { EventParser, SseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { readingError } from "../../protocols/errors.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";

@@ -1,5 +1,5 @@
 /** Encodes a stream's chunks as events, in the turn of the event loop in which they arrive. */
-import type { Sink } from "../../lib/flow.ts";
+import type { Sink } from "../../lib/streams/flow.ts";
 import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, ChunkChoice, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, type UpstreamFault } from "../../protocols/errors.ts";

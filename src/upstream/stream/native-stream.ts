@@ -2,8 +2,8 @@
  * A stream whose upstream speaks the client's format: its events pass byte for byte, in the turn of the event loop in which they
  * arrive. They are decoded beside, for the usage, the answer that is stored, and the proof that the answer came to its end.
  */
-import type { Sink } from "../../lib/flow.ts";
-import { type EventParser, formatSseEvent, type SseEvent } from "../../lib/sse.ts";
+import type { Sink } from "../../lib/streams/flow.ts";
+import { type EventParser, formatSseEvent, type SseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
 import type { NativeEncoder, NativeRewriting } from "../../protocols/protocol.ts";

@@ -10,8 +10,8 @@ import { buildInfo } from "../../build-info.ts";
 import { type Bundle, readBundle } from "../../facts/bundle.ts";
 import type { FactsFile } from "../../facts/file.ts";
 import { compiledAsOf, goBackToCompiled, inForce, putInForce, type Renewed } from "../../facts/in-force.ts";
+import { writePrivately } from "../../lib/files/write-privately.ts";
 import { isObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { writePrivately } from "../../lib/write-privately.ts";
 
 export const factsCopyPath = (data: string): string => join(data, "facts.json");
 

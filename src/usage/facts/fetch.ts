@@ -7,7 +7,7 @@ import { isAddress } from "../../config/address-errors.ts";
 import { FactsError, maxBundleBytes } from "../../facts/bundle.ts";
 import { isSigned, readPointer } from "../../facts/signed.ts";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
-import { printable } from "../../lib/printable.ts";
+import { printable } from "../../lib/text/printable.ts";
 
 /** A pointer is some hundred bytes. */
 const maxPointerBytes = 64 * 1024;

@@ -4,10 +4,10 @@
  */
 import { FactsError } from "../../facts/bundle.ts";
 import { compiledAsOf, inForce, type Renewed } from "../../facts/in-force.ts";
-import { type Clock, repeat } from "../../lib/clock.ts";
-import type { Logger } from "../../lib/log.ts";
-import type { SampledTable } from "../../lib/metrics.ts";
-import { truncate } from "../../lib/truncate.ts";
+import type { Logger } from "../../lib/process/log.ts";
+import type { SampledTable } from "../../lib/process/metrics.ts";
+import { truncate } from "../../lib/text/truncate.ts";
+import { type Clock, repeat } from "../../lib/time/clock.ts";
 import type { FactsRepository, FactsState } from "../../store/facts.ts";
 import { listInUse } from "../prices/stored-list.ts";
 import { removeCopy, useCopy, writeCopy } from "./copy.ts";

@@ -1,8 +1,8 @@
 /** Adds to the price of an answer what was done beside it: each part by its own model. */
 
 import { modelsBeside } from "../../facts/examples.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { type BilledPart, billed } from "../../protocols/chat/schema.ts";
 import { type CostParts, costKinds, type TokenCounts } from "../../store/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";

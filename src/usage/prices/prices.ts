@@ -3,7 +3,7 @@ import type { PriceConfig, UnknownPriceConfig } from "../../config/config.ts";
 import { compiledList, type PriceList, type Span } from "../../facts/prices/list.ts";
 import { publishedRates } from "../../facts/prices/published.ts";
 import { cardFromList, type RateCard, type Rates, ratesAbove } from "../../facts/prices/rates.ts";
-import { globMatches } from "../../lib/glob.ts";
+import { globMatches } from "../../lib/text/glob.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
 import { type Counted, noTokens } from "../counts.ts";

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { inForce, type Renewed } from "../../facts/in-force.ts";
 import { PriceList } from "../../facts/prices/list.ts";
 import type { ListedPricesOf } from "../../facts/prices/listed.ts";
+import { writePrivately } from "../../lib/files/write-privately.ts";
 import { objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { writePrivately } from "../../lib/write-privately.ts";
 import { useCopy } from "../facts/copy.ts";
 
 export const storedListPath = (data: string): string => join(data, "prices.json");

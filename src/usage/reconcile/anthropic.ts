@@ -4,7 +4,7 @@
  * of cents there, and dollars in the files; what is billed by the priority tier is in no report of costs.
  */
 import { Type } from "@sinclair/typebox";
-import { Nullable, Open } from "../../lib/schemas.ts";
+import { Nullable, Open } from "../../lib/json/schemas.ts";
 import { costOf, dayOf, modelName, type Report, ReportError, type ReportedLine, tierOf, wholeDay } from "./reported.ts";
 import { type Cells, number, type Vendor } from "./vendor.ts";
 

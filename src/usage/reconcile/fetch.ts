@@ -1,8 +1,8 @@
 /** Asks a vendor's API for its reports, page by page. */
 import { Check } from "@sinclair/typebox/value";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
-import { truncate } from "../../lib/truncate.ts";
+import { formatPath, schemaErrors } from "../../lib/json/schema-errors.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { type Report, ReportError } from "./reported.ts";
 import type { Asked, Vendor } from "./vendor.ts";
 

@@ -1,6 +1,6 @@
 /** Reports in files: what a vendor's console exports, or an answer of its API that was kept. */
 import { type CsvError, parse } from "csv-parse/sync";
-import { truncate } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { anthropic } from "./anthropic.ts";
 import { parsePage } from "./fetch.ts";
 import { openai } from "./openai.ts";

@@ -3,7 +3,7 @@
  * (https://platform.openai.com/docs/api-reference/usage), and the files that its dashboard exports, with the same names as columns.
  */
 import { Type } from "@sinclair/typebox";
-import { Nullable, Open } from "../../lib/schemas.ts";
+import { Nullable, Open } from "../../lib/json/schemas.ts";
 import { costOf, dayOf, modelName, type Report, ReportError, type ReportedLine, tierOf, wholeDay } from "./reported.ts";
 import { type Cells, number, type Vendor } from "./vendor.ts";
 

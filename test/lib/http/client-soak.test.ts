@@ -1,9 +1,9 @@
 /** Many calls at once to a server that does everything wrong that a server can, and callers who change their minds. */
 import { expect, test } from "bun:test";
 import type { Socket } from "bun";
-import { systemClock } from "../../../src/lib/clock.ts";
-import type { Flow } from "../../../src/lib/flow.ts";
 import { HttpClient } from "../../../src/lib/http/client.ts";
+import type { Flow } from "../../../src/lib/streams/flow.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { Random } from "../../helpers/random.ts";
 
 const chosen = Random.fromEnvironment("SOAK_SEED");

@@ -23,7 +23,7 @@ type Outcome = {
 
 const caller = `
   const { HttpClient } = await import(process.cwd() + "/src/lib/http/client.ts");
-  const { systemClock } = await import(process.cwd() + "/src/lib/clock.ts");
+  const { systemClock } = await import(process.cwd() + "/src/lib/time/clock.ts");
   const client = new HttpClient(systemClock);
   const call = ({ url, upload = 2, pauses, askMeanwhile }) => new Promise((resolve) => {
     const outcome = {};

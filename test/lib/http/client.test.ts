@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import type { Socket } from "bun";
-import { systemClock } from "../../../src/lib/clock.ts";
-import type { Flow } from "../../../src/lib/flow.ts";
-import { freeBuffer } from "../../../src/lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest } from "../../../src/lib/http/client.ts";
 import type { CallReceiver } from "../../../src/lib/http/connection.ts";
 import { openLibc } from "../../../src/lib/linux/libc.ts";
+import { freeBuffer } from "../../../src/lib/process/garbage-collection.ts";
+import type { Flow } from "../../../src/lib/streams/flow.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { runScript } from "../../helpers/child-process.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 
@@ -585,7 +585,7 @@ test("a gigabyte that is read slowly goes through little memory", async () => {
   // In a process of its own, whose memory is nobody else's.
   const { lines, errors } = await runScript(`
     const { HttpClient } = await import(SRC + "/lib/http/client.ts");
-    const { systemClock } = await import(SRC + "/lib/clock.ts");
+    const { systemClock } = await import(SRC + "/lib/time/clock.ts");
     const total = 1024 ** 3;
     const piece = Buffer.alloc(1024 ** 2, "x");
     let sent = 0;

@@ -1,11 +1,11 @@
 /** Bodies that are sent as they come, and answers whose head tells of a body that is not there. */
 import { afterEach, expect, test } from "bun:test";
 import fc from "fast-check";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { IterableSource, type Source } from "../../../src/lib/flow.ts";
 import { HttpClient, type HttpRequest } from "../../../src/lib/http/client.ts";
 import { FetchTransport } from "../../../src/lib/http/fetch-transport.ts";
 import type { HeaderFields } from "../../../src/lib/http/parser.ts";
+import { IterableSource, type Source } from "../../../src/lib/streams/flow.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 type Answer = { status: number; headers: HeaderFields; body: Buffer };

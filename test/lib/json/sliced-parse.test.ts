@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { slicesBegun } from "../../../src/lib/cooperative-scheduling.ts";
 import { parseInSlices } from "../../../src/lib/json/sliced-parse.ts";
+import { slicesBegun } from "../../../src/lib/time/cooperative-scheduling.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const large = "x".repeat(600_000);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { truncateSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
-import { type Clock, systemClock } from "../../../src/lib/clock.ts";
 import { machineClock } from "../../../src/lib/linux/machine-clock.ts";
+import { type Clock, systemClock } from "../../../src/lib/time/clock.ts";
 import { openWindowClock } from "../../../src/limits/machine/clock.ts";
 import { openMachineLimits } from "../../../src/limits/machine/limiter.ts";
 import { runScript } from "../../helpers/child-process.ts";
@@ -127,7 +127,7 @@ describe("the time of windows", () => {
     const now = openWindowClock(folder.file("clock"), systemClock);
     const script = `
       const { openWindowClock } = await import(SRC + "/limits/machine/clock.ts");
-      const { systemClock } = await import(SRC + "/lib/clock.ts");
+      const { systemClock } = await import(SRC + "/lib/time/clock.ts");
       console.log(openWindowClock(${JSON.stringify(folder.file("clock"))}, systemClock)());`;
     const before = now();
     const { lines } = await runScript(script);

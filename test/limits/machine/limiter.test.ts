@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
-import type { Clock } from "../../../src/lib/clock.ts";
-import type { Logger } from "../../../src/lib/log.ts";
-import { mapFile } from "../../../src/lib/mapped-file.ts";
+import { mapFile } from "../../../src/lib/files/mapped-file.ts";
+import type { Logger } from "../../../src/lib/process/log.ts";
+import type { Clock } from "../../../src/lib/time/clock.ts";
 import { type Limiter, MemoryLimiter } from "../../../src/limits/limiter.ts";
 import { openMachineLimits } from "../../../src/limits/machine/limiter.ts";
 import { runScript } from "../../helpers/child-process.ts";
@@ -137,7 +137,7 @@ describe("the shared windows of keys", () => {
   test("let exactly so many through as they hold, however processes race, while the limit is raised", async () => {
     using folder = new TempFolder();
     const racer = `
-      const { systemClock } = await import(SRC + "/lib/clock.ts");
+      const { systemClock } = await import(SRC + "/lib/time/clock.ts");
       const { openMachineLimits } = await import(SRC + "/limits/machine/limiter.ts");
       const log = { error: (words, { error }) => { throw error; } };
       const options = { clock: systemClock, log, processes: 3, isSweeper: false };

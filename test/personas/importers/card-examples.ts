@@ -1,6 +1,6 @@
 /** Character cards of the shapes that the specifications give, and files that hold them. All texts are our own. */
 import { deflateRawSync, deflateSync } from "node:zlib";
-import { type PngChunk, plainImage, readChunks, textChunk, writeChunks } from "../../../src/lib/png.ts";
+import { type PngChunk, plainImage, readChunks, textChunk, writeChunks } from "../../../src/lib/files/png.ts";
 
 export const v1 = {
   name: "Marla",

@@ -1,7 +1,7 @@
 /** Character cards: in, out and back. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { keywordOf, plainImage, readChunks, textChunk, textOf } from "../../../src/lib/png.ts";
+import { keywordOf, plainImage, readChunks, textChunk, textOf } from "../../../src/lib/files/png.ts";
 import { exporters } from "../../../src/personas/exporters/all.ts";
 import { importFile } from "../../../src/personas/importers/all.ts";
 import type { Imported } from "../../../src/personas/importers/draft.ts";

@@ -1,8 +1,8 @@
 /** What knowledge and a lorebook add to messages. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { FoundSection } from "../../../src/lib/text-sections.ts";
-import { estimateTokens } from "../../../src/lib/token-estimate.ts";
+import type { FoundSection } from "../../../src/lib/text/sections.ts";
+import { estimateTokens } from "../../../src/lib/text/token-estimate.ts";
 import { additionsOf, withInsertions } from "../../../src/personas/knowledge/additions.ts";
 import { activeEntries } from "../../../src/personas/knowledge/lorebook.ts";
 import { toLorebook } from "../../../src/personas/knowledge/schema.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
 import type { Response, ResponseStreamEvent } from "openai/resources/responses/responses";
-import { SseParser } from "../../../src/lib/sse.ts";
+import { SseParser } from "../../../src/lib/streams/sse.ts";
 import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
 import { responses } from "../../../src/protocols/responses/responses.ts";

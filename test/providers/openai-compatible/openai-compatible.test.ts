@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
 import type { ModelRule } from "../../../src/facts/rules.ts";
-import type { SseEvent } from "../../../src/lib/sse.ts";
+import type { SseEvent } from "../../../src/lib/streams/sse.ts";
 import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
 import { doneData } from "../../../src/protocols/chat/stream.ts";

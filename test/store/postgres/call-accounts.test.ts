@@ -1,7 +1,7 @@
 /** Reservations of many calls in one statement. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { CallAccounts, type CallEntry } from "../../../src/store/postgres/call-accounts.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";

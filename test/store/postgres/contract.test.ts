@@ -1,6 +1,6 @@
 /** The store's contract on a real server: spoken to directly, and through a pooler that gives connections to others between two queries. */
 import { afterAll, beforeAll, describe } from "bun:test";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { hasPgBouncer, PgBouncer } from "../../helpers/pgbouncer.ts";

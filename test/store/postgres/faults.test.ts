@@ -1,7 +1,7 @@
 /** What the store does when the way to the server breaks, or goes silent. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import type { Holder } from "../../../src/store/postgres/holder.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { runRepository } from "../../../src/store/postgres/run-repository.ts";

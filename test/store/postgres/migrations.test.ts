@@ -1,7 +1,7 @@
 /** How the schema is brought forward while others use the database. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import {
   type MigrationOptions,
   migrate,

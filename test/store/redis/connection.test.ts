@@ -1,6 +1,6 @@
 /** One connection to a real server: its deadline, what is said of one that can't be had, and a server that is no primary any more. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { RedisConnection } from "../../../src/store/redis/connection.ts";
 import { answerIn } from "../../../src/store/redis/refusal.ts";
 import { openRedisWindows } from "../../../src/store/redis/windows.ts";

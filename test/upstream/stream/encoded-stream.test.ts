@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { separateEvents } from "../../../src/idempotency/recorded-events.ts";
-import type { Sink } from "../../../src/lib/flow.ts";
+import type { Sink } from "../../../src/lib/streams/flow.ts";
 import { ChatEncoder } from "../../../src/protocols/chat/stream.ts";
 import { ChatStream } from "../../../src/providers/openai-compatible/stream.ts";
 import type { StreamDecoder } from "../../../src/providers/provider.ts";

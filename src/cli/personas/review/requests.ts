@@ -2,7 +2,7 @@
 import { boundsOf, CallPrices } from "../../../admin/persona-tests/test-cost.ts";
 import type { Config } from "../../../config/config.ts";
 import { renderBodies } from "../../../http/render.ts";
-import { systemClock } from "../../../lib/clock.ts";
+import { systemClock } from "../../../lib/time/clock.ts";
 import type { Persona } from "../../../personas/persona.ts";
 import type { RequestReview } from "../../../personas/review/report.ts";
 import { changesBetween } from "../../../personas/tests/recording.ts";

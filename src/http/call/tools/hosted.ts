@@ -5,7 +5,7 @@
 import type { Caller } from "../../../auth/keys.ts";
 import { toolReference } from "../../../config/mcp.ts";
 import { listOf, objectOf, textOf } from "../../../lib/json/json.ts";
-import { truncate } from "../../../lib/truncate.ts";
+import { truncate } from "../../../lib/text/truncate.ts";
 import { type Grant, mayUseServer } from "../../../mcp/grants.ts";
 import { ApiError } from "../../../protocols/errors.ts";
 import type { HostedTool } from "../../../protocols/native-only.ts";

@@ -7,7 +7,7 @@
  * nobody reads the result of.
  */
 import type { McpBounds } from "../../../config/mcp.ts";
-import { Buffered, type Sink } from "../../../lib/flow.ts";
+import { Buffered, type Sink } from "../../../lib/streams/flow.ts";
 import type { CallableTool } from "../../../mcp/grants.ts";
 import { callsMember } from "../../../protocols/added-metadata.ts";
 import { StreamFold } from "../../../protocols/chat/fold.ts";

@@ -1,6 +1,6 @@
 /** Joins the turns of a model that called tools to the one answer that its caller gets. */
 import { isObject } from "../../../lib/json/json.ts";
-import { ownMember } from "../../../lib/own-member.ts";
+import { ownMember } from "../../../lib/json/own-member.ts";
 import type {
   AnswerMessage,
   CompletionBody,

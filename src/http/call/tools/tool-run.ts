@@ -2,7 +2,7 @@
 import type { Caller } from "../../../auth/keys.ts";
 import type { McpBounds } from "../../../config/mcp.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
-import { truncate } from "../../../lib/truncate.ts";
+import { truncate } from "../../../lib/text/truncate.ts";
 import { findTools, findToolsDefinition, foundText } from "../../../mcp/find-tools.ts";
 import type { CallableTool } from "../../../mcp/grants.ts";
 import { boundedText, type CallResult, McpCallError, resultText } from "../../../mcp/tool.ts";

@@ -1,6 +1,6 @@
 /** A card's `character_book` as a persona's `lorebook`. Source: https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md#lorebook-object */
 import { isObject, type JsonObject, listOf, numberOf, objectOf, saysNothing, textOf } from "../../../lib/json/json.ts";
-import type { PathPart } from "../../../lib/schema-errors.ts";
+import type { PathPart } from "../../../lib/json/schema-errors.ts";
 import { type Draft, type Omissions, withoutEmpty } from "../draft.ts";
 import { defaultUser, type Macros } from "./macros.ts";
 import {

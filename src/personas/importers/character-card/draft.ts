@@ -4,7 +4,7 @@
  * https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../../lib/json/json.ts";
-import type { PathPart } from "../../../lib/schema-errors.ts";
+import type { PathPart } from "../../../lib/json/schema-errors.ts";
 import { variablesInLorebook } from "../../knowledge/rules.ts";
 import { parseTemplate } from "../../template.ts";
 import {

@@ -1,5 +1,5 @@
 /** Character cards of V1, V2 and V3: JSON, in the text of a PNG image, or in a charx archive. */
-import { isObject, type JsonObject, listOf, textOf } from "../../../lib/json/json.ts";
+
 import {
   isPng,
   keywordOf,
@@ -8,8 +8,9 @@ import {
   readChunks,
   textOf as textOfChunk,
   writeChunks,
-} from "../../../lib/png.ts";
-import { ZipArchive, ZipError } from "../../../lib/zip.ts";
+} from "../../../lib/files/png.ts";
+import { ZipArchive, ZipError } from "../../../lib/files/zip.ts";
+import { isObject, type JsonObject, listOf, textOf } from "../../../lib/json/json.ts";
 import type { Imported, Omission } from "../draft.ts";
 import type { Importer } from "../importer.ts";
 import { decodeText, ImportError, maxTextBytes, parseJsonText, type SourceFile } from "../source.ts";

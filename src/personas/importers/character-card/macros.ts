@@ -2,7 +2,7 @@
  * A card's macros, as far as a persona can carry them. `{{user}}` becomes the variable `user`; what draws lots takes its first choice.
  * Source: https://github.com/kwaroran/character-card-spec-v3/blob/main/SPEC_V3.md#curly-braced-syntaxes
  */
-import type { PathPart } from "../../../lib/schema-errors.ts";
+import type { PathPart } from "../../../lib/json/schema-errors.ts";
 import { joinTemplate, type Omissions } from "../draft.ts";
 import { joinTexts, type Piece } from "../pieces.ts";
 

@@ -4,8 +4,8 @@
  */
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
-import type { FoundSection } from "../../../lib/text-sections.ts";
-import { splitSections, type TextSection } from "../../../lib/text-sections.ts";
+import type { FoundSection } from "../../../lib/text/sections.ts";
+import { splitSections, type TextSection } from "../../../lib/text/sections.ts";
 import type { Collection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
 import type { CollectionFile } from "./files.ts";
 import { type ReadFile, Reading } from "./reading.ts";

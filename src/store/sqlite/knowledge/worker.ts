@@ -1,5 +1,5 @@
 /** The thread that reads, indexes and searches files. */
-import type { FoundSection } from "../../../lib/text-sections.ts";
+import type { FoundSection } from "../../../lib/text/sections.ts";
 import type { Collection, KnowledgeReport } from "../../knowledge.ts";
 import { KnowledgeDatabase } from "./database.ts";
 

@@ -5,7 +5,7 @@
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-process-credentials.html
  */
 import { join } from "node:path";
-import { ownMember } from "../../../lib/own-member.ts";
+import { ownMember } from "../../../lib/json/own-member.ts";
 import type { Dated } from "../cached-secret.ts";
 import { NotSetUp, parsed, readSecretFile, type SecretTools, variable } from "../tools.ts";
 import { keysFrom } from "./keys.ts";

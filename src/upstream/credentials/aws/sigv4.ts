@@ -3,9 +3,9 @@
  * Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  */
 import { AwsV4Signer } from "aws4fetch";
-import type { Clock } from "../../../lib/clock.ts";
-import { folded } from "../../../lib/flow.ts";
 import type { HttpRequest } from "../../../lib/http/client.ts";
+import { folded } from "../../../lib/streams/flow.ts";
+import type { Clock } from "../../../lib/time/clock.ts";
 import type { CachedSecret } from "../cached-secret.ts";
 import type { Signer } from "../signer.ts";
 
