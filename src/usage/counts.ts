@@ -44,6 +44,7 @@ export function countedOf(usage: Usage): Counted {
   const more = usage[billed];
   const input = countOf(usage.prompt_tokens);
   const output = countOf(usage.completion_tokens);
+  const cost = usage.cost === undefined && usage.cost_in_usd_ticks === undefined ? undefined : upstreamCost(usage);
   // Text alone has no other counts.
   if (prompt === undefined && completion === undefined && more === undefined)
     return {
@@ -55,7 +56,7 @@ export function countedOf(usage: Usage): Counted {
       audioSeconds: 0,
       tools: noTools,
       surcharges: noSurcharges,
-      cost: upstreamCost(usage),
+      cost,
     };
   const cacheRead = Math.min(input, countOf(prompt?.["cached_tokens"]));
   const written = Math.min(
@@ -92,7 +93,7 @@ export function countedOf(usage: Usage): Counted {
     audioSeconds: countOf(Math.round(more?.audioSeconds ?? 0)),
     tools: more?.tools ?? noTools,
     surcharges: more?.surcharges ?? noSurcharges,
-    cost: upstreamCost(usage),
+    cost,
   };
 }
 

@@ -49,8 +49,10 @@ export class JsonScan {
   #depth = 0;
   /** The outermost one has neither a comma nor a bracket before it. */
   #values = 1;
-  #keys = 0;
-  #outerKeys = 0;
+  /** Members of all objects so far; of one name in one object each counts. Set by the scan alone. */
+  keys = 0;
+  /** Members of the outermost object. Set by the scan alone. */
+  outerKeys = 0;
   /** True if the last token opened an array or object, which holds no value if it is closed now. */
   #hasOpened = false;
   #isInString = false;
@@ -82,16 +84,6 @@ export class JsonScan {
     return this.#depth === 0 && !this.#isInString;
   }
 
-  /** Members of all objects so far; of one name in one object each counts. */
-  get keys(): number {
-    return this.#keys;
-  }
-
-  /** Members of the outermost object. */
-  get outerKeys(): number {
-    return this.#outerKeys;
-  }
-
   /** @returns the limit that the text went beyond with this piece; undefined: none. Nothing may follow on a limit. */
   push(bytes: Uint8Array): keyof JsonLimits | undefined {
     const { jsonDepth, jsonValues, jsonKeys, jsonStringBytes } = this.#limits;
@@ -101,7 +93,7 @@ export class JsonScan {
     const offset = this.#offset;
     let depth = this.#depth;
     let values = this.#values;
-    let keys = this.#keys;
+    let keys = this.keys;
     let hasOpened = this.#hasOpened;
     let at = this.#isInString ? this.#skipString(bytes, 0) : 0;
     if (this.#stringBytes > jsonStringBytes) return "jsonStringBytes";
@@ -121,7 +113,7 @@ export class JsonScan {
       } else if (byte === colon) {
         keys += 1;
         if (keys > jsonKeys) return "jsonKeys";
-        if (depth === 1) this.#outerKeys += 1;
+        if (depth === 1) this.outerKeys += 1;
         if (this.#isLastLarge) this.#forgetKey();
       } else if (byte === openBracket || byte === openBrace) {
         depth += 1;
@@ -139,7 +131,7 @@ export class JsonScan {
     }
     this.#depth = depth;
     this.#values = values;
-    this.#keys = keys;
+    this.keys = keys;
     this.#hasOpened = hasOpened;
     this.#offset += length;
     return undefined;

@@ -93,7 +93,10 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
 
   const write = (level: LogLevel, message: string, fields: LogFields = {}) => {
     if (ranks[level] < ranks[options.level]) return;
-    const line = boundedLine(options.pretty ? prettyLine : jsonLine, options.now(), level, message, fields);
+    const writeLine = options.pretty ? prettyLine : jsonLine;
+    const now = options.now();
+    let line = writeLine(now, level, message, fields);
+    if (line.length > maxLineLength) line = boundedLine(writeLine, now, level, message, fields);
     if (pendingSize + line.length > maxPending) {
       dropped += 1;
       return;
@@ -131,14 +134,13 @@ type LineWriter = (now: number, level: LogLevel, message: string, fields: LogFie
 /** Maximum lengths of one field where the whole line is too long, in the order in which they are tried. */
 const fieldLengths = [16_384, 4096, 1024, 256, 64];
 
-/** A line of at most `maxLineLength`: its longest fields are cut, as little as will do. */
+/** A line of at most `maxLineLength` in place of a longer one: its longest fields are cut, as little as will do. */
 function boundedLine(write: LineWriter, now: number, level: LogLevel, message: string, fields: LogFields): string {
-  let line = write(now, level, message, fields);
   for (const max of fieldLengths) {
+    const line = write(now, level, truncate(message, max), cutFields(fields, max));
     if (line.length <= maxLineLength) return line;
-    line = write(now, level, truncate(message, max), cutFields(fields, max));
   }
-  return line.length <= maxLineLength ? line : write(now, level, truncate(message), {});
+  return write(now, level, truncate(message), {});
 }
 
 /** Lists and objects are written as the text of their JSON, since half of one is none. */

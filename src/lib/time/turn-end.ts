@@ -14,8 +14,7 @@ export interface Continued {
 let waiting: Continued[] = [];
 /** Empty: the list of the turn before, for the next one. */
 let spare: Continued[] = [];
-let ending: Promise<void> | undefined;
-let end: (() => void) | undefined;
+let ending: PromiseWithResolvers<void> | undefined;
 let isScheduled = false;
 
 /** Has it go on at the end of this turn of the event loop, in the order in which this is called. */
@@ -26,13 +25,9 @@ export function atTurnEnd(one: Continued): void {
 
 /** Resolves at the end of this turn, after what `atTurnEnd` was given; who waits goes on in the order of asking. */
 export function turnEnd(): Promise<void> {
-  ending ??= new Promise(keep);
+  ending ??= Promise.withResolvers<void>();
   schedule();
-  return ending;
-}
-
-function keep(resolve: () => void): void {
-  end = resolve;
+  return ending.promise;
 }
 
 function schedule(): void {
@@ -44,12 +39,11 @@ function schedule(): void {
 function endTurn(): void {
   isScheduled = false;
   const those = waiting;
-  const resolve = end;
+  const asked = ending;
   waiting = spare;
   ending = undefined;
-  end = undefined;
   for (const one of those) one.continue();
   those.length = 0;
   spare = those;
-  resolve?.();
+  asked?.resolve();
 }

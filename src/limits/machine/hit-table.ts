@@ -49,21 +49,16 @@ export class MappedHead {
 
   /** True where it counts no more hits. */
   get isFrozen(): boolean {
-    return this.rawHead() < 0;
+    return Atomics.load(this.words, headAt) < 0;
   }
 
   get head(): number {
-    return this.rawHead() & headMask;
+    return Atomics.load(this.words, headAt) & headMask;
   }
 
   freeze(head?: number): boolean {
     if (head === undefined) Atomics.or(this.words, headAt, frozenBit | 0);
     else Atomics.compareExchange(this.words, headAt, head, head | frozenBit);
     return this.isFrozen;
-  }
-
-  /** Negative: frozen. */
-  protected rawHead(): number {
-    return Atomics.load(this.words, headAt);
   }
 }

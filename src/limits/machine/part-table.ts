@@ -71,7 +71,8 @@ export class PartTable extends MappedHead implements HitTable {
 
   hit(limit: number, clock: () => number): Hit | undefined {
     for (;;) {
-      const head = this.rawHead();
+      const head = Atomics.load(this.words, headAt);
+      // Frozen.
       if (head < 0) return undefined;
       const now = clock();
       if (!this.#enter(partOf(now), head)) continue;
@@ -123,8 +124,9 @@ export class PartTable extends MappedHead implements HitTable {
   /** The end of the part in which it came, as none before that leaves the window. */
   timeOf(hit: number, now: number): number {
     const last = partOf(now);
-    let found = this.#oldestIn(last);
-    const first = this.#startOf(found, hit);
+    const isKnown = last === this.#part;
+    let found = isKnown ? this.#oldest : this.#oldestIn(last);
+    const first = isKnown ? this.#start : this.#startOf(found, hit);
     if (hit === first) return (found + 1) * partMs;
     for (let part = found + 1; part <= last; part += 1) {
       const cell = this.#cell(part);

@@ -88,14 +88,15 @@ export class WindowTable extends MappedHead implements HitTable {
     const now = clock();
     const tick = Math.floor(now) | 0;
     for (let passes = 0; passes <= this.#capacity; passes += 1) {
-      const head = this.rawHead();
+      const head = Atomics.load(words, headAt);
+      // Frozen.
       if (head < 0) return undefined;
       const place = hitsAt + (head & this.#mask);
       const found = Atomics.load(words, place);
       if (isWithin(found, tick)) this.#advanceHead(head);
       else if (isWithin(this.#timeOf(head - limit), tick)) {
         // If the head has moved meanwhile, that may be a newer hit.
-        if (this.rawHead() === head) return { allowed: false, head, now };
+        if (Atomics.load(words, headAt) === head) return { allowed: false, head, now };
       } else if (Atomics.compareExchange(words, place, found, this.#timeAfter(head - 1, now)) === found) {
         return this.#advanceHead(head) ? { allowed: true, head: (head + 1) & headMask, now } : undefined;
       }

@@ -87,7 +87,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       if (hasKeys) mark();
       // Counted by triggers.
       const generations = database.prepare<{ value: number }, []>("select value from generations where name = 'keys'");
-      const readVersion = () => generations.get()!.value;
+      const readVersion = () => storing(path, () => generations.get()!.value);
       const version = options.isServer ? generation.untilRaised(readVersion, () => performance.now()) : readVersion;
       const { leaseTerms, holds, ...runs } = runRepository(database, shared, lock);
       const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock);
@@ -116,7 +116,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           ...afterChanges(keysOf(openSql, path, mark), keyChanges, changed),
           version() {
             whileOpen();
-            return storing(path, version);
+            return version();
           },
         },
         runs: {

@@ -54,7 +54,7 @@ function costOfText(counted: Counted, { tokens: rates, request, microDollar }: T
   const total = (doubled - (doubled % (2 * unit))) / (2 * unit);
   const lostReading = reading % unit;
   const lostWriting = writing % unit;
-  const parts = textCosts((reading - lostReading) / unit, (writing - lostWriting) / unit);
+  const parts = { ...noCosts, input: (reading - lostReading) / unit, output: (writing - lostWriting) / unit };
   const left = total - parts.input - parts.output;
   // The rest that rounding leaves goes to the part that lost most by it.
   if (left === 2 || (left === 1 && lostReading > lostWriting)) parts.input += 1;
@@ -63,16 +63,16 @@ function costOfText(counted: Counted, { tokens: rates, request, microDollar }: T
 }
 
 const noNotes: readonly string[] = [];
-const textCosts = (input: number, output: number): Record<keyof CostParts, number> => ({
-  input,
+const noCosts: Record<keyof CostParts, number> = {
+  input: 0,
   cacheRead: 0,
   cacheWrite: 0,
-  output,
+  output: 0,
   reasoning: 0,
   audioInput: 0,
   audioOutput: 0,
   other: 0,
-});
+};
 
 function costOfAll(counted: Counted, tariff: Tariff, factor: Factor): Cost | string {
   const { tokens } = counted;
@@ -201,7 +201,7 @@ class Bill {
 
   /** Gives what rounding leaves to the parts that lost most by it, a micro-dollar to each. */
   #rounded(total: number, parts: readonly number[], lost: (number | bigint)[], left: number): Cost {
-    const named = textCosts(0, 0);
+    const named = { ...noCosts };
     for (let at = 0; at < costKinds.length; at += 1) named[costKinds[at]!] = parts[at]!;
     for (let given = 0; given < left; given += 1) {
       let most = 0;
