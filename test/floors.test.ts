@@ -15,6 +15,7 @@ const floors: readonly (readonly string[])[] = [
   ["upstream", "mcp"],
   ["auth", "limits", "idempotency", "conversations", "usage", "observability"],
   ["http"],
+  ["operate"],
   ["console"],
   ["admin"],
   ["account"],

@@ -4,6 +4,10 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Services } from "../http/services.ts";
 import { titled, Words } from "../lib/json/schemas.ts";
 import { type Diagnostic, formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
+import { missingKnowledge } from "../operate/checks/knowledge-files.ts";
+import { retiringInPersonas } from "../operate/checks/retiring.ts";
+import { idleInSkills } from "../operate/checks/skills.ts";
+import { unknownInPersonas } from "../operate/checks/unknown-names.ts";
 import { PartialReader, resolveDraft } from "../personas/partial-reader.ts";
 import { draftPersona, type Persona } from "../personas/persona.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
@@ -12,10 +16,6 @@ import { personaFileWith } from "../personas/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
-import { missingKnowledge } from "./checks/knowledge-files.ts";
-import { retiringInPersonas } from "./checks/retiring.ts";
-import { idleInSkills } from "./checks/skills.ts";
-import { unknownInPersonas } from "./checks/unknown-names.ts";
 import { OrNull } from "./pages.ts";
 
 export const Finding = Type.Object({

@@ -6,19 +6,19 @@ import type { Services } from "../http/services.ts";
 import { Closed, titled, Words } from "../lib/json/schemas.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { maxRunMs, runPersonaTests } from "../operate/suites/run.ts";
+import { type Planned, planTest, repetitionsOf, type TestResult } from "../operate/suites/run-tests.ts";
+import { loadSuites } from "../operate/suites/suites.ts";
+import { estimateCost, estimateWords } from "../operate/suites/test-cost.ts";
+import { reasonOf, summaryOf } from "../operate/suites/test-report.ts";
 import type { Persona } from "../personas/persona.ts";
-import { outputOf, textOfOutput } from "../personas/tests/answer.ts";
+import { outputOf, textOfOutput } from "../personas/suites/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 import { Finding, findingOf } from "./persona-check.ts";
 import { Named } from "./persona-files.ts";
-import { maxRunMs, runPersonaTests } from "./persona-tests/run.ts";
-import { type Planned, planTest, repetitionsOf, type TestResult } from "./persona-tests/run-tests.ts";
-import { loadSuites } from "./persona-tests/suites.ts";
-import { estimateCost, estimateWords } from "./persona-tests/test-cost.ts";
-import { reasonOf, summaryOf } from "./persona-tests/test-report.ts";
 import { findPersona } from "./personas.ts";
 
 const Estimate = Type.Object({

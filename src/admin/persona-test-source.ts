@@ -4,11 +4,12 @@ import { writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, Open } from "../lib/json/schemas.ts";
 import { YamlSource } from "../lib/yaml/yaml.ts";
+import { planTest } from "../operate/suites/run-tests.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
 import { pathOf, readSource } from "../personas/source-file.ts";
-import type { KeptRequest } from "../personas/tests/keep.ts";
-import { TestFile } from "../personas/tests/schema.ts";
-import { parseTestFile } from "../personas/tests/test-file.ts";
+import type { KeptRequest } from "../personas/suites/keep.ts";
+import { TestFile } from "../personas/suites/schema.ts";
+import { parseTestFile } from "../personas/suites/test-file.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";
 import { Finding, findingOf } from "./persona-check.ts";
@@ -26,7 +27,6 @@ import {
   saving,
   Text,
 } from "./persona-files.ts";
-import { planTest } from "./persona-tests/run-tests.ts";
 
 const TestNames = Type.Array(Type.Object({ name: Type.String(), line: Type.Integer() }));
 const SourceSchema = Type.Object({
@@ -176,7 +176,7 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
         const found = await readTests(services, id);
         const { path, hash } = found;
         const { text: base = found.text, messages, ...request } = body;
-        const { keepAsTest } = await import("../personas/tests/keep.ts");
+        const { keepAsTest } = await import("../personas/suites/keep.ts");
         const declared = new Set(services.personas.find(id)?.variables.keys());
         const present = new YamlSource(base, path);
         // A file of comments alone is as good as none. What its tests lack is found in the text with one more.

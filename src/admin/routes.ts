@@ -9,7 +9,7 @@ import { budgetRoutes } from "./budgets.ts";
 import { callContentRoutes } from "./call-content.ts";
 import { callRoutes } from "./calls.ts";
 import { consoleRoutes } from "./console/page.ts";
-import { doctorRoutes } from "./doctor/routes.ts";
+import { doctorRoutes } from "./doctor.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { nodeRoutes } from "./nodes.ts";

@@ -1,10 +1,5 @@
 /** `troupe check`: checks what a start would, without starting. */
 
-import { agePhrase, factsPhrase, priceChecks, priceWarnings } from "../admin/checks/prices.ts";
-import { noProvider, unreachable } from "../admin/checks/reachable.ts";
-import { retiringModels } from "../admin/checks/retiring.ts";
-import { lostAliases, unknownInPersonas } from "../admin/checks/unknown-names.ts";
-import { loadSuites } from "../admin/persona-tests/suites.ts";
 import { isKeyless } from "../config/catalog.ts";
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
@@ -12,6 +7,11 @@ import { printable } from "../lib/text/printable.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../limits/machine/limiter.ts";
+import { agePhrase, factsPhrase, priceChecks, priceWarnings } from "../operate/checks/prices.ts";
+import { noProvider, unreachable } from "../operate/checks/reachable.ts";
+import { retiringModels } from "../operate/checks/retiring.ts";
+import { lostAliases, unknownInPersonas } from "../operate/checks/unknown-names.ts";
+import { loadSuites } from "../operate/suites/suites.ts";
 import { providers } from "../providers/registry.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";

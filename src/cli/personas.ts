@@ -1,21 +1,21 @@
 /** `troupe personas`: who can be asked, and what is wrong with their files. */
 import { resolve } from "node:path";
-import { missingKnowledge } from "../admin/checks/knowledge-files.ts";
-import { modelInUse, noProvider, unreachable } from "../admin/checks/reachable.ts";
-import { retiringInPersonas } from "../admin/checks/retiring.ts";
-import { idleInSkills } from "../admin/checks/skills.ts";
-import { unknownInPersonas } from "../admin/checks/unknown-names.ts";
-import { loadSuites } from "../admin/persona-tests/suites.ts";
 import type { Config } from "../config/config.ts";
 import { suggest } from "../lib/text/suggest.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { missingKnowledge } from "../operate/checks/knowledge-files.ts";
+import { modelInUse, noProvider, unreachable } from "../operate/checks/reachable.ts";
+import { retiringInPersonas } from "../operate/checks/retiring.ts";
+import { idleInSkills } from "../operate/checks/skills.ts";
+import { unknownInPersonas } from "../operate/checks/unknown-names.ts";
+import { loadSuites } from "../operate/suites/suites.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import { labelsJsonSchema } from "../personas/labels.ts";
 import type { Persona } from "../personas/persona.ts";
 import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
-import { testJsonSchema } from "../personas/tests/schema.ts";
+import { testJsonSchema } from "../personas/suites/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, keyless, printDiagnostics, withConfig } from "./context.ts";

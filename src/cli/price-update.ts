@@ -1,11 +1,11 @@
 /** `troupe prices update`: shows what another list changes, and takes it. */
 
-import { namedModels } from "../admin/checks/named-models.ts";
 import type { Config } from "../config/config.ts";
 import { changesBetween, ListError, type PriceChange, parseList } from "../facts/prices/list-format.ts";
 import type { ListedPrice } from "../facts/prices/listed.ts";
 import { boundedBody } from "../lib/http/bounded-body.ts";
 import { systemClock } from "../lib/time/clock.ts";
+import { namedModels } from "../operate/checks/named-models.ts";
 import { providers } from "../providers/registry.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { calledModels, concernsOf } from "../usage/prices/concerns.ts";

@@ -15,7 +15,7 @@ import { maxFileBytes, readStart, reasonOf, utf8 } from "./read-file.ts";
 import { type LoadVersions, noReferences, type References, resolveReferences } from "./references.ts";
 import type { Personas } from "./registry.ts";
 import { PersonaFile } from "./schema.ts";
-import { isTestName } from "./tests/find.ts";
+import { isTestName } from "./suites/find.ts";
 
 const maxFiles = 2000;
 /** Files read at once, and then taken without a pause: few, so that what the process answers meanwhile waits for few. */

@@ -5,7 +5,7 @@ import { basename, dirname, join, sep } from "node:path";
 import { builtinFiles, builtinText } from "./builtin.ts";
 import { nameProblem } from "./persona.ts";
 import { readStart } from "./read-file.ts";
-import { isTestName } from "./tests/find.ts";
+import { isTestName } from "./suites/find.ts";
 
 export type SourceFile = {
   /** As errors name it. */

@@ -160,7 +160,7 @@ async function logLostAliases(
   // For workers the first one says it.
   if (Object.keys(config.aliases).length === 0 || (workerChannel?.settings.index ?? 1) > 1) return;
   // Imported late: it loads the YAML library.
-  const { lostAliases } = await import("../admin/checks/unknown-names.ts");
+  const { lostAliases } = await import("../operate/checks/unknown-names.ts");
   const { errors, warnings } = lostAliases(services.personas.list(), { config, origins: originsOf(config) });
   for (const at of errors) log.error("an alias leads nowhere", { at });
   for (const at of warnings) log.warn("an alias leads nowhere yet", { at });

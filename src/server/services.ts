@@ -1,6 +1,5 @@
 /** Opens and closes the long-lived objects that every request is given. */
 import { join } from "node:path";
-import { namedModels } from "../admin/checks/named-models.ts";
 import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
@@ -30,6 +29,7 @@ import { StoredLimiter } from "../limits/stored.ts";
 import { McpServers } from "../mcp/servers.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { NodeComparison } from "../observability/node-versions.ts";
+import { namedModels } from "../operate/checks/named-models.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
 import type { Persona } from "../personas/persona.ts";

@@ -3,9 +3,9 @@ import { expect, test } from "bun:test";
 import { cpSync, readFileSync, symlinkSync } from "node:fs";
 import { parse } from "yaml";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
-import { assertionNames } from "../../src/personas/tests/assertion-schema.ts";
-import { TestFile } from "../../src/personas/tests/schema.ts";
-import { parseTestFile } from "../../src/personas/tests/test-file.ts";
+import { assertionNames } from "../../src/personas/suites/assertion-schema.ts";
+import { TestFile } from "../../src/personas/suites/schema.ts";
+import { parseTestFile } from "../../src/personas/suites/test-file.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const page = readFileSync("docs/persona-tests.md", "utf8");

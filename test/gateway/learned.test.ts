@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { examineRunning } from "../../src/admin/doctor/running.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
+import { examineRunning } from "../../src/operate/doctor/running.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe, testConfig } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findTests, recordingPath } from "../../src/personas/tests/find.ts";
+import { findTests, recordingPath } from "../../src/personas/suites/find.ts";
 import { Console } from "../cli/console.ts";
 import { completionOf } from "../helpers/chat-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";

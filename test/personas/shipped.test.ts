@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { builtinFiles } from "../../src/personas/builtin.ts";
-import { findTests } from "../../src/personas/tests/find.ts";
+import { findTests } from "../../src/personas/suites/find.ts";
 import { Console } from "../cli/console.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { shipped } from "./shipped-answers.ts";

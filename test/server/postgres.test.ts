@@ -1,9 +1,9 @@
 /** A server whose store is PostgreSQL: real calls, real commands, and what becomes of both without the database. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { examineDatabase } from "../../src/admin/doctor/database.ts";
 import { newSecret } from "../../src/auth/key-secret.ts";
 import type { Config } from "../../src/config/config.ts";
+import { examineDatabase } from "../../src/operate/doctor/database.ts";
 import { ownVersion } from "../../src/store/postgres/migrations.ts";
 import { Console } from "../cli/console.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";

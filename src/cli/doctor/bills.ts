@@ -1,6 +1,7 @@
 /** Holds the ledger of the last days against the vendors' own reports, where the environment has a key for them. */
-import { type Check, ok, warning } from "../../admin/doctor/check.ts";
+
 import type { Config } from "../../config/config.ts";
+import { type Check, ok, warning } from "../../operate/doctor/check.ts";
 import { ReportError } from "../../usage/reconcile/reported.ts";
 import type { Context } from "../context.ts";
 import { billedLately } from "../reconcile.ts";

@@ -1,6 +1,6 @@
 /** `troupe doctor`: checks the machine and the installation, with advice for each problem. */
-import type { Check } from "../../admin/doctor/check.ts";
-import { examineMachine } from "../../admin/doctor/machine.ts";
+import type { Check } from "../../operate/doctor/check.ts";
+import { examineMachine } from "../../operate/doctor/machine.ts";
 import { type Context, codeOf, type ExitCode, errorsOf, loadFrom } from "../context.ts";
 import { printJson } from "../print-json.ts";
 import { examineInstallation } from "./installation.ts";

@@ -1,5 +1,13 @@
 /** Checks what the configuration names: data folder, addresses, certificates, personas. */
-import { type Check, failure, ok } from "../../admin/doctor/check.ts";
+
+import type { Config, ListenerConfig } from "../../config/config.ts";
+import type { LoadResult } from "../../config/load.ts";
+import type { Environment } from "../../config/variables.ts";
+import { FetchTransport } from "../../lib/http/fetch-transport.ts";
+import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
+import { systemClock } from "../../lib/time/clock.ts";
+import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
+import { type Check, failure, ok } from "../../operate/doctor/check.ts";
 import {
   examineAddress,
   examineCoordination,
@@ -9,17 +17,10 @@ import {
   examinePersonas,
   examineWarnings,
   placeOf,
-} from "../../admin/doctor/configured.ts";
-import { examineDatabase } from "../../admin/doctor/database.ts";
-import { examineMcpServers } from "../../admin/doctor/mcp.ts";
-import { examineUpstreams } from "../../admin/doctor/upstreams.ts";
-import type { Config, ListenerConfig } from "../../config/config.ts";
-import type { LoadResult } from "../../config/load.ts";
-import type { Environment } from "../../config/variables.ts";
-import { FetchTransport } from "../../lib/http/fetch-transport.ts";
-import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
-import { systemClock } from "../../lib/time/clock.ts";
-import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
+} from "../../operate/doctor/configured.ts";
+import { examineDatabase } from "../../operate/doctor/database.ts";
+import { examineMcpServers } from "../../operate/doctor/mcp.ts";
+import { examineUpstreams } from "../../operate/doctor/upstreams.ts";
 import { providers } from "../../providers/registry.ts";
 import { dryRun } from "../../server/dry-run.ts";
 import { StorageError } from "../../store/storage-error.ts";

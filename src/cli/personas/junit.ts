@@ -3,9 +3,9 @@
  * Sources: https://github.com/windyroad/JUnit-Schema, https://github.com/jenkinsci/xunit-plugin (junit-10.xsd)
  */
 
-import type { TestResult } from "../../admin/persona-tests/run-tests.ts";
-import { reasonOf, type SideResult } from "../../admin/persona-tests/test-report.ts";
-import { outputOf, textOfOutput } from "../../personas/tests/answer.ts";
+import type { TestResult } from "../../operate/suites/run-tests.ts";
+import { reasonOf, type SideResult } from "../../operate/suites/test-report.ts";
+import { outputOf, textOfOutput } from "../../personas/suites/answer.ts";
 
 /** @param startedAt Unix milliseconds */
 export function junitXml(sides: readonly SideResult[], startedAt: number): string {

@@ -2,18 +2,18 @@
 
 import { storedConversation } from "../../admin/call-content.ts";
 import { attemptsOf } from "../../admin/calls.ts";
-import { planTest } from "../../admin/persona-tests/run-tests.ts";
 import type { Config } from "../../config/config.ts";
 import { Conversations } from "../../conversations/conversations.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
+import { planTest } from "../../operate/suites/run-tests.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { NotWritten, pathOf, readSource, replaceSource } from "../../personas/source-file.ts";
-import { fittingAssertion } from "../../personas/tests/fitting.ts";
-import { keepAsTest } from "../../personas/tests/keep.ts";
-import type { TestCase } from "../../personas/tests/suite.ts";
-import { parseTestFile } from "../../personas/tests/test-file.ts";
+import { fittingAssertion } from "../../personas/suites/fitting.ts";
+import { keepAsTest } from "../../personas/suites/keep.ts";
+import type { TestCase } from "../../personas/suites/suite.ts";
+import { parseTestFile } from "../../personas/suites/test-file.ts";
 import type { AssistantMessage, Message } from "../../protocols/chat/schema.ts";
 import { record } from "../audit.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";

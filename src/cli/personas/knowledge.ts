@@ -1,9 +1,9 @@
 /** `troupe personas knowledge`: the files that a persona knows, and what a question would put before itself. */
 
-import type { FindAdditions } from "../../admin/persona-tests/run-tests.ts";
 import { knowledgeCollection } from "../../http/knowledge.ts";
 import { printable } from "../../lib/text/printable.ts";
 import type { FoundSection } from "../../lib/text/sections.ts";
+import type { FindAdditions } from "../../operate/suites/run-tests.ts";
 import { valuesIn } from "../../personas/compose.ts";
 import { type Additions, additionsOf } from "../../personas/knowledge/additions.ts";
 import { candidatesOf, sectionTokens } from "../../personas/knowledge/sections.ts";

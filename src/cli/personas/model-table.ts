@@ -1,9 +1,9 @@
 /** Which model would do: one table of the verdicts, costs, times and tokens of several models, in all and by persona and test. */
 
-import type { TestResult } from "../../admin/persona-tests/run-tests.ts";
-import { reasonOf, type SideResult, summaryOf } from "../../admin/persona-tests/test-report.ts";
 import { printable } from "../../lib/text/printable.ts";
-import { dollars } from "../../personas/tests/dollars.ts";
+import type { TestResult } from "../../operate/suites/run-tests.ts";
+import { reasonOf, type SideResult, summaryOf } from "../../operate/suites/test-report.ts";
+import { dollars } from "../../personas/suites/dollars.ts";
 import { formatTable } from "../table.ts";
 
 type Measures = {

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { personaJsonSchema } from "../../personas/schema.ts";
-import { testJsonSchema } from "../../personas/tests/schema.ts";
+import { testJsonSchema } from "../../personas/suites/schema.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { CommandError } from "../context.ts";

@@ -2,13 +2,13 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
-import type { Endpoint } from "../../admin/persona-tests/answers.ts";
-import type { FindAdditions } from "../../admin/persona-tests/run-tests.ts";
-import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
 import type { Config } from "../../config/config.ts";
 import { few } from "../../lib/text/few.ts";
 import { globMatches } from "../../lib/text/glob.ts";
 import { printable } from "../../lib/text/printable.ts";
+import type { Endpoint } from "../../operate/suites/answers.ts";
+import type { FindAdditions } from "../../operate/suites/run-tests.ts";
+import { estimateCost, estimateWords } from "../../operate/suites/test-cost.ts";
 import { contentOf, type Persona } from "../../personas/persona.ts";
 import { writePersonaYaml } from "../../personas/persona-yaml.ts";
 import { codeMarked } from "../../personas/review/code-mark.ts";

@@ -1,11 +1,15 @@
 /** `troupe personas test`: asks personas what their test files say, and judges the answers. */
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Endpoint, LiveAnswers, type Recordings, ReplayedAnswers } from "../../admin/persona-tests/answers.ts";
-import { readRecording } from "../../admin/persona-tests/recordings.ts";
-import { type Planned, planWhole, repetitionsOf, runTests, type Side } from "../../admin/persona-tests/run-tests.ts";
-import { type LoadedSuite, loadSuites } from "../../admin/persona-tests/suites.ts";
-import { estimateCost, estimateWords } from "../../admin/persona-tests/test-cost.ts";
+import type { Config } from "../../config/config.ts";
+import { globMatches } from "../../lib/text/glob.ts";
+import { printable } from "../../lib/text/printable.ts";
+import { systemClock } from "../../lib/time/clock.ts";
+import { type Endpoint, LiveAnswers, type Recordings, ReplayedAnswers } from "../../operate/suites/answers.ts";
+import { readRecording } from "../../operate/suites/recordings.ts";
+import { type Planned, planWhole, repetitionsOf, runTests, type Side } from "../../operate/suites/run-tests.ts";
+import { type LoadedSuite, loadSuites } from "../../operate/suites/suites.ts";
+import { estimateCost, estimateWords } from "../../operate/suites/test-cost.ts";
 import {
   comparisonText,
   reportJson,
@@ -13,13 +17,9 @@ import {
   type SideResult,
   summaryOf,
   summaryText,
-} from "../../admin/persona-tests/test-report.ts";
-import type { Config } from "../../config/config.ts";
-import { globMatches } from "../../lib/text/glob.ts";
-import { printable } from "../../lib/text/printable.ts";
-import { systemClock } from "../../lib/time/clock.ts";
+} from "../../operate/suites/test-report.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { recordingPath } from "../../personas/tests/find.ts";
+import { recordingPath } from "../../personas/suites/find.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";

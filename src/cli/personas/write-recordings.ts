@@ -1,14 +1,14 @@
 /** Reads and writes the recordings of `troupe personas test --record`, `<name>.test.recorded.yaml` beside the tests. */
 import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
-import { readRecording } from "../../admin/persona-tests/recordings.ts";
-import type { TestResult } from "../../admin/persona-tests/run-tests.ts";
-import type { LoadedSuite } from "../../admin/persona-tests/suites.ts";
-import { reasonOf } from "../../admin/persona-tests/test-report.ts";
 import type { Config } from "../../config/config.ts";
 import type { Output } from "../../lib/process/io.ts";
 import { printable } from "../../lib/text/printable.ts";
-import { recordingPath } from "../../personas/tests/find.ts";
+import { readRecording } from "../../operate/suites/recordings.ts";
+import type { TestResult } from "../../operate/suites/run-tests.ts";
+import type { LoadedSuite } from "../../operate/suites/suites.ts";
+import { reasonOf } from "../../operate/suites/test-report.ts";
+import { recordingPath } from "../../personas/suites/find.ts";
 import {
   formatRecordings,
   keepingSame,
@@ -16,7 +16,7 @@ import {
   recordedFrom,
   recordingKey,
   renderedFor,
-} from "../../personas/tests/recording.ts";
+} from "../../personas/suites/recording.ts";
 import { CommandError } from "../context.ts";
 
 type Kept = ReadonlyMap<string, Recording>;

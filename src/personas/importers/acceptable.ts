@@ -4,7 +4,7 @@ import type { PathPart } from "../../lib/json/schema-errors.ts";
 import { parsePersona } from "../persona.ts";
 import { personaYaml } from "../persona-yaml.ts";
 import type { PersonaContent, personaFileWith } from "../schema.ts";
-import { parseTestFile } from "../tests/test-file.ts";
+import { parseTestFile } from "../suites/test-file.ts";
 import type { Imported, Omission } from "./draft.ts";
 
 type Fault = { readonly path: string; readonly message: string };

@@ -2,10 +2,10 @@
 import { exampleModels } from "../../facts/examples.ts";
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
-import { assertionNames } from "../tests/assertion-schema.ts";
-import { graderFrom } from "../tests/graders.ts";
-import { parseTestFile } from "../tests/test-file.ts";
-import { namesIn } from "../tests/vars.ts";
+import { assertionNames } from "../suites/assertion-schema.ts";
+import { graderFrom } from "../suites/graders.ts";
+import { parseTestFile } from "../suites/test-file.ts";
+import { namesIn } from "../suites/vars.ts";
 import type { Omissions } from "./draft.ts";
 import { providerNamed } from "./models.ts";
 

@@ -1,5 +1,5 @@
 /** The words of a report that its forms share. Pure. */
-import { dollars } from "../tests/dollars.ts";
+import { dollars } from "../suites/dollars.ts";
 import { codeMarked } from "./code-mark.ts";
 import { counted, isRegression, type PersonaReview, percent, type Report, riseOf, type Totals } from "./report.ts";
 

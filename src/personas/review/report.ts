@@ -3,8 +3,8 @@ import { createTwoFilesPatch } from "diff";
 import { isObject } from "../../lib/json/json.ts";
 import { snakeCase } from "../../lib/text/snake-case.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import { dollars } from "../tests/dollars.ts";
-import type { Verdict } from "../tests/score.ts";
+import { dollars } from "../suites/dollars.ts";
+import type { Verdict } from "../suites/score.ts";
 import type { FailOn } from "./fail-on.ts";
 
 export type TestSide = {

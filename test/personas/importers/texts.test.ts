@@ -7,7 +7,7 @@ import { ImportError, SourceFile } from "../../../src/personas/importers/source.
 import { parsePersona } from "../../../src/personas/persona.ts";
 import { personaYaml } from "../../../src/personas/persona-yaml.ts";
 import type { PersonaContent } from "../../../src/personas/schema.ts";
-import { parseTestFile } from "../../../src/personas/tests/test-file.ts";
+import { parseTestFile } from "../../../src/personas/suites/test-file.ts";
 
 const read = (text: string | object, name: string, format?: string) => {
   const bytes = Buffer.from(typeof text === "string" ? text : JSON.stringify(text));

@@ -113,7 +113,7 @@ test("no other file reads a key, but the configuration that it comes from", () =
     "http/openapi/",
     "cli/",
     "usage/reconcile/",
-    "admin/persona-tests/answers.ts",
+    "operate/suites/answers.ts",
     "account/browser/set-up.ts",
   ];
   const others = reading.filter((path) => !elsewhere.some((folder) => path.startsWith(folder)));

@@ -1,11 +1,12 @@
 /** What each provider is sent differently, and what a call costs at most: of one plain question, on both sides. */
-import { boundsOf, CallPrices } from "../../../admin/persona-tests/test-cost.ts";
+
 import type { Config } from "../../../config/config.ts";
 import { renderBodies } from "../../../http/render.ts";
 import { systemClock } from "../../../lib/time/clock.ts";
+import { boundsOf, CallPrices } from "../../../operate/suites/test-cost.ts";
 import type { Persona } from "../../../personas/persona.ts";
 import type { RequestReview } from "../../../personas/review/report.ts";
-import { changesBetween } from "../../../personas/tests/recording.ts";
+import { changesBetween } from "../../../personas/suites/recording.ts";
 import { ApiError } from "../../../protocols/errors.ts";
 import { providers } from "../../../providers/registry.ts";
 import { Accounts, usualConfig } from "../../../upstream/accounts.ts";

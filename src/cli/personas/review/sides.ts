@@ -7,7 +7,7 @@ import { labelsFile, parseLabels } from "../../../personas/labels.ts";
 import type { Persona } from "../../../personas/persona.ts";
 import { type FileReview, patchOf } from "../../../personas/review/report.ts";
 import { personaFileWith } from "../../../personas/schema.ts";
-import { findTests, recordingPath } from "../../../personas/tests/find.ts";
+import { findTests, recordingPath } from "../../../personas/suites/find.ts";
 import { optionSchemas } from "../../../providers/options.ts";
 import { providers } from "../../../providers/registry.ts";
 import { filesOf } from "../../../store/sqlite/knowledge/files.ts";

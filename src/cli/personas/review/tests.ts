@@ -1,27 +1,28 @@
 /** The tests of a persona on both sides: verdicts, the answers that differ, what they cost and how long they took. */
+
+import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import {
   type Answers,
   type Endpoint,
   LiveAnswers,
   ReplayedAnswers,
   wantsRecording,
-} from "../../../admin/persona-tests/answers.ts";
-import { readRecording } from "../../../admin/persona-tests/recordings.ts";
+} from "../../../operate/suites/answers.ts";
+import { readRecording } from "../../../operate/suites/recordings.ts";
 import {
   type FindAdditions,
   type Planned,
   planWhole,
   runTests,
   type TestResult,
-} from "../../../admin/persona-tests/run-tests.ts";
-import { reasonOf } from "../../../admin/persona-tests/test-report.ts";
-import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
+} from "../../../operate/suites/run-tests.ts";
+import { reasonOf } from "../../../operate/suites/test-report.ts";
 import type { Persona } from "../../../personas/persona.ts";
 import type { TestReview, TestSide, Totals } from "../../../personas/review/report.ts";
-import { outputOf, textOfOutput } from "../../../personas/tests/answer.ts";
-import { recordingPath } from "../../../personas/tests/find.ts";
-import type { TestCase } from "../../../personas/tests/suite.ts";
-import { type ParsedTests, parseTestFile } from "../../../personas/tests/test-file.ts";
+import { outputOf, textOfOutput } from "../../../personas/suites/answer.ts";
+import { recordingPath } from "../../../personas/suites/find.ts";
+import type { TestCase } from "../../../personas/suites/suite.ts";
+import { type ParsedTests, parseTestFile } from "../../../personas/suites/test-file.ts";
 import { fileText, type Side } from "./sides.ts";
 
 /** How one side is asked. */

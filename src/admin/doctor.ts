@@ -1,12 +1,12 @@
 /** The admin API's routes of the doctor. */
 import { type Static, Type } from "@sinclair/typebox";
-import { queryOf } from "../../http/openapi/describe.ts";
-import type { Services } from "../../http/services.ts";
-import { titled, Words } from "../../lib/json/schemas.ts";
-import type { AdminPlugin } from "../act.ts";
-import { adminOperation, OrNull } from "../pages.ts";
-import type { Check } from "./check.ts";
-import type { Reach } from "./running.ts";
+import { queryOf } from "../http/openapi/describe.ts";
+import type { Services } from "../http/services.ts";
+import { titled, Words } from "../lib/json/schemas.ts";
+import type { Check } from "../operate/doctor/check.ts";
+import type { Reach } from "../operate/doctor/running.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull } from "./pages.ts";
 
 /** Findings of one kind that are listed. */
 const maxOfKind = 50;
@@ -58,7 +58,7 @@ function withoutMany(checks: readonly Check[]): Check[] {
 async function reportOf(services: Services, reach: Reach): Promise<Report> {
   const at = new Date(services.clock.now()).toISOString();
   // Imported late: only who asks needs it.
-  const { examineRunning } = await import("./running.ts");
+  const { examineRunning } = await import("../operate/doctor/running.ts");
   const checks = await examineRunning(services, reach);
   const count = (level: Check["state"]) => checks.filter(({ state }) => state === level).length;
   const findings = withoutMany(checks)

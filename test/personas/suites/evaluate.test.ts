@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import type { Answer } from "../../../src/personas/tests/answer.ts";
-import { evaluate } from "../../../src/personas/tests/evaluate.ts";
-import { NotJudged } from "../../../src/personas/tests/not-judged.ts";
-import { judgeByGrade, parseGrade } from "../../../src/personas/tests/rubric.ts";
-import { type AssertionResult, scoreOf, verdictOf } from "../../../src/personas/tests/score.ts";
-import type { Assertion } from "../../../src/personas/tests/suite.ts";
+import type { Answer } from "../../../src/personas/suites/answer.ts";
+import { evaluate } from "../../../src/personas/suites/evaluate.ts";
+import { NotJudged } from "../../../src/personas/suites/not-judged.ts";
+import { judgeByGrade, parseGrade } from "../../../src/personas/suites/rubric.ts";
+import { type AssertionResult, scoreOf, verdictOf } from "../../../src/personas/suites/score.ts";
+import type { Assertion } from "../../../src/personas/suites/suite.ts";
 
 const assertionOf = (type: string, value?: unknown, threshold?: number): Assertion => ({
   type,

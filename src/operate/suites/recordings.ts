@@ -1,6 +1,6 @@
 /** Reads the recordings beside a test file. */
 import { readFileSync } from "node:fs";
-import { parseRecordings, type Recording } from "../../personas/tests/recording.ts";
+import { parseRecordings, type Recording } from "../../personas/suites/recording.ts";
 
 /** @returns by `recordingKey`; or why the file can't be read */
 export function readRecording(path: string): ReadonlyMap<string, Recording> | string {

@@ -2,9 +2,9 @@
 import type { Config } from "../../config/config.ts";
 import { numberOf } from "../../lib/json/json.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import { dollars } from "../../personas/tests/dollars.ts";
-import { gradingMessages } from "../../personas/tests/rubric.ts";
-import type { Assertion, AssertionSet } from "../../personas/tests/suite.ts";
+import { dollars } from "../../personas/suites/dollars.ts";
+import { gradingMessages } from "../../personas/suites/rubric.ts";
+import type { Assertion, AssertionSet } from "../../personas/suites/suite.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { fittingAssertion } from "../../../src/personas/tests/fitting.ts";
+import { fittingAssertion } from "../../../src/personas/suites/fitting.ts";
 
 const call = (name: string) => ({ id: "c", type: "function" as const, function: { name, arguments: "{}" } });
 const said = (content: string | null) => ({ content });

@@ -1,13 +1,13 @@
 /** Runs tests: asks, judges, and adds up repetitions. */
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { type Answer, outputOf, textOfOutput } from "../../personas/tests/answer.ts";
-import { evaluate } from "../../personas/tests/evaluate.ts";
-import { NotJudged } from "../../personas/tests/not-judged.ts";
-import type { RecordedGrade } from "../../personas/tests/recording.ts";
-import { judgeByGrade } from "../../personas/tests/rubric.ts";
-import { type AssertionResult, resultOf, scoreOf, type Verdict, verdictOf } from "../../personas/tests/score.ts";
-import type { Assertion, AssertionSet, TestCase } from "../../personas/tests/suite.ts";
+import { type Answer, outputOf, textOfOutput } from "../../personas/suites/answer.ts";
+import { evaluate } from "../../personas/suites/evaluate.ts";
+import { NotJudged } from "../../personas/suites/not-judged.ts";
+import type { RecordedGrade } from "../../personas/suites/recording.ts";
+import { judgeByGrade } from "../../personas/suites/rubric.ts";
+import { type AssertionResult, resultOf, scoreOf, type Verdict, verdictOf } from "../../personas/suites/score.ts";
+import type { Assertion, AssertionSet, TestCase } from "../../personas/suites/suite.ts";
 import type { ChatRequest, Tool } from "../../protocols/chat/schema.ts";
 import { type Answers, type PreparedTest, prepare, refusalOf } from "./answers.ts";
 

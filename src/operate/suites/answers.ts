@@ -3,8 +3,8 @@ import { isObject, listOf, numberOf, objectOf, parseJson, textOf } from "../../l
 import { compose } from "../../personas/compose.ts";
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
-import type { Answer, McpCall } from "../../personas/tests/answer.ts";
-import { NotJudged } from "../../personas/tests/not-judged.ts";
+import type { Answer, McpCall } from "../../personas/suites/answer.ts";
+import { NotJudged } from "../../personas/suites/not-judged.ts";
 import {
   answerFrom,
   changesBetween,
@@ -14,9 +14,9 @@ import {
   recordingKey,
   renderedFor,
   renderedRequest,
-} from "../../personas/tests/recording.ts";
-import { type Grade, gradingMessages, parseGrade } from "../../personas/tests/rubric.ts";
-import { type Assertion, requestOf, type TestCase } from "../../personas/tests/suite.ts";
+} from "../../personas/suites/recording.ts";
+import { type Grade, gradingMessages, parseGrade } from "../../personas/suites/rubric.ts";
+import { type Assertion, requestOf, type TestCase } from "../../personas/suites/suite.ts";
 import { callsMember } from "../../protocols/added-metadata.ts";
 import type { ChatRequest, ToolCall } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";

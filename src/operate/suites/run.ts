@@ -7,7 +7,7 @@ import { orchestrator } from "../../http/orchestrator.ts";
 import type { Services } from "../../http/services.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { Personas } from "../../personas/registry.ts";
-import { NotJudged } from "../../personas/tests/not-judged.ts";
+import { NotJudged } from "../../personas/suites/not-judged.ts";
 import { LiveAnswers, type Send } from "./answers.ts";
 import { type Planned, runTests, type TestResult } from "./run-tests.ts";
 

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { findTests } from "../../personas/tests/find.ts";
-import type { TestSuite } from "../../personas/tests/suite.ts";
-import { parseTestFile } from "../../personas/tests/test-file.ts";
+import { findTests } from "../../personas/suites/find.ts";
+import type { TestSuite } from "../../personas/suites/suite.ts";
+import { parseTestFile } from "../../personas/suites/test-file.ts";
 
 /** A folder of personas as it was read. */
 type ReadFolder = {

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import Ajv from "ajv";
 import { parse } from "yaml";
 import { formatDiagnostic } from "../../../src/lib/yaml/yaml.ts";
-import { assertionTypes } from "../../../src/personas/tests/assertion-schema.ts";
-import { graderFrom } from "../../../src/personas/tests/graders.ts";
-import { testJsonSchema } from "../../../src/personas/tests/schema.ts";
-import { requestOf, type TestSuite } from "../../../src/personas/tests/suite.ts";
-import { parseTestFile, type TestFileOptions } from "../../../src/personas/tests/test-file.ts";
+import { assertionTypes } from "../../../src/personas/suites/assertion-schema.ts";
+import { graderFrom } from "../../../src/personas/suites/graders.ts";
+import { testJsonSchema } from "../../../src/personas/suites/schema.ts";
+import { requestOf, type TestSuite } from "../../../src/personas/suites/suite.ts";
+import { parseTestFile, type TestFileOptions } from "../../../src/personas/suites/test-file.ts";
 
 const persona = "acme/support";
 const options: TestFileOptions = { persona, declared: new Set(["language"]) };

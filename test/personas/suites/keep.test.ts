@@ -1,7 +1,7 @@
 /** Requests that are put into test files. */
 import { expect, test } from "bun:test";
-import { type KeptRequest, keepAsTest } from "../../../src/personas/tests/keep.ts";
-import { parseTestFile } from "../../../src/personas/tests/test-file.ts";
+import { type KeptRequest, keepAsTest } from "../../../src/personas/suites/keep.ts";
+import { parseTestFile } from "../../../src/personas/suites/test-file.ts";
 import type { Message } from "../../../src/protocols/chat/schema.ts";
 
 const none: ReadonlySet<string> = new Set();

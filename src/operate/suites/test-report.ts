@@ -1,9 +1,9 @@
 /** What tests came to, for people and as JSON. */
 import { basename } from "node:path";
 import { printable } from "../../lib/text/printable.ts";
-import { outputOf, textOfOutput } from "../../personas/tests/answer.ts";
-import { dollars } from "../../personas/tests/dollars.ts";
-import type { AssertionResult, Verdict } from "../../personas/tests/score.ts";
+import { outputOf, textOfOutput } from "../../personas/suites/answer.ts";
+import { dollars } from "../../personas/suites/dollars.ts";
+import type { AssertionResult, Verdict } from "../../personas/suites/score.ts";
 import type { TestResult, TestRun } from "./run-tests.ts";
 
 export type SideResult = { readonly label: string; readonly results: readonly TestResult[] };
