@@ -1,6 +1,7 @@
 /** The admin API's routes of budgets. */
 import { type Static, Type } from "@sinclair/typebox";
 import { isTag } from "../auth/key-spec.ts";
+import { faultOfBudgetModel } from "../http/model-patterns.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
@@ -8,6 +9,7 @@ import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import type { Act } from "../store/audit.ts";
+import { partsOfScope } from "../store/charges.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { budgetJson, budgetStates } from "../usage/budget-states.ts";
@@ -19,10 +21,13 @@ import { keyNames } from "./usage.ts";
 
 const maxDollars = 1_000_000_000;
 const Dollars = Closed({ dollars: Type.Number({ minimum: 0, maximum: maxDollars }) });
+const scopeWords =
+  "key:<id>, tag:<name>, tier:<name> or all, and behind it ' model:<pattern>' where only some models count.";
 export const BudgetSchema = Type.Object({
   object: Type.Literal("budget"),
   id: Type.String({ description: "<scope>/<period>" }),
-  scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
+  scope: Type.String({ description: scopeWords }),
+  model: Type.Optional(Type.String({ description: "The models whose calls alone count; absent: all." })),
   name: OrNull(Type.String(), { description: "The key's, where it is a key's budget." }),
   period: Type.String({ description: "day or month, in UTC, or prepaid." }),
   origin: Type.String({ description: "set: by this API or troupe budgets; configuration." }),
@@ -52,7 +57,7 @@ export async function budgetsJson(services: Services, rules: readonly Rule[]) {
   const names = states.some(({ scope }) => isOfKey(scope)) ? await keyNames(services) : new Map<string, string>();
   return states.map((state) => ({
     object: "budget" as const,
-    ...budgetJson(state, isOfKey(state.scope) ? (names.get(state.scope.slice(keyScope.length)) ?? null) : null),
+    ...budgetJson(state, isOfKey(state.scope) ? (names.get(nameOf(state.scope)) ?? null) : null),
     state: healthOf(state),
     runs_out_at: isoTime(runsOutAt(state, now, recent)),
   }));
@@ -69,18 +74,20 @@ function endingFirst<T extends Ending>(all: readonly T[]): T[] {
     .sort((a, b) => (urgency(a) === urgency(b) ? 0 : urgency(a) - urgency(b)));
 }
 
-const keyScope = "key:";
-const isOfKey = (scope: string) => scope.startsWith(keyScope);
+const isOfKey = (scope: string) => kindOf(scope) === "key";
 
 /** @throws ApiError invalid_value, not_found where it is the budget of no key */
-async function checkScope({ keys }: Services, scope: string): Promise<void> {
+async function checkScope({ keys, live }: Services, scope: string): Promise<void> {
   const [kind, name] = [kindOf(scope), nameOf(scope)];
+  const { whose, model } = partsOfScope(scope);
   const isScope =
-    scope === "all" ||
+    whose === "all" ||
     (kind === "tag" && isTag(name)) ||
     (kind === "tier" && (tiers as readonly string[]).includes(name)) ||
     (kind === "key" && name !== "");
-  if (!isScope) throw ApiError.invalidValue("scope", "scope must be key:<id>, tag:<name>, tier:<name> or all.");
+  if (!isScope) throw ApiError.invalidValue("scope", `scope must be ${scopeWords}`);
+  const fault = model === undefined ? undefined : faultOfBudgetModel(model, live.config);
+  if (fault !== undefined) throw ApiError.invalidValue("scope", `scope: ${fault}`);
   if (kind === "key" && (await needsStorage(() => keys.named(name))) === undefined)
     throw ApiError.notFound("There is no such key.", "scope");
 }
@@ -127,7 +134,7 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
       async ({ services, query: { scope, kind, period, state, ending, after, limit } }) => {
         await needsStorage(() => services.budgets.load());
         const { rules } = services.budgets;
-        const wanted = (scope === undefined ? rules.all() : rules.ofScope(scope)).filter(
+        const wanted = (scope === undefined ? rules.all() : rules.ofAnyModel(scope)).filter(
           (rule) =>
             (kind === undefined || kindOf(rule.scope) === kind) && (period === undefined || rule.period === period),
         );

@@ -1,8 +1,10 @@
 /** `troupe budgets`: what may be spent. A running server takes every change over with its next call. */
 import { isTag } from "../auth/key-spec.ts";
-import type { BudgetLimits, Config } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import { faultOfBudgetModel } from "../http/model-patterns.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { tiers } from "../protocols/tiers.ts";
+import { budgetScope, partsOfScope } from "../store/charges.ts";
 import type { OpenedStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import type { BudgetPeriod } from "../store/usage.ts";
@@ -20,7 +22,7 @@ type Options = { readonly json?: boolean };
 
 export function listBudgets(context: Context, { json }: Options): Promise<ExitCode> {
   return withStore(context, async (store, config) =>
-    show(context, store, await rulesIn(store, config), json, config.budgets.keys),
+    show(context, store, await rulesIn(store, config), json, config.budgets),
   );
 }
 
@@ -91,12 +93,15 @@ function changeBudget(
 
 /** @throws UsageError for what is no scope, KeyError for what fits no key or several */
 async function scopeFrom(store: OpenedStore, config: Config, given: string): Promise<string> {
+  const { whose, model } = partsOfScope(given);
+  const fault = model === undefined ? undefined : faultOfBudgetModel(model, config);
+  if (fault !== undefined) throw new UsageError(`model: ${fault}`);
   const [kind, name] = [kindOf(given), nameOf(given)];
-  if (given === "all" || (kind === "tier" && tiers.some((tier) => tier === name))) return given;
+  if (whose === "all" || (kind === "tier" && tiers.some((tier) => tier === name))) return given;
   if (kind === "tag" && isTag(name)) return given;
-  if (kind === "tag" || kind === "tier") throw new UsageError(`'${given}' names no ${kind}.`);
-  const key = kind === "key" && name !== "" ? name : given;
-  return `key:${(await (await keysIn(store, config)).show(key)).id}`;
+  if (kind === "tag" || kind === "tier") throw new UsageError(`'${whose}' names no ${kind}.`);
+  const key = kind === "key" && name !== "" ? name : whose;
+  return budgetScope(`key:${(await (await keysIn(store, config)).show(key)).id}`, model);
 }
 
 async function rulesIn(store: Store, config: Config): Promise<readonly Rule[]> {
@@ -112,28 +117,37 @@ async function show(
   store: Store,
   rules: readonly Rule[],
   json = false,
-  perKey: BudgetLimits = {},
+  { keys, models = {} }: Partial<Config["budgets"]> = {},
 ): Promise<void> {
   const names = new Map((await store.keys.list()).map(({ id, name }) => [`key:${id}`, name]));
-  const all = (await statesOf(store, rules)).map((state) => ({ state, name: names.get(state.scope) ?? null }));
-  const defaults = periods.flatMap((period) => {
-    const dollars = perKey[period];
-    return dollars === undefined ? [] : [{ period, dollars }];
-  });
+  const all = (await statesOf(store, rules)).map((state) => ({
+    ...{ state, name: names.get(partsOfScope(state.scope).whose) ?? null },
+  }));
+  const defaults = [
+    [undefined, keys] as const,
+    ...Object.entries(models).map(([model, one]) => [model, one.keys] as const),
+  ]
+    .flatMap(([model, limits = {}]) => periods.map((period): Default => ({ model, period, dollars: limits[period] })))
+    .filter(({ dollars }) => dollars !== undefined);
   if (json) printJson(io, [...all.map(({ state, name }) => budgetJson(state, name)), ...defaults.map(defaultJson)]);
   else if (all.length + defaults.length === 0)
     io.stderr.write("There are no budgets yet: troupe budgets set <scope> <period> <dollars> makes one.\n");
   else io.stdout.write(formatTable(columns, [...all.map(rowFrom), ...defaults.map(defaultRow)]));
 }
 
-type Default = { readonly period: BudgetPeriod; readonly dollars: number };
+type Default = {
+  readonly model: string | undefined;
+  readonly period: BudgetPeriod;
+  readonly dollars: number | undefined;
+};
 const eachKey = "each key";
-const defaultRow = ({ period, dollars }: Default) => [
-  ...[eachKey, "", period, formatDollars(microsFrom(dollars))],
+const defaultRow = ({ model, period, dollars }: Default) => [
+  ...[budgetScope(eachKey, model), "", period, formatDollars(microsFrom(dollars!))],
   ...["", "", "", "configuration"],
 ];
-const defaultJson = ({ period, dollars }: Default) => ({
-  ...{ id: null, scope: eachKey, name: null, period, origin: "configuration", dollars },
+const defaultJson = ({ model, period, dollars }: Default) => ({
+  ...{ id: null, scope: budgetScope(eachKey, model), ...(model !== undefined && { model }), name: null },
+  ...{ period, origin: "configuration", dollars },
   ...{ span: null, spent: null, reserved: null, left: null, resets_at: null },
 });
 

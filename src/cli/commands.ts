@@ -209,7 +209,7 @@ function addKeyCommands(keys: Declare): void {
 function addBudgetCommands(budgets: Declare): void {
   const scope = argument(
     "<scope>",
-    "all, tier:<name>, tag:<name>, or a key: its id, its name or a prefix of one",
+    "all, tier:<name>, tag:<name>, or a key: its id, its name or a prefix of one; behind it, model:<pattern> counts calls of such models alone",
     filled,
   );
   const period = new Argument("<period>", "In UTC, or altogether").choices(periods);
@@ -222,7 +222,11 @@ function addBudgetCommands(budgets: Declare): void {
     period,
     argument("<dollars>", "How much may be spent", parseDollars),
     json,
-    examples("troupe budgets set tag:team-a month 400", "troupe budgets set alice prepaid 25"),
+    examples(
+      "troupe budgets set tag:team-a month 400",
+      "troupe budgets set alice prepaid 25",
+      "troupe budgets set alice model:'openai/*' day 5",
+    ),
   );
   const more = argument("<dollars>", "By how much", parseDollars);
   budgets("top-up", "Raise a budget that was set", "topUpBudget", scope, period, more, json);

@@ -26,7 +26,7 @@ export async function run(args: readonly string[], given: Io): Promise<ExitCode>
     called = command;
   });
   try {
-    await program.parseAsync(args, { from: "user" });
+    await program.parseAsync(withModels(args), { from: "user" });
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0;
@@ -44,6 +44,16 @@ function isStart([first, ...others]: readonly string[]): boolean {
   const isFlag = (word: string) => word.startsWith("--") && word !== "--help";
   return words.every((word, at) => isFlag(word) || (at > 0 && withValue.has(words[at - 1]!)));
 }
+
+/** A budget's models stand behind whom it holds, as a word of their own that is part of that. */
+const withModels = (args: readonly string[]): readonly string[] =>
+  args.includes("budgets")
+    ? args.flatMap((word, at) => {
+        if (word.startsWith("model:") && at > 0) return [];
+        const next = args[at + 1];
+        return next?.startsWith("model:") ? [`${word} ${next}`] : [word];
+      })
+    : args;
 
 const withValue: ReadonlySet<string> = new Set(allFlags.map((name) => `--${name}`));
 

@@ -76,5 +76,9 @@ function providerFrom({
   };
 }
 
-/** Tags are the operator's own words. */
-const budgetsFrom = ({ tags, ...rest }: Config["budgets"]) => ({ ...(snakeKeys(rest) as object), tags });
+/** Tags and patterns of models are the operator's own words. */
+const budgetsFrom = ({ tags, models, ...rest }: Config["budgets"]) => ({
+  ...(snakeKeys(rest) as object),
+  tags,
+  ...(models && { models }),
+});

@@ -93,6 +93,11 @@ const tagName = {
   message: "must be of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit",
 };
 
+const modelPattern = {
+  pattern: "^[!-~]{1,200}$",
+  message: "must be a pattern of <provider>/<model>, of 1 to 200 characters without spaces",
+};
+
 /** The most dollars of one budget: whole micro-dollars stay exact. */
 const maxDollars = 1_000_000_000;
 
@@ -106,6 +111,17 @@ const amounts = {
 const budget = (description: string) => section(description, amounts);
 
 export const BudgetFile = Closed(amounts);
+
+const budgetLimits = {
+  all: budget("By all calls together."),
+  tiers: section("By the keys of each plan together.", {
+    free: budget("Of the free plan."),
+    pro: budget("Of the pro plan."),
+    enterprise: budget("Of the enterprise plan."),
+  }),
+  keys: budget("By each key that has no budget of its own for that period."),
+  tags: defaulted(KeyedRecord(tagName, BudgetFile, { description: "By all calls with that tag." }), {}),
+};
 
 export const ConfigFile = Closed(
   {
@@ -190,14 +206,13 @@ export const ConfigFile = Closed(
     budgets: section(
       "What may be spent, in dollars. Keys and tags have budgets of their own by `troupe budgets` too.",
       {
-        all: budget("By all calls together."),
-        tiers: section("By the keys of each plan together.", {
-          free: budget("Of the free plan."),
-          pro: budget("Of the pro plan."),
-          enterprise: budget("Of the enterprise plan."),
-        }),
-        keys: budget("By each key that has no budget of its own for that period."),
-        tags: defaulted(KeyedRecord(tagName, BudgetFile, { description: "By all calls with that tag." }), {}),
+        ...budgetLimits,
+        models: optional(
+          KeyedRecord(modelPattern, Closed(budgetLimits), {
+            description:
+              "The same by calls of some models alone, beside those above: patterns of `<provider>/<model>`, as it is called, such as `openai/*`. Default: none.",
+          }),
+        ),
         unknown_price: oneOf(
           ["refuse", "allow"],
           "refuse",

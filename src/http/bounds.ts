@@ -78,12 +78,25 @@ function unboundedIn([first]: readonly Kept[]): Pick<AttemptBounds, "billed" | "
   return first === undefined ? {} : { billed: "unknown", unbounded: formatPath(first.path) };
 }
 
-/** Models of the same provider that may answer in place of the one that is asked. A provider's own choice costs as much as that. */
-function othersIn({ models }: BodyNames, isRenamed: Renamed = isOwnModel): Pick<AttemptBounds, "otherModels"> {
+/**
+ * Models of the same provider that may answer in place of the one that is asked, and those that its tools ask. A provider's own choice costs
+ * as much as that.
+ */
+function othersIn(
+  { models }: BodyNames,
+  isRenamed: Renamed = isOwnModel,
+): Pick<AttemptBounds, "otherModels" | "toolModels"> {
   const others = new Set<string>();
-  for (const { name, path, mayAnswer } of models)
-    if (mayAnswer && !isOwnModel(path) && !isRenamed(path) && name !== "default") others.add(plainModel(name));
-  return others.size === 0 ? {} : { otherModels: [...others] };
+  const ofTools = new Set<string>();
+  for (const { name, path, mayAnswer } of models) {
+    if (isOwnModel(path) || isRenamed(path) || name === "default") continue;
+    if (mayAnswer) others.add(plainModel(name));
+    else if (path[0] === "tools") ofTools.add(plainModel(name));
+  }
+  return {
+    ...(others.size > 0 && { otherModels: [...others] }),
+    ...(ofTools.size > 0 && { toolModels: [...ofTools] }),
+  };
 }
 
 /** @param body that may bound the uses of all of them together, in the format of Responses alone */

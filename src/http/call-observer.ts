@@ -335,6 +335,7 @@ export function nextAttempt(
     persona: context.persona?.id ?? (context.area === "orchestrator" ? model : undefined),
     personaVersion: context.persona?.version,
     variant: context.variant,
+    hidesUpstream: context.persona?.hidesUpstream,
     target,
     bounds,
     trace: context.trace?.attempt(target),

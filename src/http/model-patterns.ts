@@ -6,6 +6,12 @@ import type { Persona } from "../personas/persona.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 
+/** @param pattern of models that a budget counts, by what is called @returns what is wrong with it; undefined: nothing */
+export const faultOfBudgetModel = (pattern: string, { providers }: Pick<Config, "providers">): string | undefined =>
+  /^[!-~]{1,200}$/.test(pattern)
+    ? unmatchedPattern([pattern], { aliases: {}, providers }, [])
+    : "a pattern of models is of 1 to 200 characters without spaces.";
+
 /** @returns what is wrong with patterns of models that a key may use, the first that fits no model that there can be; undefined: nothing */
 export function unmatchedPattern(
   models: readonly string[],

@@ -70,7 +70,10 @@ export const Usage = Type.Object({
 
 export const HeldBudget = Type.Object({
   id: Type.String({ description: "<scope>/<period>, as x-troupe-budget names it." }),
-  scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
+  scope: Type.String({
+    description: "key:<id>, tag:<name>, tier:<name> or all, and with ' model:<pattern>' behind it.",
+  }),
+  model: Type.Optional(Type.String({ description: "The models whose calls alone count; absent: all." })),
   period: Type.String({ description: "day or month, in UTC, or prepaid." }),
   span: Type.String({ description: "2026-11-22, 2026-11 or prepaid." }),
   limit_micro_dollars: Type.Integer(),

@@ -13,9 +13,13 @@ export type ErrorRecord = ErrorObject & {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly model?: string;
+  readonly isOfModel?: boolean;
 };
 
-type Details = { param?: string; headers?: Record<string, string>; cause?: unknown; model?: string | undefined };
+type Details = Partial<Pick<ErrorRecord, "param" | "headers" | "isOfModel">> & {
+  readonly cause?: unknown;
+  readonly model?: string | undefined;
+};
 
 /** The status and the type of each code: the table in `docs/errors.md`. */
 const kinds = {
@@ -71,6 +75,8 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** The name of a model that is not known here. */
   readonly model: string | undefined;
+  /** True where it holds for the model that was to be called, and not for others. */
+  readonly isOfModel: boolean;
 
   private constructor(record: ErrorRecord, cause?: unknown) {
     super(truncate(record.message, maxMessage), cause === undefined ? undefined : { cause });
@@ -81,12 +87,14 @@ export class ApiError extends Error {
     this.param = truncate(record.param);
     this.headers = record.headers;
     this.model = record.model;
+    this.isOfModel = record.isOfModel === true;
   }
 
   static #of(code: keyof typeof kinds, message: string, details: Details = {}): ApiError {
-    const { param = "", headers = {}, model, cause } = details;
+    const { param = "", headers = {}, model, isOfModel = false, cause } = details;
     const [status, type] = kinds[code];
-    return new ApiError({ status, type, code, message, param, headers, ...(model !== undefined && { model }) }, cause);
+    const more = { isOfModel, ...(model !== undefined && { model }) };
+    return new ApiError({ status, type, code, message, param, headers, ...more }, cause);
   }
 
   /** The fields that clients see, in whatever form. */
@@ -96,8 +104,9 @@ export class ApiError extends Error {
 
   /** All of it, for another process. */
   record(): ErrorRecord {
-    const { status, headers, model } = this;
-    return { ...this.fields(), status, headers, ...(model !== undefined && { model }) };
+    const { status, headers, model, isOfModel } = this;
+    const more = { ...(model !== undefined && { model }), ...(isOfModel && { isOfModel }) };
+    return { ...this.fields(), status, headers, ...more };
   }
 
   /** @param record of another process */
@@ -293,18 +302,29 @@ export class ApiError extends Error {
     const wait = fits ? retryAfter(seconds) : { "x-should-retry": "false" };
     return ApiError.#of("rate_limit_exceeded", message, { headers: { ...headers, ...wait } });
   }
-  /** @param opensInSeconds until the budget has money again; absent: not by itself. Clients that retry at once gain nothing. */
+  /**
+   * @param opensInSeconds until the budget has money again; absent: not by itself. Clients that retry at once gain nothing.
+   * @param isOfModel true where other models may be asked
+   */
   static insufficientQuota(
     message: string,
     opensInSeconds?: number,
     headers: Readonly<Record<string, string>> = {},
+    isOfModel = false,
   ): ApiError {
     const wait = opensInSeconds === undefined ? {} : retryAfter(opensInSeconds);
-    return ApiError.#of("insufficient_quota", message, { headers: { ...headers, "x-should-retry": "false", ...wait } });
+    const all = { ...headers, "x-should-retry": "false", ...wait };
+    return ApiError.#of("insufficient_quota", message, { headers: all, isOfModel });
   }
   /** Calls under way hold what is left of a budget: there may be room in a moment. */
-  static budgetHeld(message: string, retrySeconds: number, headers: Readonly<Record<string, string>> = {}): ApiError {
-    return ApiError.#of("rate_limit_exceeded", message, { headers: { ...headers, ...retryAfter(retrySeconds) } });
+  static budgetHeld(
+    message: string,
+    retrySeconds: number,
+    headers: Readonly<Record<string, string>> = {},
+    isOfModel = false,
+  ): ApiError {
+    const all = { ...headers, ...retryAfter(retrySeconds) };
+    return ApiError.#of("rate_limit_exceeded", message, { headers: all, isOfModel });
   }
   /**
    * @param budget "the day's budget of all calls"

@@ -62,7 +62,7 @@ async function budgetStates({ store, budgets, keys }: AlertParts, now: number): 
   const common = rules.all();
   const known = new Set(common.map(({ scope }) => scope));
   // The default of keys applies to each that has no budget of its own.
-  const ofKeys = keys.ids.flatMap((id) => (known.has(`key:${id}`) ? [] : rules.ofScope(`key:${id}`)));
+  const ofKeys = keys.ids.flatMap((id) => rules.ofAnyModel(`key:${id}`).filter(({ scope }) => !known.has(scope)));
   const all = [...common, ...ofKeys];
   const found =
     all.length === 0

@@ -1,4 +1,5 @@
 /** Which budgets a line of the ledger is spent of, wherever such a budget may stand; what is prepaid is spent by reservations alone. */
+import { globMatches } from "../lib/text/glob.ts";
 import type { BudgetSpan, LedgerLine } from "./usage.ts";
 
 export const scopesOf = ({ keyId, tags, tier }: Pick<LedgerLine, "keyId" | "tags" | "tier">): string[] => {
@@ -6,6 +7,31 @@ export const scopesOf = ({ keyId, tags, tier }: Pick<LedgerLine, "keyId" | "tags
   if (tier !== undefined) scopes.push(`tier:${tier}`);
   return scopes;
 };
+
+const modelMark = " model:";
+
+/** @param whose `key:<id>`, `tag:<name>`, `tier:<name>` or `all` @param model a pattern of `<provider>/<model>`; absent: a budget of all models */
+export const budgetScope = (whose: string, model?: string): string =>
+  model === undefined ? whose : whose + modelMark + model;
+
+/** The parts of a budget's scope. */
+export function partsOfScope(scope: string): { readonly whose: string; readonly model?: string } {
+  const at = scope.indexOf(modelMark);
+  return at < 0 ? { whose: scope } : { whose: scope.slice(0, at), model: scope.slice(at + modelMark.length) };
+}
+
+/** What a call cost of each model that did something of it; null: unknown. */
+export type ModelCost = readonly [model: string, cost: number | null];
+
+export function modelCosts({ provider, upstreamModel, cost, beside = [] }: LedgerLine): readonly ModelCost[] {
+  if (provider === null || upstreamModel === null) return [];
+  const others = beside.reduce((sum, [, one]) => sum + one, 0);
+  return [[`${provider}/${upstreamModel}`, cost === null ? null : cost - others], ...beside];
+}
+
+/** @param pattern of models @param unknown what counts in the place of a cost that is unknown */
+export const costOfModels = (pattern: string, costs: readonly ModelCost[], unknown: number): number =>
+  costs.reduce((sum, [model, cost]) => (globMatches(pattern, model) ? sum + (cost ?? unknown) : sum), 0);
 
 /** The day and the month in which a call began. */
 export function spansOf(at: number): readonly [day: string, month: string] {

@@ -21,6 +21,7 @@ type KindName = Exclude<
   | "totalMs"
   | "tier"
   | "variantCall"
+  | "beside"
   | "errorText"
 >;
 

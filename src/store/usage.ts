@@ -7,7 +7,7 @@ export type BudgetPeriod = "day" | "month" | "prepaid";
 
 /** A budget that an operator set while serving. Sums of money are whole micro-dollars, here and below. */
 export type BudgetRow = {
-  /** `key:<id>`, `tag:<name>`, `tier:<name>` or `all`. */
+  /** `key:<id>`, `tag:<name>`, `tier:<name>` or `all`; of a budget by model with ` model:<pattern>` behind it. */
   readonly scope: string;
   readonly period: BudgetPeriod;
   readonly limit: number;
@@ -200,6 +200,8 @@ export type LedgerLine = {
   readonly totalMs: number;
   /** Tier of the key. Only a line that is to be written has it; budgets need it. */
   readonly tier?: string;
+  /** Of its cost what is other models', which did something beside it. Only a line that is to be written has it; budgets need it. */
+  readonly beside?: readonly (readonly [model: string, cost: number])[];
   /** Of a variant that is judged by it, or that others are compared with. Only a line that is to be written has it. */
   readonly variantCall?: VariantCall;
 };

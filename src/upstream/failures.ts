@@ -1,9 +1,13 @@
 /** Classifies the errors that upstreams answer. */
+import type { ApiError } from "../protocols/errors.ts";
 import type { UpstreamError } from "./answer.ts";
 import { isSpent } from "./pool/rests.ts";
 
 /** True where a budget refused a model as nobody knows what it costs: another may have a price. Nothing was asked of anyone. */
 export const hasNoPrice = ({ code }: { readonly code: string | null }) => code === "model_without_price";
+
+/** True where a budget refused a model alone, as it has no price or is spent for that model: another may be asked. */
+export const isOfModel = (error: ApiError): boolean => hasNoPrice(error) || error.isOfModel;
 
 /** Classes of upstream errors, for callers that do not know the upstream. */
 export type FailureClass =

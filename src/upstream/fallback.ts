@@ -2,7 +2,7 @@
 import { ApiError } from "../protocols/errors.ts";
 import { type Answer, type EventSource, isUpstreamError } from "./answer.ts";
 import { type Attempts, type CallTools, callUpstream } from "./call.ts";
-import { classifyFailure, hasNoPrice } from "./failures.ts";
+import { classifyFailure, isOfModel } from "./failures.ts";
 import { type Pooling, walkPool } from "./pool/walk.ts";
 import type { Target } from "./target.ts";
 
@@ -43,7 +43,7 @@ async function callInTurn(
       if (isFinal || at === last) return answer;
       attempts.failed(target, answer);
     } catch (error) {
-      const isRetriable = error instanceof ApiError && (error.status >= 500 || hasNoPrice(error));
+      const isRetriable = error instanceof ApiError && (error.status >= 500 || isOfModel(error));
       if (!isRetriable || at === last) throw error;
       attempts.failed(target, error);
     }

@@ -23,6 +23,8 @@ export type Attempt = {
   readonly persona?: string | undefined;
   readonly personaVersion?: string | undefined;
   readonly variant?: AttemptVariant | undefined;
+  /** True where its caller is not to know which provider and model answer. */
+  readonly hidesUpstream?: boolean | undefined;
   /** Target of the attempt; absent where no upstream is asked. */
   readonly target?: AttemptTarget | undefined;
   /** Bounds of what it may use, for those who reserve before it. */
@@ -101,6 +103,8 @@ export type AttemptBounds = {
   readonly surcharges?: readonly string[] | undefined;
   /** Models of the same provider that may answer in place of the one that is asked, by the upstream's own names. Absent: none. */
   readonly otherModels?: readonly string[] | undefined;
+  /** Models of the same provider that tools of the request ask, which it bills by their own prices. Absent: none. */
+  readonly toolModels?: readonly string[] | undefined;
   /** Where `billed` is unknown: the place in the request that names what nobody here knows the size of. */
   readonly unbounded?: string | undefined;
   /** Absent: by tokens. `nothing`: it asks for nothing that is billed. `unknown`: for what nobody can say before, or by other measures. */

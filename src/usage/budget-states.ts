@@ -35,6 +35,7 @@ export const originOf = ({ isSet }: Rule): string => (isSet ? "set" : "configura
 export const budgetJson = (state: BudgetState, name: string | null) => ({
   id: budgetId(state),
   scope: state.scope,
+  ...(state.model !== undefined && { model: state.model }),
   name,
   period: state.period,
   origin: originOf(state),
@@ -50,6 +51,7 @@ export const budgetJson = (state: BudgetState, name: string | null) => ({
 export const heldBudgetJson = (state: BudgetState) => ({
   id: budgetId(state),
   scope: state.scope,
+  ...(state.model !== undefined && { model: state.model }),
   period: state.period,
   span: state.span,
   limit_micro_dollars: state.limit,

@@ -24,6 +24,7 @@ import { BudgetQueue } from "./budget-queue.ts";
 import { BudgetRules, type Payer, type Rule } from "./budget-rules.ts";
 import { budgetId, budgetStates, leftOf } from "./budget-states.ts";
 import { estimateUse, inputTokensOf, pricedTools } from "./cost-estimate.ts";
+import { kindOf, nameOf } from "./forecast.ts";
 import { dollarsFrom, endOf, formatDollars, spanOf } from "./spans.ts";
 
 export type BudgetTools = {
@@ -157,7 +158,9 @@ export class Budgets {
    * model_without_price or storage_unavailable
    */
   reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<GateReserved> | undefined {
-    const rules = attempt.bounds?.billed === "nothing" ? [] : this.rules.of(attempt);
+    const { rules: known } = this;
+    const rules =
+      attempt.bounds?.billed === "nothing" ? [] : known.isByModel ? known.ofAttempt(attempt) : known.of(attempt);
     const tokenLimit = this.#tools.tokensPerMinute(attempt.keyId);
     if (rules.length === 0 && tokenLimit === undefined) return undefined;
     return this.#reserve(attempt, line, rules, tokenLimit, signal);
@@ -196,11 +199,13 @@ export class Budgets {
       return { ...answer, amount: amount ?? 0 };
     };
     const reserved = await this.#queue.ask(ask, signal);
-    if (isRefused(reserved)) throw this.#refusal(reservation(), rules, reserved);
+    const { hidesUpstream } = attempt;
+    if (isRefused(reserved)) throw this.#refusal(reservation(), rules, reserved, hidesUpstream);
     return {
       isStored: true,
       headers: {
-        ...(reserved.tightest && budgetHeaders(ruleOf(rules, reserved.tightest, line.at), reserved.tightest)),
+        ...(reserved.tightest &&
+          budgetHeaders(ruleOf(rules, reserved.tightest, line.at, hidesUpstream), reserved.tightest)),
         ...(reserved.tokens && tokenHeaders(tokenLimit!, reserved.tokens)),
       },
     };
@@ -217,18 +222,23 @@ export class Budgets {
     if (assumed.unknownPrice === "allow") return undefined;
     onRefusal?.("unknown_price");
     throw ApiError.modelWithoutPrice(
-      wordsFor(rules[0]!),
+      wordsFor(named(rules[0]!, attempt.hidesUpstream)),
       bounds.billed === "unknown" ? [] : pricedTools(bounds),
       bounds.unbounded,
     );
   }
 
-  #refusal(reservation: Reservation, rules: readonly Rule[], { refusedBy, tokens }: Reserved): ApiError {
+  #refusal(
+    reservation: Reservation,
+    rules: readonly Rule[],
+    { refusedBy, tokens }: Reserved,
+    hidesUpstream: boolean | undefined,
+  ): ApiError {
     const { onRefusal } = this.#tools;
     if (refusedBy !== undefined) {
-      const rule = ruleOf(rules, refusedBy, reservation.line.at);
+      const rule = ruleOf(rules, refusedBy, reservation.line.at, hidesUpstream);
       const isHeld = heldBy({ refusedBy, amount: reservation.amount }) !== undefined;
-      onRefusal?.(isHeld ? "held" : (rule.scope.split(":", 1)[0] as RefusalKind));
+      onRefusal?.(isHeld ? "held" : (kindOf(rule.scope) as RefusalKind));
       return isHeld ? heldError(rule, reservation, refusedBy) : quotaError(rule, reservation, refusedBy);
     }
     onRefusal?.("tokens");
@@ -266,17 +276,27 @@ function tokensOf(bounds = nothingBounded): number {
 }
 
 /** "the month's budget of the tag 'team-a'" */
-function wordsFor({ scope, period }: Pick<Rule, "scope" | "period">): string {
-  const [kind, name] = scope.split(":", 2);
-  const whose = kind === "all" ? "of all calls" : kind === "key" ? "of this API key" : `of the ${kind} '${name}'`;
-  return `the ${period === "prepaid" ? "prepaid" : `${period}'s`} budget ${whose}`;
+function wordsFor({ scope, model, period }: Named): string {
+  const kind = kindOf(scope);
+  const whose =
+    kind === "all" ? "of all calls" : kind === "key" ? "of this API key" : `of the ${kind} '${nameOf(scope)}'`;
+  const models = model === undefined ? "" : model === unnamed ? " for the model that answers" : ` for '${model}'`;
+  return `the ${period === "prepaid" ? "prepaid" : `${period}'s`} budget ${whose}${models}`;
 }
+
+/** A rule as its caller may have it. */
+type Named = Pick<Rule, "scope" | "model" | "period" | "limit">;
+/** In the place of models, where a caller is not to know which of them answers. */
+const unnamed = "";
+
+const named = (rule: Rule, hidesUpstream: boolean | undefined): Named =>
+  hidesUpstream === true && rule.model !== undefined ? { ...rule, model: unnamed } : rule;
 
 const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);
 
 type Refusal = NonNullable<Reserved["refusedBy"]>;
 
-function quotaError(rule: Rule, { amount, line }: Reservation, refusedBy: Refusal): ApiError {
+function quotaError(rule: Named, { amount, line }: Reservation, refusedBy: Refusal): ApiError {
   const { spent } = refusedBy;
   const left = Math.max(0, rule.limit - spent);
   const opensAt = endOf(rule.period, line.at);
@@ -286,25 +306,32 @@ function quotaError(rule: Rule, { amount, line }: Reservation, refusedBy: Refusa
     `${capital(wordsFor(rule))} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}${need}.${opens}`,
     opensAt === undefined ? undefined : Math.ceil((opensAt - line.at) / 1000),
     budgetHeaders(rule, refusedBy),
+    rule.model !== undefined,
   );
 }
 
-function heldError(rule: Rule, { amount }: Reservation, refusedBy: Refusal): ApiError {
+function heldError(rule: Named, { amount }: Reservation, refusedBy: Refusal): ApiError {
   const { spent, reserved } = refusedBy;
   const left = rule.limit - spent;
   return ApiError.budgetHeld(
     `${capital(wordsFor(rule))} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}, but calls under way hold ${formatDollars(reserved)} of it until they end, and this call may cost up to ${formatDollars(amount)}. Retry in ${heldRetrySeconds} s.`,
     heldRetrySeconds,
     budgetHeaders(rule, refusedBy),
+    rule.model !== undefined,
   );
 }
 
 /** The rule of a budget that the store names. @param at when the call began */
-const ruleOf = (rules: readonly Rule[], { scope, span }: BudgetSpan, at: number): Rule =>
-  rules.find((one) => one.scope === scope && spanOf(one.period, at) === span)!;
+const ruleOf = (
+  rules: readonly Rule[],
+  { scope, span }: BudgetSpan,
+  at: number,
+  hidesUpstream: boolean | undefined,
+): Named => named(rules.find((one) => one.scope === scope && spanOf(one.period, at) === span)!, hidesUpstream);
 
 /** Headers with the tightest budget of a call and the micro-dollars that the call leaves of it, or would have found there. */
-function budgetHeaders(rule: Rule, state: NonNullable<Reserved["tightest"]>): Record<string, string> {
+function budgetHeaders(rule: Named, state: NonNullable<Reserved["tightest"]>): Record<string, string> {
+  if (rule.model === unnamed) return {};
   return { "x-troupe-budget": budgetId(rule), "x-troupe-budget-remaining": String(leftOf(state)) };
 }
 

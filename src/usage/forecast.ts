@@ -1,4 +1,5 @@
 /** When budgets will be used up, at the pace at which they were spent of late. */
+import { partsOfScope } from "../store/charges.ts";
 import { dayMs } from "../store/ledger-columns.ts";
 import type { LedgerRepository, Spending } from "../store/usage.ts";
 import type { Rule } from "./budget-rules.ts";
@@ -14,7 +15,7 @@ const horizonMs = 366 * dayMs;
 
 type Spent = Pick<Rule, "scope" | "period" | "limit"> & Spending;
 
-/** Micro-dollars of the last seven days by scope; undefined: not known, as of tiers, which the ledger does not have. */
+/** Micro-dollars of the last seven days by scope; undefined: not known, as of tiers and patterns of models, by which no sums of the ledger are. */
 export type RecentSpending = (scope: string) => number | undefined;
 
 /**
@@ -49,13 +50,14 @@ export async function recentSpending(
     const sums = await ledger.sums({ since: at - recentMs, until: at + 1 }, groups, { limit: 10_000 });
     for (const { group, cost } of sums) known.set([kind, ...group].join(":"), cost);
   }
-  return (scope) => (kindOf(scope) === "tier" ? undefined : (known.get(scope) ?? 0));
+  const isKnown = (scope: string) => kindOf(scope) !== "tier" && partsOfScope(scope).model === undefined;
+  return (scope) => (isKnown(scope) ? (known.get(scope) ?? 0) : undefined);
 }
 
 /** `key`, `tag`, `tier` or `all`. */
-export const kindOf = (scope: string): string => scope.split(":", 1)[0]!;
-/** What follows the kind, all of it; empty: nothing does. */
-export const nameOf = (scope: string): string => scope.slice(kindOf(scope).length + 1);
+export const kindOf = (scope: string): string => partsOfScope(scope).whose.split(":", 1)[0]!;
+/** What follows the kind, without a model's pattern; empty: nothing does. */
+export const nameOf = (scope: string): string => partsOfScope(scope).whose.slice(kindOf(scope).length + 1);
 
 export const healths = ["ok", "low", "spent"] as const;
 

@@ -123,4 +123,5 @@ const isSameKind = (a: LedgerLine, b: LedgerLine) =>
   a.callOf === b.callOf &&
   a.errorText === b.errorText &&
   a.tier === b.tier &&
+  a.beside === b.beside &&
   a.variantCall === b.variantCall;

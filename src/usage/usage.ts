@@ -194,13 +194,13 @@ class Entry implements UsageEntry {
     const own = !isBilled
       ? nothing
       : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.begun.at);
-    const priced =
+    const priced: ReturnType<typeof pricedWithParts> =
       more?.parts === undefined || named === undefined
         ? own
         : pricedWithParts(own, more.parts, this.#tools.prices(), named, this.begun.at);
     // The cost of a call whose counts are unknown is known only if it is nothing.
     const told = counted === undefined && priced.cost !== 0 ? unknown : priced;
-    const price = outcome.errorCode === "model_without_price" ? refusedForPrice : told;
+    const price: typeof priced = outcome.errorCode === "model_without_price" ? refusedForPrice : told;
     const line: LedgerLine = {
       ...this.begun,
       provider: target?.provider ?? null,
@@ -224,6 +224,7 @@ class Entry implements UsageEntry {
       priceNote: isReckoned ? withNote(price.priceNote) : price.priceNote,
       firstTokenMs: this.#firstTokenMs,
       totalMs: this.#totalMs,
+      ...(price.beside && { beside: price.beside }),
     };
     const variantCall = outcome.variantOutcome && this.#attempt.variant?.calls?.[outcome.variantOutcome];
     return variantCall === undefined ? line : { ...line, variantCall };

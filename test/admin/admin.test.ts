@@ -329,6 +329,28 @@ describe("budgets", () => {
     expect(dataOf(await house.get("/v1/budgets")).map(({ name }) => name)).toEqual([null, key.name, null]);
   });
 
+  test("count the calls of some models alone where their scope says so", async () => {
+    await using house = await House.open({});
+    const path = (scope: string) => `/v1/budgets/${encodeURIComponent(scope)}/day`;
+    const scope = "tag:team-a model:openai/*";
+    expect(await house.ask("PUT", path(scope), { dollars: 5 })).toMatchObject({
+      status: 200,
+      json: { id: `${scope}/day`, scope, model: "openai/*", dollars: 5 },
+    });
+    await house.ask("PUT", path("tag:team-a"), { dollars: 9 });
+    const ids = async (query: string) => dataOf(await house.get(`/v1/budgets?${query}`)).map(({ id }) => id);
+    expect(await ids("scope=tag:team-a")).toEqual([`${scope}/day`, "tag:team-a/day"]);
+    expect(await ids("kind=tag")).toHaveLength(2);
+    const key = (await house.troupe.server.services.store.keys.list())[0]!;
+    const own = `key:${key.id} model:*/gpt-*`;
+    expect((await house.ask("PUT", path(own), { dollars: 1 })).json).toMatchObject({ scope: own, name: key.name });
+    expect(dataOf(await house.get("/v1/audit?limit=1"))[0]).toMatchObject({ subject: `${own}/day` });
+    for (const wrong of ["tag:team-a model:", "tag:team-a model:nobody/*", "tag:team-a model:openai/é", "team model:*"])
+      expect(errorOf(await house.ask("PUT", path(wrong), { dollars: 5 }))).toEqual([400, "invalid_value", "scope"]);
+    expect((await house.ask("DELETE", path(scope))).status).toBe(200);
+    expect(await ids("scope=tag:team-a")).toEqual(["tag:team-a/day"]);
+  });
+
   test("that end are listed apart: spent ones first, then the first to run out", async () => {
     const clock = new ManualClock(Date.UTC(2026, 10, 22, 12));
     await using house = await House.open({ clock });

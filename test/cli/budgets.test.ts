@@ -53,6 +53,33 @@ test("budgets are set, topped up, listed and removed", async () => {
   });
 });
 
+test("a budget may count the calls of some models alone", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  await shell.run("keys create alice");
+  const { id } = JSON.parse((await shell.run("keys show alice --json")).out);
+  const scope = `key:${id} model:openai/*`;
+  for (const named of ["alice", "key:alice", `key:${id}`])
+    expect(JSON.parse((await shell.run(`budgets set ${named} model:openai/* month 5 --json`)).out)).toMatchObject([
+      { id: `${scope}/month`, scope, model: "openai/*", name: "alice", dollars: 5 },
+    ]);
+  await shell.run("budgets set all model:anthropic/claude-opus-* day 3");
+  await shell.run("budgets set tag:a model:* prepaid 3");
+  await shell.run("budgets set tier:pro model:mistral/* day 3");
+  expect((await shell.run("budgets list")).out).toMatch(/\nkey:\S+ model:openai\/\* +alice +month +\$5\.00 /);
+  expect((await shell.run("budgets list")).out.trimEnd().split("\n")).toHaveLength(5);
+  expect(await shell.run("budgets remove all model:anthropic/claude-opus-* day")).toMatchObject({ code: 0 });
+  expect((await shell.run("budgets set all model:opnai/* day 1")).err).toContain("did you mean 'openai/*'?");
+  expect((await shell.run("budgets set all model: day 1")).err).toContain("1 to 200 characters");
+  const file =
+    "budgets:\n  models:\n    openai/*:\n      all: { month: 9 }\n      keys: { day: 2 }\n      tags: { a: { day: 1 } }\n";
+  await Bun.write(`${folder.path}/troupe.yaml`, file);
+  const list = (await shell.run("budgets list")).out;
+  expect(list).toMatch(/\nall model:openai\/\* +month +\$9\.00 /);
+  expect(list).toMatch(/\ntag:a model:openai\/\* +day +\$1\.00 /);
+  expect(list).toMatch(/\neach key model:openai\/\* +day +\$2\.00 +configuration\n$/);
+});
+
 test.each([
   ["budgets set all week 1", "Allowed choices are day, month, prepaid."],
   ["budgets set all day 1,5", "a sum such as 25 or 0.5"],

@@ -1,6 +1,8 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
+import { globMatches } from "../../src/lib/text/glob.ts";
 import type { AuditRow } from "../../src/store/audit.ts";
+import { budgetScope, partsOfScope, scopesOf } from "../../src/store/charges.ts";
 import { isChosen } from "../../src/store/chosen-lines.ts";
 import { type FactsList, maxFactsLists } from "../../src/store/facts.ts";
 import { firstTokenBounds, ledgerGroups } from "../../src/store/ledger-columns.ts";
@@ -488,6 +490,94 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
           reservation("r", 1, 0, [{ scope: "tag:b", span: "2023-11-14", limit: 1 }]),
         );
         expect(refusedBy).toMatchObject({ scope: "tag:b", spent: 1 });
+      },
+    );
+
+    on(
+      "budgets by model have exactly what the ledger has of their models, whoever opens them, and when",
+      async (database) => {
+        const random = Random.fromEnvironment("MODEL_BUDGET_SEED");
+        const stores = [await database.open(), await database.open(), await database.open()];
+        const patterns = [
+          "*",
+          "openai/*",
+          "openai/gpt-4o",
+          "*/gpt_%",
+          "open_i/*",
+          "a\\b/*",
+          "*o*4*",
+          "anthropic/*opus*",
+        ];
+        const models = [
+          ...[
+            ["openai", "gpt-4o"],
+            ["openai", "gpt-4o-mini"],
+            ["openai", "gpt_%"],
+            ["a\\b", "x"],
+          ],
+          ...[
+            ["anthropic", "claude-opus-5"],
+            ["openbi", "gpt-4o"],
+          ],
+        ] as const;
+        const owners = ["all", "key:key_1", "key:key_2", "tag:a", "tag:b", "tier:free"];
+        const spent = new Map<string, number>();
+        const days = ["2023-11-14", "2023-11"];
+        const scopes = owners.flatMap((whose) => patterns.map((model) => budgetScope(whose, model)));
+        await stores[0]!.keys.insert(keyRow("key_1", { tier: "free" }));
+        await stores[0]!.keys.insert(keyRow("key_2", { tier: "pro" }));
+        const count = (name: string, cost: number) => spent.set(name, (spent.get(name) ?? 0) + cost);
+        const held = new Map<string, number>();
+        const call = async (number: number, opened: readonly string[]) => {
+          const [provider, upstreamModel] = random.pick(models);
+          const keyId = random.pick(["key_1", "key_2"]);
+          const tags = random.pick([[], ["a"], ["a", "b"]]);
+          const line = { provider, upstreamModel, keyId, tags, tier: keyId === "key_1" ? "free" : "pro" };
+          const model = `${provider}/${upstreamModel}`;
+          const own = scopesOf(line);
+          const budgets = opened
+            .filter(
+              (scope) => own.includes(partsOfScope(scope).whose) && globMatches(partsOfScope(scope).model!, model),
+            )
+            .flatMap((scope) => [...days, "prepaid"].map((span) => ({ scope, span, limit: 1e9 })));
+          const amount = 1 + random.below(50);
+          const made = reservationOf(`req_${number}`, { at: start, amount, budgets });
+          const reservation = { ...made, line: { ...made.line, ...line } };
+          const [store, other] = [random.pick(stores), random.pick(stores)];
+          const isLeftOpen = random.below(5) === 0;
+          const cost = random.below(6) === 0 ? null : random.below(100);
+          // A part of it is another model's, where all that count it are open.
+          const beside = cost !== null && opened.length > 0 && random.below(4) === 0 ? random.below(cost + 1) : 0;
+          const [otherProvider, otherModel] = random.pick(models);
+          if (budgets.length > 0) expect((await store.budgets.reserve(reservation)).refusedBy).toBeUndefined();
+          if (isLeftOpen) {
+            for (const { scope, span } of budgets)
+              held.set(`${span} ${scope}`, (held.get(`${span} ${scope}`) ?? 0) + amount);
+            return;
+          }
+          const parts = beside > 0 ? { beside: [[`${otherProvider}/${otherModel}`, beside] as const] } : {};
+          const ended = { ...reservation.line, ended: "finished", status: 200, cost, ...parts } as const;
+          await Promise.all([store.ledger.append([ended]), other.ledger.append([ended])]);
+          const known = cost ?? (budgets.length > 0 ? amount : 0);
+          for (const scope of scopes) {
+            const { whose, model: pattern } = partsOfScope(scope);
+            if (!own.includes(whose)) continue;
+            const ownPart = globMatches(pattern!, model) ? known - beside : 0;
+            const otherPart = beside > 0 && globMatches(pattern!, `${otherProvider}/${otherModel}`) ? beside : 0;
+            for (const day of days) count(`${day} ${scope}`, ownPart + otherPart);
+            if (budgets.some((budget) => budget.scope === scope)) count(`prepaid ${scope}`, ownPart + otherPart);
+          }
+        };
+        await Promise.all(Array.from({ length: 40 }, (_, number) => call(number, [])));
+        const spans = scopes.flatMap((scope) => [...days, "prepaid"].map((span) => ({ scope, span })));
+        await stores[1]!.budgets.spending(spans);
+        await Promise.all(Array.from({ length: 80 }, (_, number) => call(100 + number, scopes)));
+        const expected = spans.map(({ scope, span }) => ({
+          ...{ scope, span, spent: spent.get(`${span} ${scope}`) ?? 0, reserved: held.get(`${span} ${scope}`) ?? 0 },
+        }));
+        expect(await stores[2]!.budgets.spending(spans)).toEqual(expected);
+        // The same after a start.
+        expect(await (await database.open()).budgets.spending(spans)).toEqual(expected);
       },
     );
 

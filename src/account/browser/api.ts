@@ -9,6 +9,7 @@ type Sums = {
 export type Budget = {
   readonly id: string;
   readonly scope: string;
+  readonly model?: string;
   readonly period: string;
   readonly limit_micro_dollars: number;
   readonly spent_micro_dollars: number;

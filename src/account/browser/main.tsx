@@ -218,10 +218,21 @@ function Usage({ usage }: { readonly usage: Account["usage"] }) {
 }
 
 const scopeWords = (scope: string) =>
-  scope === "all" ? "everybody together" : scope.startsWith("key:") ? "your key" : scope.replace(":", " ");
+  scope.startsWith("all")
+    ? "everybody together"
+    : scope.startsWith("key:")
+      ? "your key"
+      : scope.replace(/:(\S+).*/, " $1");
 
 function BudgetRow({ budget }: { readonly budget: Budget }) {
-  const { scope, period, limit_micro_dollars: limit, spent_micro_dollars: spent, left_micro_dollars: left } = budget;
+  const {
+    scope,
+    model,
+    period,
+    limit_micro_dollars: limit,
+    spent_micro_dollars: spent,
+    left_micro_dollars: left,
+  } = budget;
   return (
     <div class="budget">
       <div class="row">
@@ -230,6 +241,7 @@ function BudgetRow({ budget }: { readonly budget: Budget }) {
         </strong>
         <span class="quiet">
           of <Money micro={limit} /> {period === "prepaid" ? "prepaid" : `a ${period}`}, {scopeWords(scope)}
+          {model !== undefined && `, for ${model}`}
         </span>
       </div>
       <meter min={0} max={Math.max(1, limit)} high={0.8 * limit} optimum={0} value={Math.min(spent, limit)} />

@@ -24,12 +24,27 @@ begin
   return jsonb_build_object('used', used + p_tokens, 'emptyMs', bucket + 60000 - p_now, 'waitMs', 0);
 end $$;
 
+-- The models of a budget by model, as \`like\` has them: of its pattern only * stands for something. Null: a budget of all models.
+create function troupe.models_of(p_scope text) returns text language sql immutable as $$
+  select translate(regexp_replace(substr(p_scope, strpos(p_scope, ' model:') + 7), '([\\\\%_])', '\\\\\\1', 'g'), '*', '%')
+    where strpos(p_scope, ' model:') > 0
+$$;
+
+-- What a call costs a budget. @param p_models of the call, each with its cost; null where that is unknown, and p_unknown counts
+create function troupe.cost_of(p_scope text, p_models jsonb, p_all bigint, p_unknown bigint) returns bigint language sql immutable as $$
+  select case when strpos(p_scope, ' model:') = 0 or p_all = 0 then p_all else (
+    select coalesce(sum(coalesce(m.cost, p_unknown)), 0) from jsonb_to_recordset(p_models) as m (model text, cost bigint)
+    where m.model like troupe.models_of(p_scope)) end
+$$;
+
 -- A span of a day or a month begins with what the ledger has of it, and counts every line from then on. The lock of such a beginning
 -- lets it and the ledger's writers see all of each other: who comes second finds what the first has written.
 create function troupe.ledger_cost(p_scope text, p_span text) returns bigint language plpgsql as $$
 declare
-  p_kind text := split_part(p_scope, ':', 1);
-  p_name text := split_part(p_scope, ':', 2);
+  p_whose text := split_part(p_scope, ' model:', 1);
+  p_kind text := split_part(p_whose, ':', 1);
+  p_name text := split_part(p_whose, ':', 2);
+  p_models text := troupe.models_of(p_scope);
   begins date := to_date(rpad(p_span, 10, '-01'), 'YYYY-MM-DD');
   ends date := begins + case when length(p_span) = 7 then interval '1 month' else interval '1 day' end;
 begin
@@ -38,7 +53,8 @@ begin
       when 'all' then true
       when 'key' then key_id = p_name
       when 'tag' then jsonb_exists(tags::jsonb, p_name)
-      else key_id in (select id from troupe.keys where tier = p_name) end);
+      else key_id in (select id from troupe.keys where tier = p_name) end
+      and (p_models is null or provider || '/' || upstream_model like p_models));
 end $$;
 
 create function troupe.open_spans(p_budgets jsonb) returns void language plpgsql as $$
@@ -182,6 +198,8 @@ begin
   if not exists (select 1 from troupe.reservations) and not exists (select 1 from troupe.spending) then return '[]'; end if;
   perform 1 from troupe.spending s where (s.scope, s.span) in (
     select scope, span from jsonb_to_recordset(p_lines) as l (days text[], scopes text[]), unnest(l.scopes) scope, unnest(l.days) span
+    union all select m.scope, m.span from jsonb_to_recordset(p_lines) as l (days text[], scopes text[]), unnest(l.scopes) whose, unnest(l.days) day,
+      troupe.spending m where strpos(m.scope, ' model:') > 0 and split_part(m.scope, ' model:', 1) = whose and m.span = day
     union all select b.scope, b.span from jsonb_to_recordset(p_lines) as l (request_id text, attempt bigint)
       join troupe.reservations r on r.request_id = l.request_id and r.attempt = l.attempt, unnest(r.scopes, r.spans) b (scope, span))
     order by s.scope, s.span for update of s;
@@ -193,12 +211,12 @@ begin
   end loop;
   with lines as (
     select l.*, n.attempt is not null as is_new
-    from jsonb_to_recordset(p_lines) as l (request_id text, attempt bigint, cost bigint, used bigint, days text[], scopes text[])
+    from jsonb_to_recordset(p_lines) as l (request_id text, attempt bigint, cost bigint, used bigint, days text[], scopes text[], models jsonb)
     left join jsonb_to_recordset(p_new) as n (request_id text, attempt bigint)
       on n.request_id = l.request_id and n.attempt = l.attempt),
   ended as (
     delete from troupe.reservations r using lines l where r.request_id = l.request_id and r.attempt = l.attempt
-    returning r.*, l.is_new, l.used, case when l.is_new then coalesce(l.cost, r.amount) else 0 end as spent),
+    returning r.*, l.is_new, l.used, l.models, case when l.is_new then coalesce(l.cost, r.amount) else 0 end as spent),
   corrected as (
     update troupe.token_uses u set tokens = greatest(0, u.tokens + c.change) from (
       select tokens_key, tokens_at, sum(case when is_new then coalesce(used, tokens) else 0 end - tokens) as change
@@ -210,7 +228,12 @@ begin
         from lines l left join ended e on e.request_id = l.request_id and e.attempt = l.attempt,
         unnest(l.scopes) scope, unnest(l.days) span where l.is_new
       union all
-      select b.scope, b.span, case when b.span = 'prepaid' then e.spent else 0 end, e.amount
+      select m.scope, m.span, troupe.cost_of(m.scope, l.models, coalesce(l.cost, e.amount, 0), coalesce(e.amount, 0)), 0
+        from lines l left join ended e on e.request_id = l.request_id and e.attempt = l.attempt,
+        unnest(l.scopes) whose, unnest(l.days) day, troupe.spending m
+        where l.is_new and strpos(m.scope, ' model:') > 0 and split_part(m.scope, ' model:', 1) = whose and m.span = day
+      union all
+      select b.scope, b.span, case when b.span = 'prepaid' then troupe.cost_of(b.scope, e.models, e.spent, e.amount) else 0 end, e.amount
         from ended e, unnest(e.scopes, e.spans) b (scope, span)) parts
     group by scope, span having sum(spent) <> 0 or sum(freed) <> 0),
   settled as (

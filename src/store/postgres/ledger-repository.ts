@@ -1,6 +1,6 @@
 /** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
 import { keepable } from "../../lib/text/plain-text.ts";
-import { scopesOf, spansOf, usedTokens } from "../charges.ts";
+import { modelCosts, scopesOf, spansOf, usedTokens } from "../charges.ts";
 import {
   costColumns,
   dayMs,
@@ -94,6 +94,7 @@ const endOf = (line: LedgerLine) => ({
   used: usedTokens(line) ?? null,
   days: spansOf(line.at),
   scopes: scopesOf(line).map(keepable),
+  models: modelCosts(line).map(([model, cost]) => ({ model: keepable(model), cost })),
 });
 
 /** The calls by which variants are judged, and the rules of those that may stop, as JSON. */

@@ -125,6 +125,8 @@ create table troupe.spending (
   reserved bigint not null default 0,
   primary key (scope, span)
 ) with (fillfactor = 50);
+-- Those by model, by whom they hold.
+create index spending_by_model on troupe.spending (split_part(scope, ' model:', 1), span) where strpos(scope, ' model:') > 0;
 -- Calls under way: what they hold of budgets, and the line, as JSON, that they become if their process ends before them.
 create table troupe.reservations (
   request_id text collate "C" not null,

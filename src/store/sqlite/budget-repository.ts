@@ -1,6 +1,7 @@
 /** Budgets and reservations. A reservation is held by the process' liveness lock, so it lives no longer than its process. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { daysOf } from "../charges.ts";
+import { globMatches } from "../../lib/text/glob.ts";
+import { daysOf, partsOfScope } from "../charges.ts";
 import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, TokenWindow } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { budgetsText } from "./call-settlement.ts";
@@ -142,11 +143,17 @@ const partOf: Readonly<Record<string, string>> = {
 };
 
 function costIn(database: Database, scope: string, span: string): number {
-  const [kind = "", name] = scope.split(":", 2);
+  const { whose, model } = partsOfScope(scope);
+  const [kind = "", name] = whose.split(":", 2);
   const { firstDay, endDay } = daysOf({ span });
-  const sql = `select coalesce(sum(cost), 0) as cost from ledger_hours cross join ledger_kinds using (kind)
-    where hour >= ${firstDay * 24} and hour < ${endDay * 24} ${partOf[kind]}`;
-  return database.query<{ cost: number }, Record<string, string>>(sql).get(name === undefined ? {} : { name })!.cost;
+  const sql = `select provider || '/' || upstream_model as called, sum(cost) as cost
+    from ledger_hours cross join ledger_kinds using (kind)
+    where hour >= ${firstDay * 24} and hour < ${endDay * 24} ${partOf[kind]} group by called`;
+  const parameters: Record<string, string> = name === undefined ? {} : { name };
+  const costs = database.query<{ called: string | null; cost: number }, Record<string, string>>(sql).all(parameters);
+  return costs
+    .filter(({ called }) => model === undefined || (called !== null && globMatches(model, called)))
+    .reduce((sum, { cost }) => sum + cost, 0);
 }
 
 const leftOf = ({ limit, spent, reserved }: NonNullable<Reserved["tightest"]>) => limit - spent - reserved;

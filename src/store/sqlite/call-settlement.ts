@@ -3,7 +3,7 @@
  * what is spent of a budget never differs from what the ledger has.
  */
 import type { Database } from "bun:sqlite";
-import { scopesOf, spansOf, usedTokens } from "../charges.ts";
+import { costOfModels, modelCosts, partsOfScope, scopesOf, spansOf, usedTokens } from "../charges.ts";
 import type { BudgetSpan, LedgerLine, Spending } from "../usage.ts";
 
 /** A call under way. `budgets`: JSON, pairs of scope and span. */
@@ -23,6 +23,11 @@ export const budgetsText = (budgets: readonly BudgetSpan[]): string =>
 export function settling(database: Database) {
   const isAnyHeld = database.prepare("select 1 from reservations limit 1");
   const isAnySpent = database.prepare("select 1 from spending limit 1");
+  const isAnyByModel = database.prepare("select 1 from spending where instr(scope, ' model:') > 0 limit 1");
+  const byModel = database.prepare<{ scope: string }, { whose: string; span: string }>(
+    `select scope from spending
+     where substr(scope, 1, instr(scope, ' model:') - 1) = $whose and span = $span and instr(scope, ' model:') > 0`,
+  );
   const end = database.prepare<Held, { requestId: string; attempt: number }>(
     `delete from reservations where request_id = $requestId and attempt = $attempt
      returning amount, budgets, tokens_key as tokensKey, tokens_at as tokensAt, tokens`,
@@ -47,15 +52,26 @@ export function settling(database: Database) {
         found.freed += freed;
       }
     };
+    const areByModel = isAnyByModel.get() !== null;
     const settle = (line: LedgerLine, isAdded: boolean) => {
       const { requestId, attempt } = line;
       const held = areHeld ? end.get({ requestId, attempt }) : null;
-      const cost = isAdded ? (line.cost ?? held?.amount ?? 0) : 0;
+      const unknown = held?.amount ?? 0;
+      const cost = isAdded ? (line.cost ?? unknown) : 0;
+      const costOf = (scope: string) => {
+        const { model } = partsOfScope(scope);
+        return model === undefined || cost === 0 ? cost : costOfModels(model, modelCosts(line), unknown);
+      };
       if (cost > 0)
-        for (const span of spansOf(line.at)) for (const scope of scopesOf(line)) change(scope, span, cost, 0);
+        for (const span of spansOf(line.at))
+          for (const whose of scopesOf(line)) {
+            change(whose, span, cost, 0);
+            if (!areByModel) continue;
+            for (const { scope } of byModel.all({ whose, span })) change(scope, span, costOf(scope), 0);
+          }
       if (held === null) return;
       for (const [scope, span] of JSON.parse(held.budgets) as [string, string][]) {
-        change(scope, span, span === "prepaid" ? cost : 0, held.amount);
+        change(scope, span, span === "prepaid" ? costOf(scope) : 0, held.amount);
       }
       if (held.tokensKey === null) return;
       const used = isAdded ? (usedTokens(line) ?? held.tokens) : 0;

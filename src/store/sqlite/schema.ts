@@ -123,6 +123,8 @@ create table spending (
   reserved integer not null default 0,
   primary key (scope, span)
 ) strict, without rowid;
+-- Those by model, by whom they hold.
+create index spending_by_model on spending (substr(scope, 1, instr(scope, ' model:') - 1), span) where instr(scope, ' model:') > 0;
 -- Calls under way: what they hold of budgets, and the line that they become if their process ends before them.
 create table reservations (
   request_id text not null,

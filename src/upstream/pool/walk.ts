@@ -7,7 +7,7 @@
 import { ApiError } from "../../protocols/errors.ts";
 import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "../answer.ts";
 import { type Attempts, type CallTools, callUpstream } from "../call.ts";
-import { classifyFailure, hasNoPrice } from "../failures.ts";
+import { classifyFailure, isOfModel } from "../failures.ts";
 import type { Target } from "../target.ts";
 import type { Attempt } from "./member.ts";
 import { PooledObserver } from "./pooled-observer.ts";
@@ -110,7 +110,7 @@ function mayFollow(
   if (verdict?.mayRepeat === true) return verdict.rests !== "endpoint" || other.member.endpoint !== member.endpoint;
   // No such model there, say: another model may still be.
   const isOtherModel = other.target.account.name !== target.account.name || other.model !== target.call.model;
-  if (failure instanceof ApiError) return isOtherModel && hasNoPrice(failure);
+  if (failure instanceof ApiError) return isOtherModel && isOfModel(failure);
   return isOtherModel && classifyFailure(failure).kind === "configuration";
 }
 

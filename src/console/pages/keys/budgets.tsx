@@ -14,12 +14,14 @@ import { anyOf, type Budget, type Listed, periods } from "./types.ts";
 
 const kinds = ["key", "tag", "tier", "all"];
 const tones = { ok: "ok", low: "warn", spent: "bad" } as const;
-const nameOf = ({ scope, name }: Pick<Budget, "scope" | "name">) =>
-  name ?? (scope === "all" ? "All calls" : scope.replace(":", " "));
+const nameOf = ({ scope, model, name }: Pick<Budget, "scope" | "model" | "name">) => {
+  const whose = name ?? (scope.startsWith("all") ? "All calls" : scope.replace(/ .*/, "").replace(":", " "));
+  return model === undefined ? whose : `${whose}, ${model}`;
+};
 
 /** Where a budget's spenders are shown. */
 export function linkOfScope(scope: string): string {
-  const [kind, id = ""] = scope.split(":", 2);
+  const [kind, id = ""] = scope.replace(/ .*/, "").split(":", 2);
   if (kind === "key") return href("keys", [id]);
   return href("spend", [], kind === "tag" ? { tag: id } : {});
 }
@@ -41,11 +43,13 @@ function ChangeForm({
   const isFixed = (budget?.scope ?? scope) !== undefined;
   const [kind, setKind] = useState("tag");
   const [name, setName] = useState("");
+  const [model, setModel] = useState("");
   const [period, setPeriod] = useState(budget?.period ?? "month");
   const [sum, setSum] = useState(act === "set" ? String(budget?.dollars ?? "") : "");
   const { busy, error, run } = useAction();
   const submit = async () => {
-    const held = budget?.scope ?? scope ?? (kind === "all" ? kind : `${kind}:${name.trim()}`);
+    const whose = scope ?? (kind === "all" ? kind : `${kind}:${name.trim()}`);
+    const held = budget?.scope ?? (model.trim() === "" ? whose : `${whose} model:${model.trim()}`);
     const path = `v1/budgets/${encodeURIComponent(held)}/${period}`;
     const body = { dollars: Number(sum) };
     const isDone = await run(() =>
@@ -79,6 +83,11 @@ function ChangeForm({
             </Field>
           )}
           {budget === undefined && (
+            <Field label="Models" error={isFixed || kind === "all" ? wrong("scope") : undefined}>
+              <TextInput value={model} onInput={setModel} placeholder="all, or openai/*" />
+            </Field>
+          )}
+          {budget === undefined && (
             <Field label="Period">
               <Select value={period} options={periods} onChange={setPeriod} />
             </Field>
@@ -93,9 +102,9 @@ function ChangeForm({
           It goes before the one of the configuration, <Dollars of={budget.dollars} />.
         </p>
       )}
-      {error !== undefined && wrong("dollars") === undefined && (isFixed || wrong("scope") === undefined) && (
-        <Failure error={error} />
-      )}
+      {error !== undefined &&
+        wrong("dollars") === undefined &&
+        (budget !== undefined || wrong("scope") === undefined) && <Failure error={error} />}
       <Button type="submit" tone={act === "remove" ? "danger" : "primary"} busy={busy}>
         {act === "remove" ? `Remove the budget of ${shown}` : act === "raise" ? "Raise" : "Set the budget"}
       </Button>

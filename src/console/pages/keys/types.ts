@@ -21,6 +21,8 @@ export type NewKey = Key & { readonly key: string };
 export type Budget = {
   readonly id: string;
   readonly scope: string;
+  /** The models whose calls alone count. */
+  readonly model?: string;
   readonly name: string | null;
   readonly period: string;
   readonly origin: string;
