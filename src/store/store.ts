@@ -25,6 +25,8 @@ export interface Store {
   readonly sessions: SessionRepository;
   readonly personaVersions: PersonaVersionRepository;
   readonly previews: PreviewRepository;
+  /** What is said of personas' changes, kept as previews are. */
+  readonly reports: PreviewRepository;
   readonly testRuns: TestRunRepository;
   readonly alerts: AlertRepository;
   readonly facts: FactsRepository;
@@ -378,7 +380,7 @@ export interface Maintenance {
   removeLedgerDays(before: number, max: number): Promise<number>;
   /** Removes versions of personas that were last used before then and that no label names. @returns how many */
   removeUnusedVersions(before: number, max: number): Promise<number>;
-  /** Removes previews of personas that ended by then. @returns how many */
+  /** Removes previews of personas, and reports, that ended by then. @returns how many */
   removeEndedPreviews(now: number, max: number): Promise<number>;
   runTotals(): Promise<RunTotals>;
   conversationTotals(): Promise<ConversationTotals>;

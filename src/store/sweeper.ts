@@ -39,7 +39,7 @@ export const sweepRulesOf = ({
   ...(store !== undefined && { maxBytes: Number.POSITIVE_INFINITY }),
 });
 
-/** Totals removed: idempotency records, conversation rows, ledger rows, versions and previews of personas, and pages returned to the file system. */
+/** Totals removed: idempotency records, conversation rows, ledger rows, versions, previews and reports of personas, and pages returned to the file system. */
 export type SweepCounts = {
   answers: number;
   turns: number;
@@ -160,7 +160,7 @@ export const sweepMetrics: SampledTable<Sweeper> = {
     read: ({ counts }) => counts.versions,
   },
   troupe_swept_previews_total: {
-    help: "Previews of personas removed, as they had ended.",
+    help: "Previews of personas, and reports, removed, as they had ended.",
     read: ({ counts }) => counts.previews,
   },
   troupe_sweeps_total: { help: "Sweeps that ended.", read: ({ counts }) => counts.sweeps },

@@ -43,8 +43,8 @@ export const movedTables: readonly MovedTable[] = [
   table("audit", "id", { text: "id actor act subject before after", integer: "at" }),
   table("persona_versions", "id", { text: "id persona version content source", integer: "created_at used_at" }),
   table("persona_labels", "persona label", { text: "persona label version", integer: "moved_at" }),
-  table("previews", "label", {
-    text: "label revision key key_name personas content",
+  table("previews", "kind label", {
+    text: "kind label revision key key_name personas content",
     integer: "pushed_at ends_at bytes",
   }),
   table("persona_test_runs", "persona", { text: "persona version run", integer: "at passed failed errors" }),

@@ -847,6 +847,22 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await maintenance.removeEndedPreviews(start + 5, 9)).toBe(1);
       expect((await previews.list(start)).map(({ label }) => label)).toEqual(["pr-2"]);
     });
+    on("as many as may be there are there, whoever pushes at once; a report is no preview", async (database, store) => {
+      const others = await Promise.all([0, 1, 2, 3].map(() => database.open()));
+      const pushes = others.flatMap(({ previews }, at) =>
+        [0, 1, 2].map((number) => previews.put(previewRow(`pr-${at}-${number}`), 2, act(`p${at}-${number}`))),
+      );
+      expect((await Promise.all(pushes)).filter((isKept) => isKept)).toHaveLength(2);
+      const labels = (await store.previews.list(start)).map(({ label }) => label);
+      expect(labels).toHaveLength(2);
+      expect(await store.reports.put(previewRow(labels[0]!, { content: '"r"' }), 1, act("r1"))).toBe(true);
+      expect(await store.reports.put(previewRow("other"), 1, act("r2"))).toBe(false);
+      expect((await store.reports.get(labels[0]!, start))?.content).toBe('"r"');
+      expect((await store.previews.get(labels[0]!, start))?.content).not.toBe('"r"');
+      expect(await store.reports.drop(labels[0]!, start, act("r3"))).toBe(true);
+      expect(await store.previews.list(start)).toHaveLength(2);
+      await Promise.all(others.map((other) => other.close()));
+    });
     on("one is dropped once, with its line", async (_, { previews, audit }) => {
       await previews.put(previewRow("pr-1"), 1, act("p1"));
       expect(await previews.drop("pr-2", start, act("d0"))).toBe(false);

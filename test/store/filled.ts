@@ -59,6 +59,7 @@ export async function fill(store: Store, lines: number): Promise<void> {
       after: "{}",
     };
     await store.previews.put(pushed, 99, push);
+    await store.reports.put(pushed, 99, { ...push, id: `report_${at}` });
     await store.testRuns.put({
       ...{ persona: `troupe/p${at}`, version, at: start + at, passed: at, failed: 1, errors: 0 },
       run: '{"tests":[{"name":"Zoë"}]}',

@@ -186,9 +186,10 @@ create table troupe.persona_labels (
   primary key (persona, label)
 );
 
--- Personas of working trees, each push whole in one row; the large column is the last, so that the others are read without it.
+-- Personas of working trees (kind preview), and reports of what changes in them (kind report), each push whole in one row; the large column is the last, so that the others are read without it.
 create table troupe.previews (
-  label text collate "C" primary key,
+  kind text collate "C" not null,
+  label text collate "C" not null,
   revision text not null,
   key text not null,
   key_name text not null,
@@ -196,8 +197,16 @@ create table troupe.previews (
   ends_at bigint not null,
   bytes bigint not null,
   personas text not null,
-  content text not null
+  content text not null,
+  primary key (kind, label)
 );
+
+-- Whoever keeps one counts the others, one push after the other: in a function that is volatile each query sees what was committed before it.
+create function troupe.locked_previews() returns table (kind text, label text, ends_at bigint) language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(1953656935, 2);
+  return query select one.kind, one.label, one.ends_at from troupe.previews one;
+end $$;
 
 -- The last run of each persona's tests.
 create table troupe.persona_test_runs (

@@ -12,7 +12,7 @@ import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
-import { previewRepository } from "../shared/preview-repository.ts";
+import { previewRepository, removeEndedPreviews } from "../shared/preview-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
 import { testRunRepository } from "../shared/test-run-repository.ts";
@@ -123,7 +123,8 @@ export async function openPostgresStore(
     audit: auditRepository(background),
     sessions: sessionRepository(background),
     personaVersions: personaVersionRepository(background),
-    previews: previewRepository(background),
+    previews: previewRepository(background, "preview"),
+    reports: previewRepository(background, "report"),
     testRuns: testRunRepository(background),
     alerts: alertRepository(background),
     facts: factsRepository(background),
@@ -379,7 +380,7 @@ function maintenanceOf(
     removeExpiredTurns: conversations.removeExpired,
     removeDeletedTurns: conversations.removeDeleted,
     removeUnusedVersions: personaVersionRepository(pool).removeUnused,
-    removeEndedPreviews: previewRepository(pool).removeEnded,
+    removeEndedPreviews: (now, max) => removeEndedPreviews(pool, now, max),
     removeLedgerDays: (before) => removeLedgerDays(pool, before),
     runTotals: runs.totals,
     conversationTotals: conversations.totals,

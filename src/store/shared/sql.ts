@@ -21,6 +21,8 @@ export interface Sql {
 }
 
 const translations: readonly (readonly [pattern: RegExp, sqlite: string])[] = [
+  // One writer at a time is all that it has.
+  [/\btroupe\.locked_(\w+)\(\)/g, "$1"],
   [/\btroupe\./g, ""],
   [/::\w+(\[\])?/g, ""],
   [/\$(?=\d)/g, "?"],

@@ -214,9 +214,10 @@ create table persona_labels (
   primary key (persona, label)
 ) strict, without rowid;
 
--- Personas of working trees, each push whole in one row; the large column is the last, so that the others are read without it.
+-- Personas of working trees (kind preview), and reports of what changes in them (kind report), each push whole in one row; the large column is the last, so that the others are read without it.
 create table previews (
-  label text primary key,
+  kind text not null,
+  label text not null,
   revision text not null,
   key text not null,
   key_name text not null,
@@ -224,7 +225,8 @@ create table previews (
   ends_at integer not null,
   bytes integer not null,
   personas text not null,
-  content text not null
+  content text not null,
+  primary key (kind, label)
 ) strict;
 
 -- The last run of each persona's tests.

@@ -15,7 +15,7 @@ import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { personaVersionRepository } from "../shared/persona-version-repository.ts";
-import { previewRepository } from "../shared/preview-repository.ts";
+import { previewRepository, removeEndedPreviews } from "../shared/preview-repository.ts";
 import type { RunRecords } from "../shared/run-records.ts";
 import { sessionRepository } from "../shared/session-repository.ts";
 import { testRunRepository } from "../shared/test-run-repository.ts";
@@ -106,7 +106,6 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const { removeExpired: removeExpiredRuns, totals: runTotals, ...records } = sqliteRecords(sql, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = sqliteConversations(sql);
       const { removeUnused: removeUnusedVersions, ...personaVersions } = personaVersionRepository(sql);
-      const { removeEnded: removeEndedPreviews, ...previews } = previewRepository(sql);
       const changed = () => generation.raise();
       return {
         path,
@@ -134,7 +133,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         audit: auditRepository(sql),
         sessions: sessionRepository(sql),
         personaVersions,
-        previews,
+        previews: previewRepository(sql, "preview"),
+        reports: previewRepository(sql, "report"),
         testRuns: testRunRepository(sql),
         alerts: alertRepository(sql),
         facts: afterChanges(factsRepository(sql), ["take", "goBack"], changed),
@@ -160,7 +160,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           conversationTotals: totals,
           removeExpiredRuns,
           removeUnusedVersions,
-          removeEndedPreviews,
+          removeEndedPreviews: (now, max) => removeEndedPreviews(sql, now, max),
           runTotals,
           ...asynchronous<Omit<Maintenance, keyof FileMaintenance | SharedMaintenance>>(
             path,
