@@ -3,11 +3,13 @@ import { type Static, Type } from "@sinclair/typebox";
 import { findAdditions } from "../http/knowledge.ts";
 import { preparePersona } from "../http/models.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
+import type { Preview } from "../http/previews.ts";
 import { renderCall, variantOf } from "../http/render.ts";
 import type { Services } from "../http/services.ts";
 import { Closed, Open, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { contentOf, hasContent, type Persona } from "../personas/persona.ts";
+import { ReportedPersona, ReportUpload } from "../personas/review/report-schema.ts";
 import type { PersonaContent } from "../personas/schema.ts";
 import { placesOf, textOf } from "../personas/source.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
@@ -45,6 +47,20 @@ const summary = {
   ),
 };
 const Summary = Type.Object(summary);
+const pushed = {
+  label: Type.String(),
+  version: Type.String({ description: "The persona's, in that branch." }),
+  key_name: Type.String({ description: "Of the key that pushed it." }),
+  pushed_at: Type.String(),
+  ends_at: Type.String(),
+};
+const Pushed = Type.Object(pushed);
+const Report = Type.Object({
+  object: Type.Literal("persona.report"),
+  ...pushed,
+  against: ReportUpload.properties.against,
+  persona: ReportedPersona,
+});
 const Details = Type.Object({
   ...summary,
   greeting: OrNull(Type.String()),
@@ -65,9 +81,11 @@ const Details = Type.Object({
     }),
     { description: "What a reviewer must see of what changed since the label stable; null: nothing did." },
   ),
+  previews: Type.Array(Pushed, { description: "Previews of branches that have it, by their labels." }),
+  reports: Type.Array(Pushed, { description: "Reports on what branches change in it, the newest first." }),
 });
 
-titled({ PersonaSummary: Summary, Persona: Details });
+titled({ PersonaSummary: Summary, PersonaPush: Pushed, Persona: Details, PersonaReportPart: Report });
 
 const Render = Closed({
   persona: Type.String({ description: "Its id, alone or with a version or label." }),
@@ -198,7 +216,26 @@ async function detailsJson(services: Services, persona: Persona) {
     examples,
     source,
     since_stable: await sinceStable(services, persona),
+    previews: (await services.previews.list()).flatMap((one) => pushedJson(one, persona.id)),
+    reports: (await services.reports.list(persona.id)).flatMap((one) => pushedJson(one, persona.id)),
   };
+}
+
+/** @returns nothing where a push has no such persona */
+const pushedJson = ({ label, personas, keyName, pushedAt, endsAt }: Preview, persona: string) =>
+  personas
+    .filter(({ id }) => id === persona)
+    .map(({ version }) => ({
+      ...{ label, version, key_name: keyName, pushed_at: isoTime(pushedAt)!, ends_at: isoTime(endsAt)! },
+    }));
+
+async function reportJson(
+  { reports }: Services,
+  id: string,
+  label: string | undefined,
+): Promise<Static<typeof Report>> {
+  const { info, against, persona } = await reports.find(id, label);
+  return { object: "persona.report", ...pushedJson(info, id)[0]!, against, persona };
 }
 
 /** What of a persona is another than its label `stable` says. */
@@ -275,6 +312,19 @@ export const personaRoutes = (plugin: AdminPlugin) =>
         params: Type.Object({ namespace: Type.String(), name: Type.String() }),
         response: Details,
         errors: [404],
+      }),
+    )
+    .get(
+      "/v1/personas/:namespace/:name/report",
+      ({ services, params: { namespace, name }, query: { label } }) =>
+        reportJson(services, `${namespace}/${name}`, label),
+      adminOperation({
+        operationId: "adminGetPersonaReport",
+        summary: "What the last report says of a persona that a branch changes",
+        params: Type.Object({ namespace: Type.String(), name: Type.String() }),
+        query: queryOf({ label: text("Of the report; default: the newest one.") }),
+        response: Report,
+        errors: [400, 404],
       }),
     )
     .post(

@@ -218,6 +218,11 @@ function addKeepTestCommand(personas: Declare): void {
   reading(command, ["config", "data", "personas"]);
 }
 
+const uploading = [
+  option("--url <url>", "The server (default: the configuration's where it runs)", filled),
+  option("--key <key>", "A key with preview among its surfaces (default: TROUPE_KEY, TROUPE_API_KEY)", filled),
+];
+
 function addPersonaReportCommand(personas: Declare): void {
   const command = personas(
     "report",
@@ -233,6 +238,8 @@ function addPersonaReportCommand(personas: Declare): void {
     option("--fail-on <what>", "End with a failure for these: regression, error, cost+20%, latency+50%", failOn),
     option("--json [file]", "Write the report as JSON, to stdout where no file is named"),
     option("--html <file>", "Write it as HTML too, alone in one file", filled),
+    option("--label <label>", "Upload it to a server too, whose console shows it on the personas' pages", filled),
+    ...uploading,
     option("--yes", "Do not ask before answers that may cost more than $1"),
     "\nIt writes Markdown of at most 60 KB, as a comment on a pull request may have. With --fail-on it ends with 1 where a test" +
       "\nfails that did not, or a cost or latency rose by more; and with 2 where only verdicts or files are missing.",
@@ -246,11 +253,7 @@ function addPersonaReportCommand(personas: Declare): void {
 
 /** Those of `troupe personas preview`. */
 export function addPreviewCommands(previews: Declare): void {
-  const server = [
-    option("--url <url>", "The server (default: the configuration's where it runs)", filled),
-    option("--key <key>", "A key with preview among its surfaces (default: TROUPE_KEY, TROUPE_API_KEY)", filled),
-    json,
-  ];
+  const server = [...uploading, json];
   const label = argument("<label>", "The preview's", filled);
   previews(
     "push",

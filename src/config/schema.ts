@@ -408,13 +408,18 @@ export const ConfigFile = Closed(
     previews: section(
       "[Previews](persona-reviews.md#previews) of personas, pushed by keys with `preview` among their surfaces.",
       {
-        days: whole(1, 90, 7, "How long a preview answers, unless it is pushed again or asks for less."),
-        max: whole(0, 10_000, 100, "The most labels that have a preview at once; 0: none can be pushed."),
+        days: whole(
+          1,
+          90,
+          7,
+          "How long a preview answers, unless it is pushed again or asks for less, and a report is kept.",
+        ),
+        max: whole(0, 10_000, 100, "The most labels that have a preview at once, and a report; 0: none can be pushed."),
         max_bytes: whole(
           1024,
           256 * 1024 ** 2,
           8 * 1024 ** 2,
-          "The most bytes of one preview: its personas and what they know.",
+          "The most bytes of one preview, its personas and what they know, and of one report.",
         ),
       },
     ),

@@ -3,14 +3,14 @@ import { Type } from "@sinclair/typebox";
 import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { PreviewUpload } from "../personas/review/previews.ts";
+import { ReportUpload } from "../personas/review/report-schema.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import type { Host } from "./context.ts";
 import { keyed, queryOf, tags, writing } from "./openapi/describe.ts";
 import type { Preview } from "./previews.ts";
 
-export const ShownPreview = Type.Object({
-  object: Type.Literal("persona.preview"),
+const members = {
   label: Type.String(),
   personas: Type.Array(Type.Object({ id: Type.String(), version: Type.String() })),
   key: Type.String({ description: "The id of the key that pushed it." }),
@@ -18,7 +18,9 @@ export const ShownPreview = Type.Object({
   pushed_at: Type.String(),
   ends_at: Type.String(),
   bytes: Type.Integer(),
-});
+};
+const ShownPreview = Type.Object({ object: Type.Literal("persona.preview"), ...members });
+const ShownReport = Type.Object({ object: Type.Literal("persona.report"), ...members });
 export const DroppedPreview = Type.Object({
   object: Type.Literal("persona.preview.dropped"),
   label: Type.String(),
@@ -27,12 +29,26 @@ export const DroppedPreview = Type.Object({
 export const LabelParam = Type.Object({ label: Type.String() });
 export const ShownPreviews = Type.Object({ object: Type.Literal("list"), data: Type.Array(ShownPreview) });
 
-titled({ PersonaPreview: ShownPreview, PersonaPreviewDropped: DroppedPreview, PersonaPreviewList: ShownPreviews });
-
-export const previewJson = ({ label, personas, key, keyName, pushedAt, endsAt, bytes }: Preview) => ({
-  object: "persona.preview" as const,
-  ...{ label, personas, key, key_name: keyName, pushed_at: isoTime(pushedAt)!, ends_at: isoTime(endsAt)!, bytes },
+titled({
+  PersonaPreview: ShownPreview,
+  PersonaReport: ShownReport,
+  PersonaPreviewDropped: DroppedPreview,
+  PersonaPreviewList: ShownPreviews,
 });
+
+const membersJson = ({ label, personas, key, keyName, pushedAt, endsAt, bytes }: Preview) => ({
+  ...{
+    label,
+    personas: [...personas],
+    key,
+    key_name: keyName,
+    pushed_at: isoTime(pushedAt)!,
+    ends_at: isoTime(endsAt)!,
+  },
+  bytes,
+});
+
+export const previewJson = (preview: Preview) => ({ object: "persona.preview" as const, ...membersJson(preview) });
 
 export const droppedJson = ({ label, personas }: Preview) => ({
   object: "persona.preview.dropped" as const,
@@ -73,6 +89,23 @@ export const previewRoutes = (host: Host, prefix: string) =>
         }),
         body: PreviewUpload,
         response: ShownPreview,
+        errors: [403, 409, ...keyed, ...writing],
+      }),
+    )
+    .put(
+      "/v1/previews/:label/report",
+      async ({ services, caller, params: { label }, body }) => ({
+        object: "persona.report" as const,
+        ...membersJson(await services.reports.push(caller, label, body)),
+      }),
+      documented({
+        tag: tags.orchestrator,
+        operationId: "pushReport",
+        summary: "Keeps what a branch changes in personas, in place of the label's report before",
+        description: "The admin API and the console show it on the personas' pages, for previews.days.",
+        params: LabelParam,
+        body: ReportUpload,
+        response: ShownReport,
         errors: [403, 409, ...keyed, ...writing],
       }),
     )

@@ -29,7 +29,7 @@ import type { PersonaVersionRepository } from "../store/persona-versions.ts";
 import type { PreviewInfo, PreviewPersona, PreviewRepository } from "../store/previews.ts";
 import { needsStorage } from "../store/require-storage.ts";
 
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 
 type Options = {
   readonly store: PreviewRepository;
@@ -132,7 +132,7 @@ export class Previews {
   async #before(caller: Caller | undefined, label: string): Promise<Preview | undefined> {
     const found = (await this.list()).find((one) => one.label === label);
     if (found !== undefined && caller !== undefined && !mayPreview(caller, found))
-      throw ApiError.previewNotAllowed(
+      throw notAllowed(
         `The preview '${label}' has personas that this API key may not use: another key pushed it.`,
         "label",
       );
@@ -152,31 +152,32 @@ export class Previews {
   }
 }
 
-const previewOf = ({ personas, ...row }: PreviewInfo): Preview => ({ ...row, personas: JSON.parse(personas) });
+export const notAllowed = ApiError.previewNotAllowed;
+
+export const previewOf = ({ personas, ...row }: PreviewInfo): Preview => ({ ...row, personas: JSON.parse(personas) });
 
 /** In the audit. */
-const idsOf = (personas: readonly PreviewPersona[]) => ({
+export const idsOf = (personas: readonly PreviewPersona[]) => ({
   personas: personas.slice(0, 20).map(nameOf),
   count: personas.length,
 });
 
-const mayUse = (caller: Caller, id: string, label: string) =>
+export const mayUse = (caller: Caller, id: string, label: string) =>
   mayUseModel(caller, id) || mayUseModel(caller, previewName(id, label));
 
-const mayPreview = (caller: Caller, { personas, label }: Preview): boolean =>
+export const mayPreview = (caller: Caller, { personas, label }: Preview): boolean =>
   personas.every(({ id }) => mayUse(caller, id, label));
 
 /** @throws ApiError invalid_value */
-function assertLabel(label: string): void {
+export function assertLabel(label: string): void {
   if (!isLabel(label)) throw ApiError.invalidValue("label", `A label ${labelName.message}.`);
 }
 
 /** @throws ApiError model_not_allowed */
 function assertAllowed(caller: Caller, { id, tier }: Persona, label: string, place: string): void {
-  if (!mayUse(caller, id, label))
-    throw ApiError.previewNotAllowed(`This API key may not use ${id}, and so may not preview it.`, place);
+  if (!mayUse(caller, id, label)) throw notAllowed(`This API key may not use ${id}, and so may not preview it.`, place);
   if (tiers.indexOf(tier) > tiers.indexOf(caller.tier))
-    throw ApiError.previewNotAllowed(
+    throw notAllowed(
       `${id} is of the tier ${tier}, and this API key of ${caller.tier}: it can't preview personas above its own.`,
       place,
     );

@@ -47,6 +47,7 @@ import type { HttpMetrics } from "./metrics.ts";
 import type { ModelPages } from "./model-pages.ts";
 import type { PersonaVersions } from "./persona-versions.ts";
 import type { Previews } from "./previews.ts";
+import type { Reports } from "./reports.ts";
 
 /** When the configuration was read anew last: the settings that changed, or why the one in force stays. */
 export type LastReload = { readonly at: number; readonly changed: readonly string[]; readonly error?: string };
@@ -103,6 +104,7 @@ export type Services = {
   readonly personas: Personas;
   readonly personaVersions: PersonaVersions;
   readonly previews: Previews;
+  readonly reports: Reports;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;
   /** The errors that the latest reading of the personas' folder found. */

@@ -210,8 +210,8 @@ export class ApiError extends Error {
   static labelInUse(message: string): ApiError {
     return ApiError.#of("label_in_use", message, { param: "label" });
   }
-  static previewTooLarge(bytes: number, most: number): ApiError {
-    const message = `The preview has ${bytes} bytes; previews.max_bytes takes ${most}. Push fewer personas, or raise it.`;
+  static previewTooLarge(bytes: number, most: number, what = "preview"): ApiError {
+    const message = `The ${what} has ${bytes} bytes; previews.max_bytes takes ${most}. Push fewer personas, or raise it.`;
     return ApiError.#of("request_too_large", message);
   }
   static tooManyPreviews(most: number): ApiError {

@@ -15,6 +15,7 @@ import { declareHttpMetrics } from "../http/metrics.ts";
 import { ModelPages } from "../http/model-pages.ts";
 import { PersonaVersions } from "../http/persona-versions.ts";
 import { Previews } from "../http/previews.ts";
+import { Reports } from "../http/reports.ts";
 import type { Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
@@ -147,6 +148,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const versions = store.personaVersions;
   const rules = () => current().previews;
   const previews = new Previews({ store: store.previews, versions, personas, rules, clock, log });
+  const reports = new Reports({ store: store.reports, rules, clock });
   const personaVersions = own(new PersonaVersions({ versions, personas, previews, clock, log }));
   const folder = openPersonas(config.personas, personas, { knowledge, versions: personaVersions }, options);
   opened.defer(() => folder.close());
@@ -283,6 +285,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     personas,
     personaVersions,
     previews,
+    reports,
     loading: undefined,
     personaFaults: () => folder.lastErrors,
     rereadPersonas: async () => void (await folder.rescan()),

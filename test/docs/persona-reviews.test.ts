@@ -156,6 +156,18 @@ test("both push a preview of the branch with a key of previews, and end it", asy
   const [push, drop] = runsOf(github.jobs.preview);
   expect(await shop.run([push!, ...gitlab.preview.script], env)).toEqual([0, 0]);
   expect(await labels()).toEqual(["mr-7", "pr-7"]);
+  const onGithub = { ...env, GITHUB_STEP_SUMMARY: shop.folder.file("summary") };
+  expect(
+    await shop.run([runsOf(github.jobs.review)[2]!, ...gitlab.review.script.slice(1, 3)], {
+      ...onGithub,
+      CI_MERGE_REQUEST_TARGET_BRANCH_NAME: "main",
+    }),
+  ).toEqual([0, 0, 0]);
+  const { reports } = troupe.server.services;
+  expect((await reports.list("acme/support")).map(({ label }) => label).toSorted()).toEqual(["mr-7", "pr-7"]);
+  expect((await reports.find("acme/support", "mr-7")).persona.must_see).toEqual([
+    "has 2 tests whose recordings are missing or older than this change: record anew",
+  ]);
   expect(await shop.run([drop!, drop!, ...gitlab.drop.script], env)).toEqual([0, 0, 0]);
   expect(await labels()).toEqual([]);
 }, 120_000);

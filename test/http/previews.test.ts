@@ -306,6 +306,58 @@ describe("a key of previews", () => {
   });
 });
 
+test("a report is refused with its own words, and the oldest makes room for a new one", async () => {
+  const reviewed = (id: string, more: object = {}) => ({
+    ...{
+      id,
+      change: "changed",
+      summary: [],
+      must_see: [],
+      patch: "",
+      knowledge: [],
+      requests: [],
+      tests: [],
+      same_tests: 0,
+    },
+    ...more,
+  });
+  const report = (label: string, personas: readonly object[], key = pusher) =>
+    troupe.fetch(`/v1/previews/${label}/report`, {
+      ...{ method: "PUT", key, headers: { "content-type": "application/json" } },
+      body: JSON.stringify({ against: { ref: "main", commit: "0123" }, personas }),
+    });
+  const { reports } = troupe.server.services;
+  const refusals: [label: string, personas: object[], wanted: object][] = [
+    ["PR_12", [reviewed("acme/support")], { status: 400, param: "label" }],
+    [
+      "a",
+      [reviewed("acme/support", { tests: [{ name: "x", change: "odd" }] })],
+      { status: 400, param: "personas[0].tests[0].change" },
+    ],
+    [
+      "a",
+      [reviewed("acme/support", { patch: "x".repeat(20_000) })],
+      { status: 413, code: "request_too_large", message: expect.stringContaining("The report has") },
+    ],
+  ];
+  for (const [label, personas, wanted] of refusals)
+    expect(await errorOf(await report(label, personas))).toMatchObject(wanted);
+  expect(await errorOf(await report("a", [reviewed("acme/support")], plain))).toMatchObject({
+    code: "surface_not_allowed",
+  });
+  expect(await reports.list()).toEqual([]);
+  for (const label of ["r1", "r2", "r3", "r1", "r4"]) {
+    expect((await report(label, [reviewed("acme/support")])).status).toBe(200);
+    clock.advance(1);
+  }
+  expect((await reports.list()).map(({ label }) => label)).toEqual(["r4", "r1", "r3"]);
+  const other = await troupe.createKey(previewKey({ name: "other", models: ["shop/*"] }));
+  expect(await errorOf(await report("r1", [reviewed("shop/clerk")], other))).toMatchObject({
+    status: 403,
+    param: "label",
+  });
+});
+
 describe("an upload is refused with its own words", () => {
   const cases: [name: string, label: string, personas: object[], wanted: object][] = [
     ["a label's form", "PR_12", [support("x")], { status: 400, param: "label" }],

@@ -55,7 +55,7 @@ export function pushPreview(
       const query = days === undefined ? "" : `?days=${days}`;
       const found = await serverOf(context, config, server);
       const path = `/v1/previews/${encodeURIComponent(label)}${query}`;
-      const pushed = (await ask(found, "PUT", path, upload)) as unknown as Shown;
+      const pushed = (await askServer(found, "PUT", path, upload)) as unknown as Shown;
       if (json === true) printJson(io, pushed);
       else {
         const count = pushed.personas.length === 1 ? "1 persona" : `${pushed.personas.length} personas`;
@@ -72,7 +72,7 @@ export function listPreviews(context: Context, { json, ...server }: Options): Pr
   return withConfig(
     context,
     async (config) => {
-      const answer = await ask(await serverOf(context, config, server), "GET", "/v1/previews");
+      const answer = await askServer(await serverOf(context, config, server), "GET", "/v1/previews");
       const previews = answer["data"] as Shown[];
       if (json === true) printJson(context.io, previews);
       else
@@ -98,7 +98,7 @@ export function dropPreview(context: Context, label: string, { json, ...server }
     context,
     async (config) => {
       const path = `/v1/previews/${encodeURIComponent(label)}`;
-      const dropped = await ask(await serverOf(context, config, server), "DELETE", path);
+      const dropped = await askServer(await serverOf(context, config, server), "DELETE", path);
       if (json === true) printJson(context.io, dropped);
       else context.io.stdout.write(`The preview '${label}' is gone.\n`);
       return 0;
@@ -133,7 +133,7 @@ function textsOf(folder: string, persona: Persona) {
 }
 
 /** @throws CommandError with the server's own words */
-async function ask({ url, key, fetchOptions }: Server, method: string, path: string, body?: object) {
+export async function askServer({ url, key, fetchOptions }: Server, method: string, path: string, body?: object) {
   const answer = await fetch(url + path, {
     ...fetchOptions,
     method,

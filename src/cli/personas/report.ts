@@ -17,12 +17,15 @@ import { htmlOf } from "../../personas/review/html.ts";
 import { markdownOf } from "../../personas/review/markdown.ts";
 import { mustSee, mustSeeOfNew } from "../../personas/review/must-see.ts";
 import { failuresOf, jsonOf, type PersonaReview, patchOf, type Report } from "../../personas/review/report.ts";
+import { reportUpload } from "../../personas/review/report-upload.ts";
 import type { PersonaContent } from "../../personas/schema.ts";
-import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
+import { type ServerOptions, serverOf } from "../chat/server.ts";
+import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
 import { printJson } from "../print-json.ts";
 import { type Base, baseOf, writeTree } from "./git-tree.ts";
 import { withAdditions } from "./knowledge.ts";
+import { askServer } from "./preview.ts";
 import { Requests } from "./review/requests.ts";
 import {
   knowledgeChanges,
@@ -35,7 +38,7 @@ import {
 } from "./review/sides.ts";
 import { type Asked, type Planning, planSide, reviewTests } from "./review/tests.ts";
 
-type ReportOptions = {
+type ReportOptions = ServerOptions & {
   readonly against: string;
   readonly live?: boolean;
   readonly failOn?: FailOn;
@@ -43,6 +46,8 @@ type ReportOptions = {
   readonly json?: string | true;
   readonly html?: string;
   readonly yes?: boolean;
+  /** Uploads it to a server under this label. */
+  readonly label?: string;
 };
 
 /** Above so many dollars a person at the terminal is asked before anything is sent. */
@@ -59,6 +64,8 @@ export function reportPersonas(
     context,
     async (config) => {
       const { folder } = config.personas;
+      if (options.label === undefined && (options.url !== undefined || options.key !== undefined))
+        throw new UsageError("Say by --label under which name the server keeps the report, such as pr-12.");
       if (!context.io.isFolder(folder)) throw new CommandError(`There is no folder of personas at ${folder}.`);
       const base = baseOf(folder, options.against);
       const place = mkdtempSync(join(tmpdir(), "troupe-report-"));
@@ -74,7 +81,10 @@ export function reportPersonas(
           wants,
         });
         const report = await review.run(isThere);
-        return typeof report === "number" ? report : write(context, options, report);
+        if (typeof report === "number") return report;
+        const ended = write(context, options, report);
+        if (options.label !== undefined) await upload(context, config, options.label, options, report);
+        return ended;
       } finally {
         rmSync(place, { recursive: true, force: true });
       }
@@ -312,4 +322,11 @@ function write({ io }: Context, { json, html, failOn }: ReportOptions, report: R
   const { said, isError } = failuresOf(report, failOn);
   for (const one of said) io.stderr.write(`${one}\n`);
   return said.length === 0 ? 0 : isError ? errorCode : 1;
+}
+
+/** Last of all, so that what was asked for here is there whatever the server says. */
+async function upload(context: Context, config: Config, label: string, server: ServerOptions, report: Report) {
+  const path = `/v1/previews/${encodeURIComponent(label)}/report`;
+  const kept = await askServer(await serverOf(context, config, server), "PUT", path, reportUpload(report));
+  context.io.stderr.write(`The console shows it as '${label}' until ${kept["ends_at"]}.\n`);
 }

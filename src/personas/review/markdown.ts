@@ -136,7 +136,12 @@ function testOf({ name, change, before, after }: TestReview, isWhole: boolean): 
   const cells = [before, after].flatMap((side, number) =>
     side === undefined
       ? []
-      : [{ head: heads[number]!, text: side.answer === undefined ? "none" : inCell(around(side.answer, at)) }],
+      : [
+          {
+            head: heads[number]!,
+            text: side.answer === undefined ? "none" : inCell(around(side.answer, at, maxAnswerChars)),
+          },
+        ],
   );
   return `${line}\n<table><tr>${cells.map(({ head }) => `<th>${head}</th>`).join("")}</tr><tr>${cells.map(({ text }) => `<td>${text}</td>`).join("")}</tr></table>\n\n`;
 }
@@ -148,10 +153,11 @@ export function differsAt(one: string, other: string): number {
   return at;
 }
 
-function around(text: string, at: number): string {
-  if (text.length <= maxAnswerChars) return text;
-  const from = Math.max(0, Math.min(at - 80, text.length - maxAnswerChars));
-  return `${from > 0 ? "…" : ""}${text.slice(from, from + maxAnswerChars)}${from + maxAnswerChars < text.length ? "…" : ""}`;
+/** At most so many characters of a text, from a little before a place on. */
+export function around(text: string, at: number, max: number): string {
+  if (text.length <= max) return text;
+  const from = Math.max(0, Math.min(at - 80, text.length - max));
+  return `${from > 0 ? "…" : ""}${text.slice(from, from + max)}${from + max < text.length ? "…" : ""}`;
 }
 
 const inCell = (text: string): string =>
@@ -175,8 +181,12 @@ function code(text: string): string {
 
 const longestRun = (text: string) => Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
 
+/** The first whole lines of a diff. */
+export const cutPatch = (patch: string, max: number): string =>
+  patch.length <= max ? patch : `${patch.slice(0, patch.lastIndexOf("\n", max))}\n…`;
+
 function diff(patch: string): string {
-  const text = patch.length <= maxPatchChars ? patch : `${patch.slice(0, patch.lastIndexOf("\n", maxPatchChars))}\n…`;
+  const text = cutPatch(patch, maxPatchChars);
   const fence = "`".repeat(Math.max(3, longestRun(text) + 1));
   return `${fence}diff\n${text}\n${fence}\n`;
 }

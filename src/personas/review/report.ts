@@ -108,7 +108,7 @@ export function patchOf(before: string, after: string): string {
 }
 
 /** What a reviewer must see of a persona, the worst first: sentences without their subject. */
-function mustSeeOf(persona: PersonaReview): string[] {
+export function mustSeeOf(persona: PersonaReview): string[] {
   const { tests, mustSee, price, totals } = persona;
   const worse = tests.filter(isRegression);
   const [old, come] = [worse.filter(({ before }) => before !== undefined), worse.filter(({ before }) => !before)];
@@ -216,8 +216,11 @@ export function percent(rise: number): string {
   return `${share > 0 ? "+" : share < 0 ? "−" : "±"}${Math.abs(share)} %`;
 }
 
-/** The report as JSON has it; no object in it has names of authors. */
-export const jsonOf = (report: Report): unknown =>
-  JSON.parse(JSON.stringify({ ...report, mustSee: allMustSee(report) }), (_, value: unknown) =>
+/** The report as JSON has it. */
+export const jsonOf = (report: Report): unknown => snakeJson({ ...report, mustSee: allMustSee(report) });
+
+/** A part of a report as JSON has it; no object in it has names of authors. */
+export const snakeJson = (value: object): unknown =>
+  JSON.parse(JSON.stringify(value), (_, value: unknown) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [snakeCase(key), inner])) : value,
   );

@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { href } from "../../router.ts";
 import { pretty } from "../../ui/code.tsx";
 import { Copy, Curl } from "../../ui/copy.tsx";
 import { Field, Select, TextInput } from "../../ui/form.tsx";
 import { Badge, Bar, Facts, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { LastReport, OwnPreviews, SinceStable } from "./differences.tsx";
 import type { PersonaDetails } from "./types.ts";
 
 type Rendered = {
@@ -34,31 +34,6 @@ const members = (of: Readonly<Record<string, unknown>>) =>
   Object.entries(of)
     .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
     .join(", ") || undefined;
-
-/** A sentence with names between code marks. */
-const Marked = ({ text }: { readonly text: string }) => (
-  <>{text.split("`").map((part, at) => (at % 2 === 1 ? <code key={part}>{part}</code> : part))}</>
-);
-
-function SinceStable({ id, since_stable: since }: PersonaDetails) {
-  if (since === null) return null;
-  return (
-    <Panel title="Since stable" note={`the label names ${since.version}`}>
-      {since.must_see.length === 0 ? (
-        <p class="muted">Its texts differ, and nothing of what it may do.</p>
-      ) : (
-        <ul>
-          {since.must_see.map((words) => (
-            <li key={words}>
-              <Marked text={words} />
-            </li>
-          ))}
-        </ul>
-      )}
-      <a href={href("personas", [id, "versions"], { from: since.version })}>See what changed</a>
-    </Panel>
-  );
-}
 
 export function Live({ persona }: { readonly persona: PersonaDetails }) {
   const { id, variables } = persona;
@@ -96,6 +71,8 @@ export function Live({ persona }: { readonly persona: PersonaDetails }) {
         ]}
       />
       <SinceStable {...persona} />
+      <OwnPreviews {...persona} />
+      {persona.reports.length > 0 && <LastReport {...persona} />}
       <Panel
         title="What is sent"
         note="Nothing is sent by looking"

@@ -10,7 +10,7 @@ import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { TestSource } from "./test-source.tsx";
-import { type PersonaDetails, pathOf } from "./types.ts";
+import { type PersonaDetails, pathOf, verdictTones } from "./types.ts";
 
 type Result = {
   readonly name: string;
@@ -42,8 +42,6 @@ type Tests = {
   };
   readonly last_run: Run | null;
 };
-
-const tones = { pass: "ok", fail: "bad", error: "warn" } as const;
 
 /** Seconds since a run began, counted while it lasts. */
 function Elapsed() {
@@ -81,7 +79,11 @@ function Results({ run, id, isStale }: { readonly run: Run; readonly id: string;
         caption="Results of the tests"
         columns={[
           { id: "name", title: "Test", cell: ({ name }) => name },
-          { id: "verdict", title: "Verdict", cell: ({ verdict }) => <Badge tone={tones[verdict]}>{verdict}</Badge> },
+          {
+            id: "verdict",
+            title: "Verdict",
+            cell: ({ verdict }) => <Badge tone={verdictTones[verdict]}>{verdict}</Badge>,
+          },
           { id: "time", title: "Time", align: "end", cell: (one) => duration(one.latency_ms) },
           { id: "reason", title: "Why", cell: ({ reason }) => <span class="wraps">{reason || "–"}</span> },
           {

@@ -39,6 +39,50 @@ export type PersonaDetails = Persona & {
   readonly tools: readonly { readonly function?: { readonly name: string } }[];
   /** Null: the label stable names the version in service, or none. */
   readonly since_stable: { readonly version: string; readonly must_see: readonly string[] } | null;
+  readonly previews: readonly Push[];
+  readonly reports: readonly Push[];
+};
+
+/** Of a branch, under its label. */
+export type Push = {
+  readonly label: string;
+  readonly version: string;
+  readonly key_name: string;
+  readonly pushed_at: string;
+  readonly ends_at: string;
+};
+
+export const verdictTones = { pass: "ok", fail: "bad", error: "warn" } as const;
+type Answered = {
+  readonly verdict: keyof typeof verdictTones;
+  readonly reason: string;
+  readonly answer?: string;
+  /** Dollars. */
+  readonly cost?: number;
+  readonly latency_ms?: number;
+};
+export type ReportedTest = {
+  readonly name: string;
+  readonly change: "same" | "edited" | "new" | "gone";
+  readonly before?: Answered;
+  readonly after?: Answered;
+};
+export type Report = Push & {
+  readonly against: { readonly ref: string; readonly commit: string };
+  readonly persona: {
+    readonly summary: readonly string[];
+    readonly must_see: readonly string[];
+    readonly patch: string;
+    readonly knowledge: readonly { readonly file: string; readonly change: string; readonly patch?: string }[];
+    readonly requests: readonly {
+      readonly model: string;
+      readonly change: string;
+      readonly changes: readonly string[];
+    }[];
+    readonly tests: readonly ReportedTest[];
+    readonly same_tests: number;
+    readonly is_cut?: true;
+  };
 };
 
 export type Finding = {
