@@ -1,5 +1,6 @@
 /** Labels by which a request says who it is for, as the ledger has them: short, and of few kinds. */
 import { truncate } from "../lib/text/truncate.ts";
+import type { Clock } from "../lib/time/clock.ts";
 
 export type Labels = {
   readonly client: string | null;
@@ -20,20 +21,20 @@ const dayMs = 86_400_000;
 
 /** Names programs by their user agents: the first product without its version, `OpenAI/Python` of `OpenAI/Python 2.3.1`. */
 export class ClientNames {
-  readonly #now: () => number;
+  readonly #clock: Clock;
   #day = Number.NaN;
   /** By user agent, so that one that comes again is not read again. */
   readonly #known = new Map<string, Labels>();
   readonly #names = new Set<string>();
 
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   /** @returns what is known of a call before it is read */
   labelsOf(userAgent: string | null): Labels {
     if (userAgent === null) return noLabels;
-    const day = Math.floor(this.#now() / dayMs);
+    const day = Math.floor(this.#clock.now() / dayMs);
     if (day !== this.#day) {
       this.#day = day;
       this.#known.clear();

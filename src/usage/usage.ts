@@ -90,7 +90,8 @@ class Entry implements UsageEntry {
   readonly #startedAt: number;
   #firstTokenMs: number | null = null;
   #totalMs = 0;
-  #reserved: Reserved | undefined;
+  /** About what is left of budgets. Set by `begin`. */
+  headers: Readonly<Record<string, string>> = noHeaders;
   /** What its line ends. */
   #link: Link<LedgerLine> | undefined;
   #isSettled = false;
@@ -104,12 +105,8 @@ class Entry implements UsageEntry {
   }
 
   begin(reserved?: Reserved): void {
-    this.#reserved = reserved;
+    if (reserved !== undefined) this.headers = reserved.headers;
     this.#link = this.#tools.writer.begin(this.begun, reserved?.isStored === true);
-  }
-
-  get headers(): Readonly<Record<string, string>> {
-    return this.#reserved?.headers ?? noHeaders;
   }
 
   firstToken(): void {

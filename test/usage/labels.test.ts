@@ -16,12 +16,12 @@ test.each([
   ["", null],
   [null, null],
 ])("%p is called %p", (userAgent, name) => {
-  expect(new ClientNames(() => 0).labelsOf(userAgent).client).toBe(name);
+  expect(new ClientNames(new ManualClock(0)).labelsOf(userAgent).client).toBe(name);
 });
 
 test("of many names the first have a row of their own, until the day ends", () => {
   const clock = new ManualClock();
-  const names = new ClientNames(() => clock.now());
+  const names = new ClientNames(clock);
   const found = (from: number) =>
     new Set(
       Array.from({ length: 2_000 }, (_, at) => names.labelsOf(`a${from + at}/1.0 ${"y".repeat(at % 900)}`).client),

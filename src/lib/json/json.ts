@@ -99,11 +99,14 @@ const depthAlone = { ...noLimits, jsonDepth: maxDepth };
 
 /** True if a JSON text nests deeper than is read. Most texts hold too few brackets for it, which is found without a look at the rest. */
 export function isTooDeep(text: string): boolean {
-  return hasMoreThan(text, "[", "{", maxDepth) && new JsonScan(depthAlone).push(Buffer.from(text)) !== undefined;
+  return (
+    text.length > 2 * maxDepth &&
+    hasMoreThan(text, "[", "{", maxDepth) &&
+    new JsonScan(depthAlone).push(Buffer.from(text)) !== undefined
+  );
 }
 
 function hasMoreThan(text: string, one: string, other: string, limit: number): boolean {
-  if (text.length <= 2 * limit) return false;
   let found = 0;
   for (const bracket of [one, other]) {
     for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {

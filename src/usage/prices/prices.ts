@@ -81,7 +81,10 @@ export class Prices {
       costs: cost.parts,
       priceSource: found.source,
       priceDate: found.date,
-      priceNote: noteOf(found, this.list.id, cost.notes),
+      priceNote:
+        found.source === "list" && cost.notes.length === 0
+          ? (this.list.id ?? null)
+          : noteOf(found.source, this.list.id, cost.notes),
     };
   }
 
@@ -148,8 +151,7 @@ function formsOf(counted: Counted, rates: Rates | undefined): Counted[] {
 }
 
 /** @param list what tells it from others, where it is not the executable's */
-function noteOf({ source }: ModelPrice, list: string | undefined, notes: readonly string[]): string | null {
-  if (source === "list" && list === undefined && notes.length === 0) return null;
+function noteOf(source: ModelPrice["source"], list: string | undefined, notes: readonly string[]): string | null {
   const by = source === "fallback" ? "no list knows the model: by unknown_price" : source === "list" ? list : undefined;
   const all = by === undefined ? notes : [by, ...notes];
   return all.length === 0 ? null : all.join("; ");
