@@ -14,6 +14,7 @@ const floors: readonly (readonly string[])[] = [
   ["personas"],
   ["upstream", "mcp"],
   ["auth", "limits", "idempotency", "conversations", "usage", "observability"],
+  ["call"],
   ["http"],
   ["operate"],
   ["console"],

@@ -1,10 +1,10 @@
 /** `/account` as it is served: one page, its script and its style sheet, with the console's policy. */
-import type { Host, RequestContext } from "../http/context.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import { openRoutes } from "../http/ops.ts";
 import { htmlHeaders, isDevelopment, keptOnce, pageFile, pagePolicy, preparedFiles } from "../http/page-files.ts";
 import { answerPage, preparePage } from "../http/pages.ts";
 import { nothingAt } from "../http/routes.ts";
-import type { Services } from "../http/services.ts";
 
 const headers = htmlHeaders(pagePolicy("data:"), "accept-encoding");
 

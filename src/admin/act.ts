@@ -1,11 +1,11 @@
 /** Who may act here, and the lines that record each act. */
 import type { Caller } from "../auth/keys.ts";
 import { findSession, type Session } from "../auth/sessions.ts";
-import { admit, admitCaller, hitAnonymous, keyOf } from "../http/authenticate.ts";
+import { admit, admitCaller, hitAnonymous, keyOf } from "../call/admit/authenticate.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
-import type { Host, RequestContext } from "../http/context.ts";
 import { recordAct } from "../http/record-act.ts";
-import type { Services } from "../http/services.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";

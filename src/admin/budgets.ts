@@ -1,9 +1,9 @@
 /** The admin API's routes of budgets. */
 import { type Static, Type } from "@sinclair/typebox";
 import { isTag } from "../auth/key-spec.ts";
+import type { Services } from "../call/services.ts";
 import { faultOfBudgetModel } from "../http/model-patterns.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";

@@ -1,9 +1,9 @@
 /** The admin API's route of what was said in a call: the stored turn of its conversation, for who may read content, and with a line of the audit. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Conversations } from "../conversations/conversations.ts";
 import { Id, oneOf } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { redacted } from "../lib/text/redact.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import type { Message } from "../protocols/chat/schema.ts";

@@ -1,8 +1,8 @@
 /** The admin API's routes of single calls: the ledger's lines, one request's attempts, and a live tail. */
 import { Type } from "@sinclair/typebox";
+import { respondStream } from "../call/relay/respond.ts";
+import type { Services } from "../call/services.ts";
 import { Id, queryOf } from "../http/openapi/describe.ts";
-import { respondStream } from "../http/respond.ts";
-import type { Services } from "../http/services.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
 import { Open, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";

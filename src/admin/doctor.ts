@@ -1,7 +1,7 @@
 /** The admin API's routes of the doctor. */
 import { type Static, Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { titled, Words } from "../lib/json/schemas.ts";
 import type { Check } from "../operate/doctor/check.ts";
 import type { Reach } from "../operate/doctor/running.ts";

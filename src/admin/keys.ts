@@ -5,10 +5,10 @@ import { type KeyInfo, type KeyQuery, keyFields, keyOrders } from "../auth/key-i
 import { KeyError } from "../auth/key-lookup.ts";
 import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts";
 import type { NewKey } from "../auth/keys.ts";
+import type { Services } from "../call/services.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
 import { snakeCase } from "../lib/text/snake-case.ts";
 import { isoTime } from "../lib/time/clock.ts";

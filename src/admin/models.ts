@@ -1,9 +1,9 @@
 /** The admin API's list of providers' models: what is known of each, when it ends, and which lists of providers that comes from. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { endState } from "../facts/endings.ts";
 import { gatewayModels } from "../http/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { capabilityNames, havingAll, Model } from "../protocols/models.ts";
 import { dayMs } from "../store/ledger-columns.ts";

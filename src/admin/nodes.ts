@@ -1,7 +1,7 @@
 /** The admin API's route of the nodes that serve, and how they differ. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { configVersion } from "../config/version.ts";
-import type { Services } from "../http/services.ts";
 import { Words } from "../lib/json/schemas.ts";
 import type { ServingNode } from "../observability/node-versions.ts";
 import type { AdminPlugin } from "./act.ts";

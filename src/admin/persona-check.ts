@@ -1,7 +1,7 @@
 /** Checks the text of one persona's file, as `troupe personas check` does the files of a folder. */
 import { basename } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
-import type { Services } from "../http/services.ts";
+import type { Services } from "../call/services.ts";
 import { titled, Words } from "../lib/json/schemas.ts";
 import { type Diagnostic, formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { missingKnowledge } from "../operate/checks/knowledge-files.ts";

@@ -1,9 +1,9 @@
 /** Files in the folder of personas as the admin API edits them: why one can't be saved, and saving one where the configuration lets it be. */
 import { type Static, Type } from "@sinclair/typebox";
-import type { RequestContext } from "../http/context.ts";
+import type { RequestContext } from "../call/context.ts";
+import { jsonAnswer } from "../call/relay/respond.ts";
+import type { Services } from "../call/services.ts";
 import { errorSchema, writing } from "../http/openapi/describe.ts";
-import { jsonAnswer } from "../http/respond.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, Words } from "../lib/json/schemas.ts";
 import { maxFileBytes } from "../personas/read-file.ts";
 import {

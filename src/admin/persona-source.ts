@@ -1,7 +1,7 @@
 /** The admin API's routes of personas' files: read, checked, and saved where the configuration lets them be. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { sourceOf } from "../personas/persona.ts";
 import { textOf } from "../personas/source.ts";

@@ -1,8 +1,8 @@
 /** The admin API's routes of personas' tests: what there is, what a run may cost, and a run. */
 import { type Static, Type } from "@sinclair/typebox";
-import type { Host, RequestContext } from "../http/context.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, titled, Words } from "../lib/json/schemas.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { isoTime } from "../lib/time/clock.ts";

@@ -1,7 +1,7 @@
 /** The admin API's routes of personas' test files: read, checked, a request made one more test, and saved as the personas' own files are. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, Open } from "../lib/json/schemas.ts";
 import { YamlSource } from "../lib/yaml/yaml.ts";
 import { planTest } from "../operate/suites/run-tests.ts";

@@ -1,7 +1,7 @@
 /** The admin API's routes of a persona's versions: those that are kept, the text of each, and how each of them and of its variants does. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";

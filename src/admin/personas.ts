@@ -1,11 +1,11 @@
 /** The admin API's routes of personas: what is served, and what a call of one would send. */
 import { type Static, Type } from "@sinclair/typebox";
-import { findAdditions } from "../http/knowledge.ts";
-import { preparePersona } from "../http/models.ts";
+import { findAdditions } from "../call/plan/knowledge.ts";
+import { preparePersona } from "../call/plan/personas.ts";
+import type { Preview } from "../call/plan/previews.ts";
+import type { Services } from "../call/services.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
-import type { Preview } from "../http/previews.ts";
 import { renderCall, variantOf } from "../http/render.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, Open, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { contentOf, hasContent, type Persona } from "../personas/persona.ts";

@@ -1,7 +1,7 @@
 /** The admin API's routes of providers: the state of their keys and endpoints, what went wrong of late, and a small call to test them. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";

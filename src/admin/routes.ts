@@ -1,7 +1,7 @@
 /** The admin API: one plugin, to which each part adds its routes. */
 import { type AnyElysia, Elysia } from "elysia";
+import type { Host } from "../call/context.ts";
 import { elysiaSettings } from "../http/checked-routes.ts";
-import type { Host } from "../http/context.ts";
 import { adminPlugin } from "./act.ts";
 import { alertRoutes } from "./alerts.ts";
 import { auditRoutes } from "./audit.ts";

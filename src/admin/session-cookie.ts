@@ -1,7 +1,7 @@
 /** The cookie of a session: made by the server, and out of reach of scripts. */
 
 import { sessionMaxMs } from "../auth/sessions.ts";
-import type { RequestContext } from "../http/context.ts";
+import type { RequestContext } from "../call/context.ts";
 
 /** True where the browser's connection is encrypted: up to here, or to a proxy that the operator trusts. */
 function isSecure({ request, isFromTrustedProxy }: RequestContext): boolean {

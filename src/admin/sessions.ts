@@ -1,11 +1,11 @@
 /** The admin API's routes of sign-in, and of the sessions that it begins. */
 import { Type } from "@sinclair/typebox";
 import { listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
-import { admitCaller } from "../http/authenticate.ts";
+import { admitCaller } from "../call/admit/authenticate.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
-import type { Host, RequestContext } from "../http/context.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { Closed, titled, Words } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";

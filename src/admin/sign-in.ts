@@ -1,10 +1,10 @@
 /** Signing in with a key, to the console or to `/account`: who it is of, and the session that stands for it from then on. */
 import type { Caller } from "../auth/keys.ts";
 import { beginSession, findSession, type SessionsOf } from "../auth/sessions.ts";
-import { countSignIn } from "../http/authenticate.ts";
-import type { RequestContext } from "../http/context.ts";
+import { countSignIn } from "../call/admit/authenticate.ts";
+import type { RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import { recordAct } from "../http/record-act.ts";
-import type { Services } from "../http/services.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { SessionRow } from "../store/sessions.ts";

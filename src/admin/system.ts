@@ -1,9 +1,9 @@
 /** The admin API's routes of the installation: the configuration in force, and the health of the node that answers. */
 import { Type } from "@sinclair/typebox";
+import type { LastReload, Services } from "../call/services.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { configVersion } from "../config/version.ts";
 import { healthOf } from "../http/ops.ts";
-import type { LastReload, Services } from "../http/services.ts";
 import { Open, titled, Words } from "../lib/json/schemas.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull } from "./pages.ts";

@@ -1,8 +1,8 @@
 /** The admin API's route of sums over the ledger. */
 import { Type } from "@sinclair/typebox";
+import { respondText } from "../call/relay/respond-text.ts";
+import type { Services } from "../call/services.ts";
 import { oneOf } from "../http/openapi/describe.ts";
-import { respondText } from "../http/respond-text.ts";
-import type { Services } from "../http/services.ts";
 import { questionOf, Usage, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";

@@ -1,7 +1,7 @@
 /** The admin API's routes of personas' variants: their numbers, and which of them callers get. */
 import { Type } from "@sinclair/typebox";
+import type { Services } from "../call/services.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
-import type { Services } from "../http/services.ts";
 import { questionOf } from "../http/usage.ts";
 import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";

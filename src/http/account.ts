@@ -2,6 +2,9 @@
 import { Type } from "@sinclair/typebox";
 import { keyFields } from "../auth/key-info.ts";
 import type { Caller } from "../auth/keys.ts";
+import { admit } from "../call/admit/authenticate.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
@@ -9,15 +12,12 @@ import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
-import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { Host, RequestContext } from "./context.ts";
 import { modelsFor } from "./models.ts";
 import { nullable } from "./openapi/calls.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
 import { recordAct } from "./record-act.ts";
 import { basePath } from "./routes.ts";
-import type { Services } from "./services.ts";
 import { filterOf, HeldBudget, UsageSums, usageJson } from "./usage.ts";
 
 /** The most models that are told; who may call more finds them by the lists of the surfaces. */

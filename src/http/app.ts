@@ -1,19 +1,19 @@
 /** The HTTP application of one listener: mounts all routes, and is the one error boundary. */
 import { type AnyElysia, Elysia } from "elysia";
+import { admitAnyone, showAnonymousLimit } from "../call/admit/authenticate.ts";
+import type { Host } from "../call/context.ts";
+import { type Area, pathOf, type RequestContext, type ServedRoute, type ServerHandle } from "../call/context.ts";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
 import { elysiaSettings } from "./checked-routes.ts";
-import type { Host } from "./context.ts";
-import { type Area, pathOf, type RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
 import { PathHints } from "./hints.ts";
 import { homeRoutes } from "./home.ts";
 import { type Described, docsRoutes, readDescription } from "./openapi/openapi.ts";
 import { opsRoutes } from "./ops.ts";
 import { preflightAnswer } from "./origins.ts";
-import { queryCheckOf } from "./plain-values.ts";
+import { queryCheckOf } from "./query-check.ts";
 import { basePath, isGuess, nothingAt, type Route } from "./routes.ts";
 import { answerFailure, type Incoming, isRouted, serve } from "./serve.ts";
 import { checkedSurfaceRoutes, protocolAt, surfaceRoutes, vendorFolder } from "./surface-routes.ts";

@@ -1,13 +1,13 @@
 /** Answers with an upstream's bytes as they come. */
 
+import type { RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import type { JsonProof } from "../lib/json/proof.ts";
 import type { Sink } from "../lib/streams/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { UsageFinder } from "../upstream/answer-usage.ts";
 import type { UpstreamAnswer } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
-import type { RequestContext } from "./context.ts";
-import type { Services } from "./services.ts";
 
 /** The beginning of an answer that was read ahead. */
 export type Ahead = {

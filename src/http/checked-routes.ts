@@ -5,17 +5,18 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia, NotFoundError } from "elysia";
+import type { Area, Host, RequestContext, ServedRoute } from "../call/context.ts";
+import { plainQuery } from "../call/read/plain-values.ts";
+import { readJson } from "../call/read/request-body.ts";
+import { jsonAnswer, respondWhole } from "../call/relay/respond.ts";
+import type { Services } from "../call/services.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { checked } from "../protocols/checked.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import type { Area, Host, RequestContext, ServedRoute } from "./context.ts";
 import { describeOperation, type Operation } from "./openapi/describe.ts";
-import { plainQuery, unknownParameter } from "./plain-values.ts";
-import { readJson } from "./request-body.ts";
-import { jsonAnswer, respondWhole } from "./respond.ts";
+import { unknownParameter } from "./query-check.ts";
 import { checkRequest, isRouted, openContext } from "./serve.ts";
-import type { Services } from "./services.ts";
 
 /** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
 export const elysiaSettings = {

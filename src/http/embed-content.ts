@@ -1,6 +1,19 @@
 /** Embeddings of Gemini's clients, on the gateway: to Google as they came, to other providers in OpenAI's form. */
 
 import { type Caller, mayUseProvider } from "../auth/keys.ts";
+import { admit } from "../call/admit/authenticate.ts";
+import { checkNamedModels, standsFor } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import { idempotentAnswer, serviceRequestId } from "../call/identified.ts";
+import { heldBounds, inputMeter } from "../call/plan/bounds.ts";
+import { findPersona } from "../call/plan/personas.ts";
+import { readJson } from "../call/read/request-body.ts";
+import { errorObjectIn } from "../call/relay/error-fields.ts";
+import { jsonAnswer, textOf } from "../call/relay/respond.ts";
+import { wholeOf } from "../call/run.ts";
+import { writtenAs } from "../call/send/native.ts";
+import type { Services } from "../call/services.ts";
+import type { Surface } from "../call/surface.ts";
 import { parseJson } from "../lib/json/json.ts";
 import type { PathPart } from "../lib/json/schema-errors.ts";
 import { ApiError, readingError } from "../protocols/errors.ts";
@@ -10,21 +23,8 @@ import { generateContent } from "../protocols/generate-content/generate-content.
 import type { Source } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveModel } from "../upstream/target.ts";
-import { admit } from "./authenticate.ts";
-import { heldBounds, inputMeter } from "./bounds.ts";
-import { idempotentAnswer, serviceRequestId } from "./call/identified.ts";
-import { writtenAs } from "./call/native.ts";
-import { wholeOf } from "./call/run.ts";
-import type { Surface } from "./call/surface.ts";
-import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
-import { errorObjectIn } from "./error-fields.ts";
-import { findPersona } from "./models.ts";
-import { checkNamedModels, standsFor } from "./named.ts";
 import { askVia, relayTo } from "./relay.ts";
-import { readJson } from "./request-body.ts";
-import { jsonAnswer, textOf } from "./respond.ts";
-import type { Services } from "./services.ts";
 
 /** @throws ApiError */
 export async function embedContent(

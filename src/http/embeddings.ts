@@ -1,5 +1,9 @@
 /** Embeddings on the gateway: as they are where the upstream has OpenAI's format, and translated in batches where it has another. */
 import type { Caller } from "../auth/keys.ts";
+import type { RequestContext } from "../call/context.ts";
+import { heldBounds, inputMeter } from "../call/plan/bounds.ts";
+import { jsonAnswer, textOf } from "../call/relay/respond.ts";
+import type { Services } from "../call/services.ts";
 import { objectOf, parseJson } from "../lib/json/json.ts";
 import {
   checkEmbeddings,
@@ -17,11 +21,7 @@ import { restoreLarge, type Source } from "../protocols/source.ts";
 import type { EmbeddingsFormat } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { estimateTexts } from "../usage/estimate.ts";
-import { heldBounds, inputMeter } from "./bounds.ts";
-import type { RequestContext } from "./context.ts";
 import { askVia, jsonRequest, type Relay, relayTo, relayVia } from "./relay.ts";
-import { jsonAnswer, textOf } from "./respond.ts";
-import type { Services } from "./services.ts";
 
 /** @throws ApiError; ClientDisconnected when `signal` aborts */
 export async function embed(

@@ -1,20 +1,20 @@
 /** Forms with files, passed on as they arrive: the field `model` gets the name that it has at the upstream. */
 import type { Caller } from "../auth/keys.ts";
+import { isFree } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import { serviceRequestId } from "../call/identified.ts";
+import { formBounds, isHeldToBudgets } from "../call/plan/bounds.ts";
+import { namedByField } from "../call/read/body-names.ts";
+import { contentLength } from "../call/read/request-body.ts";
+import { RequestSource } from "../call/read/request-source.ts";
+import type { Services } from "../call/services.ts";
 import { maxRepeated } from "../lib/http/client.ts";
 import type { Sink, Source } from "../lib/streams/flow.ts";
 import { MultipartFault, MultipartField } from "../lib/streams/multipart.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Operation } from "../providers/provider.ts";
 import type { AttemptBounds } from "../usage/attempt.ts";
-import { namedByField } from "./body-names.ts";
-import { formBounds, isHeldToBudgets } from "./bounds.ts";
-import { serviceRequestId } from "./call/identified.ts";
-import type { RequestContext } from "./context.ts";
-import { isFree } from "./named.ts";
 import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
-import { contentLength } from "./request-body.ts";
-import { RequestSource } from "./request-source.ts";
-import type { Services } from "./services.ts";
 
 /**
  * Reads until the model is known, holding what stands before it; the rest streams, unless the form is short: then it can go by a

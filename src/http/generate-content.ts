@@ -1,16 +1,17 @@
 /** The routes of Gemini's clients: what is asked of a model stands behind its name, `models/<name>:<method>`. */
+
+import { admit, admitAnyone } from "../call/admit/authenticate.ts";
+import { answerCall } from "../call/call.ts";
+import type { RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
+import type { Surface } from "../call/surface.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { addressOf, methods } from "../protocols/generate-content/address.ts";
 import { generateContent, generateContentCount } from "../protocols/generate-content/generate-content.ts";
-import { admit, admitAnyone } from "./authenticate.ts";
-import { createCompletion } from "./call/complete.ts";
-import type { Surface } from "./call/surface.ts";
-import type { RequestContext } from "./context.ts";
 import { embedContent } from "./embed-content.ts";
 import { endingsOf } from "./openapi/generate-content.ts";
 import { nothingAt, type Route } from "./routes.ts";
-import type { Services } from "./services.ts";
 import { countTokens } from "./token-count.ts";
 
 /**
@@ -45,7 +46,7 @@ export function generateContentRoutes(surface: Surface): Route[] {
     switch (addressOf(context.path).method) {
       case "generateContent":
       case "streamGenerateContent":
-        return createCompletion(services, context, surface, generateContent);
+        return answerCall(services, context, surface, generateContent);
       case "countTokens":
         return countTokens(services, context, surface, generateContentCount, totalTokens);
       case "embedContent":

@@ -1,13 +1,13 @@
 /** Suggests what a caller most likely meant who took one surface, path or name for another; only what the caller may see. */
 import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
+import { callerOf } from "../call/admit/authenticate.ts";
+import { mayUseNamed, standsFor } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { suggest } from "../lib/text/suggest.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
-import { callerOf } from "./authenticate.ts";
-import type { RequestContext } from "./context.ts";
-import { mayUseNamed, standsFor } from "./named.ts";
 import { basePath, isGuess } from "./routes.ts";
-import type { Services } from "./services.ts";
 
 /** @param asked the model's name, which this surface does not know @returns "" where nothing better is known */
 export function modelHint(

@@ -1,10 +1,10 @@
 /** The root: links to the other endpoints, as a page for browsers and as JSON for programs. */
 import { Type } from "@sinclair/typebox";
 import type { BuildInfo } from "../build-info.ts";
+import type { Host } from "../call/context.ts";
+import { pageHeaders, textAnswer } from "../call/relay/respond.ts";
 import type { ServedSurface } from "../config/config.ts";
-import type { Host } from "./context.ts";
 import { openOperation, openRoutes } from "./ops.ts";
-import { pageHeaders, textAnswer } from "./respond.ts";
 import { basePath } from "./routes.ts";
 
 const homeSchema = Type.Object({

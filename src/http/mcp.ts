@@ -1,5 +1,14 @@
 /** `/mcp`: the personas as tools of an MCP server, with the keys, limits and ledger of every call. */
 import type { Caller } from "../auth/keys.ts";
+import { admit } from "../call/admit/authenticate.ts";
+import type { RequestContext } from "../call/context.ts";
+import { orchestrator } from "../call/plan/orchestrator.ts";
+import { parseCall } from "../call/read/parse.ts";
+import { readJson } from "../call/read/request-body.ts";
+import { asApiError, textOf as bodyOf } from "../call/relay/respond.ts";
+import { newEnvelope, Writer } from "../call/relay/writer.ts";
+import { runCall, wholeOf } from "../call/run.ts";
+import type { Services } from "../call/services.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import type { ServedResult, ServedTool } from "../mcp/endpoint.ts";
@@ -8,17 +17,8 @@ import type { Persona } from "../personas/persona.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
-import { admit } from "./authenticate.ts";
-import { parseCall } from "./call/parse.ts";
-import { runCall, wholeOf } from "./call/run.ts";
-import { newEnvelope, Writer } from "./call/writer.ts";
-import type { RequestContext } from "./context.ts";
 import { personasFor, prepareNamed } from "./models.ts";
-import { orchestrator } from "./orchestrator.ts";
-import { readJson } from "./request-body.ts";
-import { asApiError, textOf as bodyOf } from "./respond.ts";
 import type { Route } from "./routes.ts";
-import type { Services } from "./services.ts";
 
 export const mcpRoutes: readonly Route[] = [
   { method: "POST", path: "/mcp", area: "orchestrator", describe: () => ({ hide: true }), run: serveMcp },

@@ -1,10 +1,17 @@
 /** The model routes of both surfaces: personas on the orchestrator, providers' models on the gateway. */
 import { type Caller, mayUseModel } from "../auth/keys.ts";
+import { admit } from "../call/admit/authenticate.ts";
+import { mayUseNamed, standsFor } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import type { Edition, Tagged } from "../call/model-pages.ts";
+import { findPersona, mayUseVersions, preparePersona } from "../call/plan/personas.ts";
+import { plainQuery } from "../call/read/plain-values.ts";
+import { jsonAnswer, jsonType, namesTag } from "../call/relay/respond.ts";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
 import { splitReference } from "../personas/references.ts";
 import { toModel } from "../personas/registry.ts";
-import { isPreview } from "../personas/review/previews.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { addressOf } from "../protocols/generate-content/address.ts";
 import { generateContent } from "../protocols/generate-content/generate-content.ts";
@@ -14,17 +21,10 @@ import { modelInfo, modelPage } from "../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import { havingAll, type Model } from "../protocols/models.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { admit } from "./authenticate.ts";
-import type { RequestContext } from "./context.ts";
 import { listedNames, modelFacts } from "./model-facts.ts";
-import type { Edition, Tagged } from "./model-pages.ts";
-import { mayUseNamed, standsFor } from "./named.ts";
 import { describeModelEntries, describeModelEntry } from "./openapi/generate-content.ts";
 import { describeModel, describeModelList } from "./openapi/models.ts";
-import { plainQuery } from "./plain-values.ts";
-import { jsonAnswer, jsonType, namesTag } from "./respond.ts";
 import type { Description, Route } from "./routes.ts";
-import type { Services } from "./services.ts";
 
 type Catalog = {
   list(services: Services, caller: Caller): Model[];
@@ -212,28 +212,6 @@ function abilitiesOf(
   const target = surface === "orchestrator" ? findPersona(services, caller, model.id)?.targets[0] : undefined;
   return target === undefined ? model : (findModel(services, target) ?? {});
 }
-
-/**
- * @param name an id, or one with a version or label: who may use a persona may use its versions
- * @returns undefined also for a persona that the key's tier or globs hide
- * @throws ApiError model_not_allowed for what is no preview, where the key may call those alone
- */
-export function findPersona(services: Services, caller: Caller, name: string): Persona | undefined {
-  const meant = standsFor(services, name);
-  const isAllowed = mayUseNamed(caller, name, meant) || mayUseVersions(caller, meant);
-  const found = isAllowed ? services.personas.visibleTo(caller.tier).find(meant) : undefined;
-  if (caller.onlyPreviews === true && (found === undefined || !isPreview(found))) throw ApiError.notPreviewed(name);
-  return found;
-}
-
-function mayUseVersions(caller: Caller, name: string): boolean {
-  const id = splitReference(name)?.id;
-  return id !== undefined && mayUseModel(caller, id);
-}
-
-/** Reads the version that a name pins, where it is not in memory. @throws ApiError storage_unavailable, or rejects with it */
-export const preparePersona = (services: Services, name: string): Promise<void> | undefined =>
-  services.personaVersions.prepare(standsFor(services, name));
 
 /** What a key may call on a surface: what its list of models has, and what it names itself. @throws ApiError storage_unavailable */
 export async function modelsFor(services: Services, surface: SurfaceName, caller: Caller): Promise<Model[]> {

@@ -3,6 +3,15 @@
  * provider that its model names, with the model's own name there, and the answer comes back as it is.
  */
 import type { Caller } from "../auth/keys.ts";
+import { admit } from "../call/admit/authenticate.ts";
+import type { RequestContext } from "../call/context.ts";
+import { idempotentAnswer, isIdentified, serviceRequestId } from "../call/identified.ts";
+import { heldBounds } from "../call/plan/bounds.ts";
+import { findPersona } from "../call/plan/personas.ts";
+import { readJson } from "../call/read/request-body.ts";
+import { respondWhole } from "../call/relay/respond.ts";
+import { wholeOf } from "../call/run.ts";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { boundaryOf } from "../lib/streams/multipart.ts";
 import { checkEmbeddings } from "../protocols/embeddings.ts";
@@ -10,20 +19,11 @@ import { ApiError } from "../protocols/errors.ts";
 import { restoreLarge, type Source } from "../protocols/source.ts";
 import type { Operation } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { admit } from "./authenticate.ts";
-import { heldBounds } from "./bounds.ts";
-import { idempotentAnswer, isIdentified, serviceRequestId } from "./call/identified.ts";
-import { wholeOf } from "./call/run.ts";
-import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
 import { passForm } from "./forms.ts";
-import { findPersona } from "./models.ts";
 import { describeOperationRoute } from "./openapi/operations.ts";
 import { askVia, jsonRequest, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
-import { readJson } from "./request-body.ts";
-import { respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
-import type { Services } from "./services.ts";
 
 /** Those that take a form too, with files in it. */
 const forms: ReadonlySet<Operation> = new Set([

@@ -1,5 +1,9 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
+import { isAdmin, showAnonymousLimit } from "../call/admit/authenticate.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import { jsonAnswer, textAnswer } from "../call/relay/respond.ts";
+import type { Services, Workers } from "../call/services.ts";
 import { configVersion } from "../config/version.ts";
 import { Open, titled, Words } from "../lib/json/schemas.ts";
 import type { StoredLimiterStatus } from "../limits/stored.ts";
@@ -8,12 +12,8 @@ import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
-import { isAdmin, showAnonymousLimit } from "./authenticate.ts";
 import { checkedRoutes } from "./checked-routes.ts";
-import type { Host, RequestContext } from "./context.ts";
 import { describeOperation, type Operation } from "./openapi/describe.ts";
-import { jsonAnswer, textAnswer } from "./respond.ts";
-import type { Services, Workers } from "./services.ts";
 
 type Check = {
   readonly status: "ok" | "failing";

@@ -1,11 +1,12 @@
 /** Checks by what name and from which pages the server is called: `Host` on loopback listeners, and CORS. */
+
+import { admitAnyone } from "../call/admit/authenticate.ts";
+import type { RequestContext } from "../call/context.ts";
+import { upstreamHeaderNames } from "../call/send/upstream-headers.ts";
+import type { Services } from "../call/services.ts";
 import { globMatches } from "../lib/text/glob.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { admitAnyone } from "./authenticate.ts";
-import { upstreamHeaderNames } from "./call/upstream-headers.ts";
-import type { RequestContext } from "./context.ts";
-import type { Services } from "./services.ts";
 
 /** Nobody on the web can have one of these: https://www.rfc-editor.org/rfc/rfc6761#section-6.3, `host.docker.internal` and its like. */
 const localNames = /^(?:(?:.+\.)?localhost|.+\.internal|127(?:\.\d{1,3}){3}|\[::1\])$/;

@@ -1,6 +1,7 @@
 /** Script and style sheet of a page that browsers run, at addresses that change with their content. */
+
+import type { RequestContext } from "../call/context.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import type { RequestContext } from "./context.ts";
 import type { BrowserPage } from "./page-bundle.ts";
 import { answerPage, type CompressedText, immutable, preparePage } from "./pages.ts";
 import { nothingAt } from "./routes.ts";

@@ -1,14 +1,14 @@
 /** The routes by which keys with `preview` among their surfaces push, list and drop previews of personas. */
 import { Type } from "@sinclair/typebox";
+import { admit } from "../call/admit/authenticate.ts";
+import type { Host } from "../call/context.ts";
+import type { Preview } from "../call/plan/previews.ts";
 import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { PreviewUpload } from "../personas/review/previews.ts";
 import { ReportUpload } from "../personas/review/report-schema.ts";
-import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { Host } from "./context.ts";
 import { keyed, queryOf, tags, writing } from "./openapi/describe.ts";
-import type { Preview } from "./previews.ts";
 
 const members = {
   label: Type.String(),

@@ -3,9 +3,9 @@
  * nor what chooses another method, another path, or who is billed: that is the operator's, whose account may set it.
  */
 import { holdsKey } from "../auth/key-secret.ts";
+import { upstreamHeaderNames } from "../call/send/upstream-headers.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { decodedText } from "../lib/text/percent.ts";
-import { upstreamHeaderNames } from "./call/upstream-headers.ts";
 
 /** Names are compared in lower case, without a leading `$`, `$.` or `x-`. */
 type Names = readonly RegExp[];

@@ -1,14 +1,14 @@
 /** Judges a call of a provider's own API by what the upstream will understand: what a key may ask there, and what that may cost. */
 import { type Caller, mayUseModel } from "../auth/keys.ts";
+import { checkNamedModels } from "../call/admit/named.ts";
+import { operationBounds } from "../call/plan/bounds.ts";
+import { plainModel } from "../call/read/body-names.ts";
+import { contentLength } from "../call/read/request-body.ts";
 import { decodedText } from "../lib/text/percent.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { leadsElsewhere } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
 import type { AttemptBounds } from "../usage/attempt.ts";
-import { plainModel } from "./body-names.ts";
-import { operationBounds } from "./bounds.ts";
-import { checkNamedModels } from "./named.ts";
-import { contentLength } from "./request-body.ts";
 
 /** @returns the path once it is decoded; undefined where it may lead elsewhere than below its beginning, however often it is decoded */
 export function decodedPath(path: string): string | undefined {

@@ -4,6 +4,13 @@
  */
 import { holdsKey } from "../auth/key-secret.ts";
 import { mayUseProvider } from "../auth/keys.ts";
+import { admit } from "../call/admit/authenticate.ts";
+import { isFree } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import { inputMeter, isHeldToBudgets } from "../call/plan/bounds.ts";
+import { contentLength, readJson } from "../call/read/request-body.ts";
+import { RequestSource } from "../call/read/request-source.ts";
+import type { Services } from "../call/services.ts";
 import { maxRepeated } from "../lib/http/client.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { parseJson } from "../lib/json/json.ts";
@@ -18,20 +25,13 @@ import type { PassedRequest } from "../upstream/client.ts";
 import { visibleHeaders } from "../upstream/upstream-error.ts";
 import type { TextMeter } from "../usage/attempt.ts";
 import { bodyMeter } from "../usage/text-meter.ts";
-import { admit } from "./authenticate.ts";
-import { inputMeter, isHeldToBudgets } from "./bounds.ts";
 import { respondBytes } from "./byte-body.ts";
-import type { RequestContext } from "./context.ts";
 import { uploadIdleSeconds } from "./forms.ts";
-import { isFree } from "./named.ts";
 import { describeRaw } from "./openapi/operations.ts";
 import { limitedHeaders, limitedQuery, passedHeaders, passedQuery, returnedHeaders } from "./raw-fields.ts";
 import { checkLimited, decodedPath, isReading, modelInPath, type ReadBody, rawBounds, textOf } from "./raw-judge.ts";
 import { relayVia, sendVia } from "./relay.ts";
-import { contentLength, readJson } from "./request-body.ts";
-import { RequestSource } from "./request-source.ts";
 import { type Method, nothingAt, type Route } from "./routes.ts";
-import type { Services } from "./services.ts";
 
 const methods: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const prefix = "/providers/";

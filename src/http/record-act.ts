@@ -1,9 +1,10 @@
 /** Lines of the audit: what somebody changed here, and who. */
+
+import type { RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { type Act, auditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { RequestContext } from "./context.ts";
-import type { Services } from "./services.ts";
 
 /**
  * Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log has it.

@@ -1,6 +1,13 @@
 /** Passes a call on to a provider that speaks the client's format, and its answer back as the bytes that come. */
 import type { Caller } from "../auth/keys.ts";
 import { mayUseProvider } from "../auth/keys.ts";
+import { checkNamedModels, mayUseNamed, standsFor } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import { sessionKey } from "../call/read/conversation-key.ts";
+import { describeError, describeUpstreamError, errorObjectIn } from "../call/relay/error-fields.ts";
+import { respondWhole } from "../call/relay/respond.ts";
+import type { Services } from "../call/services.ts";
+import { attemptAt, CallRecorder } from "../call/settle/observer.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { JsonProof } from "../lib/json/proof.ts";
 import { truncate } from "../lib/text/truncate.ts";
@@ -19,13 +26,6 @@ import { resolveModel, type Target } from "../upstream/target.ts";
 import { readUpstreamError, visibleHeaders } from "../upstream/upstream-error.ts";
 import type { AttemptBounds, TextMeter } from "../usage/attempt.ts";
 import { type Ahead, finderFor, notWhole, readAhead, respondBytes } from "./byte-body.ts";
-import { sessionKey } from "./call/conversation-key.ts";
-import { attemptAt, CallRecorder } from "./call-observer.ts";
-import type { RequestContext } from "./context.ts";
-import { describeError, describeUpstreamError, errorObjectIn } from "./error-fields.ts";
-import { checkNamedModels, mayUseNamed, standsFor } from "./named.ts";
-import { respondWhole } from "./respond.ts";
-import type { Services } from "./services.ts";
 
 /** The upstream of a call that is passed on. */
 export type Relay = {

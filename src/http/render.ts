@@ -1,4 +1,6 @@
 /** Renders a persona's call: the request that each of its models would be sent, and where each part of it came from. */
+
+import { targetOf } from "../call/plan/orchestrator.ts";
 import type { ProviderConfig } from "../config/config.ts";
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
 import { truncate } from "../lib/text/truncate.ts";
@@ -18,7 +20,6 @@ import { type BodyPart, bodyOrigins } from "../upstream/body-origins.ts";
 import type { CallTools } from "../upstream/call.ts";
 import { renderRequest } from "../upstream/render.ts";
 import type { Target } from "../upstream/target.ts";
-import { targetOf } from "./orchestrator.ts";
 
 export type RenderTools = Pick<CallTools, "media"> & {
   readonly clock: Clock;

@@ -1,20 +1,20 @@
 /** The routes of stored responses: get, follow, delete, cancel, list the input. */
 import { Type } from "@sinclair/typebox";
+import { idleTimeoutOf } from "../call/call.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import { respondStream } from "../call/relay/respond.ts";
+import { followEvents } from "../call/relay/stored-events.ts";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Holder } from "../conversations/conversations.ts";
 import { Open } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
-import { idleTimeoutOf } from "./call/complete.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { Host, RequestContext } from "./context.ts";
 import { eventStream, Id, keyed, paging, queryOf, storedPage, tags } from "./openapi/describe.ts";
 import { ResponseObject } from "./openapi/responses.ts";
-import { respondStream } from "./respond.ts";
-import type { Services } from "./services.ts";
 import { admitHolder } from "./stored.ts";
-import { followEvents } from "./stored-events.ts";
 
 const format = responses.name;
 

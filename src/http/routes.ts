@@ -1,12 +1,12 @@
 /** The type of a route: what is mounted, described in OpenAPI and counted in metrics comes from tables of it. */
 
+import type { Area, RequestContext } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import type { ServedSurface } from "../config/config.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import type { Area, RequestContext } from "./context.ts";
-import type { Services } from "./services.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 

@@ -1,12 +1,13 @@
 /** The boundary of every request: opens its context, answers whatever is thrown, and records its end. */
+
+import { admit } from "../call/admit/authenticate.ts";
+import { type Host, RequestContext, type ServedRoute, type ServerHandle } from "../call/context.ts";
+import { asApiError, errorAnswer, respondWhole } from "../call/relay/respond.ts";
 import type { ServedSurface } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
-import { admit } from "./authenticate.ts";
-import { type Host, RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
 import { modelHint } from "./hints.ts";
 import { allowOrigin, checkHost } from "./origins.ts";
-import { asApiError, errorAnswer, respondWhole } from "./respond.ts";
 import { basePath, type Route } from "./routes.ts";
 
 export type Incoming = { readonly request: Request; readonly server: ServerHandle | null };

@@ -1,16 +1,16 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import { Type } from "@sinclair/typebox";
+import { admit } from "../call/admit/authenticate.ts";
+import type { Host, RequestContext } from "../call/context.ts";
+import { holderOf } from "../call/plan/conversation.ts";
+import { checkMetadata } from "../call/read/plain-values.ts";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { Open, titled } from "../lib/json/schemas.ts";
 import { ChatRequestBody } from "../protocols/chat/schema.ts";
-import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { Host, RequestContext } from "./context.ts";
-import { holderOf } from "./conversation.ts";
 import { Completion } from "./openapi/chat.ts";
 import { Id, keyed, MetadataFilter, paging, queryOf, storedPage, tags, writing } from "./openapi/describe.ts";
-import { checkMetadata } from "./plain-values.ts";
-import type { Services } from "./services.ts";
 
 /** A completion with what is shown of a stored one beside the answer itself. */
 const StoredCompletion = Type.Intersect([

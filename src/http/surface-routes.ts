@@ -1,5 +1,10 @@
 /** The routes of each surface, and the base path that they are mounted at. */
 import type { AnyElysia } from "elysia";
+import { answerCall } from "../call/call.ts";
+import type { Host } from "../call/context.ts";
+import { gateway } from "../call/plan/gateway.ts";
+import { orchestrator } from "../call/plan/orchestrator.ts";
+import type { Surface } from "../call/surface.ts";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { completions } from "../protocols/completions/completions.ts";
@@ -7,10 +12,6 @@ import { messages, messagesCount } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import { compaction, responses } from "../protocols/responses/responses.ts";
 import { accountRoutes } from "./account.ts";
-import { createCompletion } from "./call/complete.ts";
-import type { Surface } from "./call/surface.ts";
-import type { Host } from "./context.ts";
-import { gateway } from "./gateway.ts";
 import { generateContentRoutes } from "./generate-content.ts";
 import { mcpRoutes } from "./mcp.ts";
 import { modelRoutes } from "./models.ts";
@@ -19,7 +20,6 @@ import { describeTextCompletion } from "./openapi/completions.ts";
 import { describeCountTokens, describeMessages } from "./openapi/messages.ts";
 import { describeCompaction, describeInputTokens, describeResponses } from "./openapi/responses.ts";
 import { operationRoutes } from "./operations.ts";
-import { orchestrator } from "./orchestrator.ts";
 import { previewRoutes } from "./preview-routes.ts";
 import { rawRoutes } from "./raw.ts";
 import { responseRoutes } from "./responses.ts";
@@ -51,7 +51,7 @@ export function completionRoute(
   protocol: Protocol,
   describe: Route["describe"],
 ): Route {
-  const run: Route["run"] = (services, context) => createCompletion(services, context, surface, protocol);
+  const run: Route["run"] = (services, context) => answerCall(services, context, surface, protocol);
   return { method: "POST", path, area: surface.name, protocol, describe, run };
 }
 

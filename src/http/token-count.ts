@@ -1,5 +1,18 @@
 /** Counts the tokens of a request without answering it: by the provider's own counter where there is one, else estimated. */
 
+import { admit } from "../call/admit/authenticate.ts";
+import { checkNamedModels, keptUpstream } from "../call/admit/named.ts";
+import type { RequestContext } from "../call/context.ts";
+import { openConversation } from "../call/plan/conversation.ts";
+import { personaSurface } from "../call/plan/orchestrator.ts";
+import { noteVersion } from "../call/plan/persona-version.ts";
+import { sessionKey } from "../call/read/conversation-key.ts";
+import { parseCall } from "../call/read/parse.ts";
+import { readJson } from "../call/read/request-body.ts";
+import { jsonAnswer } from "../call/relay/respond.ts";
+import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "../call/send/native.ts";
+import type { Services } from "../call/services.ts";
+import type { Plan, Surface } from "../call/surface.ts";
 import type { PathPart } from "../lib/json/schema-errors.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -11,20 +24,7 @@ import { atMember } from "../upstream/pool/pools.ts";
 import type { Target } from "../upstream/target.ts";
 import { readUpstreamError } from "../upstream/upstream-error.ts";
 import { estimatePrompt } from "../usage/estimate.ts";
-import { admit } from "./authenticate.ts";
-import { sessionKey } from "./call/conversation-key.ts";
-import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "./call/native.ts";
-import { parseCall } from "./call/parse.ts";
-import { noteVersion } from "./call/persona-version.ts";
-import type { Plan, Surface } from "./call/surface.ts";
-import type { RequestContext } from "./context.ts";
-import { openConversation } from "./conversation.ts";
-import { checkNamedModels, keptUpstream } from "./named.ts";
-import { personaSurface } from "./orchestrator.ts";
-import { readJson } from "./request-body.ts";
-import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
-import type { Services } from "./services.ts";
 
 /** The longest wait of a caller for the tokenizer, which takes a second to start. */
 const estimateMs = 5_000;

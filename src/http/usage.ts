@@ -1,5 +1,8 @@
 /** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's routes of the ledger share with it. */
 import { type TProperties, Type } from "@sinclair/typebox";
+import { admit } from "../call/admit/authenticate.ts";
+import type { Host } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -27,11 +30,8 @@ import {
   timeOf,
   usagePage,
 } from "../usage/report.ts";
-import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import type { Host } from "./context.ts";
 import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
-import type { Services } from "./services.ts";
 
 export const UsageSums = Type.Object({
   calls: Type.Integer({ description: "Attempts, however they ended." }),

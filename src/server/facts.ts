@@ -1,6 +1,6 @@
 /** What the renewal of facts asks of a server's other parts. */
 
-import type { Services } from "../http/services.ts";
+import type { Services } from "../call/services.ts";
 import { namedModels } from "../operate/checks/named-models.ts";
 import type { Store } from "../store/store.ts";
 import { FactsRenewal, type RenewalTools } from "../usage/facts/renewal.ts";

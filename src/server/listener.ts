@@ -5,11 +5,11 @@
 import { chmodSync, unlinkSync } from "node:fs";
 import { accountRoutes } from "../account/routes.ts";
 import { adminRoutes } from "../admin/routes.ts";
+import type { ServerHandle } from "../call/context.ts";
+import type { Services } from "../call/services.ts";
 import type { Config, ListenerConfig } from "../config/config.ts";
 import { formatAddress, isLoopback } from "../config/listeners.ts";
 import { type App, buildApp } from "../http/app.ts";
-import type { ServerHandle } from "../http/context.ts";
-import type { Services } from "../http/services.ts";
 import { webSocketHandlers } from "../http/websocket/upgrade.ts";
 import type { Certificate } from "../lib/http/certificate.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reuse-port.ts";

@@ -1,7 +1,8 @@
 /** What is replaced as a whole by a reload, and where other facts count. */
+
+import type { Live, Services } from "../call/services.ts";
 import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
-import type { Live, Services } from "../http/services.ts";
 import { AddressBlocks } from "../lib/http/addresses.ts";
 import type { Logger } from "../lib/process/log.ts";
 import { providers } from "../providers/registry.ts";

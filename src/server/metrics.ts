@@ -1,7 +1,7 @@
 /** Registers the metrics of a server's parts that are read when somebody scrapes: the table of each, and what it is read from. */
-import { knowledgeSizes } from "../http/knowledge.ts";
-import { servicesMetrics } from "../http/metrics.ts";
-import type { Services } from "../http/services.ts";
+import { knowledgeSizes } from "../call/plan/knowledge.ts";
+import type { Services } from "../call/services.ts";
+import { servicesMetrics } from "../call/settle/metrics.ts";
 import { idempotencyMetrics } from "../idempotency/metrics.ts";
 import { storedLimitMetrics } from "../limits/stored.ts";
 import { mcpMetrics } from "../mcp/metrics.ts";

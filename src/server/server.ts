@@ -1,8 +1,9 @@
 /** A running Troupe: its addresses, its reload and its drain. */
+
+import type { Services } from "../call/services.ts";
 import type { Config, ListenerConfig } from "../config/config.ts";
 import { changedSettings } from "../config/difference.ts";
 import { formatAddress } from "../config/listeners.ts";
-import type { Services } from "../http/services.ts";
 import { type Certificate, readCertificate } from "../lib/http/certificate.ts";
 import { pause, withTimeout } from "../lib/time/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";

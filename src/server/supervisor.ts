@@ -6,9 +6,9 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Keys, type NewKey } from "../auth/keys.ts";
+import type { WorkerStatus, WorkersCalls, WorkersPools } from "../call/services.ts";
 import type { Config, ListenerConfig } from "../config/config.ts";
 import { parentVariable, workerVariable } from "../config/settings.ts";
-import type { WorkerStatus, WorkersCalls, WorkersPools } from "../http/services.ts";
 import { readCertificate } from "../lib/http/certificate.ts";
 import type { Signal, Worker } from "../lib/process/io.ts";
 import type { Logger } from "../lib/process/log.ts";

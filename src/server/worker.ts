@@ -1,6 +1,7 @@
 /** A worker: one of several processes that serve the same ports from one data folder, and its channel to the supervisor. */
+
+import type { WorkerStatus, Workers, WorkersCalls, WorkersPools } from "../call/services.ts";
 import type { Config } from "../config/config.ts";
-import type { WorkerStatus, Workers, WorkersCalls, WorkersPools } from "../http/services.ts";
 import type { Parent, Signal } from "../lib/process/io.ts";
 import type { Snapshot } from "../lib/process/metrics.ts";
 import type { Clock } from "../lib/time/clock.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { adminRoutes } from "../../src/admin/routes.ts";
+import type { Host } from "../../src/call/context.ts";
 import type { Config } from "../../src/config/config.ts";
 import { openApiDocument } from "../../src/http/app.ts";
-import type { Host } from "../../src/http/context.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

@@ -1,7 +1,7 @@
 /** Calls by the admin API: chosen by what was slow, dear, refused or rerouted, what their errors said, those under way, and what was said in one. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { upstreamErrorNote } from "../../src/call/relay/error-fields.ts";
 import type { Config } from "../../src/config/config.ts";
-import { upstreamErrorNote } from "../../src/http/error-fields.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
 import { ownErrorNote } from "../../src/usage/error-note.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
-import { ModelPages } from "../../src/http/model-pages.ts";
+import { ModelPages } from "../../src/call/model-pages.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const listed = {

@@ -3,8 +3,8 @@
  * a tool, a file or a kept thing is planted. A place that a new version of a client brings fails here until somebody has looked at it.
  */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { type BodyNames, namesIn } from "../../src/http/body-names.ts";
-import { hostedToolsIn } from "../../src/http/hosted-tools.ts";
+import { hostedToolsIn } from "../../src/call/plan/hosted-tools.ts";
+import { type BodyNames, namesIn } from "../../src/call/read/body-names.ts";
 import type { JsonObject } from "../../src/lib/json/json.ts";
 import { type Place, typedPlaces } from "../helpers/typed-places/places.ts";
 

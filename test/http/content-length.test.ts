@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { contentLength } from "../../src/http/request-body.ts";
+import { contentLength } from "../../src/call/read/request-body.ts";
 
 test.each([
   ["0", 0],

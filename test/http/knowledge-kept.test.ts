@@ -1,6 +1,6 @@
 /** What was found for a question is kept until the index changes. */
 import { expect, test } from "bun:test";
-import { PersonaKnowledge } from "../../src/http/knowledge.ts";
+import { PersonaKnowledge } from "../../src/call/plan/knowledge.ts";
 import { Registry } from "../../src/lib/process/metrics.ts";
 import type { FoundSection } from "../../src/lib/text/sections.ts";
 import type { Persona } from "../../src/personas/persona.ts";

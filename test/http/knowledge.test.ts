@@ -1,7 +1,7 @@
 /** What personas know and their lorebooks add to calls, over HTTP. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { PersonaKnowledge } from "../../src/http/knowledge.ts";
+import { PersonaKnowledge } from "../../src/call/plan/knowledge.ts";
 import { Registry } from "../../src/lib/process/metrics.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import type { Persona } from "../../src/personas/persona.ts";

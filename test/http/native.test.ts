@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { gateway } from "../../src/http/gateway.ts";
-import { orchestrator } from "../../src/http/orchestrator.ts";
+import { gateway } from "../../src/call/plan/gateway.ts";
+import { orchestrator } from "../../src/call/plan/orchestrator.ts";
 import type { Route } from "../../src/http/routes.ts";
 import { completionRoute, surfaceRoutes } from "../../src/http/surface-routes.ts";
 import type { RemoteProvider } from "../../src/providers/provider.ts";

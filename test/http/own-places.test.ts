@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ownPlaces } from "../../src/http/call/errors.ts";
+import { ownPlaces } from "../../src/call/relay/errors.ts";
 import type { Message, Tool } from "../../src/protocols/chat/schema.ts";
 
 const said = (content: string): Message => ({ role: "user", content });

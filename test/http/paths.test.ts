@@ -1,8 +1,8 @@
 /** One path, one answer: what a proxy in front keeps closed can't be had by another spelling. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Host } from "../../src/call/context.ts";
 import { buildApp } from "../../src/http/app.ts";
-import type { Host } from "../../src/http/context.ts";
 import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { TCPSocketListener } from "bun";
 import fc from "fast-check";
-import { findAdditions } from "../../src/http/knowledge.ts";
+import { findAdditions } from "../../src/call/plan/knowledge.ts";
 import { type RenderedCall, renderCall, variantOf } from "../../src/http/render.ts";
 import { wireBytes } from "../../src/lib/http/client.ts";
 import type { JsonObject } from "../../src/lib/json/json.ts";

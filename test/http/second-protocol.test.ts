@@ -3,8 +3,8 @@
  * surface promises (keys, limits, replay, resuming, faults) holds for it.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { gateway } from "../../src/http/gateway.ts";
-import { orchestrator } from "../../src/http/orchestrator.ts";
+import { gateway } from "../../src/call/plan/gateway.ts";
+import { orchestrator } from "../../src/call/plan/orchestrator.ts";
 import type { Route } from "../../src/http/routes.ts";
 import { completionRoute, surfaceRoutes } from "../../src/http/surface-routes.ts";
 import { formatSseEvent } from "../../src/lib/streams/sse.ts";

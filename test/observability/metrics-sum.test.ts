@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { declareHttpMetrics } from "../../src/http/metrics.ts";
+import { declareHttpMetrics } from "../../src/call/settle/metrics.ts";
 import type { Snapshot } from "../../src/lib/process/metrics.ts";
 import { Metrics } from "../../src/observability/metrics.ts";
 import { MetricsSum } from "../../src/observability/metrics-sum.ts";

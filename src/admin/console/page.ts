@@ -1,7 +1,7 @@
 /** The console: one page, its script and its style sheet, on the listeners that serve the admin API. */
 import type { AnyElysia } from "elysia";
+import type { Host } from "../../call/context.ts";
 import { brandIcon, pageGroups, pageTitles } from "../../console/page-titles.ts";
-import type { Host } from "../../http/context.ts";
 import { openRoutes } from "../../http/ops.ts";
 import {
   htmlHeaders,

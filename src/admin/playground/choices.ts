@@ -1,8 +1,8 @@
 /** Who the playground can ask: personas, their versions, aliases and models, found by parts of their names. */
 import { type Static, Type } from "@sinclair/typebox";
+import { standsFor } from "../../call/admit/named.ts";
+import type { Services } from "../../call/services.ts";
 import { gatewayModelIds } from "../../http/models.ts";
-import { standsFor } from "../../http/named.ts";
-import type { Services } from "../../http/services.ts";
 import { Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { isoTime } from "../../lib/time/clock.ts";

@@ -1,10 +1,10 @@
 /** What a call of the playground would send: it is planned and encoded as any other, and goes no further. */
 import type { Caller } from "../../auth/keys.ts";
-import { parseCall } from "../../http/call/parse.ts";
-import type { Plan, Surface } from "../../http/call/surface.ts";
-import type { RequestContext } from "../../http/context.ts";
+import type { RequestContext } from "../../call/context.ts";
+import { parseCall } from "../../call/read/parse.ts";
+import type { Services } from "../../call/services.ts";
+import type { Plan, Surface } from "../../call/surface.ts";
 import { once } from "../../http/render.ts";
-import type { Services } from "../../http/services.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { chat } from "../../protocols/chat/chat.ts";

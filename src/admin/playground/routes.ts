@@ -1,8 +1,10 @@
 /** The admin API's playground: calls of models and personas by whoever is signed in, and what they would send. */
 import { Type } from "@sinclair/typebox";
-import { idleTimeoutOf } from "../../http/call/complete.ts";
-import { completeInside } from "../../http/call/inside.ts";
-import type { Host, RequestContext } from "../../http/context.ts";
+import { idleTimeoutOf } from "../../call/call.ts";
+import type { Host, RequestContext } from "../../call/context.ts";
+import { readJson } from "../../call/read/request-body.ts";
+import type { Services } from "../../call/services.ts";
+import { completeInside } from "../../http/inside.ts";
 import {
   describeOperation,
   eventStream,
@@ -11,8 +13,6 @@ import {
   queryOf,
   writing,
 } from "../../http/openapi/describe.ts";
-import { readJson } from "../../http/request-body.ts";
-import type { Services } from "../../http/services.ts";
 import { Open, Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";

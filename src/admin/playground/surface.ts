@@ -1,9 +1,10 @@
 /** By which surface a call of the playground goes, and the services it is made with. */
-import type { Surface } from "../../http/call/surface.ts";
-import { gateway } from "../../http/gateway.ts";
-import { standsFor } from "../../http/named.ts";
-import { orchestrator } from "../../http/orchestrator.ts";
-import type { Services } from "../../http/services.ts";
+
+import { standsFor } from "../../call/admit/named.ts";
+import { gateway } from "../../call/plan/gateway.ts";
+import { orchestrator } from "../../call/plan/orchestrator.ts";
+import type { Services } from "../../call/services.ts";
+import type { Surface } from "../../call/surface.ts";
 import { splitReference } from "../../personas/references.ts";
 import type { Personas } from "../../personas/registry.ts";
 import { parseModelId } from "../../protocols/model-id.ts";

@@ -1,6 +1,7 @@
 /** A month of calls for the ledger: by day and night, on weekdays and weekends, with their failures, and what they cost by the price list. */
+
+import type { Services } from "../../call/services.ts";
 import { endingExample, exampleModels as models, exampleNames as names } from "../../facts/examples.ts";
-import type { Services } from "../../http/services.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { VariantOutcome } from "../../store/variants.ts";

@@ -1,6 +1,7 @@
 /** Who calls in a demonstration: keys with their plans, tags and budgets, and what operators did. */
+
+import type { Services } from "../../call/services.ts";
 import { endingExample, exampleNames as names } from "../../facts/examples.ts";
-import type { Services } from "../../http/services.ts";
 import type { PersonaId } from "./folder.ts";
 
 const dayMs = 86_400_000;

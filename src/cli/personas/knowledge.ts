@@ -1,6 +1,6 @@
 /** `troupe personas knowledge`: the files that a persona knows, and what a question would put before itself. */
 
-import { knowledgeCollection } from "../../http/knowledge.ts";
+import { knowledgeCollection } from "../../call/plan/knowledge.ts";
 import { printable } from "../../lib/text/printable.ts";
 import type { FoundSection } from "../../lib/text/sections.ts";
 import type { FindAdditions } from "../../operate/suites/run-tests.ts";

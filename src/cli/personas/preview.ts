@@ -1,6 +1,6 @@
 /** `troupe personas preview`: serves the personas of a working tree under a label of a running server, for a time. */
 import { readFileSync, statSync } from "node:fs";
-import { knowledgeCollection } from "../../http/knowledge.ts";
+import { knowledgeCollection } from "../../call/plan/knowledge.ts";
 import { isObject, objectOf, parseJson } from "../../lib/json/json.ts";
 import { few } from "../../lib/text/few.ts";
 import { globMatches } from "../../lib/text/glob.ts";

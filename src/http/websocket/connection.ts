@@ -4,6 +4,7 @@
  * the latest answer where it is stored nowhere, and its end.
  */
 import type { ServerWebSocket } from "bun";
+import { type Host, innerHandle, type ServerHandle } from "../../call/context.ts";
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 import { SseParser } from "../../lib/streams/sse.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
@@ -11,7 +12,6 @@ import { callerKey } from "../../protocols/credentials.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { responseObject } from "../../protocols/responses/object.ts";
 import { optionsOf } from "../../protocols/responses/options.ts";
-import { type Host, innerHandle, type ServerHandle } from "../context.ts";
 import {
   bodyOf,
   type Cancel,

@@ -1,13 +1,14 @@
 /** The handshake of Responses over a WebSocket, and the server's handlers of its connections. */
+
+import { admit } from "../../call/admit/authenticate.ts";
+import type { Host, RequestContext, ServedRoute, ServerHandle } from "../../call/context.ts";
+import { jsonAnswer } from "../../call/relay/respond.ts";
+import type { Services } from "../../call/services.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { admit } from "../authenticate.ts";
-import type { Host, RequestContext, ServedRoute, ServerHandle } from "../context.ts";
-import { jsonAnswer } from "../respond.ts";
 import type { Route } from "../routes.ts";
 import { answerFailure, asksForWebSocket, checkRequest, openContext, serve } from "../serve.ts";
-import type { Services } from "../services.ts";
 import { Connection, type Socket } from "./connection.ts";
 
 export type UpgradingServer = ServerHandle & {

@@ -1,5 +1,5 @@
 /** Checks the files that personas know, without reading them. */
-import { knowledgeCollection } from "../../http/knowledge.ts";
+import { knowledgeCollection } from "../../call/plan/knowledge.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { filesOf } from "../../store/sqlite/knowledge/files.ts";
 

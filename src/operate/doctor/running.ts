@@ -1,8 +1,8 @@
 /** The checks of `troupe doctor` in a server that runs: those that are safe beside calls, each within a bounded time. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Services } from "../../call/services.ts";
 import type { LoadResult } from "../../config/load.ts";
-import type { Services } from "../../http/services.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { withTimeout } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";

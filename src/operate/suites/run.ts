@@ -1,10 +1,10 @@
 /** Runs a persona's tests in this server: its calls are the tester's own, within limits and budgets, and in the ledger. */
 import type { Caller } from "../../auth/keys.ts";
-import { completeInside } from "../../http/call/inside.ts";
-import type { Host } from "../../http/context.ts";
-import { gateway } from "../../http/gateway.ts";
-import { orchestrator } from "../../http/orchestrator.ts";
-import type { Services } from "../../http/services.ts";
+import type { Host } from "../../call/context.ts";
+import { gateway } from "../../call/plan/gateway.ts";
+import { orchestrator } from "../../call/plan/orchestrator.ts";
+import type { Services } from "../../call/services.ts";
+import { completeInside } from "../../http/inside.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { Personas } from "../../personas/registry.ts";
 import { NotJudged } from "../../personas/suites/not-judged.ts";

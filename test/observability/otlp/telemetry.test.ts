@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { buildInfo } from "../../../src/build-info.ts";
-import { declareHttpMetrics, RouteSeries } from "../../../src/http/metrics.ts";
+import { declareHttpMetrics, RouteSeries } from "../../../src/call/settle/metrics.ts";
 import { Metrics } from "../../../src/observability/metrics.ts";
 import { type TelemetrySettings, telemetrySettings } from "../../../src/observability/otlp/settings.ts";
 import { Telemetry } from "../../../src/observability/otlp/telemetry.ts";

@@ -1,6 +1,6 @@
 /** The two sides of a review: the folder of personas as a commit has it, and as it is now; and which persona of one is which of the other. */
 import { readFileSync } from "node:fs";
-import { knowledgeCollection } from "../../../http/knowledge.ts";
+import { knowledgeCollection } from "../../../call/plan/knowledge.ts";
 import { type Diagnostic, formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import { loadFolder } from "../../../personas/folder.ts";
 import { labelsFile, parseLabels } from "../../../personas/labels.ts";

@@ -1,0 +1,86 @@
+/** Calls that are answered in the background: stored and started here, read and followed later. */
+import { type JsonObject, parseJson } from "../lib/json/json.ts";
+import { ApiError } from "../protocols/errors.ts";
+import type { StoredForm } from "../protocols/protocol.ts";
+import type { Answer, WholeAnswer } from "../upstream/answer.ts";
+import type { BackgroundCall } from "./background-answers.ts";
+import { idempotentAnswer, identifiedIn, serviceRequestId } from "./identified.ts";
+import { holderOf } from "./plan/conversation.ts";
+import { planCall } from "./plan/plan.ts";
+import { jsonAnswer, textOf } from "./relay/respond.ts";
+import { followEvents } from "./relay/stored-events.ts";
+import { callPlanned, whileRetained, wholeOf } from "./run.ts";
+import type { CallScope } from "./scope.ts";
+import { nativeCall, refuseNativeOnly } from "./send/native.ts";
+import { upstreamHeaders } from "./send/upstream-headers.ts";
+import type { Services } from "./services.ts";
+
+/** Begins the call, or finds what an earlier one with its service-request-id began. @returns the answer as it stands then @throws ApiError */
+export async function beginInBackground(
+  scope: CallScope,
+  stored: StoredForm<unknown>,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const begin = async () => jsonAnswer(await storeAndStart(scope, stored));
+  const requestId = serviceRequestId(scope.context);
+  return requestId === undefined
+    ? begin()
+    : wholeOf(await idempotentAnswer(identifiedIn(scope), requestId, signal, begin));
+}
+
+/** Follows the events of an answer that was begun, by this call or an earlier one. */
+export function followBegun(scope: CallScope, begun: WholeAnswer, signal: AbortSignal): Promise<Answer> {
+  const { services, surface, caller, writer } = scope;
+  const { id } = parseJson(textOf(begun)) as { id: string };
+  return followEvents(services, holderOf(caller, surface.name), id, writer.protocol.name, signal);
+}
+
+/** Plans the call, stores its turn and starts it. @returns the answer as it stands. @throws ApiError before anything is called */
+async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Promise<JsonObject> {
+  const { services, context, surface, caller, asked, writer } = scope;
+  const { call, source } = asked;
+  checkRoomForBackground(services);
+  // Its events are kept whether they are asked for or not.
+  const request = { ...call.request, stream: true, stream_options: { include_usage: true } };
+  const streamed: CallScope = { ...scope, asked: { ...asked, call: { ...call, request } } };
+  const planned = await planCall(streamed);
+  if (!planned.plan.store)
+    throw ApiError.invalidValue("store", "background needs store: true, as its answer is read later.");
+  const { envelope, protocol } = writer;
+  const { conversation, plan, tools } = planned;
+  for (const target of plan.targets) {
+    if (nativeCall(streamed, plan, conversation, target) === undefined)
+      refuseNativeOnly(tools === undefined ? call : { ...call, nativeTools: tools.nativeTools }, target);
+  }
+  await source.large?.restore([source.parsed, conversation.whole]);
+  context.logFields["background"] = true;
+  const pending = stored.pending("queued", envelope, call.options);
+  const made: BackgroundCall = {
+    id: envelope.id,
+    model: envelope.model,
+    begin: () => conversation.begin(envelope, pending),
+    call: (until) => whileRetained(context, until, () => callPlanned(streamed, planned, until)),
+    headers: () => upstreamHeaders(context),
+    failed: (error) => stored.pending("failed", envelope, call.options, error),
+    failedEvents(error) {
+      const events: string[] = [];
+      const encoder = protocol.encoder(envelope, call.options);
+      encoder.push({ choices: [] }, events);
+      encoder.fault(error, events);
+      return events;
+    },
+    errorIn: stored.errorIn,
+    renamed: (event) => stored.renamed(event, envelope.id),
+  };
+  const { backgroundResponses } = services.live.config.limits;
+  await services.background.begin(holderOf(caller, surface.name), made, backgroundResponses);
+  return pending;
+}
+
+/** @throws ApiError overloaded */
+function checkRoomForBackground({ background, running, live }: Services): void {
+  if (background.size + running <= live.config.limits.concurrentRequests) return;
+  throw ApiError.unavailable("overloaded", "Too many responses are made in the background. Retry in a moment.", {
+    retryAfterSeconds: 1,
+  });
+}

@@ -1,0 +1,115 @@
+/** Writes a call's answer in the client's format, plain or streamed. */
+import type { Clock } from "../../lib/time/clock.ts";
+import type { CompletionBody, Envelope } from "../../protocols/chat/schema.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import type { EventEncoder, NativeEncoder, Protocol } from "../../protocols/protocol.ts";
+import type { WholeAnswer } from "../../upstream/answer.ts";
+import type { AnswerWriter } from "../../upstream/call.ts";
+import type { TextMeter } from "../../usage/attempt.ts";
+import { reckonMeter } from "../../usage/estimate.ts";
+import type { RequestContext } from "../context.ts";
+import type { Services } from "../services.ts";
+import type { Surface } from "../surface.ts";
+import { errorObjectIn } from "./error-fields.ts";
+import { jsonAnswer, type StreamRules } from "./respond.ts";
+
+/** Does not take the request, and neither does `streamRules`: they live as long as the stream. */
+export class Writer implements AnswerWriter {
+  readonly protocol: Protocol;
+  readonly envelope: CallEnvelope;
+  /** The media type of a stream that is no event stream. */
+  readonly streamType: string | undefined;
+  readonly #options: unknown;
+
+  constructor(protocol: Protocol, options: unknown, envelope: CallEnvelope) {
+    this.protocol = protocol;
+    this.envelope = envelope;
+    this.streamType = protocol.streamType?.(options);
+    this.#options = options;
+  }
+
+  whole(answer: CompletionBody): object {
+    return this.protocol.completion(answer, this.envelope, this.#options);
+  }
+
+  /** The same, as it is sent. */
+  completion(answer: CompletionBody): WholeAnswer {
+    return jsonAnswer(this.whole(answer));
+  }
+
+  encoder(): EventEncoder {
+    return this.protocol.encoder(this.envelope, this.#options);
+  }
+
+  /** For formats that can be passed on as they come. */
+  nativeEncoder(): NativeEncoder {
+    return this.protocol.native!.encoder(this.envelope, this.#options);
+  }
+
+  /** True where the format's paths are others than those of the inner form. */
+  get hasOwnPaths(): boolean {
+    return this.protocol.param !== undefined;
+  }
+
+  /** Translates a path of the inner form. */
+  ownPath(inner: string): string {
+    return this.protocol.param?.(inner, this.#options) ?? inner;
+  }
+}
+
+export function streamRules(
+  { live }: Services,
+  surface: Surface,
+  writer: Writer,
+  disconnected: AbortController,
+): StreamRules {
+  return {
+    keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
+    keepAlive: writer.protocol.keepAlive,
+    type: writer.streamType,
+    readsLines: writer.protocol.readsLines,
+    lateFault(failure) {
+      const error =
+        failure instanceof ApiError ? surface.fault(failure) : (failure.error ?? errorObjectIn(failure.body));
+      const events: string[] = [];
+      writer.encoder().fault(error, events);
+      return events;
+    },
+    onDisconnect: () => disconnected.abort(),
+  };
+}
+
+export function newEnvelope(
+  { clock }: Services,
+  { uniqueId }: RequestContext,
+  { answerIdPrefix }: Protocol,
+  model: string,
+): CallEnvelope {
+  return new CallEnvelope(clock, `${answerIdPrefix}${uniqueId}`, model);
+}
+
+class CallEnvelope implements Envelope {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  /** The text of the request that was sent last. */
+  input: TextMeter | undefined;
+  readonly #clock: Clock;
+  #completed: number | undefined;
+
+  constructor(clock: Clock, id: string, model: string) {
+    this.#clock = clock;
+    this.id = id;
+    this.created = Math.floor(clock.now() / 1000);
+    this.model = model;
+  }
+
+  completed(): number {
+    this.#completed ??= Math.floor(this.#clock.now() / 1000);
+    return this.#completed;
+  }
+
+  promptTokens(): number {
+    return this.input === undefined ? 0 : reckonMeter(this.input).tokens;
+  }
+}
