@@ -1,73 +1,57 @@
 /** Skills: what a model is told of them, and what it reads by its tool, with each family of upstreams, plain and streamed, in each client format. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { callPiece, chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { agentFamilies, agentFamilyOf, type Turn } from "../helpers/upstreams/agent.ts";
+import {
+  type Answering,
+  bedrockKey,
+  converseAnswer,
+  converseStream,
+  strictBedrock,
+  textEvents,
+} from "../helpers/upstreams/bedrock.ts";
+import { strictResponses } from "../helpers/upstreams/responses.ts";
 
 const instructions = "Ask for the order's number.";
-const models = { openai: "openai/gpt-5.4", anthropic: "anthropic/claude-haiku-4-5", google: "google/gemini-2.5-flash" };
+const models = {
+  openai: "openai/gpt-5.4",
+  anthropic: "anthropic/claude-haiku-4-5",
+  google: "google/gemini-2.5-flash",
+  responses: "responses/gpt-5.6-sol",
+  bedrock: "bedrock/amazon.nova-pro-v1:0",
+};
 const folder = new TempFolder();
 let upstream: UpstreamServer;
 let troupe: Troupe;
 
 const asked = { skill: "refunds" };
-const events = (...all: { readonly type: string }[]) =>
-  sseResponse(all.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`));
-const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+const words = "The number, please?";
+const turnOf = (isRead: boolean): Turn =>
+  isRead ? { text: words } : { calls: [{ id: "call_0", name: "read_skill", args: asked }] };
 
-/** What each upstream answers: first a call of the tool, then words. */
-const answers: Record<keyof typeof models, (request: RecordedRequest, isRead: boolean) => Response> = {
-  openai({ json }, isRead) {
-    const args = JSON.stringify(asked);
-    const call = { id: "call_0", type: "function", function: { name: "read_skill", arguments: args } };
-    if ((json as { stream?: boolean }).stream !== true)
-      return jsonResponse(
-        isRead
-          ? completionOf({ content: "The number, please?" }, "stop", usage)
-          : completionOf({ content: null, tool_calls: [call] }, "tool_calls", usage),
-      );
-    return sseResponse(
-      isRead
-        ? [chunk({ role: "assistant", content: "The number, please?" }), ...endingOf("stop", usage)]
-        : [callPiece(0, args, "read_skill"), ...endingOf("tool_calls", usage)],
-    );
-  },
-  anthropic({ json }, isRead) {
-    const block = isRead
-      ? { type: "text", text: "The number, please?" }
-      : { type: "tool_use", id: "toolu_0", name: "read_skill", input: asked };
-    const stop_reason = isRead ? "end_turn" : "tool_use";
-    const message = { id: "msg_0", type: "message", role: "assistant", model: "claude-haiku-4-5", stop_sequence: null };
-    const counts = { input_tokens: 10, output_tokens: 5 };
-    if ((json as { stream?: boolean }).stream !== true)
-      return jsonResponse({ ...message, content: [block], stop_reason, usage: counts });
-    const delta = isRead
-      ? { type: "text_delta", text: "The number, please?" }
-      : { type: "input_json_delta", partial_json: JSON.stringify(asked) };
-    return events(
-      { type: "message_start", message: { ...message, content: [], stop_reason: null, usage: counts } } as never,
-      {
-        type: "content_block_start",
-        index: 0,
-        content_block: isRead ? { ...block, text: "" } : { ...block, input: {} },
-      } as never,
-      { type: "content_block_delta", index: 0, delta } as never,
-      { type: "content_block_stop", index: 0 } as never,
-      { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: counts } as never,
-      { type: "message_stop" },
-    );
-  },
-  google({ path }, isRead) {
-    const part = isRead ? { text: "The number, please?" } : { functionCall: { name: "read_skill", args: asked } };
-    const body = {
-      candidates: [{ content: { role: "model", parts: [part] }, finishReason: "STOP", index: 0 }],
-      usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15 },
-    };
-    return path.includes("stream") ? sseResponse([`data: ${JSON.stringify(body)}\r\n\r\n`]) : jsonResponse(body);
-  },
-};
+/** What Converse answers: first a call of the tool, then words. */
+function converse({ body, isStream }: Parameters<Answering>[0]): Response {
+  const isRead = wasRead(body);
+  if (isRead) return isStream ? converseStream(textEvents(words)) : converseAnswer([{ text: words }]);
+  const toolUse = { toolUseId: "tooluse_0", name: "read_skill" };
+  if (!isStream) return converseAnswer([{ toolUse: { ...toolUse, input: asked } }], "tool_use");
+  const [, , ...ending] = textEvents("", "tool_use");
+  return converseStream([
+    ["messageStart", { role: "assistant" }],
+    ["contentBlockStart", { contentBlockIndex: 0, start: { toolUse } }],
+    ["contentBlockDelta", { contentBlockIndex: 0, delta: { toolUse: { input: JSON.stringify(asked) } } }],
+    ["contentBlockStop", { contentBlockIndex: 0 }],
+    ...ending,
+  ]);
+}
+function agentAnswer(body: unknown, request: RecordedRequest): Response {
+  const family = agentFamilies[agentFamilyOf(request)!];
+  return family.answer(turnOf(wasRead(body)), family.read(request));
+}
+const wasRead = (body: unknown) => JSON.stringify(body).includes(instructions);
 
 beforeAll(async () => {
   mkdirSync(folder.file("acme/skills/refunds/scripts"), { recursive: true });
@@ -79,19 +63,23 @@ beforeAll(async () => {
       folder.file(`acme/${name}.yaml`),
       `description: Helps.\nmodel: ${model}\nsystem: Help.\nskills: [skills/*]\n`,
     );
+  const bedrock = strictBedrock(converse, "us-east-1");
+  const responses = strictResponses("openai", "key-of-responses", (body, request) => agentAnswer(body, request));
   upstream = new UpstreamServer((request) => {
-    const text = JSON.stringify(request.json);
-    const family = request.path.includes("/messages")
-      ? "anthropic"
-      : request.path.includes("models/")
-        ? "google"
-        : "openai";
-    return answers[family](request, text.includes(JSON.stringify(instructions).slice(1, -1)));
+    if (request.path.startsWith("/model/")) return bedrock(request);
+    if (request.path.endsWith("/responses")) return responses(request);
+    return agentAnswer(request.json, request);
   });
   const provider = { baseUrl: upstream.url };
   troupe = await Troupe.start({
     personas: folder.path,
-    providers: { openai: { ...provider, dialect: "openrouter" }, anthropic: provider, google: provider },
+    providers: {
+      openai: { ...provider, dialect: "openrouter" },
+      responses: { baseUrl: `${upstream.url}/v1`, dialect: "openai" },
+      bedrock: { ...provider, apiKey: bedrockKey, options: { region: "us-east-1" } },
+      anthropic: provider,
+      google: provider,
+    },
   });
   await troupe.server.services.loading;
 });
@@ -117,7 +105,7 @@ describe.each(Object.keys(models) as (keyof typeof models)[])("with %s's models"
   )("in %s, %s", async (_format, _how, path, body) => {
     const response = await troupe.post(path, { model: `acme/${name}`, ...body });
     const text = await response.text();
-    expect({ status: response.status, text }).toMatchObject({ status: 200, text: expect.stringContaining("please?") });
+    expect({ status: response.status, text }).toMatchObject({ status: 200, text: expect.stringContaining("se?") });
     // The call of the tool is nobody's but ours.
     expect(text).not.toMatch(/"type":"(?:tool_use|function_call)"|"tool_calls":\[/);
     expect(upstream.requests).toHaveLength(2);
