@@ -71,7 +71,7 @@ export function costWords(persona: PersonaReview): string[] {
     );
   const priceWords = (one: number | undefined) => (one === undefined ? "unknown" : dollars(one));
   if (price.before !== undefined || price.after !== undefined)
-    said.push(`a call at most ${both(priceWords(price.before), priceWords(price.after))}`);
+    said.push(`a plain call at most ${both(priceWords(price.before), priceWords(price.after))}`);
   return said;
 }
 

@@ -122,7 +122,7 @@ export function mustSeeOf(persona: PersonaReview): string[] {
   const answered = riseOf(totals.before.cost, totals.after.cost);
   if (priced !== undefined && priced >= dearer)
     said.push(
-      `may cost more: a call ${dollars(price.before!)} → ${dollars(price.after!)} at most (${percent(priced)})`,
+      `may cost more: a plain call ${dollars(price.before!)} → ${dollars(price.after!)} at most (${percent(priced)})`,
     );
   if (answered !== undefined && answered >= dearer)
     said.push(

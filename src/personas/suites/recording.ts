@@ -192,9 +192,9 @@ export function changesBetween(before: unknown, after: unknown): string[] {
 function* differences(before: unknown, after: unknown, path: readonly PathPart[]): Generator<string> {
   if (Bun.deepEquals(before, after, true)) return;
   if (Array.isArray(before) && Array.isArray(after)) {
-    for (let at = 0; at < Math.max(before.length, after.length); at += 1) {
-      yield* differences(before[at], after[at], [...path, at]);
-    }
+    const { from, old, now } = between<unknown>(before, after);
+    for (let at = 0; at < Math.max(old.length, now.length); at += 1)
+      yield* differences(old[at], now[at], [...path, from + at]);
     return;
   }
   if (isObject(before) && isObject(after)) {
@@ -210,10 +210,22 @@ function* differences(before: unknown, after: unknown, path: readonly PathPart[]
 
 function changedLine(before: string, after: string): string {
   const [old, now] = [before.split("\n"), after.split("\n")];
-  const at = old.findIndex((line, number) => line !== now[number]);
-  const line = at < 0 ? old.length : at;
-  const place = old.length > 1 || now.length > 1 ? ` line ${line + 1}` : "";
-  return `${place}: ${shown(old[line] ?? "nothing")} → ${shown(now[line] ?? "nothing")}`;
+  const { from, ...lines } = between(old, now);
+  const place = old.length > 1 || now.length > 1 ? ` line ${from + 1}` : "";
+  const [gone, come] = [lines.old[0], lines.now[0]];
+  if (gone === undefined) return `${place} is new: ${shown(come)}`;
+  return come === undefined ? `${place} is gone: ${shown(gone)}` : `${place}: ${shown(gone)} → ${shown(come)}`;
+}
+
+/** What stands between the beginning and the end that two lists share: what was put in is not taken for what follows it. */
+function between<T>(before: readonly T[], after: readonly T[]): { from: number; old: readonly T[]; now: readonly T[] } {
+  const least = Math.min(before.length, after.length);
+  const isSame = (one: T | undefined, other: T | undefined) => Bun.deepEquals(one, other, true);
+  let from = 0;
+  while (from < least && isSame(before[from], after[from])) from += 1;
+  let end = 0;
+  while (end < least - from && isSame(before.at(-1 - end), after.at(-1 - end))) end += 1;
+  return { from, old: before.slice(from, before.length - end), now: after.slice(from, after.length - end) };
 }
 
 function shown(value: unknown): string {

@@ -127,7 +127,7 @@ const pullRequests: readonly PullRequest[] = [
     sees: [
       "acme/support asks another model first: `openai/gpt-5.4-mini` → `openai/gpt-5.5`",
       expect.stringMatching(
-        /^acme\/support may cost more: a call \$0\.0\d+ → \$0\.0\d+ at most \(\+\d+ %\)$/,
+        /^acme\/support may cost more: a plain call \$0\.0\d+ → \$0\.0\d+ at most \(\+\d+ %\)$/,
       ) as unknown as string,
       unrecorded,
     ],
@@ -256,6 +256,21 @@ const pullRequests: readonly PullRequest[] = [
     ],
     sections: ["acme/support"],
     says: ["body: Ask why.", "read_skill"],
+  },
+  {
+    name: "a line and a tool between others, which are not said to be others",
+    async change(repo) {
+      const tool = (name: string) => `{type: function, function: {name: ${name}, parameters: {type: object}}}`;
+      repo.replace(support, "limits:", `tools: [${tool("close")}, ${tool("open")}]\nlimits:`);
+      repo.commit("tools");
+      repo.git("branch", "-f", "main");
+      repo.replace(support, "  Be polite.", "  Be quick.\n  Be polite.");
+      repo.replace(support, tool("open"), `${tool("move")}, ${tool("open")}`);
+    },
+    title: "Personas: 1 changed",
+    sees: ["acme/support has new tools: `move`", unrecorded],
+    sections: ["acme/support"],
+    says: ['content line 2 is new: "Be quick."`; `tools[1] is new: {'],
   },
   {
     name: "a label",

@@ -76,7 +76,7 @@ test("a persona's page has the newest report of each label: what must be seen, t
           "tests passed 2 of 2 → 1 of 2",
           expect.stringMatching(/^an answer \$/),
           expect.stringMatching(/^median \d+ ms$/),
-          expect.stringMatching(/^a call at most \$/),
+          expect.stringMatching(/^a plain call at most \$/),
         ],
         must_see: ["fails 1 test that it passed before: `greets`"],
         patch: expect.stringContaining("-  Be polite.\n+  Be kind."),
