@@ -1,9 +1,9 @@
 /** A request's body: read, counted and bounded as it arrives, and parsed. */
 import type { Config } from "../../config/config.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
+import type { LargeSpans } from "../../lib/json/large-spans.ts";
 import { type Bytes, LargeStrings, minLargeString } from "../../lib/json/large-strings.ts";
 import { JsonScan } from "../../lib/json/scan.ts";
-import type { Span } from "../../lib/json/spans.ts";
 import { freeBuffer } from "../../lib/process/garbage-collection.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
 import { turnEnd } from "../../lib/time/turn-end.ts";
@@ -89,12 +89,8 @@ async function parseScanned(context: BodyContext, scan: JsonScan, parts: Bytes[]
 }
 
 /** Checks whether large strings are much of what a parser would have to do. */
-function isWorthLeavingOut(strings: readonly Span[], parts: readonly Bytes[]): boolean {
-  if (strings.length === 0) return false;
-  const size = parts.reduce((sum, part) => sum + part.length, 0);
-  const left = strings.reduce((sum, { start, end }) => sum + end - start, 0);
-  return 4 * left >= size;
-}
+const isWorthLeavingOut = ({ bytes }: LargeSpans, parts: readonly Bytes[]): boolean =>
+  bytes > 0 && 4 * bytes >= parts.reduce((sum, part) => sum + part.length, 0);
 
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */
 async function parseLarge(

@@ -6,14 +6,13 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import { nextSlice } from "../time/cooperative-scheduling.ts";
 import { contentEnd } from "./closing-quote.ts";
+import type { LargeSpans } from "./large-spans.ts";
 import type { Span } from "./spans.ts";
 
 /** Shorter strings are parsed with the rest: that costs less than a placeholder. */
 export const minLargeString = 512;
 
 export type Bytes = Uint8Array<ArrayBuffer>;
-/** `isContent`: it was seen to hold what a string of JSON may. */
-export type LargeSpan = Span & { readonly isContent: boolean };
 type Pieces = readonly (string | Bytes)[];
 
 /**
@@ -22,7 +21,6 @@ type Pieces = readonly (string | Bytes)[];
  */
 const marker = `large-string-${crypto.randomUUID().replace(/\d/g, (digit) => "ghijklmnop"[Number(digit)]!)}_`;
 const placeholder = new RegExp(`${marker}(\\d+);`, "g");
-const semicolon = 0x3b;
 const maxVisibleBytes = 256;
 /** Of a string: what is shown is parsed. */
 const maxVisibleShare = 1 / 32;
@@ -36,8 +34,10 @@ export class LargeStrings {
   readonly #starts: number[] = [];
   /** Bytes of the whole body. */
   readonly size: number;
-  /** The spans that the placeholders stand for. */
-  readonly #spans: readonly LargeSpan[];
+  /** Where what the placeholders stand for begins and ends, by turns. */
+  readonly #bounds: Float64Array;
+  /** Indexes of strings that are still to be looked through. */
+  #unseen: readonly number[];
   /** By index: 1 for a string that is not restored. */
   readonly #kept: Uint8Array;
   readonly #restored: string[] = [];
@@ -48,7 +48,7 @@ export class LargeStrings {
   #skeleton: Bytes | undefined;
 
   /** @param strings what stands between the quotes of each, in the order of the text */
-  constructor(parts: readonly Bytes[], strings: readonly LargeSpan[]) {
+  constructor(parts: readonly Bytes[], strings: LargeSpans) {
     this.#parts = parts;
     let size = 0;
     for (const part of parts) {
@@ -56,15 +56,18 @@ export class LargeStrings {
       size += part.length;
     }
     this.size = size;
-    this.#spans = strings.map((span) => this.#behindVisible(span));
+    this.#unseen = strings.unseen;
+    this.#bounds = strings.bounds();
+    for (let index = 0; index < strings.length; index += 1) this.#showBeginning(index);
     this.#kept = new Uint8Array(strings.length).fill(1);
   }
 
   /** Looks for what a parser would refuse in them, in turns. */
   async check(): Promise<"utf8" | "json" | undefined> {
     const [whole] = this.#parts;
-    if (this.#parts.length === 1 && this.size <= maxPerTurn) return checkSpans(whole!, this.#spans);
-    for await (const piece of this.#inTurns(this.#spans)) {
+    if (this.#parts.length === 1 && this.size <= maxPerTurn) return this.#checkAtOnce(whole!);
+    this.#unseen = [];
+    for await (const piece of this.#inTurns(this.#spans())) {
       if (!isAscii(piece) && !isUtf8(piece)) return "utf8";
       if (!isStringContent(piece)) return "json";
     }
@@ -75,16 +78,40 @@ export class LargeStrings {
   sizeOf(text: string): number {
     let size = text.length;
     for (const index of indexesIn(text)) {
-      const { start, end } = this.#spans[index]!;
-      size += end - start - placeholderOf(index).length;
+      size += this.#sizeOf(index) - placeholderOf(index).length;
     }
     return size;
+  }
+
+  #spanOf(index: number): Span {
+    return { start: this.#bounds[2 * index]!, end: this.#bounds[2 * index + 1]! };
+  }
+
+  #sizeOf(index: number): number {
+    return this.#bounds[2 * index + 1]! - this.#bounds[2 * index]!;
+  }
+
+  *#spans(): Generator<Span> {
+    for (let index = 0; index < this.#kept.length; index += 1) yield this.#spanOf(index);
+  }
+
+  /** The same as for pieces, of bytes that are there at once. */
+  #checkAtOnce(bytes: Bytes): "utf8" | "json" | undefined {
+    if (!isUtf8(bytes)) return "utf8";
+    const unseen = this.#unseen;
+    this.#unseen = [];
+    const isContent = (index: number) => {
+      const { start, end } = this.#spanOf(index);
+      return isStringContent(bytes.subarray(start, end));
+    };
+    return unseen.every(isContent) ? undefined : "json";
   }
 
   /** The text with placeholders. */
   skeleton(): Bytes {
     let size = this.size;
-    for (const [index, { start, end }] of this.#spans.entries()) size += placeholderOf(index).length - (end - start);
+    const count = this.#kept.length;
+    for (let index = 0; index < count; index += 1) size += placeholderOf(index).length - this.#sizeOf(index);
     const text = Buffer.allocUnsafeSlow(size);
     let from = 0;
     let at = 0;
@@ -94,10 +121,10 @@ export class LargeStrings {
         at += slice.length;
       }
     };
-    for (const [index, { start, end }] of this.#spans.entries()) {
-      copyUntil(start);
+    for (let index = 0; index < count; index += 1) {
+      copyUntil(this.#bounds[2 * index]!);
       at += text.write(placeholderOf(index), at, "latin1");
-      from = end;
+      from = this.#bounds[2 * index + 1]!;
     }
     copyUntil(this.size);
     this.#skeleton = text;
@@ -108,15 +135,15 @@ export class LargeStrings {
   textOf(text: string, maxBytes = maxPerTurn): string {
     if (!text.includes(marker)) return text;
     return text.replace(placeholder, (_, index) => {
-      const { start, end } = this.#spans[index]!;
+      const { start, end } = this.#spanOf(Number(index));
       return this.#restored[index] ?? this.#decoded({ start, end: Math.min(end, start + maxBytes) });
     });
   }
 
   /** About how many characters the placeholder stands for that a text ends with; 0 where none does. */
   charactersBehind(text: string): number {
-    const span = this.#spans[indexAtEnd(text)];
-    return span === undefined ? 0 : Math.round((span.end - span.start) * this.#charactersPerByte);
+    const index = indexAtEnd(text);
+    return index < 0 ? 0 : Math.round(this.#sizeOf(index) * this.#charactersPerByte);
   }
 
   get #charactersPerByte(): number {
@@ -135,8 +162,8 @@ export class LargeStrings {
     let done = 0;
     for (let index = 0; index < stay.length; index += 1) {
       if (stay[index] === 1 || this.#kept[index] === 0) continue;
-      const span = this.#spans[index]!;
-      const size = span.end - span.start;
+      const span = this.#spanOf(index);
+      const size = this.#sizeOf(index);
       done += size;
       if (done > maxPerTurn) {
         await nextSlice();
@@ -174,19 +201,18 @@ export class LargeStrings {
   }
 
   #fillPiece(piece: string | Bytes, missing: Uint8Array, filled: (string | Bytes)[]): boolean {
-    const bytes =
-      typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+    const text = typeof piece === "string" ? piece : utf8.decode(piece);
     let from = 0;
-    for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, from)) {
-      const end = bytes.indexOf(semicolon, at);
-      const index = Number(bytes.toString("latin1", at + marker.length, end));
+    for (let at = text.indexOf(marker); at >= 0; at = text.indexOf(marker, from)) {
+      const end = text.indexOf(";", at);
+      const index = Number(text.slice(at + marker.length, end));
       if (this.#kept[index] === 1 && missing[index] === 0) return false;
       missing[index] = 0;
-      const { start, end: behind } = this.#spans[index]!;
-      filled.push(bytes.subarray(from, at), ...this.#slices(start, behind));
+      const { start, end: behind } = this.#spanOf(index);
+      filled.push(text.slice(from, at), ...this.#slices(start, behind));
       from = end + 1;
     }
-    filled.push(bytes.subarray(from));
+    filled.push(text.slice(from));
     return true;
   }
 
@@ -196,14 +222,14 @@ export class LargeStrings {
     const to = from + view.length;
     let left = 0;
     let start: number | undefined;
-    for (const [index, span] of this.#spans.entries()) {
-      const at = span.start - left;
+    for (let index = 0; index < this.#kept.length; index += 1) {
+      const at = this.#bounds[2 * index]! - left;
       if (at >= to) break;
       if (at >= from) {
         start ??= from + left;
         missing[index] = 0;
       }
-      left += span.end - span.start - placeholderOf(index).length;
+      left += this.#sizeOf(index) - placeholderOf(index).length;
     }
     return this.#slices(start ?? from + left, to + left);
   }
@@ -236,15 +262,16 @@ export class LargeStrings {
     }
   }
 
-  /** The span without its first bytes, which are whole characters. */
-  #behindVisible({ start, end, isContent }: LargeSpan): LargeSpan {
-    const visible = Math.min(maxVisibleBytes, Math.ceil((end - start) * maxVisibleShare));
+  /** Takes the first bytes of a string, which are whole characters, out of its span. */
+  #showBeginning(index: number): void {
+    const start = this.#bounds[2 * index]!;
+    const visible = Math.min(maxVisibleBytes, Math.ceil(this.#sizeOf(index) * maxVisibleShare));
     const [first = new Uint8Array()] = this.#slices(start, start + visible);
-    return { start: start + wholeLength(first), end, isContent };
+    this.#bounds[2 * index] = start + wholeLength(first);
   }
 
   /** Pieces that end with a character or an escape. */
-  async *#inTurns(spans: readonly Span[]): AsyncGenerator<Bytes> {
+  async *#inTurns(spans: Iterable<Span>): AsyncGenerator<Bytes> {
     let done = 0;
     for (const { start, end } of spans) {
       let rest: Bytes = new Uint8Array();
@@ -322,14 +349,6 @@ export function charactersPerByte(parts: readonly Bytes[]): number {
     }
   }
   return characters / bytes;
-}
-
-/** The same as for pieces, of bytes that are there at once. */
-function checkSpans(bytes: Bytes, spans: readonly LargeSpan[]): "utf8" | "json" | undefined {
-  if (!isUtf8(bytes)) return "utf8";
-  return spans.every(({ isContent, start, end }) => isContent || isStringContent(bytes.subarray(start, end)))
-    ? undefined
-    : "json";
 }
 
 const backslash = 0x5c;

@@ -4,7 +4,7 @@
  */
 
 import { closingQuote, contentEnd } from "./closing-quote.ts";
-import type { LargeSpan } from "./large-strings.ts";
+import { LargeSpans } from "./large-spans.ts";
 import { Outline } from "./outline.ts";
 
 export type JsonLimits = {
@@ -35,7 +35,7 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
 /** Of a text whose large strings nobody asks for. */
-const none: LargeSpan[] = [];
+const none = new LargeSpans();
 
 /** Strings whose large ones are noted are looked through byte by byte for so long; behind that the platform looks for their end. */
 const maxLookedThrough = 16 * 1024;
@@ -65,7 +65,7 @@ export class JsonScan {
   #offset = 0;
   readonly #minLargeBytes: number;
   /** The spans between the quotes of large strings that are values. */
-  readonly largeStrings: LargeSpan[];
+  readonly largeStrings: LargeSpans;
   #isLastLarge = false;
   /** Of a text whose large strings are noted. */
   readonly outline: Outline | undefined;
@@ -75,7 +75,7 @@ export class JsonScan {
     this.#limits = limits;
     this.#minLargeBytes = minLargeBytes;
     const isNoted = minLargeBytes !== Number.POSITIVE_INFINITY;
-    this.largeStrings = isNoted ? [] : none;
+    this.largeStrings = isNoted ? new LargeSpans() : none;
     this.outline = isNoted ? new Outline() : undefined;
   }
 
@@ -156,7 +156,7 @@ export class JsonScan {
     this.#isInString = false;
     this.#isLastLarge = this.#stringBytes >= this.#minLargeBytes;
     const end = this.#offset + at;
-    if (this.#isLastLarge) this.largeStrings.push({ start: end - this.#stringBytes, end, isContent });
+    if (this.#isLastLarge) this.largeStrings.push(end - this.#stringBytes, end, isContent);
     return at + 1;
   }
 }
