@@ -9,24 +9,25 @@ import type { Message } from "../protocols/chat/schema.ts";
  * @returns for each message the ids of its calls, or the one of its result
  */
 export function uniqueCallIds(messages: readonly Message[], form: (id: string) => string): (readonly string[])[] {
-  const ids = new UniqueIds(new Set(messages.flatMap(saidIds)), form);
+  const said = messages.map(saidIds);
+  const ids = new UniqueIds(new Set(said.flat()), form);
   const answerable = new Map<string, { readonly turn: number; readonly ids: string[]; answered: number }>();
   let turn = 0;
   return messages.map((message, at) => {
     if (message.role === "assistant") {
       if (messages[at - 1]?.role !== "assistant") turn += 1;
-      return saidIds(message).map((said) => {
-        const id = ids.next(said);
-        const calls = answerable.get(said);
+      return eachOf(said[at]!, (one) => {
+        const id = ids.next(one);
+        const calls = answerable.get(one);
         if (calls?.turn === turn) calls.ids.push(id);
-        else answerable.set(said, { turn, ids: [id], answered: 0 });
+        else answerable.set(one, { turn, ids: [id], answered: 0 });
         return id;
       });
     }
-    return saidIds(message).map((said) => {
-      const calls = answerable.get(said);
+    return eachOf(said[at]!, (one) => {
+      const calls = answerable.get(one);
       // Its call may be held by the upstream.
-      if (calls === undefined) return ids.keep(said);
+      if (calls === undefined) return ids.keep(one);
       const id = calls.ids[Math.min(calls.answered, calls.ids.length - 1)]!;
       calls.answered += 1;
       return id;
@@ -34,10 +35,16 @@ export function uniqueCallIds(messages: readonly Message[], form: (id: string) =
   });
 }
 
-function saidIds(message: Message): string[] {
+/** Most messages have none, for which no list is made. */
+const none: readonly string[] = [];
+
+function saidIds(message: Message): readonly string[] {
   if (message.role === "tool") return [message.tool_call_id];
-  return message.role === "assistant" ? (message.tool_calls ?? []).map(({ id }) => id) : [];
+  if (message.role !== "assistant" || message.tool_calls == null) return none;
+  return message.tool_calls.map(({ id }) => id);
 }
+
+const eachOf = (ids: readonly string[], change: (id: string) => string) => (ids.length === 0 ? none : ids.map(change));
 
 class UniqueIds {
   readonly #said: ReadonlySet<string>;

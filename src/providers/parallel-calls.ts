@@ -32,10 +32,10 @@ function unwrapped(id: string, written: string, declared: Declared): ToolCall[] 
 }
 
 export function withoutWrappedCalls(answer: CompletionBody, call: AnsweredCall): CompletionBody {
-  const declared = declaredBy(call);
   const isPlain = ({ message }: { message: AnswerMessage }) =>
-    !message.tool_calls?.some((one) => isWrapper(toolName(one), declared));
+    !message.tool_calls?.some((one) => wrappers.has(toolName(one)));
   if (answer.choices.every(isPlain)) return answer;
+  const declared = declaredBy(call);
   const choices = answer.choices.map((choice) => {
     const tool_calls = (choice.message.tool_calls ?? []).flatMap((one) => {
       if (one.type !== "function" || !isWrapper(toolName(one), declared)) return [one];

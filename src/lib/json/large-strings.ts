@@ -335,7 +335,7 @@ function indexAtEnd(text: string): number {
 }
 
 /** Bytes that are looked at for an estimate. */
-const maxSampled = 4096;
+const maxSampled = 1024;
 
 /** About how many characters a byte of UTF-8 stands for. */
 export function charactersPerByte(parts: readonly Bytes[]): number {

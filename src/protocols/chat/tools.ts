@@ -16,8 +16,11 @@ export const toolKinds: readonly ToolKind[] = ["function", "custom"];
  * @returns undefined where both members are empty
  */
 export function calledIn(entry: JsonObject, type = entry["type"]): Called | undefined {
-  const full = toolKinds.filter((kind) => isObject(entry[kind]) && !saysNothing(entry[kind]));
-  const kind = full.find((one) => one === type) ?? full[0];
+  let kind: ToolKind | undefined;
+  for (const one of toolKinds) {
+    const isFull = isObject(entry[one]) && !saysNothing(entry[one]);
+    if (isFull && (kind === undefined || one === type)) kind = one;
+  }
   return kind === undefined ? undefined : { kind, said: entry[kind] as JsonObject };
 }
 

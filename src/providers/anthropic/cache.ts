@@ -39,12 +39,13 @@ function markLast<T extends Marked>(blocks: readonly T[], marker: CacheControlEp
  * A fifth marker is refused. The one after the system text and the latest ones are the most useful: the earliest others go.
  */
 export function dropExcessMarkers(body: CacheableBody): CacheableBody {
-  const blocks: Marked[] = [
-    ...(body.tools ?? []),
-    ...(body.system ?? []),
-    ...body.messages.flatMap((turn) => turn.content as Marked[]),
-  ];
-  const marked = blocks.filter((block) => block.cache_control != null);
+  const marked: Marked[] = [];
+  const look = (blocks: readonly Marked[] = []) => {
+    for (const block of blocks) if (block.cache_control != null) marked.push(block);
+  };
+  look(body.tools);
+  look(body.system);
+  for (const turn of body.messages) look(turn.content as Marked[]);
   const excess = marked.length + (body.cache_control === undefined ? 0 : 1) - maxMarkers;
   if (excess <= 0) return body;
   const kept = body.system?.at(-1) ?? body.tools?.at(-1);

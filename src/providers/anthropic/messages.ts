@@ -177,7 +177,8 @@ function toolResult(
   const { content } = message;
   const blocks = typeof content === "string" ? [] : contentBlocks(content, path, parts);
   // The marker belongs on the outer block: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-cannot-be-cached
-  const marker = { ...blocks.map(cacheMarker).findLast((found) => found.cache_control), ...cacheMarker(message) };
+  const last = blocks.findLast((block) => cacheMarker(block).cache_control);
+  const marker = { ...(last && cacheMarker(last)), ...cacheMarker(message) };
   const result = typeof content === "string" ? content.trim() && content : blocks.map(withoutMarker);
   return {
     type: "tool_result",

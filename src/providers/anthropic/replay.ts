@@ -79,7 +79,8 @@ export function replayedThinking(message: AssistantMessage): ContentBlockParam[]
     (message as JsonObject)["content_blocks"],
   ];
   for (const place of places) {
-    const blocks = listOf(place).flatMap((entry) => thinkingBlock(objectOf(entry) ?? {}));
+    if (!Array.isArray(place)) continue;
+    const blocks = place.flatMap((entry) => thinkingBlock(objectOf(entry) ?? {}));
     if (blocks.length > 0) return blocks;
   }
   return [];
