@@ -5,7 +5,7 @@
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import { nextSlice } from "../time/cooperative-scheduling.ts";
-import { contentEnd } from "./closing-quote.ts";
+import { contentEnd, pairsOf } from "./closing-quote.ts";
 import type { LargeSpans } from "./large-spans.ts";
 import type { Span } from "./spans.ts";
 
@@ -100,9 +100,11 @@ export class LargeStrings {
     if (!isUtf8(bytes)) return "utf8";
     const unseen = this.#unseen;
     this.#unseen = [];
+    const pairs = pairsOf(bytes);
     const isContent = (index: number) => {
       const { start, end } = this.#spanOf(index);
-      return isStringContent(bytes.subarray(start, end));
+      const content = bytes.subarray(start, end);
+      return hasBackslash(content) ? contentEnd(bytes, start, end, pairs) === end : !hasControl(content);
     };
     return unseen.every(isContent) ? undefined : "json";
   }
@@ -377,9 +379,11 @@ function wholeLength(bytes: Uint8Array): number {
 
 /** True if it holds no control character, and escapes of JSON alone. */
 function isStringContent(bytes: Bytes): boolean {
-  const isPlain = !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(backslash);
-  return isPlain ? !hasControl(bytes) : contentEnd(bytes, 0, bytes.length) === bytes.length;
+  return hasBackslash(bytes) ? contentEnd(bytes, 0, bytes.length, pairsOf(bytes)) === bytes.length : !hasControl(bytes);
 }
+
+const hasBackslash = ({ buffer, byteOffset, length }: Bytes) =>
+  Buffer.from(buffer, byteOffset, length).includes(backslash);
 
 /**
  * Looks at four bytes at once, which takes a third of the time: a byte below 0x20 sets its highest bit as 0x20 is taken from it.
