@@ -14,10 +14,10 @@ export function isEmptyMember(name: string, value: unknown): boolean {
 
 /** @returns the object without its empty members of these names; itself where it has none. `null` is absent already. */
 function without(value: JsonObject, names: readonly string[]): JsonObject {
-  let empty: string[] | undefined;
-  for (const name of names) if (value[name] != null && isEmptyMember(name, value[name])) (empty ??= []).push(name);
-  if (empty === undefined) return value;
-  return Object.fromEntries(Object.entries(value).filter(([name]) => !empty!.includes(name)));
+  const empty: string[] = [];
+  for (const name of names) if (value[name] != null && isEmptyMember(name, value[name])) empty.push(name);
+  if (empty.length === 0) return value;
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !empty.includes(name)));
 }
 
 /**
