@@ -37,7 +37,9 @@ describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %
   test("a key's requests count together, and headers say what is left", async () => {
     const key = await nodes[0]!.createKey({ name: "k", tier: "enterprise", perMinute: 20 });
     const list = (node: Troupe) => node.fetch("/v1/models", { key });
-    const answers = await Promise.all(Array.from({ length: 60 }, (_, at) => list(nodes[at % 2]!)));
+    const answers: Response[] = [];
+    // As many at once as a node has connections for them: more would wait, and none may be late on a busy machine.
+    while (answers.length < 60) answers.push(...(await Promise.all([0, 1, 0, 1].map((at) => list(nodes[at]!)))));
     const allowed = answers.filter(({ status }) => status === 200);
     expect(allowed.length).toBe(20);
     for (const { headers } of answers) {
