@@ -3,6 +3,7 @@
 import { Argument, type Command, Option } from "commander";
 import { keySurfaces } from "../config/surfaces.ts";
 import { exampleNames } from "../facts/examples.ts";
+import { clientNames } from "../operate/doctor/clients/contracts.ts";
 import { capabilityNames } from "../protocols/models.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { severalNames } from "../store/chosen-lines.ts";
@@ -52,7 +53,29 @@ export function addCommands(program: Command, act: Act): void {
   const top = commandsOf(program, allFlags);
   top("check", "Check the configuration, personas and data folder without starting", "check", json);
   const call = option("--call", "Send each provider one small request, which costs a few tokens");
-  top("doctor", "Diagnose the machine and the installation, and say what to do", "doctor", call, json);
+  top(
+    "doctor",
+    "Diagnose the machine and the installation, and say what to do",
+    "doctor",
+    call,
+    new Option(
+      "--client <client>",
+      "Play that client against a running server instead, through whatever stands between",
+    ).choices(clientNames),
+    option(
+      "--url <url>",
+      "With --client: its base address, as the client has it (http://127.0.0.1:8080/gateway)",
+      filled,
+    ),
+    option(
+      "--key <key>",
+      "With --client: an API key that may call builtin/probe (default: TROUPE_KEY, TROUPE_API_KEY)",
+      filled,
+    ),
+    option("--silence <seconds>", "With --client: how long a model is silent (default: 20)", upTo(60)),
+    json,
+    examples("troupe doctor --call", "troupe doctor --client claude-code --url https://troupe.example.com/gateway"),
+  );
   top(
     "chat",
     "Talk with a persona or a model: at the terminal, once, or through pipes",

@@ -86,6 +86,8 @@ export type Call<E extends Extras = Extras> = {
   readonly learned?: readonly ModelRule[];
   /** Fields of its persona that the request goes without, as the model refuses them. */
   readonly leftOut?: readonly string[];
+  /** Headers of the caller's request by their names, without secrets; only for a provider's model that tells of them. */
+  readonly arrived?: Readonly<Record<string, string>>;
   /** The media that `remoteMedia` asked for, by URL. */
   readonly media: ReadonlyMap<string, InlineMedia>;
   /** The upstream's own id of the answer to continue, where the upstream holds the state. */
@@ -347,6 +349,10 @@ export interface LocalProvider extends Described {
   readonly kind: "local";
   answer(call: Call): CompletionBody;
   stream(call: Call): Iterable<ChunkBody>;
+  /** The model that is told of the request's headers, and whose answers have pauses. */
+  readonly probe: string;
+  /** In milliseconds: before the second chunk of a call to that model, and those behind it. */
+  pauses(call: Call): readonly number[];
 }
 
 export type Provider = RemoteProvider | LocalProvider;

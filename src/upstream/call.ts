@@ -4,6 +4,7 @@ import { keepNumbers } from "../lib/json/exact.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
 import { folded } from "../lib/streams/flow.ts";
 import type { Framing } from "../lib/streams/sse.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
 import { turnEnd } from "../lib/time/turn-end.ts";
 import { hugeBody } from "../protocols/body.ts";
@@ -37,6 +38,7 @@ import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
 import { EncodedStream, type EncodingOptions, type StreamWriter } from "./stream/encoded-stream.ts";
 import { NativeStream, type NativeStreamOptions } from "./stream/native-stream.ts";
 import { normaliseCompletion } from "./stream/normaliser.ts";
+import { lasting, PacedChunks } from "./stream/paced.ts";
 import { type Target, targetAt } from "./target.ts";
 import { errorHeaders, readUpstreamError, typeOf } from "./upstream-error.ts";
 
@@ -94,7 +96,11 @@ export type NativeCall = {
   readonly encode: (call: Call) => UpstreamRequest;
 };
 
-export type CallTools = { readonly upstream: Upstream; readonly media: Pick<MediaFetcher, "fetch"> };
+export type CallTools = {
+  readonly upstream: Upstream;
+  readonly media: Pick<MediaFetcher, "fetch">;
+  readonly clock: Clock;
+};
 
 /**
  * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.
@@ -108,7 +114,7 @@ export async function callUpstream(
   await options.observer.begin(options.signal);
   const { provider } = target;
   return provider.kind === "local"
-    ? callLocal(provider, target, options)
+    ? callLocal(tools.clock, provider, target, options)
     : callRemote(tools, provider, target, options);
 }
 
@@ -289,12 +295,30 @@ function notifyFailed(observer: CallObserver, error: unknown): void {
   else observer.failed(error);
 }
 
-async function callLocal(provider: LocalProvider, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
+async function callLocal(
+  clock: Clock,
+  provider: LocalProvider,
+  target: Target,
+  options: CallOptions,
+): Promise<Answer<EventSource>> {
   options.observer.sent(provider.name);
   options.observer.answered();
   const { call } = target;
   if (call.source !== undefined) await restoreLarge(call.source, [call.request]);
-  if (call.request.stream === true) return openStream(new ChunkList(provider.stream(call)), target, options);
+  const pauses = call.model === provider.probe ? provider.pauses(call) : undefined;
+  if (call.request.stream === true) {
+    const chunks = provider.stream(call);
+    return openStream(
+      pauses === undefined ? new ChunkList(chunks) : new PacedChunks(chunks, pauses, clock),
+      target,
+      options,
+    );
+  }
+  if (pauses !== undefined)
+    await lasting(clock, pauses, options.signal).catch((error) => {
+      notifyFailed(options.observer, error);
+      throw error;
+    });
   return completion(provider.answer(call), undefined, target, options);
 }
 

@@ -1,7 +1,6 @@
 /** Shows what a call would send: the call is made as any other is, up to the transport, which keeps the request. */
 
 import type { HttpRequest, Transport } from "../lib/http/client.ts";
-import type { Clock } from "../lib/time/clock.ts";
 import { type CallOptions, type CallTools, callUpstream } from "./call.ts";
 import { Upstream } from "./client.ts";
 import type { CallObserver } from "./observer.ts";
@@ -16,14 +15,14 @@ export type RenderedRequest = Omit<HttpRequest, "body"> & { readonly body: Uint8
  * @throws ApiError for what the provider can't do
  */
 export async function renderRequest(
-  tools: Pick<CallTools, "media"> & { readonly clock: Clock },
+  tools: Pick<CallTools, "media" | "clock">,
   target: Target,
   signal: AbortSignal,
 ): Promise<RenderedRequest | undefined> {
   if (target.provider.kind === "local") return undefined;
   const transport = new KeepingTransport();
   const masked = { ...target, credentials: target.credentials.masked() };
-  const kept = { upstream: new Upstream(tools.clock, transport), media: tools.media };
+  const kept = { ...tools, upstream: new Upstream(tools.clock, transport) };
   try {
     await callUpstream(kept, masked, { ...withoutAnswer, signal });
   } catch (error) {

@@ -3,6 +3,7 @@ import type { Caller } from "../../auth/keys.ts";
 import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import type { ApiError } from "../../protocols/errors.ts";
+import { arrivedOf } from "../../providers/builtin/probe.ts";
 import type { Call } from "../../providers/provider.ts";
 import type { Answer, EventSource, UpstreamError } from "../../upstream/answer.ts";
 import type { Attempts, CallOptions } from "../../upstream/call.ts";
@@ -188,7 +189,10 @@ class PlannedCall implements Attempts {
     const { plan, conversation } = this.#planned;
     // Chat completions are the inner form, in which a provider may pass on what it does not know.
     const { name: clientFormat } = writer.protocol;
-    const target = clientFormat === "chat" ? planned : { ...planned, call: { ...planned.call, clientFormat } };
+    const { provider, call } = planned;
+    if (provider.kind === "local" && provider.probe === call.model)
+      return { ...planned, call: { ...call, arrived: arrivedOf(this.#scope.context.request.headers) } };
+    const target = clientFormat === "chat" ? planned : { ...planned, call: { ...call, clientFormat } };
     return plan.upstreamMayHold ? conversation.heldUpstream(target) : target;
   }
 

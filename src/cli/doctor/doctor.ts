@@ -1,24 +1,36 @@
 /** `troupe doctor`: checks the machine and the installation, with advice for each problem. */
 import type { Check } from "../../operate/doctor/check.ts";
 import { examineMachine } from "../../operate/doctor/machine.ts";
-import { type Context, codeOf, type ExitCode, errorsOf, loadFrom } from "../context.ts";
+import { type Context, codeOf, type ExitCode, errorsOf, loadFrom, UsageError } from "../context.ts";
 import { printJson } from "../print-json.ts";
+import { type ClientOptions, examineClient } from "./client.ts";
 import { examineInstallation } from "./installation.ts";
 
-type Options = {
+type Options = ClientOptions & {
   /** True if each provider is called once, which may cost a token or two. */
   readonly call?: boolean;
-  readonly json?: boolean;
 };
 
 /** @returns 1 when there is an error, 2 when the command line is invalid; warnings are no error */
-export async function doctor(context: Context, { call, json }: Options): Promise<ExitCode> {
+export async function doctor(context: Context, options: Options): Promise<ExitCode> {
+  const { call, json, client } = options;
+  if (client !== undefined) {
+    const checks = await examineClient(context, client, options);
+    return report(context, checks, json) ? 0 : 1;
+  }
+  for (const name of ["url", "key", "silence"] as const)
+    if (options[name] !== undefined) throw new UsageError(`--${name} is for --client.`);
   const loaded = loadFrom(context);
   const checks = [...examineMachine(), ...(await examineInstallation(context, loaded, call === true))];
+  return report(context, checks, json) ? 0 : codeOf(errorsOf(loaded));
+}
+
+/** @returns whether all is well but for warnings */
+function report({ io }: Context, checks: readonly Check[], json = false): boolean {
   const isWell = checks.every(({ state }) => state !== "error");
-  if (json) printJson(context.io, { ok: isWell, checks });
-  else for (const check of checks) context.io.stdout.write(lines(check));
-  return isWell ? 0 : codeOf(errorsOf(loaded));
+  if (json) printJson(io, { ok: isWell, checks });
+  else for (const check of checks) io.stdout.write(lines(check));
+  return isWell;
 }
 
 const marks = { ok: "ok   ", warning: "warn ", error: "ERROR" };

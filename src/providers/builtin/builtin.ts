@@ -1,6 +1,7 @@
 /**
  * The models of a first run: compiled in, offline, the same answer for the same conversation.
- * `echo` repeats the caller's last text, `eliza` is a small chat partner, which answers in JSON where that is asked for.
+ * `echo` repeats the caller's last text, `eliza` is a small chat partner, which answers in JSON where that is asked for. `probe` says what of
+ * the request arrived, in pieces with pauses.
  */
 import { Type } from "@sinclair/typebox";
 import type { ChatRequest, ChunkBody, CompletionBody, FinishReason, Usage } from "../../protocols/chat/schema.ts";
@@ -8,6 +9,7 @@ import { ApiError } from "../../protocols/errors.ts";
 import type { Call, LocalProvider } from "../provider.ts";
 import { replyAsEliza } from "./eliza.ts";
 import { inResponseFormat } from "./json-answer.ts";
+import { inPieces, pausesIn } from "./probe.ts";
 
 /** Takes all the caller's texts, oldest first, the number of the choice, and the request; returns what to say. */
 type Speaker = (userTexts: readonly string[], choice: number, request: ChatRequest) => string;
@@ -16,6 +18,8 @@ const speakers: Readonly<Record<string, Speaker>> = {
   echo: (userTexts) => userTexts.at(-1) ?? "",
   eliza: (userTexts, choice, request) => inResponseFormat(replyAsEliza(userTexts, choice), request),
 };
+
+const probe = "probe";
 
 /** A token of these models: a word or one other sign, with the white space before it. They share one count. */
 const token = /\s*(?:[\p{L}\p{M}\p{N}'’]+|[^\s\p{L}\p{M}\p{N}'’])|\s+$/gu;
@@ -28,7 +32,9 @@ export const builtin: LocalProvider = {
   kind: "local",
   name: "builtin",
   extras: Type.Object({}),
-  models: Object.keys(speakers),
+  models: [...Object.keys(speakers), probe],
+  probe,
+  pauses: ({ request }) => pausesIn(userTexts(request).at(-1) ?? ""),
   answer(call): CompletionBody {
     const replies = repliesTo(call);
     return {
@@ -52,11 +58,16 @@ export const builtin: LocalProvider = {
 
 type Reply = { fragments: string[]; finish_reason: FinishReason };
 
-function repliesTo({ model, request }: Call): Reply[] {
+const userTexts = ({ messages }: ChatRequest): string[] =>
+  messages.filter(({ role }) => role === "user").map(({ content }) => textOf(content));
+
+function repliesTo({ model, request, arrived = {} }: Call): Reply[] {
+  const texts = userTexts(request);
+  if (model === probe)
+    return [{ fragments: inPieces(JSON.stringify({ arrived }), pausesIn(texts.at(-1) ?? "")), finish_reason: "stop" }];
   const speak = Object.hasOwn(speakers, model) ? speakers[model] : undefined;
   if (speak === undefined) throw ApiError.modelNotFound(`builtin/${model}`);
-  const userTexts = request.messages.filter(({ role }) => role === "user").map(({ content }) => textOf(content));
-  return Array.from({ length: request.n ?? 1 }, (_, choice) => limited(speak(userTexts, choice, request), request));
+  return Array.from({ length: request.n ?? 1 }, (_, choice) => limited(speak(texts, choice, request), request));
 }
 
 function limited(text: string, request: ChatRequest): Reply {

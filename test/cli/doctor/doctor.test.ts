@@ -159,3 +159,23 @@ describe("troupe doctor --call", () => {
     expect(of("provider openai")[0]!.found).toContain("could not be reached");
   });
 });
+
+test("troupe doctor --client plays a client against a running server", async () => {
+  using folder = new TempFolder();
+  await using troupe = await Troupe.start({ config: { streams: { keepAliveSeconds: 1 } } });
+  const shell = new Console(folder.path, { TROUPE_KEY: troupe.key });
+  const line = (url: string) => `doctor --client gemini-cli --url ${url} --silence 2`;
+  for (const base of ["", "/gateway", "/gateway/v1beta"]) {
+    const { code, out } = await shell.run(`${line(troupe.url + base)} --json`);
+    expect([base, code, JSON.parse(out).ok]).toEqual([base, 0, true]);
+  }
+  const away = await shell.run(line("http://127.0.0.1:1"));
+  expect([away.code, away.out]).toEqual([1, expect.stringMatching(/^ERROR call: no answer: .*\n {6}→ Check --url/)]);
+  const keyless = new Console(folder.path);
+  expect(await keyless.run(line(troupe.url))).toMatchObject({ code: 2, err: expect.stringContaining("TROUPE_KEY") });
+  expect(await shell.run("doctor --client emacs")).toMatchObject({ code: 2 });
+  expect(await shell.run("doctor --client codex --url nowhere")).toMatchObject({ code: 2 });
+  expect(await shell.run("doctor --url http://127.0.0.1")).toMatchObject({
+    ...{ code: 2, err: expect.stringContaining("--url is for --client") },
+  });
+});

@@ -4,6 +4,7 @@ import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import { builtin } from "../../../src/providers/builtin/builtin.ts";
+import { arrivedOf } from "../../../src/providers/builtin/probe.ts";
 import type { Call } from "../../../src/providers/provider.ts";
 
 function callTo(model: string, messages: ChatRequest["messages"], fields: Partial<ChatRequest> = {}): Call {
@@ -137,4 +138,42 @@ test("another name is no model", () => {
     expect(() => builtin.answer(callTo(name, said("x")))).toThrow(ApiError);
     expect(() => [...builtin.stream(callTo(name, said("x")))]).toThrow(`'builtin/${name}' does not exist`);
   }
+});
+
+describe("builtin/probe", () => {
+  const probe = (text: string, headers: Record<string, string> = {}) => ({
+    ...callTo("probe", said(text)),
+    arrived: arrivedOf(new Headers(headers)),
+  });
+
+  test("says which headers arrived, of keys only that they did, and of no other header anything", () => {
+    const [answer] = textsOf(
+      probe("Hello", {
+        ...{
+          authorization: "Bearer sk-secret",
+          "x-api-key": "sk-secret",
+          cookie: "sk-secret",
+          "x-internal": "sk-secret",
+        },
+        ...{ "Anthropic-Beta": "a,b", "user-agent": "me/1" },
+      }),
+    );
+    expect(JSON.parse(answer!)).toEqual({
+      arrived: {
+        ...{ "user-agent": "me/1", "anthropic-beta": "a,b" },
+        ...{ authorization: "(not told)", "x-api-key": "(not told)" },
+      },
+    });
+  });
+
+  test("has pauses that are bounded, and a piece more than those", () => {
+    const list = (pauses: unknown) => builtin.pauses(probe(JSON.stringify({ pauses })));
+    expect(list([300, 0.5, 7])).toEqual([300, 0.5, 7]);
+    expect(list([50_000, 50_000, 50_000])).toEqual([50_000, 10_000, 0]);
+    expect(list(Array.from({ length: 1000 }, () => 1))).toHaveLength(64);
+    expect(list([-1, "1", null, Number.NaN])).toEqual([0, 0, 0, 0]);
+    for (const text of ["Hello", "{", '{"pauses": 7}', "[300]", ""]) expect(builtin.pauses(probe(text))).toEqual([]);
+    const bodies = [...builtin.stream(probe('{"pauses":[1,2,3]}', { "user-agent": "x".repeat(50) }))];
+    expect(bodies.filter(({ choices }) => typeof choices[0]?.delta.content === "string")).toHaveLength(4);
+  });
 });
