@@ -28,7 +28,8 @@ async function takenOn(env: Readonly<Record<string, string>>, isShared: boolean)
   const defines = { TROUPE_FACTS_KEYS: keys.publicKey };
   const sent: JsonObject[] = [];
   using upstream = new UpstreamServer(({ json }) => {
-    sent.push(json as JsonObject);
+    // Lists of models are asked for too, whenever a node wants to.
+    if (json !== undefined) sent.push(json as JsonObject);
     return jsonResponse(completion);
   });
   const today = dayOf(Date.now());
