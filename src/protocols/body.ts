@@ -25,7 +25,7 @@ export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): S
   const scan = new JsonScan(limits);
   checkBounds(scan, bytes, limits);
   const text = textOf(bytes);
-  const { body, parsed } = sourceOf(bytes, parseJson(text, bytes.length >= largeBody), text);
+  const { body, parsed } = sourceOf(bytes, parseJson(text, bytes.length >= largeBody), text, scan.hasOddNumbers);
   refuseDoubledNames(bytes, scan.outerKeys, parsed);
   return { body, parsed, keys: scan.keys };
 }
@@ -43,14 +43,18 @@ const excess: Record<keyof JsonLimits, (limit: number) => string> = {
   jsonStringBytes: (limit) => `has a string of more than ${limit} bytes (limits.json_string_bytes)`,
 };
 
-/** A body that is known to be within its bounds. @throws ApiError as `parseBody` does, naming no place in a large one */
-export function parseBounded(bytes: Uint8Array<ArrayBuffer>, isLarge = bytes.length >= largeBody): Source {
+/**
+ * A large body that is known to be within its bounds.
+ * @param hasOddNumbers as its scan tells
+ * @throws ApiError as `parseBody` does, naming no place
+ */
+export function parseBounded(bytes: Uint8Array<ArrayBuffer>, hasOddNumbers: boolean): Source {
   const text = textOf(bytes);
-  return sourceOf(bytes, parseJson(text, isLarge), text);
+  return sourceOf(bytes, parseJson(text, true), text, hasOddNumbers);
 }
 
 /** The same in pieces, which others have turns between. */
-export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
+export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>, hasOddNumbers: boolean): Promise<Source> {
   await nextSlice();
   let parsed = (await parseLists(bytes)) ?? parseAscii(bytes);
   if (parsed === undefined) {
@@ -62,7 +66,7 @@ export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Sour
   await nextSlice();
   const source = sourceOf(bytes, parsed);
   const { buffer, byteOffset, length } = source.body as Uint8Array<ArrayBuffer>;
-  await keepNumbersInTurns(parsed, Buffer.from(buffer, byteOffset, length));
+  if (hasOddNumbers) await keepNumbersInTurns(parsed, Buffer.from(buffer, byteOffset, length));
   await nextSlice();
   return source;
 }
@@ -93,9 +97,9 @@ function parseAscii(bytes: Uint8Array): unknown {
 }
 
 /** @param text where the body may be short */
-function sourceOf(bytes: Uint8Array<ArrayBuffer>, parsed: unknown, text = ""): Source {
+function sourceOf(bytes: Uint8Array<ArrayBuffer>, parsed: unknown, text = "", hasOddNumbers = false): Source {
   if (!isObject(parsed)) throw ApiError.invalidJson("The request body must be a JSON object.");
-  if (text !== "") keepNumbers(parsed, text);
+  if (hasOddNumbers) keepNumbers(parsed, text);
   return { body: bytes.length < byteBody ? text : withoutMark(bytes), parsed };
 }
 

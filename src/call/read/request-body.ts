@@ -95,7 +95,7 @@ const isWorthLeavingOut = ({ bytes }: LargeSpans, parts: readonly Bytes[]): bool
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */
 async function parseLarge(
   context: BodyContext,
-  { keys, outerKeys, outline }: JsonScan,
+  { keys, outerKeys, outline, hasOddNumbers }: JsonScan,
   parts: readonly Bytes[],
   large?: LargeStrings,
 ): Promise<Source> {
@@ -103,7 +103,8 @@ async function parseLarge(
   // What is left to be parsed may be little, but who comes at once with others has to leave them their turns.
   if (large !== undefined && large.size >= hugeBody) await nextSlice();
   const bytes = large?.skeleton() ?? parts[0]!;
-  const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
+  const parse = bytes.length < hugeBody ? parseBounded : parseInTurns;
+  const source = await parse(bytes, hasOddNumbers);
   refuseDoubledNames(bytes, outerKeys, source.parsed);
   // It has the places of the body as it came.
   const isAsCame = large === undefined && source.body.length === bytes.length;

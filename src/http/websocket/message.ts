@@ -78,7 +78,7 @@ async function parseHuge(bytes: Buffer<ArrayBuffer>, limits: JsonLimits): Promis
     checkBounds(scan, bytes.subarray(at, at + maxScanned), limits);
     await nextSlice();
   }
-  return parseInTurns(bytes);
+  return parseInTurns(bytes, scan.hasOddNumbers);
 }
 
 /** Members of a message that are no members of the request's body. */

@@ -34,6 +34,17 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
+const minus = 0x2d;
+const [zero, nine] = [0x30, 0x39];
+
+/** Of numbers: 1 marks digits, 2 what else stands in them. */
+const numberSigns = new Uint8Array(256);
+for (const sign of "+-.eE") numberSigns[sign.charCodeAt(0)] = 2;
+numberSigns.fill(1, zero, nine + 1);
+
+/** Integers of so many digits are written as they stood. */
+const maxDigits = 15;
+
 /** Of a text whose large strings nobody asks for. */
 const none = new LargeSpans();
 
@@ -70,6 +81,8 @@ export class JsonScan {
   /** The spans between the quotes of large strings that are values. */
   readonly largeStrings: LargeSpans;
   #isLastLarge = false;
+  /** False only where `JSON.stringify` writes each number as it stood. */
+  hasOddNumbers = false;
   /** Of a text whose large strings are noted. */
   readonly outline: Outline | undefined;
 
@@ -143,7 +156,16 @@ export class JsonScan {
         if (hasOpened) values -= 1;
         if (values > jsonValues) return "jsonValues";
         hasOpened = false;
-      } else hasOpened = false;
+      } else {
+        hasOpened = false;
+        if (this.hasOddNumbers || byte < minus || byte > nine) continue;
+        const start = at - 1;
+        let signs = numberSigns[byte]!;
+        for (; at < length && numberSigns[bytes[at]!] !== 0; at += 1) signs |= numberSigns[bytes[at]!]!;
+        // One that is cut here goes on in the next piece.
+        this.hasOddNumbers =
+          at === length || at - start > maxDigits || (signs !== 1 && isOdd(bytes.subarray(start, at)));
+      }
     }
     this.#depth = depth;
     this.#values = values;
@@ -175,4 +197,10 @@ export class JsonScan {
     if (this.#isLastLarge) this.largeStrings.push(end - this.#stringBytes, end, isContent);
     return at + 1;
   }
+}
+
+/** Checks whether a number is written otherwise than it stands. */
+function isOdd(digits: Uint8Array): boolean {
+  const text = String.fromCharCode(...digits);
+  return String(Number(text)) !== text;
 }

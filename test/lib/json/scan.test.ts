@@ -81,6 +81,52 @@ test("the outline has the ends of the four outer levels' lists and objects, wher
   );
 }, 60_000);
 
+const spelled = fc.oneof(
+  fc.constantFrom(
+    "0",
+    "-0",
+    "-7",
+    "1.0",
+    "0.7",
+    "1.10",
+    "1e5",
+    "1E-7",
+    "0.0000001",
+    "1e-7",
+    "123456789012345",
+    "1234567890123456",
+    "-1.5e+20",
+  ),
+  fc.double({ noDefaultInfinity: true, noNaN: true }).map((one) => JSON.stringify(one)),
+  fc.maxSafeInteger().map(String),
+);
+
+test("numbers are told which JSON.stringify would write otherwise, and not what looks like them in strings", () => {
+  const numbers = fc.array(
+    fc.oneof(
+      spelled,
+      anyText.map((text) => JSON.stringify(text)),
+      fc.constant('"1.10 1e5"'),
+    ),
+  );
+  fc.assert(
+    fc.property(numbers, fc.nat(), fc.boolean(), (values, cut, isCut) => {
+      const text = `{"a":[${values.join(", ")}]}`;
+      const bytes = encode(text);
+      const scan = new JsonScan(none);
+      const at = isCut ? cut % bytes.length : bytes.length;
+      for (const piece of [bytes.subarray(0, at), bytes.subarray(at)]) scan.push(piece);
+      const isOdd = values.some(
+        (one) => !one.startsWith('"') && (one.length > 15 || JSON.stringify(JSON.parse(one)) !== one),
+      );
+      // A number that is cut is taken for one.
+      if (isCut) expect(scan.hasOddNumbers || !isOdd).toBe(true);
+      else expect(scan.hasOddNumbers).toBe(isOdd);
+    }),
+    { numRuns: runs(500) },
+  );
+}, 60_000);
+
 test("what is no JSON is looked through as well", () => {
   fc.assert(fc.property(anyText, fc.array(fc.nat()), (text, cuts) => void exceeded(text, none, cuts)));
 }, 60_000);
