@@ -7,7 +7,7 @@ const src = resolve(import.meta.dir, "../src");
 const floors: readonly (readonly string[])[] = [
   ["lib"],
   ["protocols"],
-  ["config"],
+  ["api", "config"],
   ["store"],
   ["facts"],
   ["providers"],
@@ -24,9 +24,10 @@ const floors: readonly (readonly string[])[] = [
   ["cli"],
 ];
 const rankOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room));
-/** Pure floors, which know only the first two; the console runs in browsers, and knows the admin API alone. */
+/** Pure floors, which know only the first two; the console runs in browsers, and knows the shapes of the admin API alone, by type. */
 const narrow: Record<string, readonly string[]> = {
-  console: [],
+  api: ["lib", "protocols"],
+  console: ["api"],
   facts: ["lib", "protocols"],
   providers: ["lib", "protocols", "facts"],
   personas: ["lib", "protocols", "facts"],
@@ -61,6 +62,13 @@ describe("floors", () => {
     expect(wrong).toEqual([]);
     expect(files.length).toBeGreaterThan(5);
     expect(files.filter((path) => /^lib\/[^/]+$/.test(path))).toEqual([]);
+  });
+
+  test("what browsers run has no code of the shapes that it reads", () => {
+    const wrong = files
+      .filter((path) => /^(?:console|account\/browser)\//.test(path))
+      .filter((path) => /^import (?!type )[^;]*\/api\/[a-z-]+\.ts";/m.test(readFileSync(join(src, path), "utf8")));
+    expect(wrong).toEqual([]);
   });
 
   test("only store/sqlite opens SQLite, and who keeps something knows the interfaces alone", () => {

@@ -1,67 +1,11 @@
 /** The admin API's route of alerts: what is on, and what was sent. */
-import { Type } from "@sinclair/typebox";
+import { Alerts } from "../api/alerts.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import { titled, Words } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { Delivery, SentAlert } from "../observability/alerts/history.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema } from "./pages.ts";
-
-const subjectWords =
-  "What it is about: a budget's scope, a provider, <provider>/<model>, or <persona>@<version> <variant>; null: the server.";
-
-const Alert = Type.Object({
-  object: Type.Literal("alert"),
-  id: Type.String({ description: "The webhook-id." }),
-  at: Type.String(),
-  kind: Type.String({ description: "provider.down and its like." }),
-  subject: OrNull(Type.String(), { description: subjectWords }),
-  data: Type.Record(Type.String(), Type.Unknown(), { description: "As it is sent." }),
-  deliveries: Type.Array(
-    Type.Object({
-      target: OrNull(Type.String(), { description: "An address's origin; null: the configuration names it no more." }),
-      state: Words(["waiting", "delivered", "given_up", "dropped"], {
-        description: "dropped: the configuration names another address now.",
-      }),
-      attempts: Type.Integer(),
-      failure: OrNull(Type.String(), { description: "Why the latest try failed, where this process made it." }),
-      at: OrNull(Type.String(), { description: "The time of the latest try, where this process made it." }),
-      next_at: OrNull(Type.String()),
-    }),
-  ),
-});
-
-titled({ Alert });
-
-const Alerts = Type.Composite([
-  pageSchema(Alert),
-  Type.Object({
-    configured: Type.Boolean({ description: "false: nothing is watched, and nothing is sent." }),
-    targets: Type.Array(Type.String(), { description: "The origins of the configured addresses." }),
-    remembered_since: Type.String({
-      description: "The answering process remembers the latest 200 deliveries, in memory, from then on.",
-    }),
-    counts: Type.Object(
-      {
-        delivered: Type.Integer(),
-        failed_tries: Type.Integer(),
-        lost: Type.Integer({ description: "Given up, or more than could wait." }),
-        waiting: Type.Integer({ description: "Of all nodes; the others are of the answering process." }),
-      },
-      { description: "Messages for one address each, since the start." },
-    ),
-    active: Type.Array(
-      Type.Object({
-        cause: Type.String(),
-        kind: Type.String(),
-        subject: OrNull(Type.String(), { description: subjectWords }),
-        since: Type.String({ description: "When it was reported." }),
-      }),
-      { description: "What was reported on any node and has not ended." },
-    ),
-  }),
-]);
+import { adminOperation, pageOf, pageParameters } from "./pages.ts";
 
 const kinds: Readonly<Record<string, string>> = {
   storage: "storage.down",

@@ -1,35 +1,17 @@
 /** The admin API's route of audit lines. */
-import { Type } from "@sinclair/typebox";
+import { AuditEntry } from "../api/audit.ts";
+import { pageSchema } from "../api/shape.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { timeParameter } from "../http/usage.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { AuditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { KeyNames } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, page, pageParameters, pageSchema, text } from "./pages.ts";
+import { adminOperation, page, pageParameters, text } from "./pages.ts";
 import { keyNames } from "./usage.ts";
 
-const Act = Type.Object({
-  object: Type.Literal("act"),
-  id: Type.String(),
-  at: Type.String(),
-  actor: Type.String({
-    description:
-      "A key's id, user:<name> as a proxy names it, cli:<name> of whoever ran a command, or file:<name> for a change of a file.",
-  }),
-  actor_name: OrNull(Type.String(), { description: "Of a key." }),
-  act: Type.String({ description: "key.create and its like." }),
-  subject: Type.String(),
-  subject_name: OrNull(Type.String(), { description: "The name of a key, or of the key whose budget it is." }),
-  before: Type.Unknown(),
-  after: Type.Unknown(),
-});
-
-titled({ AuditEntry: Act });
-
-const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names: KeyNames) => ({
+const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names: KeyNames): AuditEntry => ({
   object: "act",
   id,
   at: isoTime(at),
@@ -65,7 +47,7 @@ export const auditRoutes = (plugin: AdminPlugin) =>
       operationId: "adminListActs",
       summary: "What was done here, a page at a time, the newest first",
       query: queryOf({ actor: text(), act: text(), subject: text(), ...times, ...pageParameters(100, 20) }),
-      response: pageSchema(Act),
+      response: pageSchema(AuditEntry),
       errors: [400],
     }),
   );

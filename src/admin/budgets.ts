@@ -1,10 +1,13 @@
 /** The admin API's routes of budgets. */
 import { type Static, Type } from "@sinclair/typebox";
+import { Budget, scopeWords } from "../api/budgets.ts";
+import { pageSchema } from "../api/shape.ts";
+import { healths, periods } from "../api/words.ts";
 import { isTag } from "../auth/key-spec.ts";
 import type { Services } from "../call/services.ts";
 import { faultOfBudgetModel } from "../http/model-patterns.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
-import { Closed, titled } from "../lib/json/schemas.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
@@ -13,43 +16,19 @@ import { partsOfScope } from "../store/charges.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { budgetJson, budgetStates } from "../usage/budget-states.ts";
-import { healthOf, healths, kindOf, nameOf, recentSpending, runsOutAt } from "../usage/forecast.ts";
-import { microsFrom, periods } from "../usage/spans.ts";
+import { healthOf, kindOf, nameOf, recentSpending, runsOutAt } from "../usage/forecast.ts";
+import { microsFrom } from "../usage/spans.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
+import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 import { keyNames } from "./usage.ts";
 
 const maxDollars = 1_000_000_000;
 const Dollars = Closed({ dollars: Type.Number({ minimum: 0, maximum: maxDollars }) });
-const scopeWords =
-  "key:<id>, tag:<name>, tier:<name> or all, and behind it ' model:<pattern>' where only some models count.";
-export const BudgetSchema = Type.Object({
-  object: Type.Literal("budget"),
-  id: Type.String({ description: "<scope>/<period>" }),
-  scope: Type.String({ description: scopeWords }),
-  model: Type.Optional(Type.String({ description: "The models whose calls alone count; absent: all." })),
-  name: OrNull(Type.String(), { description: "The key's, where it is a key's budget." }),
-  period: Type.String({ description: "day or month, in UTC, or prepaid." }),
-  origin: Type.String({ description: "set: by this API or troupe budgets; configuration." }),
-  dollars: Type.Number(),
-  span: Type.String(),
-  spent: Type.Number({ description: "Dollars, here and below." }),
-  reserved: Type.Number({ description: "By calls that are under way." }),
-  left: Type.Number(),
-  resets_at: OrNull(Type.String()),
-  state: Type.String({ enum: healths, description: "low: four fifths are used or reserved; spent: nothing is left." }),
-  runs_out_at: OrNull(Type.String(), {
-    description:
-      "When it is used up at the pace of its day or month, or of the last seven days for a prepaid sum; null: not before it opens again, or not known.",
-  }),
-});
-
-titled({ Budget: BudgetSchema });
 const Named = Type.Object({ scope: Type.String(), period: oneOf(periods) });
 type Named = Static<typeof Named>;
 
 /** Reads what is spent, reserved and left of each, and how long it will last. */
-export async function budgetsJson(services: Services, rules: readonly Rule[]) {
+export async function budgetsJson(services: Services, rules: readonly Rule[]): Promise<Budget[]> {
   const { store, clock } = services;
   const now = clock.now();
   const states = await needsStorage(() => budgetStates(store.budgets, rules, now));
@@ -63,7 +42,7 @@ export async function budgetsJson(services: Services, rules: readonly Rule[]) {
   }));
 }
 
-type Ending = Pick<Static<typeof BudgetSchema>, "state" | "runs_out_at">;
+type Ending = Pick<Budget, "state" | "runs_out_at">;
 
 /** Spent ones, then those that run out, the first to do so first, then those that are low and last. */
 function endingFirst<T extends Ending>(all: readonly T[]): T[] {
@@ -123,7 +102,7 @@ const sumOfOne = {
   params: Named,
   body: Dollars,
   examples: { fifty: { summary: "50 dollars", value: { dollars: 50 } } },
-  response: BudgetSchema,
+  response: Budget,
   errors: [404, ...writing],
 };
 
@@ -163,19 +142,19 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
           ),
           ...pageParameters(1000, 100),
         }),
-        response: pageSchema(BudgetSchema),
+        response: pageSchema(Budget),
         errors: [400, 404],
       }),
     )
     .put(
       "/v1/budgets/:scope/:period",
-      ({ services, params, body, record }) =>
-        changed({ services, params, record }, "budget.set", (isNew) =>
+      async ({ services, params, body, record }) =>
+        (await changed({ services, params, record }, "budget.set", (isNew) =>
           services.store.budgets.set(
             { ...params, limit: microsFrom(body.dollars), updatedAt: services.clock.now() },
             isNew,
           ),
-        ),
+        ))!,
       adminOperation({
         operationId: "adminSetBudget",
         summary: "Sets a budget, from the next call on; what was spent stays spent",
@@ -184,11 +163,11 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/budgets/:scope/:period/top-up",
-      ({ services, params, body, record }) =>
-        changed({ services, params, record }, "budget.top-up", async () => {
+      async ({ services, params, body, record }) =>
+        (await changed({ services, params, record }, "budget.top-up", async () => {
           const limit = await services.store.budgets.add(params, microsFrom(body.dollars), services.clock.now());
           if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
-        }),
+        }))!,
       adminOperation({
         operationId: "adminTopUpBudget",
         summary: "Raises a budget that was set by so many dollars",

@@ -1,5 +1,6 @@
 /** The admin API's route of what was said in a call: the stored turn of its conversation, for who may read content, and with a line of the audit. */
 import { Type } from "@sinclair/typebox";
+import { OrNull } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Conversations } from "../conversations/conversations.ts";
@@ -11,7 +12,7 @@ import { responses } from "../protocols/responses/responses.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
 import { attemptLines } from "./calls.ts";
-import { adminOperation, OrNull } from "./pages.ts";
+import { adminOperation } from "./pages.ts";
 
 const Said = Type.Object({
   role: Type.String(),

@@ -1,16 +1,14 @@
 /** The admin API's routes of single calls: the ledger's lines, one request's attempts, and a live tail. */
 import { Type } from "@sinclair/typebox";
+import { type Call, CallAttempts, CallPage, ending, type OpenCall, OpenCalls } from "../api/calls.ts";
 import { respondStream } from "../call/relay/respond.ts";
 import type { Services } from "../call/services.ts";
 import { Id, queryOf } from "../http/openapi/describe.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
-import { Open, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import {
-  callEnds,
-  failureReasons,
   type LedgerFilter,
   type LedgerLine,
   type LedgerPlace,
@@ -22,29 +20,8 @@ import { openCalls } from "../usage/open-calls.ts";
 import { type KeyNames, lineJson } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { endWithSignIn } from "./held-open.ts";
-import { adminOperation, OrNull, page, pageParameters, pageSchema } from "./pages.ts";
+import { adminOperation, page, pageParameters } from "./pages.ts";
 import { keyNames } from "./usage.ts";
-
-const CallSchema = Open({
-  object: Type.Literal("call"),
-  id: Type.String({ description: "Names the attempt, and the page behind it." }),
-  request_id: Type.String(),
-  attempt: Type.Integer(),
-  at: Type.String(),
-  key: Type.String(),
-  ended: Type.String({ enum: callEnds }),
-  failure: OrNull(Type.String({ enum: failureReasons }), { description: "Why an upstream failed or refused it." }),
-  error_code: OrNull(Type.String(), { description: "The error's code, in the upstream's word or ours." }),
-  error_text: OrNull(Type.String(), {
-    description:
-      "The place in the request that the error names, and what it says: our own, those of upstreams about the account and its limits, and with log.content all.",
-  }),
-  status: OrNull(Type.Integer()),
-  first_token_ms: OrNull(Type.Integer()),
-  total_ms: Type.Integer(),
-  key_name: OrNull(Type.String()),
-  cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
-});
 
 const idFrom = ({ at, requestId, attempt }: LedgerPlace) => `${at}.${requestId}.${attempt}`;
 
@@ -55,47 +32,21 @@ function placeFrom(id: string, name: string): LedgerPlace {
   return { at: Number(at), requestId: requestId!, attempt: Number(attempt) };
 }
 
-const callJson = (line: LedgerLine, names: KeyNames) => ({
+const callJson = (line: LedgerLine, names: KeyNames): Call => ({
   object: "call",
   id: idFrom(line),
   ...lineJson(line, names),
 });
 
-const OpenCall = Open({
-  object: Type.Literal("call.open"),
-  request_id: Type.String(),
-  attempt: Type.Integer(),
-  at: Type.String(),
-  age_ms: Type.Integer({ description: "Since the attempt began." }),
-  key: Type.String(),
-  key_name: OrNull(Type.String()),
-});
-
-titled({ OpenCall, Call: CallSchema });
-
 /** A call that has no end yet, without the fields that an end gives it. */
-function openCallJson(line: LedgerLine, names: KeyNames, now: number) {
+function openCallJson(line: LedgerLine, names: KeyNames, now: number): OpenCall {
   const known = Object.entries(lineJson(line, names)).filter(([name]) => !endFields.has(name));
-  return { object: "call.open" as const, ...Object.fromEntries(known), age_ms: Math.max(0, now - line.at) };
+  const begun = Object.fromEntries(known) as Omit<OpenCall, "object" | "age_ms">;
+  return { object: "call.open", ...begun, age_ms: Math.max(0, now - line.at) };
 }
 
 /** Known once a call has ended. */
-const endFields: ReadonlySet<string> = new Set([
-  ...[
-    "ended",
-    "failure",
-    "error_code",
-    "error_text",
-    "status",
-    "call_of",
-    "service_tier",
-    "counted",
-    "tokens",
-    "first_token_ms",
-    "total_ms",
-  ],
-  ...["cost_micro_dollars", "costs_micro_dollars", "price_source", "price_date", "price_note"],
-]);
+const endFields: ReadonlySet<string> = new Set(Object.keys(ending));
 
 const pollMs = 1_000;
 /** The time that the tail looks back for calls that have ended: it leaves out those that took longer, or that more others began after. */
@@ -237,12 +188,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
         description:
           "Filters by what is a call's own, as min_total_ms, look at 200,000 calls at a time: where those fill no page, it ends early with has_more and searched_since, and after=<last_id> looks further back.",
         query: queryOf({ ...ledgerQuery(), ...ownQuery(), ...pageParameters(100, 20) }),
-        response: Type.Object({
-          ...pageSchema(CallSchema).properties,
-          searched_since: OrNull(Type.String(), {
-            description: "No call before then was looked at yet; null: the page is full, or there are no more.",
-          }),
-        }),
+        response: CallPage,
         errors: [400],
       }),
     )
@@ -320,19 +266,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
           ...ownQuery("min_total_ms", "min_attempt"),
           limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
         }),
-        response: Type.Object({
-          object: Type.Literal("list"),
-          data: Type.Array(OpenCall),
-          has_more: Type.Boolean(),
-          total: Type.Integer(),
-          workers: OrNull(
-            Type.Object({
-              workers: OrNull(Type.Integer(), { description: "null: the supervisor did not answer." }),
-              answered: Type.Integer({ description: "Those whose calls these are." }),
-            }),
-            { description: "null: there are no workers." },
-          ),
-        }),
+        response: OpenCalls,
         errors: [400],
       }),
     )
@@ -342,17 +276,13 @@ export const callRoutes = (plugin: AdminPlugin) =>
         const found = await attemptLines(services, requestId, request.signal);
         const names = await keyNames(services);
         const attempts = found.map((line) => callJson(line, names));
-        return { object: "call.attempts", request_id: requestId, attempts };
+        return { object: "call.attempts" as const, request_id: requestId, attempts };
       },
       adminOperation({
         operationId: "adminGetCall",
         summary: "All attempts to answer one request, by its x-request-id",
         params: Id,
-        response: Type.Object({
-          object: Type.Literal("call.attempts"),
-          request_id: Type.String(),
-          attempts: Type.Array(CallSchema),
-        }),
+        response: CallAttempts,
         errors: [404],
       }),
     );

@@ -1,41 +1,12 @@
 /** The admin API's routes of the doctor. */
-import { type Static, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
+import { DoctorReport, levels, maxOfKind } from "../api/doctor.ts";
 import type { Services } from "../call/services.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import { titled, Words } from "../lib/json/schemas.ts";
 import type { Check } from "../operate/doctor/check.ts";
 import type { Reach } from "../operate/doctor/running.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull } from "./pages.ts";
-
-/** Findings of one kind that are listed. */
-const maxOfKind = 50;
-
-const levels = ["error", "warning", "ok"] as const;
-
-const Report = Type.Object({
-  object: Type.Literal("doctor.report"),
-  at: Type.String({ description: "When the checks began." }),
-  ok: Type.Boolean({ description: "false: there is an error. Warnings are none." }),
-  counts: Type.Object(
-    { error: Type.Integer(), warning: Type.Integer(), ok: Type.Integer() },
-    { description: "Of all findings, those too that are not listed." },
-  ),
-  findings: Type.Array(
-    Type.Object({
-      level: Words(levels),
-      place: Type.String({ description: "What was checked, such as data folder." }),
-      message: Type.String({ description: "What was found." }),
-      advice: OrNull(Type.String(), { description: "What to do; null: all is well." }),
-    }),
-    {
-      description: `The worst first. Of many of one kind the first ${maxOfKind} are listed, and how many more there are.`,
-    },
-  ),
-});
-
-titled({ DoctorReport: Report });
-type Report = Static<typeof Report>;
+import { adminOperation } from "./pages.ts";
 
 const findingJson = ({ state, what, found, advice }: Check) => ({
   ...{ level: state, place: what, message: found },
@@ -55,7 +26,7 @@ function withoutMany(checks: readonly Check[]): Check[] {
   });
 }
 
-async function reportOf(services: Services, reach: Reach): Promise<Report> {
+async function reportOf(services: Services, reach: Reach): Promise<DoctorReport> {
   const at = new Date(services.clock.now()).toISOString();
   // Imported late: only who asks needs it.
   const { examineRunning } = await import("../operate/doctor/running.ts");
@@ -72,7 +43,7 @@ async function reportOf(services: Services, reach: Reach): Promise<Report> {
 const keptMs = 3_000;
 
 export function doctorRoutes(plugin: AdminPlugin) {
-  const kept = new Map<Reach, { readonly until: number; readonly report: Promise<Report> }>();
+  const kept = new Map<Reach, { readonly until: number; readonly report: Promise<DoctorReport> }>();
   const report = (services: Services, reach: Reach) => {
     const now = services.clock.monotonic();
     const last = kept.get(reach);
@@ -100,7 +71,7 @@ export function doctorRoutes(plugin: AdminPlugin) {
               "Also asks the database's server, coordination and the sources of credentials; no provider is called.",
           }),
         }),
-        response: Report,
+        response: DoctorReport,
         errors: [400],
       }),
     )
@@ -114,7 +85,7 @@ export function doctorRoutes(plugin: AdminPlugin) {
       adminOperation({
         operationId: "adminRunDoctor",
         summary: "The same with a small call of each provider, which costs a few tokens, and each MCP server",
-        response: Report,
+        response: DoctorReport,
       }),
     );
 }

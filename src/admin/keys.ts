@@ -1,10 +1,13 @@
 /** The admin API's routes of keys. */
 import { type Static, Type } from "@sinclair/typebox";
+import { Key, KeyStatus, NewKey } from "../api/keys.ts";
+import { OrNull, pageSchema } from "../api/shape.ts";
+import { keyStates } from "../api/words.ts";
 import { maxGraceMs } from "../auth/grace.ts";
 import { type KeyInfo, type KeyQuery, keyFields, keyOrders } from "../auth/key-info.ts";
 import { KeyError } from "../auth/key-lookup.ts";
 import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts";
-import type { NewKey } from "../auth/keys.ts";
+import type { NewKey as MadeKey } from "../auth/keys.ts";
 import type { Services } from "../call/services.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
@@ -15,10 +18,9 @@ import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { callEnds } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
-import { BudgetSchema, budgetsJson } from "./budgets.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text, timeFrom } from "./pages.ts";
+import { budgetsJson } from "./budgets.ts";
+import { adminOperation, pageOf, pageParameters, text, timeFrom } from "./pages.ts";
 
 const rights = {
   tier: Type.Optional(oneOf(tiers, { description: "Its plan. Default: pro." })),
@@ -43,32 +45,10 @@ const KeyRotation = Closed({
   ),
 });
 
-const Key = Type.Object({
-  object: Type.Literal("key"),
-  id: Type.String(),
-  name: Type.String(),
-  prefix: Type.String({ description: "Its first characters." }),
-  state: Type.String({ description: "active, expired or revoked." }),
-  tier: Type.String(),
-  per_minute: OrNull(Type.Integer()),
-  tokens_per_minute: OrNull(Type.Integer()),
-  surfaces: Type.Array(Type.String()),
-  models: Type.Array(Type.String()),
-  tags: Type.Array(Type.String()),
-  created_at: Type.String(),
-  last_used_at: OrNull(Type.String()),
-  expires_at: OrNull(Type.String()),
-  revoked_at: OrNull(Type.String()),
-  old_key_expires_at: OrNull(Type.String(), {
-    description: "Until when the key before the last rotation is taken too.",
-  }),
-});
-const NewKeySchema = Type.Intersect([Type.Object({ key: Type.String({ description: "Shown this once." }) }), Key]);
-
 /** A key as the API shows it. Never the key itself. */
-const keyJson = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
+const keyJson = (key: KeyInfo): Key => ({ object: "key", ...keyFields(key) });
 
-const newKeyJson = ({ secret, key }: NewKey) => ({ key: secret, ...keyJson(key) });
+const newKeyJson = ({ secret, key }: MadeKey): NewKey => ({ key: secret, ...keyJson(key) });
 
 /** Rejects with an ApiError in place of the errors of keys and of the store. */
 function doing<T>(work: () => Promise<T>): Promise<T> {
@@ -115,8 +95,6 @@ function specFrom(given: Static<typeof KeyCreate>): KeySpec {
   return { tier: "pro", ...Object.fromEntries(changes), name: given.name } as KeySpec;
 }
 
-const states = ["active", "expired", "revoked"] as const;
-
 /** The time that a key's last call is looked for in, at most: as long as the ledger is usually kept. */
 const lastCallMs = 400 * 86_400_000;
 
@@ -131,22 +109,7 @@ async function lastCall({ store, ledger, clock }: Services, keyId: string, signa
   return { request_id: requestId, at: isoTime(at), client, model, ended };
 }
 
-const KeyStatus = Type.Object({
-  object: Type.Literal("key.status"),
-  id: Type.String(),
-  last_call: OrNull(
-    Type.Object({
-      request_id: Type.String(),
-      at: Type.String(),
-      client: OrNull(Type.String(), { description: "The program that called, by its user agent." }),
-      model: Type.String(),
-      ended: Type.String({ enum: callEnds }),
-    }),
-  ),
-  budgets: Type.Array(BudgetSchema, { description: "Every budget that its calls count against, its own first." }),
-});
-
-titled({ KeyCreate, KeyUpdate, Key, KeyStatus, NewKey: NewKeySchema });
+titled({ KeyCreate, KeyUpdate });
 
 export const keyRoutes = (plugin: AdminPlugin) =>
   plugin
@@ -167,7 +130,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
           tag: text(),
           name: text(),
           search: text("A part of the name or of a tag, or the beginning of the id or of the key."),
-          state: Type.Optional(oneOf(states)),
+          state: Type.Optional(oneOf(keyStates)),
           tier: Type.Optional(oneOf(tiers)),
           surface: Type.Optional(oneOf(keySurfaces)),
           sort: Type.Optional(oneOf(keyOrders, { default: "created_at" })),
@@ -195,7 +158,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
         summary: "Creates a key; the answer alone has the key itself",
         body: KeyCreate,
         examples: { key: { summary: "A key", value: { name: "alice", tags: ["team-a"] } } },
-        response: NewKeySchema,
+        response: NewKey,
         errors: writing,
       }),
     )
@@ -211,7 +174,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
         await needsStorage(() => services.budgets.load());
         const rules = services.budgets.rules.of({ keyId: id, tier, tags });
         const last_call = await lastCall(services, id, request.signal);
-        return { object: "key.status", id, last_call, budgets: await budgetsJson(services, rules) };
+        return { object: "key.status" as const, id, last_call, budgets: await budgetsJson(services, rules) };
       },
       adminOperation({
         operationId: "adminGetKeyStatus",
@@ -256,7 +219,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
         body: KeyRotation,
         bodyIsOptional: true,
         examples: { grace: { summary: "An hour for the clients to change over", value: { grace_seconds: 3600 } } },
-        response: NewKeySchema,
+        response: NewKey,
         errors: [404, ...writing],
       }),
     )

@@ -1,38 +1,18 @@
 /** The admin API's list of providers' models: what is known of each, when it ends, and which lists of providers that comes from. */
 import { Type } from "@sinclair/typebox";
+import { LearnedFact, ListedModel, ModelEnding, ModelListState } from "../api/models.ts";
+import { pageSchema } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import { endState } from "../facts/endings.ts";
 import { gatewayModels } from "../http/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { formatModelId } from "../protocols/model-id.ts";
-import { capabilityNames, havingAll, Model } from "../protocols/models.ts";
+import { capabilityNames, havingAll } from "../protocols/models.ts";
 import { dayMs } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { endOf } from "../upstream/model-lists.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
-
-const Listed = Type.Object({
-  ...Model.properties,
-  end_state: OrNull(Type.String(), {
-    description: "ended, ends_soon: within six months, or later; null: no end is announced.",
-  }),
-});
-const List = Type.Object({
-  provider: Type.String(),
-  listed_at: OrNull(Type.String(), {
-    description: "When its list came last; null: what is named or well known is listed.",
-  }),
-  models: Type.Integer({ description: "Of its list." }),
-  failure: OrNull(Type.String(), { description: "Why the last question for it failed." }),
-});
-
-const LearnedFact = Type.Object({
-  provider: Type.String(),
-  model: Type.String(),
-  fact: Type.String({ description: "What calls go without, or how they go, as the model refused it." }),
-  until: Type.String(),
-});
+import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 
 /** What refusals taught the process that answers. */
 const learnedOf = ({ learned }: Services) =>
@@ -51,16 +31,6 @@ function listsOf({ live, modelLists }: Services) {
     };
   });
 }
-
-const Ending = Type.Object({
-  object: Type.Literal("model.ending"),
-  id: Type.String({ description: "<provider>/<model>" }),
-  provider: Type.String(),
-  model: Type.String(),
-  shutdown_date: Type.String({ description: "The first day on which it no longer answers." }),
-  end_state: Type.String({ description: "ended, ends_soon: within six months, or later." }),
-  calls: Type.Integer({ description: "Of the last seven days." }),
-});
 
 const usedMs = 7 * dayMs;
 /** Of one question; models that nobody serves fall away. */
@@ -98,7 +68,7 @@ export const modelRoutes = (plugin: AdminPlugin) =>
         operationId: "adminListEndingModels",
         summary: "Models that were called in the last seven days and whose end is announced, the first to end first",
         query: queryOf(pageParameters(1000, 100)),
-        response: pageSchema(Ending),
+        response: pageSchema(ModelEnding),
         errors: [400, 404],
       }),
     )
@@ -133,8 +103,8 @@ export const modelRoutes = (plugin: AdminPlugin) =>
           ...pageParameters(1000, 100),
         }),
         response: Type.Object({
-          ...pageSchema(Listed).properties,
-          lists: Type.Array(List),
+          ...pageSchema(ListedModel).properties,
+          lists: Type.Array(ModelListState),
           learned: Type.Array(LearnedFact),
         }),
         errors: [400, 404],

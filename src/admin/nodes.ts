@@ -1,23 +1,12 @@
 /** The admin API's route of the nodes that serve, and how they differ. */
 import { Type } from "@sinclair/typebox";
+import { Node, parts } from "../api/nodes.ts";
 import type { Services } from "../call/services.ts";
 import { configVersion } from "../config/version.ts";
 import { Words } from "../lib/json/schemas.ts";
 import type { ServingNode } from "../observability/node-versions.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
-
-const parts = ["program", "configuration", "personas"] as const;
-
-const Node = Type.Object({
-  object: Type.Literal("node"),
-  id: Type.String({ description: "The name of its machine, and what tells several processes on one apart." }),
-  is_this: Type.Boolean({ description: "Whether it is the one that answers." }),
-  program: Type.String({ description: "Version and commit." }),
-  configuration: Type.String({ description: "The version of its configuration." }),
-  personas: Type.String({ description: "The version of its personas." }),
-  differs: Type.Array(Words(parts), { description: "In what it serves otherwise than the node that answers." }),
-});
 
 /** With SQLite there is one, which nobody compares. */
 function servingNodes({ comparison, build, live, personas }: Services): readonly ServingNode[] {

@@ -1,5 +1,5 @@
 /** Parts of the admin API's lists and their descriptions. */
-import { type TSchema, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import { documented } from "../http/checked-routes.ts";
 import { keyed, type Operation } from "../http/openapi/describe.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -19,22 +19,16 @@ export const pageParameters = (maxLimit: number, defaultLimit: number) => ({
   limit: Type.Integer({ minimum: 1, maximum: maxLimit, default: defaultLimit }),
 });
 
-export const OrNull = <T extends TSchema>(schema: T, options: object = {}) =>
-  Type.Union([schema, Type.Null()], options);
-
-export const pageSchema = <S extends TSchema>(item: S) =>
-  Type.Object({
-    object: Type.Literal("list"),
-    data: Type.Array(item),
-    has_more: Type.Boolean(),
-    last_id: OrNull(Type.String(), { description: "Where the next page begins: after=<last_id>." }),
-  });
-
 /** @param items with one more than the page where there are more */
 export function page<T>(items: readonly T[], limit: number, idOf: (item: T) => string) {
   const data = items.slice(0, limit);
   const last = data.at(-1);
-  return { object: "list", data, has_more: items.length > limit, last_id: last === undefined ? null : idOf(last) };
+  return {
+    object: "list" as const,
+    data,
+    has_more: items.length > limit,
+    last_id: last === undefined ? null : idOf(last),
+  };
 }
 
 /** A page of a list that is in memory as a whole. @throws ApiError not_found where `after` names nothing in it */

@@ -1,8 +1,7 @@
 /** Checks the text of one persona's file, as `troupe personas check` does the files of a folder. */
 import { basename } from "node:path";
-import { type Static, Type } from "@sinclair/typebox";
+import type { Finding } from "../api/findings.ts";
 import type { Services } from "../call/services.ts";
-import { titled, Words } from "../lib/json/schemas.ts";
 import { type Diagnostic, formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { missingKnowledge } from "../operate/checks/knowledge-files.ts";
 import { retiringInPersonas } from "../operate/checks/retiring.ts";
@@ -16,19 +15,6 @@ import { personaFileWith } from "../personas/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
-import { OrNull } from "./pages.ts";
-
-export const Finding = Type.Object({
-  severity: Words(["error", "warning"], { description: "An error keeps the file from being saved." }),
-  file: Type.String(),
-  line: OrNull(Type.Integer(), { description: "From 1; null: of the file as a whole." }),
-  column: OrNull(Type.Integer()),
-  path: Type.String({ description: "The field, such as variants[0].model; empty: none." }),
-  message: Type.String(),
-});
-
-titled({ Finding });
-export type Finding = Static<typeof Finding>;
 
 export function findingOf(
   { file, line, column, path, message }: Diagnostic,

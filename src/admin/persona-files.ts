@@ -1,5 +1,7 @@
 /** Files in the folder of personas as the admin API edits them: why one can't be saved, and saving one where the configuration lets it be. */
 import { type Static, Type } from "@sinclair/typebox";
+import { Finding } from "../api/findings.ts";
+import { OrNull } from "../api/shape.ts";
 import type { RequestContext } from "../call/context.ts";
 import { jsonAnswer } from "../call/relay/respond.ts";
 import type { Services } from "../call/services.ts";
@@ -18,8 +20,8 @@ import {
 } from "../personas/source-file.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { OrNull } from "./pages.ts";
-import { Finding, wordsOf } from "./persona-check.ts";
+
+import { wordsOf } from "./persona-check.ts";
 
 export const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
 export const idOf = ({ namespace, name }: Static<typeof Named>): string => `${namespace}/${name}`;

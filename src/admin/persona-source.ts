@@ -1,5 +1,7 @@
 /** The admin API's routes of personas' files: read, checked, and saved where the configuration lets them be. */
 import { Type } from "@sinclair/typebox";
+import { Finding } from "../api/findings.ts";
+import { OrNull } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed } from "../lib/json/schemas.ts";
@@ -8,8 +10,8 @@ import { textOf } from "../personas/source.ts";
 import { hashOf, idProblem, pathOf } from "../personas/source-file.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull } from "./pages.ts";
-import { checkSource, Finding } from "./persona-check.ts";
+import { adminOperation } from "./pages.ts";
+import { checkSource } from "./persona-check.ts";
 import {
   idOf,
   isFolderServed,

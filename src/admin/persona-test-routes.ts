@@ -1,9 +1,10 @@
 /** The admin API's routes of personas' tests: what there is, what a run may cost, and a run. */
 import { type Static, Type } from "@sinclair/typebox";
+import { PersonaTestRun, PersonaTests } from "../api/persona-tests.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
-import { Closed, titled, Words } from "../lib/json/schemas.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { maxRunMs, runPersonaTests } from "../operate/suites/run.ts";
@@ -16,54 +17,11 @@ import { outputOf, textOfOutput } from "../personas/suites/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
-import { adminOperation, OrNull } from "./pages.ts";
-import { Finding, findingOf } from "./persona-check.ts";
+import { adminOperation } from "./pages.ts";
+import { findingOf } from "./persona-check.ts";
 import { Named } from "./persona-files.ts";
 import { findPersona } from "./personas.ts";
 
-const Estimate = Type.Object({
-  calls: Type.Integer({ description: "Grades included." }),
-  most_micro_dollars: Type.Integer({ description: "That the calls whose price is known can cost." }),
-  unknown_cost_calls: Type.Integer(),
-});
-const Verdict = Words(["pass", "fail", "error"], { description: "error: it could not be judged." });
-const Run = Type.Object({
-  object: Type.Literal("persona.test_run"),
-  persona: Type.String(),
-  version: Type.String(),
-  variant: OrNull(Type.String()),
-  started_at: Type.String(),
-  duration_ms: Type.Integer(),
-  actor: Type.String(),
-  passed: Type.Integer(),
-  failed: Type.Integer(),
-  errors: Type.Integer(),
-  cost_micro_dollars: Type.Integer({ description: "Of the calls whose cost is known." }),
-  unknown_cost_calls: Type.Integer(),
-  tests: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      line: Type.Integer(),
-      verdict: Verdict,
-      reason: Type.String({ description: "Why it did not pass; else empty." }),
-      output: OrNull(Type.String(), { description: "The beginning of the answer that decided." }),
-      latency_ms: OrNull(Type.Integer()),
-      runs: Type.Integer(),
-    }),
-  ),
-});
-
-titled({ PersonaTestRun: Run });
-type Run = Static<typeof Run>;
-const Tests = Type.Object({
-  object: Type.Literal("persona.tests"),
-  persona: Type.String(),
-  file: OrNull(Type.String(), { description: "Null: there is none." }),
-  tests: Type.Array(Type.Object({ name: Type.String(), line: Type.Integer(), assertions: Type.Integer() })),
-  findings: Type.Array(Finding),
-  estimate: Estimate,
-  last_run: OrNull(Run, { description: "Of all tests, without a variant. Of a long one answers are left out." }),
-});
 const RunBody = Closed({
   variant: Type.Optional(Type.String({ description: "One of its variants; default: the persona without them." })),
   names: Type.Optional(
@@ -107,7 +65,7 @@ function estimateOf({ live }: Services, planned: readonly Planned[]) {
   );
 }
 
-function testJson(result: TestResult): Run["tests"][number] {
+function testJson(result: TestResult): PersonaTestRun["tests"][number] {
   const { prepared, runs, verdict } = result;
   const shown = runs.find((run) => run.verdict === verdict) ?? runs[0];
   const answer = shown?.answer;
@@ -123,7 +81,7 @@ function testJson(result: TestResult): Run["tests"][number] {
 }
 
 /** The run as it is kept: beyond the most characters without answers, those of passed tests first, and then without tests. */
-function shortened(run: Run): Run {
+function shortened(run: PersonaTestRun): PersonaTestRun {
   const tests = run.tests.map((one) => ({ ...one, name: truncate(one.name, 200), reason: truncate(one.reason, 500) }));
   const isLong = () => JSON.stringify(tests).length > maxKept;
   for (const drops of [["pass"], ["pass", "fail", "error"]]) {
@@ -163,10 +121,10 @@ export function personaTestRoutes(host: Host) {
       const caller = actingCaller(context);
       const results = await runPersonaTests(host, { persona, planned, caller, signal });
       const { passed, failed, errors: unjudged, cost, unknownCosts } = summaryOf(results);
-      const made: Run = {
+      const made: PersonaTestRun = {
         object: "persona.test_run",
         ...{ persona: id, version: served.version, variant: body.variant ?? null },
-        ...{ started_at: isoTime(startedAt)!, duration_ms: services.clock.now() - startedAt, actor: caller.keyId },
+        ...{ started_at: isoTime(startedAt), duration_ms: services.clock.now() - startedAt, actor: caller.keyId },
         ...{ passed, failed, errors: unjudged },
         cost_micro_dollars: microDollars(cost),
         unknown_cost_calls: unknownCosts,
@@ -201,14 +159,14 @@ export function personaTestRoutes(host: Host) {
             })),
             findings: errors.map((one) => findingOf(one)),
             estimate: { calls, most_micro_dollars: microDollars(most), unknown_cost_calls: unknown },
-            last_run: last === undefined ? null : (JSON.parse(last.run) as Run),
+            last_run: last === undefined ? null : (JSON.parse(last.run) as PersonaTestRun),
           };
         },
         adminOperation({
           operationId: "adminListPersonaTests",
           summary: "A persona's tests, what a run of them may cost, and the last run",
           params: Named,
-          response: Tests,
+          response: PersonaTests,
           errors: [404],
         }),
       )
@@ -231,7 +189,7 @@ export function personaTestRoutes(host: Host) {
           params: Named,
           body: RunBody,
           bodyIsOptional: true,
-          response: Run,
+          response: PersonaTestRun,
           errors: [404, 422, 503, ...writing],
         }),
       );

@@ -1,5 +1,7 @@
 /** The admin API's routes of personas' test files: read, checked, a request made one more test, and saved as the personas' own files are. */
 import { Type } from "@sinclair/typebox";
+import { Finding } from "../api/findings.ts";
+import { OrNull } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed, Open } from "../lib/json/schemas.ts";
@@ -11,8 +13,8 @@ import type { KeptRequest } from "../personas/suites/keep.ts";
 import { TestFile } from "../personas/suites/schema.ts";
 import { parseTestFile } from "../personas/suites/test-file.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull } from "./pages.ts";
-import { Finding, findingOf } from "./persona-check.ts";
+import { adminOperation } from "./pages.ts";
+import { findingOf } from "./persona-check.ts";
 import {
   errorsOf,
   idOf,

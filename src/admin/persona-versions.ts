@@ -1,8 +1,9 @@
 /** The admin API's routes of a persona's versions: those that are kept, the text of each, and how each of them and of its variants does. */
 import { Type } from "@sinclair/typebox";
+import { pageSchema } from "../api/shape.ts";
+import { PersonaNumbers, PersonaVersion, PersonaVersionText } from "../api/versions.ts";
 import type { Services } from "../call/services.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
 import { writePersonaYaml } from "../personas/persona-yaml.ts";
@@ -12,48 +13,11 @@ import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
+import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 import { spanOf } from "./variants.ts";
 
 const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
 const OneVersion = Type.Object({ ...Named.properties, version: Type.String() });
-const version = {
-  object: Type.Literal("persona.version"),
-  id: Type.String({ description: "The version: 12 hexadecimal digits." }),
-  persona: Type.String(),
-  created_at: OrNull(Type.String(), { description: "When it was first kept; null: it is not kept yet." }),
-  used_at: OrNull(Type.String(), { description: "When it was last in service or called." }),
-  in_service: Type.Boolean(),
-  labels: Type.Array(Type.String()),
-};
-const Version = Type.Object(version);
-const VersionText = Type.Object({
-  ...version,
-  source: OrNull(Type.String(), { description: "Its file as it was written; null: that is not known." }),
-  resolved: Type.String({ description: "Its content as YAML, includes in place: what versions are compared by." }),
-});
-
-titled({ PersonaVersion: Version, PersonaVersionText: VersionText });
-const Times = Type.Object({ p50: OrNull(Type.Integer()), p95: OrNull(Type.Integer()) });
-const Numbers = Type.Object({
-  object: Type.Literal("list"),
-  persona: Type.String(),
-  since: Type.String(),
-  until: Type.String(),
-  data: Type.Array(
-    Type.Object({
-      version: Type.String({ description: "Empty: not known." }),
-      variant: Type.String({ description: "Empty: none." }),
-      calls: Type.Integer({ description: "Attempts; replays and joined calls are none." }),
-      errors: Type.Integer({ description: "Those that broke, were refused or were interrupted." }),
-      cost_micro_dollars: Type.Integer(),
-      unknown_cost_calls: Type.Integer(),
-      first_token_ms: Times,
-      total_ms: Times,
-      timed_calls: Type.Integer({ description: "By how many of the latest calls the times are." }),
-    }),
-  ),
-});
 
 const missing = () => ApiError.notFound("No such version is kept.", "version");
 
@@ -73,8 +37,8 @@ async function versionsOf(services: Services, id: string) {
     object: "persona.version" as const,
     id: one.version,
     persona: id,
-    created_at: one.isKept ? isoTime(one.createdAt)! : null,
-    used_at: one.isKept ? isoTime(one.usedAt)! : null,
+    created_at: one.isKept ? isoTime(one.createdAt) : null,
+    used_at: one.isKept ? isoTime(one.usedAt) : null,
     in_service: one.version === served?.version,
     labels: labels.filter(({ version: named }) => named === one.version).map(({ label }) => label),
   }));
@@ -142,7 +106,7 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
         summary: "A persona's versions that are kept, the newest first, a page at a time",
         params: Named,
         query: queryOf(pageParameters(1000, 100)),
-        response: pageSchema(Version),
+        response: pageSchema(PersonaVersion),
         errors: [400, 404],
       }),
     )
@@ -153,7 +117,7 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
         operationId: "adminGetPersonaVersion",
         summary: "One version with its texts",
         params: OneVersion,
-        response: VersionText,
+        response: PersonaVersionText,
         errors: [404],
       }),
     )
@@ -163,7 +127,7 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
         const persona = `${namespace}/${name}`;
         const span = spanOf(query, services.clock.now());
         const data = await numbersOf(services, persona, span);
-        return { object: "list", persona, since: isoTime(span.since)!, until: isoTime(span.until)!, data };
+        return { object: "list", persona, since: isoTime(span.since), until: isoTime(span.until), data };
       },
       adminOperation({
         operationId: "adminGetPersonaNumbers",
@@ -174,7 +138,7 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
           since: text("A day, a time or a span such as 7d; default: 30 days."),
           until: text("In the same forms; default: the end of today, in UTC."),
         }),
-        response: Numbers,
+        response: PersonaNumbers,
         errors: [400],
       }),
     );

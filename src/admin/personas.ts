@@ -1,5 +1,7 @@
 /** The admin API's routes of personas: what is served, and what a call of one would send. */
 import { type Static, Type } from "@sinclair/typebox";
+import { PersonaPush, PersonaSummary, RenderedPersona, Persona as ShownPersona } from "../api/personas.ts";
+import { type Answer, pageSchema } from "../api/shape.ts";
 import { findAdditions } from "../call/plan/knowledge.ts";
 import { preparePersona } from "../call/plan/personas.ts";
 import type { Preview } from "../call/plan/previews.ts";
@@ -20,72 +22,15 @@ import type { TestRunCounts } from "../store/persona-test-runs.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { VariantState } from "../store/variants.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from "./pages.ts";
+import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 
-const summary = {
-  object: Type.Literal("persona"),
-  id: Type.String(),
-  version: Type.String({ description: "The beginning of the hash of its content." }),
-  description: Type.String(),
-  tier: Type.String(),
-  owned_by: Type.String(),
-  created: Type.Integer(),
-  tags: Type.Array(Type.String()),
-  model: OrNull(Type.String(), { description: "The model it uses: the first whose provider is set up." }),
-  models: Type.Array(Type.String()),
-  variants: Type.Array(Type.String(), { description: "Names of its variants." }),
-  stopped_variants: Type.Array(Type.String(), { description: "Those that have stopped themselves." }),
-  last_test_run: OrNull(
-    Type.Object({
-      version: Type.String({ description: "That was tested." }),
-      started_at: Type.String(),
-      passed: Type.Integer(),
-      failed: Type.Integer(),
-      errors: Type.Integer({ description: "Tests that could not be judged." }),
-    }),
-    { description: "Of all its tests, through this API; null: there was none." },
-  ),
-};
-const Summary = Type.Object(summary);
-const pushed = {
-  label: Type.String(),
-  version: Type.String({ description: "The persona's, in that branch." }),
-  key_name: Type.String({ description: "Of the key that pushed it." }),
-  pushed_at: Type.String(),
-  ends_at: Type.String(),
-};
-const Pushed = Type.Object(pushed);
 const Report = Type.Object({
   object: Type.Literal("persona.report"),
-  ...pushed,
+  ...PersonaPush.properties,
   against: ReportUpload.properties.against,
   persona: ReportedPersona,
 });
-const Details = Type.Object({
-  ...summary,
-  greeting: OrNull(Type.String()),
-  variables: Type.Record(Type.String(), Type.Object({})),
-  defaults: Type.Object({}),
-  limits: Type.Object({}),
-  options: Type.Object({}),
-  stop: Type.Array(Type.String()),
-  tools: Type.Array(Type.Object({})),
-  examples: Type.Array(Type.Object({})),
-  source: OrNull(Type.Object({ file: Type.String(), text: Type.String() }), {
-    description: "The file that it was made of, as it was then.",
-  }),
-  since_stable: OrNull(
-    Type.Object({
-      version: Type.String(),
-      must_see: Type.Array(Type.String()),
-    }),
-    { description: "What a reviewer must see of what changed since the label stable; null: nothing did." },
-  ),
-  previews: Type.Array(Pushed, { description: "Previews of branches that have it, by their labels." }),
-  reports: Type.Array(Pushed, { description: "Reports on what branches change in it, the newest first." }),
-});
-
-titled({ PersonaSummary: Summary, PersonaPush: Pushed, Persona: Details, PersonaReportPart: Report });
+titled({ PersonaReportPart: Report });
 
 const Render = Closed({
   persona: Type.String({ description: "Its id, alone or with a version or label." }),
@@ -95,61 +40,6 @@ const Render = Closed({
   ),
   variant: Type.Optional(Type.String({ description: "One of its variants; default: the one with the largest share." })),
   model: Type.Optional(Type.String({ description: "<provider>/<model>, in place of the persona's list." })),
-});
-
-const Origin = Type.Object({
-  kind: Type.String({
-    description: "persona, model, variable, caller, default, limit, option, knowledge, lorebook or provider.",
-  }),
-  field: Type.Optional(Type.String({ description: "The path in the persona's file or in the request." })),
-  source: Type.Optional(Type.String({ description: "Of a variable's value: caller or default." })),
-  capped: Type.Optional(Type.Unknown({ description: "What was asked, and the limit lowered." })),
-  file: Type.Optional(Type.String()),
-  line: Type.Optional(Type.Integer()),
-  column: Type.Optional(Type.Integer()),
-});
-titled({ TextOrigin: Origin });
-const Segments = Type.Optional(Type.Array(Type.Object({ text: Type.String(), origin: Origin })));
-const Rendered = Type.Object({
-  object: Type.Literal("persona.render"),
-  persona: Type.String(),
-  variant: OrNull(Type.String()),
-  composed: Type.Object({}, { description: "The request before a provider encodes it." }),
-  parts: Type.Array(
-    Type.Object({
-      path: Type.Array(Type.Union([Type.String(), Type.Integer()])),
-      origin: Origin,
-      segments: Segments,
-    }),
-  ),
-  models: Type.Array(
-    Type.Object({
-      model: Type.String(),
-      use: Type.String({
-        description:
-          "first: the call goes there. fallback: where those before fail. unavailable: its provider is not set up.",
-      }),
-      origin: Origin,
-      request: OrNull(
-        Type.Object({
-          method: Type.String(),
-          url: Type.String(),
-          headers: Type.Record(Type.String(), Type.String(), { description: "With asterisks for each secret." }),
-          body: Type.String({ description: "The very text." }),
-        }),
-        { description: "Null where this program answers itself, and where an error keeps it from being sent." },
-      ),
-      parts: Type.Array(
-        Type.Object({
-          path: Type.String(),
-          value: Type.Unknown(),
-          origins: Type.Array(Origin),
-          segments: Segments,
-        }),
-      ),
-      error: Type.Optional(Type.Object({ code: Type.String(), param: Type.String(), message: Type.String() })),
-    }),
-  ),
 });
 
 /** @throws ApiError not_found */
@@ -174,10 +64,10 @@ const remembered = ({ store }: Services): Promise<Remembered> =>
 function lastRunJson(run: TestRunCounts | undefined) {
   if (run === undefined) return null;
   const { version, at, passed, failed, errors } = run;
-  return { version, started_at: isoTime(at)!, passed, failed, errors };
+  return { version, started_at: isoTime(at), passed, failed, errors };
 }
 
-function summaryJson({ live }: Services, persona: Persona, { stopped, runs }: Remembered): Static<typeof Summary> {
+function summaryJson({ live }: Services, persona: Persona, { stopped, runs }: Remembered): PersonaSummary {
   const { id, version, description, tier, ownedBy, created, targets, tags = [] } = persona;
   const model = targets.find((target) => live.accounts.find(parseModelId(target)?.namespace ?? "") !== undefined);
   const models = [...targets];
@@ -201,7 +91,7 @@ function summaryJson({ live }: Services, persona: Persona, { stopped, runs }: Re
   };
 }
 
-async function detailsJson(services: Services, persona: Persona) {
+async function detailsJson(services: Services, persona: Persona): Promise<ShownPersona> {
   const { greeting = null, variables, defaults, limits, options, stop, tools, examples } = persona;
   const source = (await textOf(persona, services.live.config.personas.folder)) ?? null;
   return {
@@ -226,14 +116,14 @@ const pushedJson = ({ label, personas, keyName, pushedAt, endsAt }: Preview, per
   personas
     .filter(({ id }) => id === persona)
     .map(({ version }) => ({
-      ...{ label, version, key_name: keyName, pushed_at: isoTime(pushedAt)!, ends_at: isoTime(endsAt)! },
+      ...{ label, version, key_name: keyName, pushed_at: isoTime(pushedAt), ends_at: isoTime(endsAt) },
     }));
 
 async function reportJson(
   { reports }: Services,
   id: string,
   label: string | undefined,
-): Promise<Static<typeof Report>> {
+): Promise<Answer<typeof Report>> {
   const { info, against, persona } = await reports.find(id, label);
   return { object: "persona.report", ...pushedJson(info, id)[0]!, against, persona };
 }
@@ -265,7 +155,7 @@ async function renderJson(
   const tools = { clock, media, providers, configured: live.config.providers, additions };
   const places = source && (await placesOf(found, source, folder, variant));
   const rendered = await renderCall(tools, { ...question, persona, places }, signal);
-  return { object: "persona.render", variant: variant ?? null, ...rendered };
+  return { object: "persona.render" as const, variant: variant ?? null, ...rendered };
 }
 
 export const personaRoutes = (plugin: AdminPlugin) =>
@@ -298,7 +188,7 @@ export const personaRoutes = (plugin: AdminPlugin) =>
           ),
           ...pageParameters(1000, 100),
         }),
-        response: pageSchema(Summary),
+        response: pageSchema(PersonaSummary),
         errors: [400, 404],
       }),
     )
@@ -310,7 +200,7 @@ export const personaRoutes = (plugin: AdminPlugin) =>
         operationId: "adminGetPersona",
         summary: "One persona, with the text of its file",
         params: Type.Object({ namespace: Type.String(), name: Type.String() }),
-        response: Details,
+        response: ShownPersona,
         errors: [404],
       }),
     )
@@ -341,7 +231,7 @@ export const personaRoutes = (plugin: AdminPlugin) =>
             value: { persona: "troupe/guide", request: { messages: [{ role: "user", content: "Hello!" }] } },
           },
         },
-        response: Rendered,
+        response: RenderedPersona,
         errors: writing,
       }),
     );

@@ -1,5 +1,6 @@
 /** The admin API's routes of previews of personas: those that are kept, and the end of one. */
-import { DroppedPreview, droppedJson, LabelParam, previewJson, ShownPreviews } from "../http/preview-routes.ts";
+import { PersonaPreviewDropped, PersonaPreviewList } from "../api/previews.ts";
+import { droppedJson, LabelParam, previewJson } from "../http/preview-routes.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 
@@ -14,7 +15,7 @@ export const previewRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminListPreviews",
         summary: "Previews of personas, by their labels",
-        response: ShownPreviews,
+        response: PersonaPreviewList,
       }),
     )
     .delete(
@@ -24,7 +25,7 @@ export const previewRoutes = (plugin: AdminPlugin) =>
         operationId: "adminDropPreview",
         summary: "Ends a preview",
         params: LabelParam,
-        response: DroppedPreview,
+        response: PersonaPreviewDropped,
         errors: [404],
       }),
     );

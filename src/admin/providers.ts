@@ -1,11 +1,11 @@
 /** The admin API's routes of providers: the state of their keys and endpoints, what went wrong of late, and a small call to test them. */
 import { Type } from "@sinclair/typebox";
+import { Provider, ProviderDetail, ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { failureReasons, type LedgerLine } from "../store/usage.ts";
+import type { LedgerLine } from "../store/usage.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { joinPools } from "../upstream/pool/joined.ts";
 import { membersOf, type PoolView } from "../upstream/pool/pools.ts";
@@ -13,98 +13,9 @@ import { poolState } from "../upstream/pool/state.ts";
 import { type TestResult, testCall } from "../upstream/test-call.ts";
 import { countedOf } from "../usage/counts.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull } from "./pages.ts";
-
-const Reason = Type.String({ description: `${failureReasons.join(", ")}.` });
-const Rest = Type.Object({
-  model: OrNull(Type.String(), { description: "The only model that it rests for; null: all." }),
-  reason: Reason,
-  until: Type.String(),
-  workers: Type.Integer({ description: "In how many of the server's workers; 1 without workers." }),
-});
-const Key = Type.Object({
-  fingerprint: Type.String({ description: "Of the key; empty where there is none." }),
-  name: OrNull(Type.String(), { description: "The key's name in the configuration." }),
-  endpoint: Type.String(),
-  weight: Type.Number(),
-  calls_under_way: Type.Integer(),
-  first_token_ms: OrNull(Type.Number(), { description: "A moving average of the last minutes." }),
-  rests: Type.Array(Rest),
-  breaker: Type.Object({
-    state: Type.String({ description: "closed, open or half_open." }),
-    reason: OrNull(Reason),
-    until: OrNull(Type.String()),
-    workers: Type.Integer({ description: "In how many of the server's workers it is in this state." }),
-    failures: Type.Integer({ description: "In a row." }),
-  }),
-});
-const Provider = Type.Object({
-  object: Type.Literal("provider"),
-  id: Type.String(),
-  dialect: Type.String(),
-  state: Type.String({ description: "ok; degraded: some of its keys or endpoints rest; resting: all do." }),
-  strategy: Type.String(),
-  keys: Type.Array(Key, {
-    description: "As the server knows them that answers, all of its workers together; each key at each endpoint.",
-  }),
-  workers: OrNull(
-    Type.Object({
-      workers: OrNull(Type.Integer(), { description: "null: the supervisor did not answer." }),
-      answered: Type.Integer({ description: "Those whose state this is." }),
-    }),
-    { description: "null: there are no workers." },
-  ),
-});
-const Detail = Type.Object({
-  ...Provider.properties,
-  last_hour: Type.Object(
-    {
-      attempts: Type.Integer(),
-      failures: Type.Integer({ description: "Without those that are the request's own." }),
-      error_rate: OrNull(Type.Number()),
-      first_token_ms: Type.Object({ p50: OrNull(Type.Integer()), p95: OrNull(Type.Integer()) }),
-    },
-    { description: "By the ledger; of its last 500 attempts where there were more." },
-  ),
-  last_errors: Type.Array(
-    Type.Object({
-      at: Type.String(),
-      request_id: Type.String(),
-      reason: Reason,
-      status: OrNull(Type.Integer()),
-      error_code: OrNull(Type.String(), { description: "In the upstream's word." }),
-      error_text: OrNull(Type.String(), { description: "As much of what it said as a call's line has." }),
-      key: OrNull(Type.String(), { description: "The fingerprint, where there are several." }),
-      endpoint: OrNull(Type.String()),
-    }),
-    { description: "The newest first, 10 at most, of the last hour." },
-  ),
-});
-
-titled({ Provider, ProviderDetail: Detail, ProviderKey: Key });
+import { adminOperation } from "./pages.ts";
 
 const Test = Type.Object({ model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) });
-const Tested = Type.Object({
-  object: Type.Literal("provider.tested"),
-  provider: Type.String(),
-  model: Type.String(),
-  results: Type.Array(
-    Type.Object({
-      fingerprint: Type.String(),
-      endpoint: Type.String(),
-      answered: Type.Boolean(),
-      status: OrNull(Type.Integer()),
-      reason: OrNull(Reason),
-      message: OrNull(Type.String(), { description: "The beginning of the error." }),
-      answer: OrNull(Type.String(), { description: "The beginning of the answer's text." }),
-      tokens: OrNull(Type.Object({ input: Type.Integer(), output: Type.Integer() }), {
-        description: "As the provider counted them.",
-      }),
-      cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
-      milliseconds: Type.Integer(),
-    }),
-  ),
-});
 const Named = Type.Object({ name: Type.String() });
 
 const iso = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
@@ -239,7 +150,7 @@ export const providerRoutes = (plugin: AdminPlugin) =>
         operationId: "adminGetProvider",
         summary: "A provider with its last errors, and how it answered in the last hour",
         params: Named,
-        response: Detail,
+        response: ProviderDetail,
         errors: [404],
       }),
     )
@@ -282,7 +193,7 @@ export const providerRoutes = (plugin: AdminPlugin) =>
         summary: "Sends each key at each endpoint one small call, which costs a few tokens",
         params: Named,
         body: Test,
-        response: Tested,
+        response: ProviderTested,
         errors: [400, 404, ...writing],
       }),
     );

@@ -1,5 +1,4 @@
 /** The cookie of a session: made by the server, and out of reach of scripts. */
-
 import { sessionMaxMs } from "../auth/sessions.ts";
 import type { RequestContext } from "../call/context.ts";
 

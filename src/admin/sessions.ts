@@ -1,54 +1,24 @@
 /** The admin API's routes of sign-in, and of the sessions that it begins. */
 import { Type } from "@sinclair/typebox";
+import { Session as ShownSession, SignedIn as ShownSignedIn } from "../api/sessions.ts";
+import { pageSchema } from "../api/shape.ts";
 import { listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
 import { admitCaller } from "../call/admit/authenticate.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import { Closed, titled, Words } from "../lib/json/schemas.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { SessionRow } from "../store/sessions.ts";
 import { type AdminPlugin, guardAnswer, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
-import { adminOperation, OrNull, pageOf, pageParameters, pageSchema } from "./pages.ts";
+import { adminOperation, pageOf, pageParameters } from "./pages.ts";
 import { setSessionCookie } from "./session-cookie.ts";
 import { countTry, ownerOfKey, startSession } from "./sign-in.ts";
 
-const KeyName = Type.Object({ id: Type.String(), name: Type.String() });
-const times = {
-  created_at: Type.String(),
-  last_used_at: Type.String({ description: "To the minute." }),
-  expires_at: Type.String({ description: "When it ends if it is not used any more." }),
-  ends_at: Type.String({ description: "When it ends however much it is used." }),
-};
-const SignedInSchema = Type.Object({
-  object: Type.Literal("session"),
-  signed_in_by: Words(["session", "key", "proxy"], {
-    description: "A session's cookie, a key in a header, or a trusted proxy that names the user.",
-  }),
-  actor: Type.String({ description: "As lines of the audit name who acts." }),
-  key: OrNull(KeyName),
-  user: OrNull(Type.String()),
-  id: OrNull(Type.String()),
-  created_at: OrNull(Type.String()),
-  expires_at: OrNull(times.expires_at),
-  ends_at: OrNull(times.ends_at),
-  version: Type.String({ description: "Of the server." }),
-  write: Type.Boolean({ description: "Whether personas' files can be saved, by console.write." }),
-});
-const SessionSchema = Type.Object({
-  object: Type.Literal("session"),
-  id: Type.String(),
-  key: KeyName,
-  client: Type.String({ description: "Firefox on Linux and its like, by the user agent." }),
-  ...times,
-  is_current: Type.Boolean({ description: "True for the one that asks." }),
-});
-
-titled({ Session: SessionSchema, SignedIn: SignedInSchema });
 const Deleted = Type.Object({
   object: Type.Literal("session.deleted"),
   id: Type.String(),
@@ -59,9 +29,9 @@ const SignIn = Closed({
 });
 
 const timesJson = (row: SessionRow) => ({
-  created_at: isoTime(row.createdAt)!,
-  expires_at: isoTime(sessionEnd(row))!,
-  ends_at: isoTime(row.endsAt)!,
+  created_at: isoTime(row.createdAt),
+  expires_at: isoTime(sessionEnd(row)),
+  ends_at: isoTime(row.endsAt),
 });
 
 const sessionJson = ({ row, caller }: Session, currentId: string | undefined) => ({
@@ -69,7 +39,7 @@ const sessionJson = ({ row, caller }: Session, currentId: string | undefined) =>
   id: row.id,
   key: { id: caller.keyId, name: caller.name },
   client: row.client,
-  last_used_at: isoTime(row.usedAt)!,
+  last_used_at: isoTime(row.usedAt),
   ...timesJson(row),
   is_current: row.id === currentId,
 });
@@ -110,7 +80,7 @@ export const signInRoutes = (host: Host, prefix: string) =>
       open: true,
       body: SignIn,
       examples: { key: { summary: "A key", value: { key: "trp_..." } } },
-      response: SignedInSchema,
+      response: ShownSignedIn,
       headers: { "Set-Cookie": "The session, for browsers alone." },
       errors: [400, 401, 408, 413, 415, 429],
     }),
@@ -124,7 +94,7 @@ export const sessionRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminGetSession",
         summary: "Who asks, by what, and until when",
-        response: SignedInSchema,
+        response: ShownSignedIn,
       }),
     )
     .delete(
@@ -156,7 +126,7 @@ export const sessionRoutes = (plugin: AdminPlugin) =>
         operationId: "adminListSessions",
         summary: "Sessions that count, of all keys, the newest first",
         query: queryOf(pageParameters(100, 20)),
-        response: pageSchema(SessionSchema),
+        response: pageSchema(ShownSession),
         errors: [400, 404],
       }),
     )

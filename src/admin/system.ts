@@ -1,63 +1,10 @@
-/** The admin API's routes of the installation: the configuration in force, and the health of the node that answers. */
-import { Type } from "@sinclair/typebox";
+import { Configuration, SystemHealth } from "../api/system.ts";
 import type { LastReload, Services } from "../call/services.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { configVersion } from "../config/version.ts";
 import { healthOf } from "../http/ops.ts";
-import { Open, titled, Words } from "../lib/json/schemas.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull } from "./pages.ts";
-
-const Configuration = Type.Object({
-  object: Type.Literal("configuration"),
-  version: Type.String({ description: "By which nodes compare what they serve." }),
-  values: Type.Record(Type.String(), Type.Unknown(), {
-    description: "As a file would give them, its secrets masked.",
-  }),
-  origins: Type.Record(
-    Type.String(),
-    Type.Object({ where: Words(["file", "environment", "command line"]), name: Type.String() }),
-    { description: "Where a value came from, by its path such as log.level; absent: it is the default." },
-  ),
-});
-
-const SystemHealth = Open({
-  object: Type.Literal("health"),
-  status: Words(["ok", "degraded"]),
-  version: Type.String(),
-  commit: Type.String(),
-  built_at: Type.String(),
-  runtime: Type.String(),
-  started_at: Type.String(),
-  uptime_seconds: Type.Integer(),
-  store: Words(["sqlite", "postgres"]),
-  database_bytes: OrNull(Type.Integer(), { description: "null: it can't be asked." }),
-  memory_bytes: Type.Integer({ description: "What the answering process holds." }),
-  listeners: Type.Array(
-    Type.Object({ address: Type.String(), tls: Type.Boolean(), surfaces: Type.Array(Type.String()) }),
-    { description: "As they are configured." },
-  ),
-  requests_under_way: Type.Integer(),
-  draining: Type.Boolean(),
-  ledger: Type.Object({
-    lines_waiting: Type.Integer(),
-    lag_seconds: Type.Number({ description: "How long the oldest of them has waited." }),
-    lines_lost: Type.Integer({ description: "Since the start." }),
-  }),
-  workers: OrNull(Type.Integer(), { description: "null: a single process." }),
-  last_reload: OrNull(
-    Type.Object({
-      at: Type.String(),
-      changed: Type.Array(Type.String(), { description: "Settings." }),
-      error: OrNull(Type.String(), { description: "Why the configuration in force stays." }),
-    }),
-    { description: "When this process read its configuration anew; null: not since its start." },
-  ),
-  persona_faults: Type.Integer({ description: "Errors that the latest reading of the personas' folder found." }),
-  checks: Type.Record(Type.String(), Open({ status: Words(["ok", "failing"]) })),
-});
-
-titled({ Configuration, SystemHealth });
+import { adminOperation } from "./pages.ts";
 
 const reloadJson = ({ at, changed, error }: LastReload) => ({
   at: new Date(at).toISOString(),

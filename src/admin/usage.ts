@@ -1,29 +1,19 @@
 /** The admin API's route of sums over the ledger. */
 import { Type } from "@sinclair/typebox";
+import { AllUsage } from "../api/usage.ts";
 import { respondText } from "../call/relay/respond-text.ts";
 import type { Services } from "../call/services.ts";
 import { oneOf } from "../http/openapi/describe.ts";
-import { questionOf, Usage, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
+import { questionOf, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { type KeyNames, spanName, usageCsv } from "../usage/report.ts";
 import type { AdminPlugin } from "./act.ts";
-import { OrNull } from "./pages.ts";
 
 export async function keyNames({ keys }: Services): Promise<KeyNames> {
   const all = await needsStorage(() => keys.list());
   return new Map(all.map(({ id, name }) => [id, name]));
 }
-
-const LedgerState = Type.Object(
-  {
-    newest_call_at: OrNull(Type.String(), { description: "When the newest counted call began; null: there is none." }),
-    lines_waiting: Type.Integer({ description: "Ended calls that are not written yet, of the process that answers." }),
-    lag_seconds: Type.Number({ description: "How long the oldest of them has waited." }),
-    retention_days: Type.Integer({ description: "How long lines are kept." }),
-  },
-  { description: "How new and how old what is counted can be." },
-);
 
 async function ledgerState({ store, ledger, clock, live }: Services) {
   const [newest] = await needsStorage(() =>
@@ -61,7 +51,7 @@ export const usageRoutes = (plugin: AdminPlugin) =>
       summary: "What all calls used and cost",
       description:
         "By the ledger, in the words of /v1/usage. Rows are in the order of their groups. As CSV all rows come at once, with dollars to the micro-dollar.",
-      response: Type.Object({ ...Usage.properties, ledger: LedgerState }),
+      response: AllUsage,
       also: { "text/csv": { schema: { type: "string" } } },
       parameters: { format: Type.Optional(oneOf(["json", "csv"], { description: "Default: json." })) },
     }),

@@ -1,9 +1,9 @@
 /** The admin API's routes of personas' variants: their numbers, and which of them callers get. */
 import { Type } from "@sinclair/typebox";
+import { Variants } from "../api/variants.ts";
 import type { Services } from "../call/services.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
 import { questionOf } from "../http/usage.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { UsageQueryError } from "../usage/own-filters.ts";
@@ -11,52 +11,9 @@ import { parseFilter } from "../usage/report.ts";
 import { promoteVariant, stopVariant } from "../usage/variant-changes.ts";
 import { variantReports } from "../usage/variant-report.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, OrNull, text } from "./pages.ts";
+import { adminOperation, text } from "./pages.ts";
 import { findPersona } from "./personas.ts";
 
-const WindowCount = Type.Object({
-  count: Type.Integer(),
-  stops_at: OrNull(Type.Integer(), {
-    description: "The least that stops it, if it is worse than the others; of cost: more than it.",
-  }),
-  others: Type.Integer(),
-});
-const Variant = Type.Object({
-  object: Type.Literal("persona.variant"),
-  name: Type.String(),
-  weight: Type.Integer(),
-  share: Type.Number({ description: "Of the callers, while none is stopped." }),
-  state: Type.String({ description: "serving, or stopped: by itself or by hand." }),
-  stopped_at: OrNull(Type.String()),
-  reason: OrNull(Type.String(), { description: "error_rate, refusals, p95_seconds, cost, or operator: by hand." }),
-  calls: Type.Integer({ description: "By the ledger, here and below: attempts, in all versions of the persona." }),
-  finished: Type.Integer(),
-  broken: Type.Integer(),
-  refused: Type.Integer(),
-  cost_micro_dollars: Type.Integer(),
-  unknown_cost_calls: Type.Integer(),
-  window: OrNull(
-    Type.Object({
-      calls: Type.Integer({ description: "Of the variant in the present window, or in the one that stopped it." }),
-      of: Type.Integer(),
-      other_calls: Type.Integer(),
-      windows: Type.Integer({ description: "Windows that ended without a stop." }),
-      errors: WindowCount,
-      refusals: WindowCount,
-      slow: WindowCount,
-      cost_micro_dollars: WindowCount,
-    }),
-    { description: "What it is judged by; null: it never stops itself." },
-  ),
-});
-const Variants = Type.Object({
-  object: Type.Literal("list"),
-  persona: Type.String(),
-  version: Type.String(),
-  data: Type.Array(Variant),
-});
-
-titled({ Variant, Variants });
 const Changed = <const O extends string>(object: O) => ({
   object: Type.Literal(object),
   persona: Type.String(),

@@ -1,10 +1,10 @@
 /** What is shown of a key, and the list of all keys as it was read last. */
+import type { Key } from "../api/keys.ts";
+import type { KeyState } from "../api/words.ts";
 import type { KeySurface } from "../config/surfaces.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { KeyRepository, KeyRow } from "../store/store.ts";
 import type { KeySpec } from "./key-spec.ts";
-
-type KeyState = "active" | "expired" | "revoked";
 
 /** All that is known about a key but the key itself. Times are Unix milliseconds. */
 export type KeyInfo = KeySpec & {
@@ -49,7 +49,7 @@ const stateOf = ({ revokedAt, expiresAt }: KeyRow, now: number): KeyState =>
   revokedAt !== null ? "revoked" : expiresAt !== null && expiresAt <= now ? "expired" : "active";
 
 /** The fields of a key that the CLI and the admin API show. Never the key itself; times as `--expires` takes them back. */
-export const keyFields = (key: KeyInfo) => ({
+export const keyFields = (key: KeyInfo): Omit<Key, "object"> => ({
   id: key.id,
   name: key.name,
   prefix: key.prefix,

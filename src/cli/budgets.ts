@@ -1,4 +1,6 @@
 /** `troupe budgets`: what may be spent. A running server takes every change over with its next call. */
+import type { BudgetPeriod } from "../api/words.ts";
+import { periods } from "../api/words.ts";
 import { isTag } from "../auth/key-spec.ts";
 import type { Config } from "../config/config.ts";
 import { faultOfBudgetModel } from "../http/model-patterns.ts";
@@ -7,11 +9,11 @@ import { tiers } from "../protocols/tiers.ts";
 import { budgetScope, partsOfScope } from "../store/charges.ts";
 import type { OpenedStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
-import type { BudgetPeriod } from "../store/usage.ts";
+
 import { BudgetRules, type Rule } from "../usage/budget-rules.ts";
 import { type BudgetState, budgetJson, budgetStates, leftOf, originOf } from "../usage/budget-states.ts";
 import { kindOf, nameOf } from "../usage/forecast.ts";
-import { formatDollars, microsFrom, periods } from "../usage/spans.ts";
+import { formatDollars, microsFrom } from "../usage/spans.ts";
 import { record } from "./audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "./context.ts";
 import { printJson } from "./print-json.ts";

@@ -1,6 +1,6 @@
 /** All commands but `serve`: their arguments, flags and help. */
-
 import { Argument, type Command, Option } from "commander";
+import { periods } from "../api/words.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { exampleNames } from "../facts/examples.ts";
 import { clientNames } from "../operate/doctor/clients/contracts.ts";
@@ -10,7 +10,7 @@ import { severalNames } from "../store/chosen-lines.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
 import { leastFilters, severalWords, statusWords } from "../usage/own-filters.ts";
 import { groupWords } from "../usage/report.ts";
-import { periods } from "../usage/spans.ts";
+
 import {
   collected,
   filled,

@@ -23,7 +23,7 @@ export function printConfig({ config, origins }: Pick<LoadedConfig, "config" | "
 }
 
 /** The same for JSON: the values, and under `origins` where each came from by its path (`log.level`), unless it is the default. */
-export function configJson({ config, origins }: Pick<LoadedConfig, "config" | "origins">): Record<string, unknown> {
+export function configJson({ config, origins }: Pick<LoadedConfig, "config" | "origins">) {
   const values = fileFrom(config);
   return { ...values, origins: Object.fromEntries(originsIn(values, [], origins)) };
 }

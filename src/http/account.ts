@@ -1,12 +1,13 @@
 /** What who holds a key sees of it: `GET /v1/account`, which `/account` shows in a browser, and a new secret where the operator allows that. */
 import { Type } from "@sinclair/typebox";
+import { Account } from "../api/account.ts";
+import type { UsageSums } from "../api/usage.ts";
 import { keyFields } from "../auth/key-info.ts";
 import type { Caller } from "../auth/keys.ts";
 import { admit } from "../call/admit/authenticate.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
@@ -18,7 +19,7 @@ import { nullable } from "./openapi/calls.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
 import { recordAct } from "./record-act.ts";
 import { basePath } from "./routes.ts";
-import { filterOf, HeldBudget, UsageSums, usageJson } from "./usage.ts";
+import { filterOf, usageJson } from "./usage.ts";
 
 /** The most models that are told; who may call more finds them by the lists of the surfaces. */
 const maxModels = 1_000;
@@ -28,66 +29,6 @@ const maxLooked = 20_000;
 const maxDays = 90;
 /** Within which the further attempts of a request begin. */
 const followedMs = 6 * 3_600_000;
-
-const Sums = (group: string) =>
-  Type.Array(Type.Intersect([Type.Object({ [group]: nullable(Type.String()) }), UsageSums]));
-
-/** What `GET /v1/account` answers. */
-const Account = Type.Object({
-  object: Type.Literal("account"),
-  key: Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    tier: Type.String(),
-    surfaces: Type.Array(Type.String()),
-    models: Type.Array(Type.String(), { description: "Patterns of the models that it may call." }),
-    tags: Type.Array(Type.String()),
-    created_at: Type.String(),
-    expires_at: nullable(Type.String()),
-    old_key_expires_at: nullable(Type.String()),
-  }),
-  limits: Type.Object({
-    requests_per_minute: Type.Integer({ description: "On the orchestrator." }),
-    tokens_per_minute: nullable(Type.Integer()),
-  }),
-  usage: Type.Object({
-    since: Type.String(),
-    until: Type.String(),
-    by_day: Sums("day"),
-    by_model: Sums("model"),
-    total: UsageSums,
-  }),
-  budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
-  models: Type.Object({
-    data: Type.Array(
-      Type.Object({
-        id: Type.String(),
-        surface: Type.String(),
-        description: Type.Optional(Type.String()),
-      }),
-    ),
-    has_more: Type.Boolean(),
-  }),
-  failed: Type.Array(
-    Type.Object({
-      at: Type.String(),
-      request_id: Type.String(),
-      model: Type.String(),
-      ended: Type.String(),
-      status: nullable(Type.Integer()),
-      error_code: nullable(Type.String()),
-      error_text: nullable(Type.String()),
-    }),
-    { description: "The last calls that failed or were refused, the newest first." },
-  ),
-  rotation: Type.Object({
-    allowed: Type.Boolean(),
-    grace_seconds: Type.Integer({ description: "How long the old secret is taken beside the new one." }),
-  }),
-  base_urls: Type.Record(Type.String(), Type.String(), { description: "Paths of the surfaces on this address." }),
-});
-
-titled({ Account });
 
 const Rotated = Type.Object({
   object: Type.Literal("account.key"),
@@ -110,8 +51,11 @@ export async function accountJson(host: Host, { caller, tags, days, signal }: As
   const { keyId, tier } = caller;
   const key = keyFields(await needsStorage(() => services.keys.show(keyId)));
   const question = { since: `${days}d`, key: keyId };
-  const usage = (by: string, top?: string) =>
-    usageJson(services, signal, { ...question, by, ...(top !== undefined && { top }) }, async () => new Map());
+  const usage = async <By extends "day" | "model">(by: By, top?: string) => {
+    const asked = { ...question, by, ...(top !== undefined && { top }) };
+    const page = await usageJson(services, signal, asked, async () => new Map());
+    return { ...page, data: page.data as (UsageSums & { readonly [Name in By]: string | null })[] };
+  };
   const [byDay, byModel] = [await usage("day"), await usage("model", "50")];
   const rules = services.budgets.rules.of({ keyId, tier, tags });
   const budgets = await needsStorage(() => budgetStates(services.store.budgets, rules, services.clock.now()));
@@ -124,8 +68,8 @@ export async function accountJson(host: Host, { caller, tags, days, signal }: As
     },
     limits: { requests_per_minute: caller.perMinute, tokens_per_minute: services.keys.tokensPerMinute(keyId) ?? null },
     usage: {
-      ...{ since: byDay["since"], until: byDay["until"], by_day: byDay["data"], by_model: byModel["data"] },
-      total: byDay["total"],
+      ...{ since: byDay.since, until: byDay.until, by_day: byDay.data, by_model: byModel.data },
+      total: byDay.total,
     },
     budgets: budgets.map(heldBudgetJson),
     models: await callable(host, caller),
@@ -170,7 +114,7 @@ async function lastFailed(services: Services, keyId: string, days: number, signa
 
 /** What its caller was told, not what the operator knows of it: a persona that hides its upstream hides its words too. */
 const failedJson = (line: LedgerLine, hidesUpstream: boolean) => ({
-  at: isoTime(line.at)!,
+  at: isoTime(line.at),
   request_id: line.requestId,
   model: line.model,
   ended: line.ended,

@@ -2,9 +2,10 @@
  * Plugins whose routes are checked by their schemas: those of what is stored, of the admin API and of operations. Calls of models are
  * not among them, as their bodies are read within bounds that no parser of a framework has.
  */
-import type { TObject, TSchema } from "@sinclair/typebox";
+import type { TObject, TSchema, TUnsafe } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia, NotFoundError } from "elysia";
+import type { Answer } from "../api/shape.ts";
 import type { Area, Host, RequestContext, ServedRoute } from "../call/context.ts";
 import { plainQuery } from "../call/read/plain-values.ts";
 import { readJson } from "../call/read/request-body.ts";
@@ -74,6 +75,11 @@ type Schemas = {
   readonly body?: TSchema | undefined;
 };
 
+/** What the compiler holds the handler's answer to. */
+type Answered<O extends Operation> = O extends { readonly response: infer S extends TSchema }
+  ? { readonly response: TUnsafe<Answer<S> | WholeAnswer> }
+  : unknown;
+
 type Opened = {
   readonly services: Services;
   readonly context: RequestContext;
@@ -98,10 +104,11 @@ export function documented<const O extends Operation>(operation: O) {
   return { transform, detail: { describe: () => describeOperation(operation) } } as unknown as Pick<
     O,
     Extract<keyof O, keyof Schemas>
-  > & {
-    readonly transform: (opened: Opened) => Promise<void>;
-    readonly detail: object;
-  };
+  > &
+    Answered<O> & {
+      readonly transform: (opened: Opened) => Promise<void>;
+      readonly detail: object;
+    };
 }
 
 /** @throws ApiError as any body does */

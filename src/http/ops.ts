@@ -38,12 +38,16 @@ export async function healthOf(services: Services, isForAdmin: boolean) {
       waiting: services.ledger.waiting,
     },
     personas: {
-      status: services.personaFaults().length > 0 ? "failing" : "ok",
+      status: services.personaFaults().length > 0 ? ("failing" as const) : ("ok" as const),
       loaded: services.personas.list().length,
       version: services.personas.version,
       ...others(services, "personas"),
     },
-    configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
+    configuration: {
+      status: "ok" as const,
+      version: configVersion(services.live.config),
+      ...others(services, "configuration"),
+    },
     providers: checkProviders(services, isForAdmin),
     ...(services.storedLimits !== undefined && { rate_limits: checkLimits(await services.storedLimits.check()) }),
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
@@ -123,10 +127,10 @@ function checkProviders({ live, pools }: Services, isShownNames: boolean) {
 }
 
 function checkLimits({ state, nodes, cause }: StoredLimiterStatus) {
-  if (state === "counted") return { status: "ok", nodes };
+  if (state === "counted") return { status: "ok" as const, nodes };
   const failure = state === "lost" ? "were lost less than a minute ago" : windowsFailure(cause);
   const message = `The windows of all nodes ${failure}: this node admits its share of each limit.`;
-  return { status: "failing", message, nodes };
+  return { status: "failing" as const, message, nodes };
 }
 
 function windowsFailure(cause: StoredLimiterStatus["cause"]): string {
@@ -152,9 +156,9 @@ function others({ comparison }: Services, part: "personas" | "configuration") {
 
 async function checkWorkers(group: Workers) {
   const status = await group.ask("status");
-  if (status === undefined) return { status: "failing", message: "The supervisor does not answer." };
+  if (status === undefined) return { status: "failing" as const, message: "The supervisor does not answer." };
   const { workers, running, restarts } = status;
-  return { status: running === workers ? "ok" : "failing", workers, running, restarts };
+  return { status: running === workers ? ("ok" as const) : ("failing" as const), workers, running, restarts };
 }
 
 /** Renders the metrics of all processes together: a part of them would look like a restart to whoever collects it. */

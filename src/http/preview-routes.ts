@@ -1,40 +1,16 @@
 /** The routes by which keys with `preview` among their surfaces push, list and drop previews of personas. */
 import { Type } from "@sinclair/typebox";
+import { PersonaPreview, PersonaPreviewDropped, PersonaPreviewList, PersonaReport } from "../api/previews.ts";
 import { admit } from "../call/admit/authenticate.ts";
 import type { Host } from "../call/context.ts";
 import type { Preview } from "../call/plan/previews.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { PreviewUpload } from "../personas/review/previews.ts";
 import { ReportUpload } from "../personas/review/report-schema.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { keyed, queryOf, tags, writing } from "./openapi/describe.ts";
 
-const members = {
-  label: Type.String(),
-  personas: Type.Array(Type.Object({ id: Type.String(), version: Type.String() })),
-  key: Type.String({ description: "The id of the key that pushed it." }),
-  key_name: Type.String(),
-  pushed_at: Type.String(),
-  ends_at: Type.String(),
-  bytes: Type.Integer(),
-};
-const ShownPreview = Type.Object({ object: Type.Literal("persona.preview"), ...members });
-const ShownReport = Type.Object({ object: Type.Literal("persona.report"), ...members });
-export const DroppedPreview = Type.Object({
-  object: Type.Literal("persona.preview.dropped"),
-  label: Type.String(),
-  personas: Type.Integer(),
-});
 export const LabelParam = Type.Object({ label: Type.String() });
-export const ShownPreviews = Type.Object({ object: Type.Literal("list"), data: Type.Array(ShownPreview) });
-
-titled({
-  PersonaPreview: ShownPreview,
-  PersonaReport: ShownReport,
-  PersonaPreviewDropped: DroppedPreview,
-  PersonaPreviewList: ShownPreviews,
-});
 
 const membersJson = ({ label, personas, key, keyName, pushedAt, endsAt, bytes }: Preview) => ({
   ...{
@@ -42,8 +18,8 @@ const membersJson = ({ label, personas, key, keyName, pushedAt, endsAt, bytes }:
     personas: [...personas],
     key,
     key_name: keyName,
-    pushed_at: isoTime(pushedAt)!,
-    ends_at: isoTime(endsAt)!,
+    pushed_at: isoTime(pushedAt),
+    ends_at: isoTime(endsAt),
   },
   bytes,
 });
@@ -69,7 +45,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
         tag: tags.orchestrator,
         operationId: "listPreviews",
         summary: "Previews of personas that this key may use",
-        response: ShownPreviews,
+        response: PersonaPreviewList,
         errors: [403, ...keyed],
       }),
     )
@@ -88,7 +64,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
           ),
         }),
         body: PreviewUpload,
-        response: ShownPreview,
+        response: PersonaPreview,
         errors: [403, 409, ...keyed, ...writing],
       }),
     )
@@ -105,7 +81,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
         description: "The admin API and the console show it on the personas' pages, for previews.days.",
         params: LabelParam,
         body: ReportUpload,
-        response: ShownReport,
+        response: PersonaReport,
         errors: [403, 409, ...keyed, ...writing],
       }),
     )
@@ -118,7 +94,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
         operationId: "dropPreview",
         summary: "Ends a preview",
         params: LabelParam,
-        response: DroppedPreview,
+        response: PersonaPreviewDropped,
         errors: [403, 404, ...keyed],
       }),
     );

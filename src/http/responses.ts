@@ -1,5 +1,5 @@
 /** The routes of stored responses: get, follow, delete, cancel, list the input. */
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { idleTimeoutOf } from "../call/call.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import { respondStream } from "../call/relay/respond.ts";
@@ -18,6 +18,8 @@ import { admitHolder } from "./stored.ts";
 
 const format = responses.name;
 
+/** Answered as it was kept. */
+const StoredResponse: TSchema = ResponseObject;
 const InputItem = Open({ id: Type.String(), type: Type.String() });
 
 /** Named, as the official clients send it. */
@@ -58,7 +60,7 @@ export function responseRoutes(host: Host, surface: SurfaceName, prefix: string)
           ),
           include,
         }),
-        response: ResponseObject,
+        response: StoredResponse,
         also: eventStream(),
         errors: [400, 404, ...keyed],
       }),
@@ -100,7 +102,7 @@ export function responseRoutes(host: Host, surface: SurfaceName, prefix: string)
         operationId: idOf("Cancel"),
         summary: "Ends a response that is made in the background",
         params: Id,
-        response: ResponseObject,
+        response: StoredResponse,
         errors: [400, 404, ...keyed],
       }),
     )

@@ -1,5 +1,5 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { admit } from "../call/admit/authenticate.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import { holderOf } from "../call/plan/conversation.ts";
@@ -12,8 +12,8 @@ import { checkedRoutes, documented } from "./checked-routes.ts";
 import { Completion } from "./openapi/chat.ts";
 import { Id, keyed, MetadataFilter, paging, queryOf, storedPage, tags, writing } from "./openapi/describe.ts";
 
-/** A completion with what is shown of a stored one beside the answer itself. */
-const StoredCompletion = Type.Intersect([
+/** A completion with what is shown of a stored one beside the answer itself, which is answered as it was kept. */
+const StoredCompletion: TSchema = Type.Intersect([
   Completion,
   Type.Object({ request_id: Type.String(), metadata: Type.Record(Type.String(), Type.String()) }),
 ]);

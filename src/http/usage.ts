@@ -1,13 +1,13 @@
 /** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's routes of the ledger share with it. */
 import { type TProperties, Type } from "@sinclair/typebox";
+import { OwnUsage, Usage } from "../api/usage.ts";
 import { admit } from "../call/admit/authenticate.ts";
 import type { Host } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
-import { titled } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { severalNames } from "../store/chosen-lines.ts";
-import { firstTokenBounds, ledgerFilters } from "../store/ledger-columns.ts";
+import { ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
@@ -32,62 +32,6 @@ import {
 } from "../usage/report.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
-
-export const UsageSums = Type.Object({
-  calls: Type.Integer({ description: "Attempts, however they ended." }),
-  ended: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.String()], {
-    description: "Attempts by how they ended. In rows that were asked for by how calls ended: how theirs did.",
-  }),
-  tokens: Type.Record(Type.String(), Type.Integer()),
-  cost_micro_dollars: Type.Integer({ description: "Millionths of a dollar, of the calls whose cost is known." }),
-  costs_micro_dollars: Type.Record(Type.String(), Type.Integer()),
-  unknown_cost_calls: Type.Integer({ description: "How many calls the cost leaves out." }),
-  estimated_calls: Type.Integer({ description: "How many calls have estimated counts." }),
-  first_token_ms: Type.Optional(
-    Type.Object(
-      {
-        calls: Type.Integer({ description: "Those that had a first token." }),
-        ...Object.fromEntries(["p50", "p95", "p99"].map((name) => [name, Type.Union([Type.Integer(), Type.Null()])])),
-      },
-      {
-        description: `With first_token=true. The ledger counts times by spans that end at ${firstTokenBounds.join(", ")} ms; within one it is interpolated, and beyond the last one that is given.`,
-      },
-    ),
-  ),
-});
-
-export const Usage = Type.Object({
-  object: Type.Literal("usage"),
-  since: Type.String(),
-  until: Type.String(),
-  by: Type.Array(Type.String()),
-  data: Type.Array(UsageSums, { description: "Each with a member for each group, such as day; key_name beside key." }),
-  total: UsageSums,
-  rows: Type.Optional(Type.Integer({ description: "With top: how many rows there are in all." })),
-  has_more: Type.Boolean(),
-  next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
-});
-
-export const HeldBudget = Type.Object({
-  id: Type.String({ description: "<scope>/<period>, as x-troupe-budget names it." }),
-  scope: Type.String({
-    description: "key:<id>, tag:<name>, tier:<name> or all, and with ' model:<pattern>' behind it.",
-  }),
-  model: Type.Optional(Type.String({ description: "The models whose calls alone count; absent: all." })),
-  period: Type.String({ description: "day or month, in UTC, or prepaid." }),
-  span: Type.String({ description: "2026-11-22, 2026-11 or prepaid." }),
-  limit_micro_dollars: Type.Integer(),
-  spent_micro_dollars: Type.Integer(),
-  reserved_micro_dollars: Type.Integer({ description: "By calls that are under way." }),
-  left_micro_dollars: Type.Integer(),
-  resets_at: Type.Union([Type.String(), Type.Null()], { description: "When it opens again; null: not by itself." }),
-});
-const OwnUsage = Type.Object({
-  ...Usage.properties,
-  budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
-});
-
-titled({ UsageSums, HeldBudget, Usage: OwnUsage });
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const time =

@@ -4,6 +4,7 @@
  *
  * Values that like calls share stand once, as a row of `ledger_kinds`; a line has its kind's number and what is its own.
  */
+import { firstTokenBounds } from "../api/words.ts";
 import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
 import { costKinds, type LedgerLine, tokenKinds } from "./usage.ts";
 
@@ -80,14 +81,6 @@ export const costColumns: readonly string[] = ["cost", ...costKinds.map((kind) =
 /** Columns of `ledger`, but for the line's kind. */
 export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tokenColumns, ...costColumns];
 
-/**
- * Times to the first token are counted by spans that end at these, in milliseconds; a further span has what took longer. Each is half as long again as
- * the one before it, or less: quantiles are as exact as that.
- */
-export const firstTokenBounds: readonly number[] = [
-  ...[50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200, 4800, 6400, 9600, 12_800, 19_200],
-  ...[25_600, 38_400, 51_200, 76_800, 102_400],
-];
 export const firstTokenColumns: readonly string[] = [...firstTokenBounds.map((ms) => `first_${ms}`), "first_longer"];
 
 /** Columns of the sums over the lines of one kind in one hour, or one day. How they ended is their kind's. */

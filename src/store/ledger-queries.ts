@@ -1,9 +1,9 @@
 /** Questions to the ledger in SQL, for both databases. */
+import { callEnds, firstTokenBounds } from "../api/words.ts";
 import { severalOf } from "./chosen-lines.ts";
 import {
   costColumns,
   dayMs,
-  firstTokenBounds,
   firstTokenColumns,
   hourMs,
   kindColumn,
@@ -19,7 +19,6 @@ import {
   tokenColumns,
 } from "./ledger-columns.ts";
 import {
-  callEnds,
   costKinds,
   type LedgerFilter,
   type LedgerGroup,

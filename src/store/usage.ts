@@ -1,9 +1,6 @@
 /** The repositories of what calls use and cost: budgets and the ledger. What `store.ts` says of all repositories holds here too. */
-
+import type { BudgetPeriod, CallEnd, FailureReason, PriceSource } from "../api/words.ts";
 import type { VariantCall } from "./variants.ts";
-
-/** A day or a month in UTC, or a sum that is paid in advance and stays until it is spent. */
-export type BudgetPeriod = "day" | "month" | "prepaid";
 
 /** A budget that an operator set while serving. Sums of money are whole micro-dollars, here and below. */
 export type BudgetRow = {
@@ -111,33 +108,6 @@ export const costKinds = [
 ] as const;
 
 export type CostParts = { readonly [Kind in (typeof costKinds)[number]]: number };
-
-/**
- * End of an attempt. `finished`: a whole answer came. `broken`: the upstream failed, before or within its answer. `abandoned`: the
- * client left. `interrupted`: the process ended before it. `refused`: Troupe or the upstream refused the request. `replayed`, `joined`: the
- * answer is another call's.
- */
-export const callEnds = ["finished", "broken", "abandoned", "interrupted", "refused", "replayed", "joined"] as const;
-
-export type CallEnd = (typeof callEnds)[number];
-
-/**
- * Reasons for which an attempt was left without a whole answer. The request's own: `invalid_request`, `context_length`, `content_filter`.
- * `unauthorized`, `quota`: the key is rejected, or spent. `not_found`: the address or the model is wrong. `unreachable`: nobody got the
- * request. `broken`: the answer can't be read, or ended before its end.
- */
-export const failureReasons = [
-  ...(["invalid_request", "context_length", "content_filter"] as const),
-  ...(["unauthorized", "quota", "not_found", "rate_limit"] as const),
-  ...(["server_error", "timeout", "unreachable", "broken"] as const),
-] as const;
-
-export type FailureReason = (typeof failureReasons)[number];
-
-/** Sources of a price. `none`: nothing was billed; `unknown`: the cost is. */
-export const priceSources = ["upstream", "configuration", "list", "fallback", "free", "none", "unknown"] as const;
-
-export type PriceSource = (typeof priceSources)[number];
 
 /** One attempt to answer a request, for the accounts. Texts are names: nothing of a message. Costs are micro-dollars. */
 export type LedgerLine = {

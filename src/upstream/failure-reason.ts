@@ -1,6 +1,7 @@
 /** Names the reason for which an attempt was left, for the ledger, the log and metrics. */
+import type { FailureReason } from "../api/words.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
-import type { FailureReason } from "../store/usage.ts";
+
 import type { UpstreamError } from "./answer.ts";
 import { classifyFailure } from "./failures.ts";
 import { restAfterAnswer } from "./pool/rests.ts";

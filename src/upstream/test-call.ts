@@ -1,7 +1,8 @@
 /** Sends a provider the smallest request there is: the answer shows whether the address is reached and the key is accepted. */
+import type { FailureReason } from "../api/words.ts";
 import { parseJson } from "../lib/json/json.ts";
 import type { CompletionBody, Usage } from "../protocols/chat/schema.ts";
-import type { FailureReason } from "../store/usage.ts";
+
 import type { BoundAccount } from "./accounts.ts";
 import type { Upstream } from "./client.ts";
 import { answeredFailure, thrownFailure } from "./failure-reason.ts";

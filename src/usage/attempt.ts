@@ -1,6 +1,7 @@
 /** One attempt to answer a request, as the accounts know it. */
+import type { CallEnd, FailureReason } from "../api/words.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { CallEnd, FailureReason, LedgerLine } from "../store/usage.ts";
+import type { LedgerLine } from "../store/usage.ts";
 import type { VariantCall, VariantOutcome } from "../store/variants.ts";
 import type { Labels } from "./labels.ts";
 

@@ -1,10 +1,11 @@
-/** Which budgets a call counts against: those of the configuration, and those set while serving, which go before. */
+import type { BudgetPeriod } from "../api/words.ts";
+import { periods } from "../api/words.ts";
 import type { BudgetLimits, Config } from "../config/config.ts";
 import { globMatches, globReaches } from "../lib/text/glob.ts";
 import { budgetScope, partsOfScope } from "../store/charges.ts";
-import type { BudgetPeriod, BudgetRow } from "../store/usage.ts";
+import type { BudgetRow } from "../store/usage.ts";
 import type { Attempt } from "./attempt.ts";
-import { microsFrom, periods } from "./spans.ts";
+import { microsFrom } from "./spans.ts";
 
 type Settings = Pick<Config["budgets"], "all" | "tiers" | "tags" | "keys" | "models">;
 /** The budgets of all models, or of some. */

@@ -1,4 +1,5 @@
 /** Sums spent, reserved and left of budgets, as the command, the admin API, a key's own usage and the headers of answers report them. */
+import type { Budget } from "../api/budgets.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { BudgetRepository, BudgetSpan, Spending } from "../store/usage.ts";
 import type { Rule } from "./budget-rules.ts";
@@ -29,10 +30,13 @@ export const leftOf = ({ limit, spent, reserved }: Spending & Pick<Rule, "limit"
 
 export const budgetId = ({ scope, period }: Pick<Rule, "scope" | "period">): string => `${scope}/${period}`;
 
-export const originOf = ({ isSet }: Rule): string => (isSet ? "set" : "configuration");
+export const originOf = ({ isSet }: Rule): Budget["origin"] => (isSet ? "set" : "configuration");
 
 /** A budget as its administrators have it: in dollars. @param name the key's, of a key's budget */
-export const budgetJson = (state: BudgetState, name: string | null) => ({
+export const budgetJson = (
+  state: BudgetState,
+  name: string | null,
+): Omit<Budget, "object" | "state" | "runs_out_at"> => ({
   id: budgetId(state),
   scope: state.scope,
   ...(state.model !== undefined && { model: state.model }),

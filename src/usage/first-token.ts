@@ -1,5 +1,5 @@
 /** Times to the first token of many calls, by the counts that the ledger keeps of them. */
-import { firstTokenBounds } from "../store/ledger-columns.ts";
+import { firstTokenBounds } from "../api/words.ts";
 
 export type FirstTokens = {
   /** Calls that had a first token. */

@@ -1,4 +1,5 @@
 /** When budgets will be used up, at the pace at which they were spent of late. */
+import type { BudgetHealth } from "../api/words.ts";
 import { partsOfScope } from "../store/charges.ts";
 import { dayMs } from "../store/ledger-columns.ts";
 import type { LedgerRepository, Spending } from "../store/usage.ts";
@@ -59,10 +60,7 @@ export const kindOf = (scope: string): string => partsOfScope(scope).whose.split
 /** What follows the kind, without a model's pattern; empty: nothing does. */
 export const nameOf = (scope: string): string => partsOfScope(scope).whose.slice(kindOf(scope).length + 1);
 
-export const healths = ["ok", "low", "spent"] as const;
-
-/** `low`: four fifths are used, or reserved by calls under way. `spent`: nothing is left. */
-export function healthOf(state: Spent): (typeof healths)[number] {
+export function healthOf(state: Spent): BudgetHealth {
   const left = leftOf(state);
   return left === 0 ? "spent" : left <= state.limit / 5 ? "low" : "ok";
 }

@@ -1,6 +1,7 @@
 /** Filters by what is a single call's own: numbers, in the words of the admin API and of `troupe usage --lines`. Sums know nothing of them. */
+import { callEnds, failureReasons, priceSources } from "../api/words.ts";
 import { severalNames } from "../store/chosen-lines.ts";
-import { callEnds, failureReasons, type OwnRange, priceSources } from "../store/usage.ts";
+import type { OwnRange } from "../store/usage.ts";
 
 /** A question that nobody can answer. `param` names the part that is wrong. */
 export class UsageQueryError extends Error {

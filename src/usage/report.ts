@@ -2,7 +2,9 @@
  * Questions to the ledger as people ask them, and its answers as they are given: one dialect for the command, a key's own usage, the admin
  * API and the console. Money is in micro-dollars, but in spreadsheets.
  */
-
+import type { Call } from "../api/calls.ts";
+import type { Usage, UsageSums } from "../api/usage.ts";
+import { callEnds } from "../api/words.ts";
 import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
 import { parseDuration } from "../lib/time/duration.ts";
 import {
@@ -17,7 +19,6 @@ import {
   tokenColumns,
 } from "../store/ledger-columns.ts";
 import {
-  callEnds,
   costKinds,
   type LedgerFilter,
   type LedgerGroup,
@@ -153,7 +154,7 @@ export function timeOf(param: string, text: string, now: number): number {
 const renamed = (numbers: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.entries(numbers).map(([name, value]) => [snakeCaseNumbered(name), value]));
 
-function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
+function totalsJson(sum: Omit<LedgerSum, "group">): UsageSums {
   return {
     calls: sum.calls,
     ended: sum.ended,
@@ -173,11 +174,11 @@ const keyName = (names: KeyNames, group: LedgerGroup, value: string) =>
   group === "key" ? [["key_name", names.get(value) ?? null] as const] : [];
 
 /** By `ended` the group is said where the counts of each end are: of those all but one are 0. */
-const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): Record<string, unknown> => {
+const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): UsageSums => {
   const group = Object.fromEntries(
     by.flatMap((name, at) => [[name, sum.group[at]!], ...keyName(names, name, sum.group[at]!)]),
   );
-  return { ...group, ...totalsJson(sum), ...("ended" in group && { ended: group["ended"] }) };
+  return { ...group, ...totalsJson(sum), ...("ended" in group && { ended: group["ended"]! }) };
 };
 
 /** Names the span of a question, for files. @returns such as 2026-11-01_2026-11-24, of the first and the last day */
@@ -185,7 +186,7 @@ export const spanName = ({ since, until }: LedgerFilter): string =>
   [since, until - 1].map((at) => new Date(at).toISOString().slice(0, 10)).join("_");
 
 const headJson = ({ filter, by }: UsageQuery) => ({
-  object: "usage",
+  object: "usage" as const,
   since: new Date(filter.since).toISOString(),
   until: new Date(filter.until).toISOString(),
   by,
@@ -203,7 +204,7 @@ export async function usagePage(
   query: UsageQuery,
   names: KeyNames,
   signal: AbortSignal,
-): Promise<Record<string, unknown>> {
+): Promise<Usage> {
   const { filter, by, after, limit, firstTokens = false, top } = query;
   if (top !== undefined) return topPage(ledger, query, top, names, signal);
   const found = await ledger.sums(filter, by, { limit: limit + 1, firstTokens, signal, ...(after && { after }) });
@@ -267,7 +268,7 @@ async function topPage(
   top: number,
   names: KeyNames,
   signal: AbortSignal,
-): Promise<Record<string, unknown>> {
+): Promise<Usage> {
   let kept: LedgerSum[] = [];
   let all = 0;
   const total = new Total(query.firstTokens === true);
@@ -370,8 +371,13 @@ function firstTokenCells({ firstTokens }: LedgerSum): (number | string)[] {
   return [calls, p50 ?? "", p95 ?? "", p99 ?? ""];
 }
 
+type SnakeCase<S extends string> = S extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : S;
+type Snaked<T> = { readonly [Name in keyof T & string as SnakeCase<Name>]: T[Name] };
+
 /** A line as JSON has it. */
-export function lineJson(line: LedgerLine, names: KeyNames): Record<string, unknown> {
+export function lineJson(line: LedgerLine, names: KeyNames): Omit<Call, "object" | "id"> {
   const {
     requestId,
     attempt,
@@ -393,7 +399,9 @@ export function lineJson(line: LedgerLine, names: KeyNames): Record<string, unkn
     key: keyId,
     key_name: names.get(keyId) ?? null,
     tags,
-    ...Object.fromEntries(Object.entries(rest).map(([name, value]) => [snakeCaseNumbered(name), value])),
+    ...(Object.fromEntries(Object.entries(rest).map(([name, value]) => [snakeCaseNumbered(name), value])) as Snaked<
+      typeof rest
+    >),
     metadata: metadata === null ? null : JSON.parse(metadata),
     tokens: renamed(tokens),
     cost_micro_dollars: cost,
@@ -416,7 +424,7 @@ export async function* linesCsv(lines: AsyncIterable<LedgerLine>, names: KeyName
   for await (const line of lines) {
     const json = lineJson(line, names);
     yield csvRow([
-      ...textColumns.map((name) => textCell(json[name])),
+      ...textColumns.map((name) => textCell(json[name as keyof typeof json])),
       ...tokenKinds.map((kind) => line.tokens[kind]),
       ...[line.cost, ...costKinds.map((kind) => line.costs?.[kind] ?? null)].map(dollarCell),
     ]);

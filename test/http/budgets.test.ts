@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import type { BudgetPeriod } from "../../src/api/words.ts";
 import type { Config } from "../../src/config/config.ts";
 import { surfaceRoutes } from "../../src/http/surface-routes.ts";
-import type { BudgetPeriod } from "../../src/store/usage.ts";
+
 import { spanOf } from "../../src/usage/spans.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";

@@ -1,11 +1,12 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
+import { callEnds, firstTokenBounds } from "../../src/api/words.ts";
 import { globMatches } from "../../src/lib/text/glob.ts";
 import type { AuditRow } from "../../src/store/audit.ts";
 import { budgetScope, partsOfScope, scopesOf } from "../../src/store/charges.ts";
 import { isChosen } from "../../src/store/chosen-lines.ts";
 import { type FactsList, maxFactsLists } from "../../src/store/facts.ts";
-import { firstTokenBounds, ledgerGroups } from "../../src/store/ledger-columns.ts";
+import { ledgerGroups } from "../../src/store/ledger-columns.ts";
 import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/persona-test-runs.ts";
 import {
   maxPersonaVersions,
@@ -26,7 +27,6 @@ import {
   type Turn,
 } from "../../src/store/store.ts";
 import {
-  callEnds,
   costKinds,
   type FoundLines,
   type LedgerFilter,

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { firstTokenBounds } from "../../src/store/ledger-columns.ts";
+import { firstTokenBounds } from "../../src/api/words.ts";
+
 import { firstTokensOf } from "../../src/usage/first-token.ts";
 import { testSeed } from "../helpers/seed.ts";
 

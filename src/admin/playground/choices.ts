@@ -1,5 +1,6 @@
 /** Who the playground can ask: personas, their versions, aliases and models, found by parts of their names. */
 import { type Static, Type } from "@sinclair/typebox";
+import { OrNull } from "../../api/shape.ts";
 import { standsFor } from "../../call/admit/named.ts";
 import type { Services } from "../../call/services.ts";
 import { gatewayModelIds } from "../../http/models.ts";
@@ -8,7 +9,6 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { isoTime } from "../../lib/time/clock.ts";
 import { splitReference } from "../../personas/references.ts";
 import { needsStorage } from "../../store/require-storage.ts";
-import { OrNull } from "../pages.ts";
 
 export const Choice = Type.Object({
   object: Type.Literal("playground.model"),
@@ -41,7 +41,7 @@ async function versionsOf({ store, personas, previews }: Services, id: string, b
   return [
     ...own.map(({ label, version }) => choice("version", `${id}@${label}`, version, id)),
     ...pushed.map(({ label, keyName, endsAt }) =>
-      choice("version", `${id}@${label}`, `preview by ${keyName} until ${isoTime(endsAt)!.slice(0, 10)}`, id),
+      choice("version", `${id}@${label}`, `preview by ${keyName} until ${isoTime(endsAt).slice(0, 10)}`, id),
     ),
     ...[...versions].map((version) => choice("version", `${id}@${version}`, titleOf(version).join(", "), id)),
   ].filter((one) => one.id.startsWith(`${id}@${beginning}`));

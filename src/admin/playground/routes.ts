@@ -1,5 +1,6 @@
 /** The admin API's playground: calls of models and personas by whoever is signed in, and what they would send. */
 import { Type } from "@sinclair/typebox";
+import { OrNull, pageSchema } from "../../api/shape.ts";
 import { idleTimeoutOf } from "../../call/call.ts";
 import type { Host, RequestContext } from "../../call/context.ts";
 import { readJson } from "../../call/read/request-body.ts";
@@ -17,7 +18,7 @@ import { Open, Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
-import { adminOperation, OrNull, page, pageSchema } from "../pages.ts";
+import { adminOperation, page } from "../pages.ts";
 import { Choice, choicesFor } from "./choices.ts";
 import { servicesForAll, surfaceOf } from "./surface.ts";
 

@@ -1,5 +1,4 @@
 /** By which surface a call of the playground goes, and the services it is made with. */
-
 import { standsFor } from "../../call/admit/named.ts";
 import { gateway } from "../../call/plan/gateway.ts";
 import { orchestrator } from "../../call/plan/orchestrator.ts";

@@ -1,7 +1,7 @@
 /** What the log and the ledger keep of errors: their kind and origin, never content. */
-
+import type { FailureReason } from "../../api/words.ts";
 import type { ApiError } from "../../protocols/errors.ts";
-import type { FailureReason } from "../../store/usage.ts";
+
 import type { UpstreamError } from "../../upstream/answer.ts";
 import { type ErrorNote, errorNote } from "../../usage/error-note.ts";
 

@@ -1,10 +1,11 @@
 /** Records one upstream call: its attempt for the accounts, metrics, log fields, and the whole answer for storage. */
+import type { FailureReason } from "../../api/words.ts";
 import type { Caller } from "../../auth/keys.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
 import { billed, type ChunkBody, type CompletionBody, type Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../../protocols/errors.ts";
-import type { FailureReason } from "../../store/usage.ts";
+
 import type { VariantOutcome } from "../../store/variants.ts";
 import type { UpstreamError } from "../../upstream/answer.ts";
 import { answeredFailure, streamFailure, thrownFailure } from "../../upstream/failure-reason.ts";

@@ -206,7 +206,7 @@ export const Id = Type.Object({ id: Type.String() });
 /** A query that has these parameters and no others. */
 export const queryOf = <P extends TProperties>(properties: P) => Closed(properties);
 
-export const oneOf = <T extends string>(values: readonly T[], options: object = {}) => Words(values, options);
+export const oneOf = <const T extends string>(values: readonly T[], options: object = {}) => Words(values, options);
 
 /** Parameters of a page whose order can be chosen. */
 export const paging = (order: "asc" | "desc") => ({

@@ -1,12 +1,5 @@
 /** Schemas that formats are made of, beside those of TypeBox. */
-import {
-  type ObjectOptions,
-  type SchemaOptions,
-  type TLiteral,
-  type TProperties,
-  type TSchema,
-  Type,
-} from "@sinclair/typebox";
+import { type ObjectOptions, type SchemaOptions, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
 /** A member that may be left out. Clients in typed languages write null where they leave one out. */
 export const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -33,9 +26,11 @@ export function titled(schemas: Readonly<Record<string, TSchema>>, before = ""):
 
 /** One of these words. */
 export const Words = <const W extends string>(words: readonly W[], options: SchemaOptions = {}) =>
-  Type.Union(
-    words.map((word): TLiteral<W> => Type.Literal(word)),
-    options,
+  Type.Unsafe<W>(
+    Type.Union(
+      words.map((word) => Type.Literal(word)),
+      options,
+    ),
   );
 
 /**

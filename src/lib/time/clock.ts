@@ -34,8 +34,8 @@ export const systemClock: Clock = {
 };
 
 /** In ISO 8601, to the millisecond; null where there is none. */
-export const isoTime = (ms: number | undefined | null): string | null =>
-  ms == null ? null : new Date(ms).toISOString();
+export const isoTime = <M extends number | undefined | null>(ms: M) =>
+  (ms == null ? null : new Date(ms).toISOString()) as M extends number ? string : null;
 
 /**
  * Runs a task again and again, each time `ms` after it ended.

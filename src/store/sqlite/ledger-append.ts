@@ -1,6 +1,7 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and each hour's sums, which grow in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { firstTokenBounds, hourMs, kindColumns, ownColumns, spanSums } from "../ledger-columns.ts";
+import { firstTokenBounds } from "../../api/words.ts";
+import { hourMs, kindColumns, ownColumns, spanSums } from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
 import type { Appended, LedgerLine } from "../usage.ts";
 import { settling } from "./call-settlement.ts";

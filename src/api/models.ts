@@ -1,0 +1,41 @@
+/** Models of providers, as the API answers them. */
+import { Type } from "@sinclair/typebox";
+import { Model } from "../protocols/models.ts";
+import { type Answer, OrNull } from "./shape.ts";
+
+export const ListedModel = Type.Object({
+  ...Model.properties,
+  end_state: OrNull(Type.String(), {
+    description: "ended, ends_soon: within six months, or later; null: no end is announced.",
+  }),
+});
+export type ListedModel = Answer<typeof ListedModel>;
+
+export const ModelListState = Type.Object({
+  provider: Type.String(),
+  listed_at: OrNull(Type.String(), {
+    description: "When its list came last; null: what is named or well known is listed.",
+  }),
+  models: Type.Integer({ description: "Of its list." }),
+  failure: OrNull(Type.String(), { description: "Why the last question for it failed." }),
+});
+export type ModelListState = Answer<typeof ModelListState>;
+
+export const LearnedFact = Type.Object({
+  provider: Type.String(),
+  model: Type.String(),
+  fact: Type.String({ description: "What calls go without, or how they go, as the model refused it." }),
+  until: Type.String(),
+});
+export type LearnedFact = Answer<typeof LearnedFact>;
+
+export const ModelEnding = Type.Object({
+  object: Type.Literal("model.ending"),
+  id: Type.String({ description: "<provider>/<model>" }),
+  provider: Type.String(),
+  model: Type.String(),
+  shutdown_date: Type.String({ description: "The first day on which it no longer answers." }),
+  end_state: Type.String({ description: "ended, ends_soon: within six months, or later." }),
+  calls: Type.Integer({ description: "Of the last seven days." }),
+});
+export type ModelEnding = Answer<typeof ModelEnding>;
