@@ -107,6 +107,14 @@ export function parseList(text: string): string[] {
   return text.split(",").map((item) => item.trim());
 }
 
+/** @returns `used`, or models */
+export function parseModels(text: string): "used" | string[] {
+  if (text === "used") return text;
+  const names = parseList(text);
+  if (names.every((name) => /^[^/]+\/./.test(name))) return names;
+  throw new InvalidArgumentError("It must be 'used', or models as <provider>/<model>, parted by commas.");
+}
+
 export function parseSurfaces(text: string): string[] {
   const names = parseList(text);
   const known: readonly string[] = keySurfaces;

@@ -7,6 +7,8 @@ import { printable } from "../lib/text/printable.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../limits/machine/limiter.ts";
+import { assumedPhrase, calledModelWarnings } from "../operate/checks/called-models.ts";
+import { namedModels } from "../operate/checks/named-models.ts";
 import { agePhrase, factsPhrase, priceChecks, priceWarnings } from "../operate/checks/prices.ts";
 import { noProvider, unreachable } from "../operate/checks/reachable.ts";
 import { retiringModels } from "../operate/checks/retiring.ts";
@@ -58,7 +60,9 @@ async function runChecks(context: Context): Promise<CheckReport> {
   const aliases = lostAliases(personas.personas, loaded);
   const misspelt = unknownInPersonas(context, personas, loaded);
   const tests = await loadSuites(personas);
-  const prices = priceChecks(config, systemClock.now());
+  const now = systemClock.now();
+  const prices = priceChecks(config, now);
+  const called = calledModelWarnings(storage.called, personas.personas, config, prices, now);
   const errors = [...format([...personas.errors, ...misspelt, ...tests.errors]), ...aliases.errors, ...storage.errors];
   return {
     summary: {
@@ -69,7 +73,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       providers: config.providers.map(describe).join(", ") || "none",
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
-      facts: factsPhrase(systemClock.now()),
+      facts: factsPhrase(now) + assumedPhrase([...namedModels(personas.personas, config), ...storage.called], config),
       prices: agePhrase(prices.age),
       ...(coordination && { coordination: coordination.summary }),
     },
@@ -79,8 +83,10 @@ async function runChecks(context: Context): Promise<CheckReport> {
       ...format([...loaded.warnings, ...loaded.hints]),
       ...unreachableOf(personas, config),
       ...aliases.warnings,
-      ...format(retiringModels(context, personas, loaded, systemClock.now())),
+      ...format(retiringModels(context, personas, loaded, now)),
+      ...called.models,
       ...format(priceWarnings(context, personas, loaded, prices)),
+      ...called.prices,
       ...limitsOf(config),
       ...(storage.factsFailure == null
         ? []
@@ -116,18 +122,19 @@ type Storage = {
   readonly summary: string;
   readonly errors: string[];
   readonly factsFailure?: string | null | undefined;
+  readonly called: readonly string[];
 };
 
 async function storageOf(config: Config): Promise<Storage> {
   const { data, store } = config;
   try {
-    const { place, keys, factsFailure } = await dryRun(config, systemClock);
+    const { place, keys, factsFailure, called = [] } = await dryRun(config, systemClock);
     const where = store === undefined ? data : `${data}, and ${place}`;
-    if (keys === undefined) return { summary: `${where}, made at the first start`, errors: [] };
+    if (keys === undefined) return { summary: `${where}, made at the first start`, errors: [], called };
     const active = keys.filter(({ state }) => state === "active").length;
-    return { summary: `${where} (${active} of ${keys.length} keys active)`, errors: [], factsFailure };
+    return { summary: `${where} (${active} of ${keys.length} keys active)`, errors: [], factsFailure, called };
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    return { summary: data, errors: [error.message] };
+    return { summary: data, errors: [error.message], called: [] };
   }
 }

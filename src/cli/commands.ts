@@ -22,6 +22,7 @@ import {
   parseDollars,
   parseHash,
   parseList,
+  parseModels,
   parseNames,
   parseSurfaces,
   parseTime,
@@ -53,11 +54,17 @@ export function addCommands(program: Command, act: Act): void {
   const top = commandsOf(program, allFlags);
   top("check", "Check the configuration, personas and data folder without starting", "check", json);
   const call = option("--call", "Send each provider one small request, which costs a few tokens");
+  const models = option(
+    "--models <used|list>",
+    "With --call: play plain, streamed, tool, structured, thinking and image calls of each model in use, or of those named",
+    parseModels,
+  );
   top(
     "doctor",
     "Diagnose the machine and the installation, and say what to do",
     "doctor",
     call,
+    models,
     new Option(
       "--client <client>",
       "Play that client against a running server instead, through whatever stands between",

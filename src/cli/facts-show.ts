@@ -1,9 +1,8 @@
 /** `troupe facts show`: which facts are in use, and what they say of a model. */
 import { factsKeys } from "../build-info.ts";
+import { explained } from "../facts/explain.ts";
 import { factsInForce, factsOf } from "../facts/facts.ts";
-import type { FactsFile } from "../facts/file.ts";
 import { compiledAsOf, inForce } from "../facts/in-force.ts";
-import { isOf } from "../facts/rules.ts";
 import { isoTime, systemClock } from "../lib/time/clock.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
@@ -67,13 +66,6 @@ function showState(context: Context, { json }: FactsShowOptions): Promise<ExitCo
   });
 }
 
-type Explained = {
-  readonly fact: string;
-  readonly value: unknown;
-  readonly by: string;
-  readonly source: readonly string[];
-};
-
 function showModel(context: Context, modelId: string, { explain, json }: FactsShowOptions): Promise<ExitCode> {
   return withConfig(context, (config) => {
     const id = parseModelId(modelId);
@@ -81,24 +73,12 @@ function showModel(context: Context, modelId: string, { explain, json }: FactsSh
     const { list } = listFor(context, config);
     const accounts = new Accounts(config.providers, providers);
     const provider = accounts.find(id.namespace)?.provider.name ?? id.namespace;
-    const { assumed, ...limits } = factsOf(provider, id.name);
-    const rules = rulesFor(factsInForce(), provider, id.name);
+    const { assumed } = factsOf(provider, id.name);
     const target = billedTarget(accounts, modelId) ?? {
       ...{ provider: id.namespace, dialect: provider, baseUrl: "", model: id.name, isLocal: false, isListed: false },
     };
     const price = new Prices(config.prices, list).find(target);
-    const rows: Explained[] = [
-      ...Object.entries(limits).map(([fact, value]) => {
-        const by = fact === "ends" || assumed === undefined ? id.name : assumed;
-        return {
-          fact,
-          value,
-          by: assumed === undefined || fact === "ends" ? by : `${by}, assumed`,
-          source: sourcesOf(provider, by, fact),
-        };
-      }),
-      ...rules,
-    ];
+    const rows = explained(provider, id.name);
     if (rows.length === 0 && price === undefined)
       throw new CommandError(`Nothing is known of ${printable(modelId)}. 'troupe models' lists what providers have.`);
     const priced =
@@ -115,42 +95,4 @@ function showModel(context: Context, modelId: string, { explain, json }: FactsSh
     context.io.stdout.write(`${printable(`${modelId}${of}; price: ${priced}`)}\n\n${formatTable(head, shown)}`);
     return 0;
   });
-}
-
-const listOf = (texts: string | readonly string[]): readonly string[] => (typeof texts === "string" ? [texts] : texts);
-
-/** The rows of a provider that are of the model; of each fact the first one counts. */
-function rulesFor({ rules }: FactsFile, provider: string, model: string): Explained[] {
-  const found: Explained[] = [];
-  for (const [format, byProvider] of Object.entries(rules)) {
-    const seen = new Set<string>();
-    for (const row of Object.hasOwn(byProvider, provider) ? byProvider[provider]! : []) {
-      const { match, since, source, note: _, ...facts } = row;
-      const glob = listOf(match).find((one) => isOf({ match: one, ...(since !== undefined && { since }) }, model));
-      if (glob === undefined) continue;
-      for (const [fact, value] of Object.entries(facts)) {
-        if (seen.has(fact)) continue;
-        seen.add(fact);
-        found.push({
-          fact,
-          value,
-          by: `${glob}${since === undefined ? "" : ` from ${since} on`} (${format})`,
-          source: listOf(source),
-        });
-      }
-    }
-  }
-  return found;
-}
-
-/** Where the row was read that says a fact of a model, at its provider or at one whose models are served there. */
-function sourcesOf(provider: string, model: string, fact: string): readonly string[] {
-  const all = factsInForce().providers;
-  const places = [provider, ...(Object.hasOwn(all, provider) ? (all[provider]!.makers ?? []) : [])];
-  for (const place of places) {
-    const models = Object.hasOwn(all, place) ? (all[place]!.models ?? []) : [];
-    const row = models.find((one) => listOf(one.model).includes(model) && Object.hasOwn(one, fact));
-    if (row !== undefined) return listOf(row.source);
-  }
-  return [];
 }

@@ -9,6 +9,7 @@ import type { PostgresState } from "../store/postgres/inspect.ts";
 import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";
 import { asFolderError, damaged, StorageError } from "../store/storage-error.ts";
+import { calledModels } from "../usage/prices/concerns.ts";
 
 export type DryRun = {
   /** The data folder, or the database server's address. */
@@ -16,9 +17,11 @@ export type DryRun = {
   /** undefined: there is no database of today's schema yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
   /** The state of a database server. */
-  readonly database?: Omit<PostgresState, "keys" | "facts">;
+  readonly database?: Omit<PostgresState, "keys" | "facts" | "ledger">;
   /** Why the last look for newer facts failed; null: it did not. */
   readonly factsFailure?: string | null;
+  /** Models that were called within 30 days, as `<account>/<model>`. */
+  readonly called?: readonly string[];
 };
 
 /** The folder of the liveness locks. */
@@ -43,14 +46,16 @@ export async function dryRun(config: Config, clock: Clock, isThorough = false): 
 
 async function dryRunPostgres(store: StoreConfig, { tiers }: Config, clock: Clock): Promise<DryRun> {
   const { inspectPostgres } = await import("../store/postgres/inspect.ts");
-  return inspectPostgres(store, clock, async ({ keys, facts, ...database }) => {
+  return inspectPostgres(store, clock, async ({ keys, facts, ledger, ...database }) => {
     const { place, isWritable } = database;
     if (!isWritable) {
       const message = `The database ${place} takes no writes from this user: it is a standby, or the user lacks a right.`;
       throw new StorageError("readonly", place, message);
     }
     const factsFailure = (await facts?.state())?.failure ?? null;
-    return { place, database, keys: keys && (await new Keys(keys, clock, tiers).list()), factsFailure };
+    const called = ledger && (await calledModels(ledger, clock.now()));
+    const listed = keys && (await new Keys(keys, clock, tiers).list());
+    return { place, database, keys: listed, factsFailure, ...(called && { called }) };
   });
 }
 
@@ -69,7 +74,8 @@ async function dryRunSqlite({ data, tiers }: Config, clock: Clock, isThorough: b
     await store.maintenance.check();
     // If the folder is missing, the start creates it and can lock in it.
     if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) await store.maintenance.otherServers();
-    return { place: data, keys, factsFailure: (await store.facts.state())?.failure ?? null };
+    const called = await calledModels(store.ledger, clock.now());
+    return { place: data, keys, factsFailure: (await store.facts.state())?.failure ?? null, called };
   } finally {
     await store.close();
   }

@@ -405,7 +405,7 @@ function chunkOf({ choices, ...rest }: CompletionBody): ChunkBody {
 }
 
 /** @throws what the stream fails with */
-function collect(chunks: ChunkSource, name: string): Promise<CompletionBody> {
+export function collect(chunks: ChunkSource, name: string): Promise<CompletionBody> {
   const fold = new StreamFold();
   return folded(chunks, {
     push: (given) => fold.push(given),

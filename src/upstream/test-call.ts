@@ -1,11 +1,14 @@
-/** Sends a provider the smallest request there is: the answer shows whether the address is reached and the key is accepted. */
+/** Sends a provider the smallest request there is, or another: the answer shows whether the address is reached and the key is accepted. */
 import type { FailureReason } from "../api/words.ts";
 import { parseJson } from "../lib/json/json.ts";
-import type { CompletionBody, Usage } from "../protocols/chat/schema.ts";
-
+import type { ChatRequest, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { BoundAccount } from "./accounts.ts";
-import type { Upstream } from "./client.ts";
+import { collect } from "./call.ts";
+import type { Upstream, UpstreamAnswer } from "./client.ts";
 import { answeredFailure, thrownFailure } from "./failure-reason.ts";
+import { DecodedStream } from "./stream/decode.ts";
+
+export type TestRequest = Omit<ChatRequest, "model">;
 
 export type TestResult = {
   readonly answered: boolean;
@@ -18,6 +21,8 @@ export type TestResult = {
   /** The beginning of the answer's text; absent where it can't be read. */
   readonly text?: string;
   readonly usage?: Usage;
+  /** The answer; absent where it can't be read. */
+  readonly completion?: CompletionBody;
 };
 
 const deadlineMs = 30_000;
@@ -27,21 +32,33 @@ const maxAnswer = 256 * 1024;
 /** Bytes of an error in which the key is looked for. */
 const maxLooked = 64 * 1024;
 
+const smallest: TestRequest = { messages: [{ role: "user", content: "Say ok." }], max_tokens: 16 };
+
 /** Never rejects. @param bound one key at one endpoint of a provider that is not compiled in */
-export async function testCall(upstream: Upstream, bound: BoundAccount, model: string): Promise<TestResult> {
+export async function testCall(
+  upstream: Upstream,
+  bound: BoundAccount,
+  model: string,
+  asked: TestRequest = smallest,
+): Promise<TestResult> {
   const { account, provider, credentials } = bound;
   if (provider.kind !== "remote") return { answered: true };
   try {
-    const messages = [{ role: "user" as const, content: "Say ok." }];
-    const request = { model: `${account.name}/${model}`, messages, max_tokens: 16 };
+    const request = { ...asked, model: `${account.name}/${model}` };
     const call = { model, request, extras: {}, account, media: new Map() };
     const sent = provider.encode(call);
-    const { status, body, headers } = await wholeOf(upstream, sent, bound);
+    const answered = { ...call, answerId: "test" };
+    const answer = await upstream.send(sent, bound, AbortSignal.timeout(deadlineMs));
+    if (answer.status < 300 && asked.stream === true) {
+      const completion = await collect(new DecodedStream(answer, provider.streamDecoder(answered)), account.name);
+      return { answered: true, status: answer.status, ...partsOf(completion) };
+    }
+    const { status, body, headers } = await wholeOf(answer);
     if (status < 300)
       return {
         answered: true,
         status,
-        ...answerIn(body, (json, text) => provider.decode(json, text, { ...call, answerId: "test" })),
+        ...answerIn(body, (json, text) => provider.decode(json, text, answered)),
       };
     const text = new TextDecoder().decode(body.subarray(0, maxLooked));
     // Before it is cut: a beginning of the key is no less secret.
@@ -59,23 +76,27 @@ export async function testCall(upstream: Upstream, bound: BoundAccount, model: s
 function answerIn(
   body: Uint8Array,
   decode: (json: unknown, text: string) => CompletionBody,
-): Pick<TestResult, "text" | "usage"> {
+): Pick<TestResult, "text" | "usage" | "completion"> {
   if (body.byteLength > maxAnswer) return {};
   try {
     const text = new TextDecoder().decode(body);
-    const { choices, usage } = decode(parseJson(text), text);
-    const content = choices[0]?.message.content;
-    return {
-      ...(typeof content === "string" && { text: content.slice(0, maxMessage) }),
-      ...(usage !== undefined && { usage }),
-    };
+    return partsOf(decode(parseJson(text), text));
   } catch {
     return {};
   }
 }
 
-async function wholeOf(upstream: Upstream, sent: Parameters<Upstream["send"]>[0], bound: BoundAccount) {
-  const answer = await upstream.send(sent, bound, AbortSignal.timeout(deadlineMs));
+function partsOf(completion: CompletionBody): Pick<TestResult, "text" | "usage" | "completion"> {
+  const { choices, usage } = completion;
+  const content = choices[0]?.message.content;
+  return {
+    completion,
+    ...(typeof content === "string" && { text: content.slice(0, maxMessage) }),
+    ...(usage !== undefined && { usage }),
+  };
+}
+
+async function wholeOf(answer: UpstreamAnswer) {
   const retryAfter = answer.headers.get("retry-after");
   const headers: Record<string, string> = retryAfter === null ? {} : { "retry-after": retryAfter };
   return { status: answer.status, body: await answer.bytes(), headers };

@@ -290,7 +290,7 @@ async function topPage(
 
 /** All sums, however many there are, in the order of their groups. @throws StorageError */
 export async function* allSums(
-  ledger: LedgerRepository,
+  ledger: Pick<LedgerRepository, "sums">,
   { filter, by, firstTokens = false }: UsageQuery,
   signal?: AbortSignal,
 ): AsyncIterable<LedgerSum> {

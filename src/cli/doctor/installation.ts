@@ -40,31 +40,32 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
   }
   const { config, file = "none: every default" } = loaded;
   const personas = await loadPersonas(context, config.personas);
+  const stored = await data(config);
   return [
     ok("configuration", file),
     ...examineWarnings(loaded),
-    ...(await data(config)),
+    ...stored.checks,
     ...(await examineCoordination(config)),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...examineMetrics(config),
-    ...(await examinePersonas(context, personas, loaded)),
+    ...(await examinePersonas(context, personas, loaded, stored.called)),
     ...(await upstreams(config, call, context.io.env)),
     ...(await examineMcpServers(config, personas.personas, call)),
     ...(call ? await examineBills(context, config) : []),
   ];
 }
 
-async function data(config: Config): Promise<Check[]> {
+async function data(config: Config): Promise<{ checks: Check[]; called: readonly string[] }> {
   try {
-    const { keys, database, factsFailure } = await dryRun(config, systemClock, true);
+    const { keys, database, factsFailure, called = [] } = await dryRun(config, systemClock, true);
     const beside = [...examineFolder(config), ...examineFacts(factsFailure)];
-    if (database !== undefined) return [...examineDatabase(database), ...beside];
-    if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
-    return beside;
+    if (database !== undefined) return { checks: [...examineDatabase(database), ...beside], called };
+    const checks = keys === undefined ? [ok("data folder", `${config.data}, made at the first start`)] : beside;
+    return { checks, called };
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     const what = config.store === undefined ? "data folder" : "database";
-    return [failure(what, error.message, "See docs/troubleshooting.md, under storage.")];
+    return { checks: [failure(what, error.message, "See docs/troubleshooting.md, under storage.")], called: [] };
   }
 }
 
@@ -98,8 +99,13 @@ async function taken(what: string, { address, tls }: ListenerConfig): Promise<Ch
 }
 
 function upstreams(config: Config, call: boolean, env: Environment): Promise<Check[]> {
+  const accounts = signedAccounts(config, env).list();
+  return examineUpstreams({ accounts, upstream: new Upstream(systemClock), asksSources: true, call });
+}
+
+/** Accounts that can be called, with what signs their requests. */
+export function signedAccounts(config: Config, env: Environment): Accounts {
   const transport = isBehindForwardProxy(env) ? new FetchTransport() : undefined;
   const sources = openCredentialSources({ clock: systemClock, log: { warn: () => {} }, env, transport });
-  const accounts = new Accounts(config.providers, providers, (auth, account) => sources.signer(auth, account)).list();
-  return examineUpstreams({ accounts, upstream: new Upstream(systemClock), asksSources: true, call });
+  return new Accounts(config.providers, providers, (auth, account) => sources.signer(auth, account));
 }

@@ -13,6 +13,8 @@ import type { Persona } from "../../personas/persona.ts";
 import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
+import { assumedPhrase, calledModelWarnings } from "../checks/called-models.ts";
+import { namedModels } from "../checks/named-models.ts";
 import { agePhrase, factsPhrase, priceChecks } from "../checks/prices.ts";
 import { noProvider, unreachable } from "../checks/reachable.ts";
 import { retirementWords, retiringIn, retiringInConfiguration } from "../checks/retiring.ts";
@@ -140,18 +142,26 @@ export const examineFacts = (failed: string | null | undefined): Check[] =>
 /** Personas that are looked at without a pause: some milliseconds. */
 const personasAtOnce = 50;
 
-/** @param pause lets others go on between some personas and the next */
+/**
+ * @param called models that were called within 30 days, as `<account>/<model>`
+ * @param pause lets others go on between some personas and the next
+ */
 export async function examinePersonas(
   reading: Reading,
   loaded: ExaminedPersonas,
   configured: Pick<LoadedConfig, "config" | "origins" | "file">,
+  called: readonly string[],
   pause?: () => Promise<void>,
 ): Promise<Check[]> {
   const { config } = configured;
-  const words = retirementWords(config, systemClock.now());
+  const now = systemClock.now();
+  const words = retirementWords(config, now);
   const aliases = lostAliases(loaded.personas, configured);
   const retiring = retiringInConfiguration(reading, configured, words);
-  const { age, words: priceWords } = priceChecks(config, systemClock.now());
+  const prices = priceChecks(config, now);
+  const { age, words: priceWords } = prices;
+  const others = calledModelWarnings(called, loaded.personas, config, prices, now);
+  const assumed = assumedPhrase([...namedModels(loaded.personas, config), ...called], config);
   const priced = retiringInConfiguration(reading, configured, priceWords);
   const misspelt: Diagnostic[] = [];
   const unreached: string[] = [];
@@ -170,9 +180,11 @@ export async function examinePersonas(
     ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
     ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
     ...retiring.map((one) => warning("models", formatDiagnostic(one), "'troupe models' shows which ones live on.")),
-    ok("facts", factsPhrase(systemClock.now())),
+    ...others.models.map((one) => warning("models", one, "'troupe models' shows which ones live on.")),
+    ok("facts", factsPhrase(now) + assumed),
     (age.isOld ? warning : ok)("prices", agePhrase(age), "See docs/costs.md, under A newer list."),
     ...priced.map((one) => warning("prices", formatDiagnostic(one), "See docs/costs.md, under Prices.")),
+    ...others.prices.map((one) => warning("prices", one, "See docs/costs.md, under Prices.")),
     ...unreached.map((id) =>
       warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
     ),

@@ -7,6 +7,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { withTimeout } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { StorageError } from "../../store/storage-error.ts";
+import { calledModels } from "../../usage/prices/concerns.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import {
   examineAddress,
@@ -92,7 +93,7 @@ async function data({ store, live: { config }, clock }: Services, asks: boolean)
     if (config.store === undefined) return examineFolder(config);
     if (!asks) return [ok("database", "it can be written"), ...examineFolder(config)];
     const { inspectPostgres } = await import("../../store/postgres/inspect.ts");
-    const found = await inspectPostgres(config.store, clock, async ({ keys: _, ...database }) =>
+    const found = await inspectPostgres(config.store, clock, async ({ keys: _, ledger: _l, ...database }) =>
       examineDatabase(database),
     );
     return [...found, ...examineFolder(config)];
@@ -122,6 +123,7 @@ async function personas(services: Services, loaded: LoadResult | undefined): Pro
     reading,
     { personas: all, errors: personaFaults(), paths, from },
     { config: live.config, origins, ...(file !== undefined && { file }) },
+    await calledModels(services.store.ledger, services.clock.now()),
     () => new Promise(setImmediate),
   );
 }

@@ -4,7 +4,9 @@ import { aheadBy, type Clock } from "../../lib/time/clock.ts";
 import type { FactsRepository } from "../facts.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
 import type { KeyRepository } from "../store.ts";
+import type { LedgerRepository } from "../usage.ts";
 import { postgresKeys } from "./key-repository.ts";
+import { ledgerSums } from "./ledger-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -23,6 +25,7 @@ export type PostgresState = {
   /** Absent where the schema is not yet this program's. */
   readonly keys?: KeyRepository;
   readonly facts?: FactsRepository;
+  readonly ledger?: Pick<LedgerRepository, "sums">;
 };
 
 /** State of a server, as far as it matters to what is kept on it. */
@@ -54,7 +57,12 @@ export function inspectPostgres<T>(
     if (version < ownVersion()) return look(state);
     const unasked = { known: () => 0, ask: async () => {}, catchUp: async () => {} };
     const keys = postgresKeys({ path: pool, background: pool }, place, unasked);
-    return look({ ...state, keys, facts: factsRepository(pool) });
+    return look({
+      ...state,
+      keys,
+      facts: factsRepository(pool),
+      ledger: { sums: ledgerSums({ background: pool, reports: pool }) },
+    });
   });
 }
 

@@ -118,14 +118,23 @@ const noteOf = (line: LedgerLine) => ({
   line: JSON.stringify(line),
 });
 
-/** @param pools reports wait for each other, and what is written for neither */
-export function ledgerRepository(
-  pools: {
-    readonly background: QueryPool;
-    readonly reports: QueryPool;
-  },
-  calls: HeldCalls,
-): LedgerRepository {
+/** Reports wait for each other, and what is written for neither. */
+type Pools = { readonly background: QueryPool; readonly reports: QueryPool };
+
+export const ledgerSums =
+  (pools: Pools): LedgerRepository["sums"] =>
+  async (filter, by, page) => {
+    const { text, values } = sumPage(filter, by, page);
+    const rows = await read<Row>(pools, text, values, page.signal);
+    return rows.map((row) =>
+      sumFrom(
+        groupNames(by).map((name) => String(row[name])),
+        row,
+      ),
+    );
+  };
+
+export function ledgerRepository(pools: Pools, calls: HeldCalls): LedgerRepository {
   const { background } = pools;
   let kinds: KnownKinds | undefined;
   /** Days whose partitions this process has seen, the latest ones. */
@@ -194,16 +203,7 @@ export function ledgerRepository(
       }
     },
     interrupted: () => calls.interrupted(),
-    async sums(filter, by, page) {
-      const { text, values } = sumPage(filter, by, page);
-      const rows = await read<Row>(pools, text, values, page.signal);
-      return rows.map((row) =>
-        sumFrom(
-          groupNames(by).map((name) => String(row[name])),
-          row,
-        ),
-      );
-    },
+    sums: ledgerSums(pools),
     lines: (page) => linesBy(linePage(page), page),
     async search(page, most = maxSearched) {
       if (!isSearched(page)) return { lines: await linesBy(linePage(page), page) };

@@ -46,7 +46,7 @@ const outputOf = (price: ModelPrice, now: number) => {
 const monthMs = 30 * 86_400_000;
 
 /** @returns models that were called within 30 days, as `<account>/<model>` */
-export async function calledModels(ledger: LedgerRepository, now: number): Promise<string[]> {
+export async function calledModels(ledger: Pick<LedgerRepository, "sums">, now: number): Promise<string[]> {
   const query = {
     filter: { since: now - monthMs, until: now },
     by: ["provider", "upstream_model"] as const,
