@@ -7,6 +7,7 @@ import { isSameList } from "../lib/json/same-list.ts";
 import { few } from "../lib/text/few.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { systemClock } from "../lib/time/clock.ts";
+import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { type Label, labelsFile, parseLabels } from "./labels.ts";
 import { PartialReader, resolveDraft } from "./partial-reader.ts";
@@ -18,8 +19,10 @@ import { PersonaFile } from "./schema.ts";
 import { isTestName } from "./suites/find.ts";
 
 const maxFiles = 2000;
-/** Files read at once, and then taken without a pause: few, so that what the process answers meanwhile waits for few. */
+/** Files read at once. */
 const batchSize = 16;
+/** Bytes of files and their partials that are parsed without a pause: some milliseconds, as what the process answers meanwhile waits. */
+const sliceBytes = 16 * 1024;
 
 /** One file as it was last read. A file is not parsed again while its bytes and those of its partials are the same. */
 type Read = {
@@ -221,6 +224,8 @@ class Reader {
   readonly #schema: typeof PersonaFile;
   readonly #root: string;
   readonly #partials: PartialReader;
+  /** Parsed since the last pause. */
+  #parsedBytes = 0;
 
   constructor(root: string, known: ReadonlyMap<string, Read>, schema = PersonaFile) {
     this.#root = root;
@@ -337,10 +342,19 @@ class Reader {
   }
 
   async #parse(text: string, path: string, id: string): Promise<Omit<Read, "hash">> {
+    await this.#pause();
+    this.#parsedBytes += text.length;
     const draft = draftPersona(text, path, id, this.#schema);
     if ("errors" in draft) return { parsed: draft, uses: [], hashes: [] };
     const { uses, ...parsed } = await resolveDraft(draft, this.#partials);
+    for (const use of uses) this.#parsedBytes += this.#partials.sizeOf(use);
     return { parsed, uses, hashes: await this.#partials.load(uses) };
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#parsedBytes < sliceBytes) return;
+    this.#parsedBytes = 0;
+    await nextSlice();
   }
 
   /** @param unseen the id of the persona, or the beginning of those, that this keeps from being looked at: they stay as they were */

@@ -23,6 +23,12 @@ export class PartialReader implements Partials {
     return join(this.#root, path);
   }
 
+  /** Characters of a partial; 0 where it has no text. */
+  sizeOf(path: string): number {
+    const read = this.#read.get(path);
+    return read !== undefined && "text" in read ? read.text.length : 0;
+  }
+
   /** Reads those that were not read yet. @returns the hash of each, or its problem */
   async load(paths: Iterable<string>): Promise<string[]> {
     const all = [...paths];

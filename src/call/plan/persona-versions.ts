@@ -5,6 +5,7 @@
 
 import type { Logger } from "../../lib/process/log.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
+import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
 import { contentOf, hasContent, type Persona, personaFrom, sourceOf } from "../../personas/persona.ts";
 import { isVersion, nameOf, splitReference } from "../../personas/references.ts";
 import type { Personas } from "../../personas/registry.ts";
@@ -103,7 +104,10 @@ export class PersonaVersions {
     const known = new Set(await versions.known(ids));
     for (const [id, persona] of used) {
       if (this.#isClosed) return;
-      if (!known.has(id) && hasContent(persona)) await versions.keep(rowOf(persona, now));
+      if (known.has(id) || !hasContent(persona)) continue;
+      // A folder may be rewritten whole, and a data folder's statements take no turn of the event loop.
+      await nextSlice();
+      await versions.keep(rowOf(persona, now));
     }
     await versions.touch([...known], now);
   }
