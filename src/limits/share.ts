@@ -10,8 +10,16 @@ export type Group = { readonly nodes: number; readonly rank: number };
 export const shareOf = (limit: number, { nodes, rank }: Group): number =>
   Math.floor(limit / nodes) + (rank < limit % nodes ? 1 : 0);
 
-/** A request that was admitted by a share, whether or not it was counted as well. `at`: a monotonic reading. */
-type Unreported = { readonly id: string; readonly at: number };
+/**
+ * Requests that were admitted by a share. `at`: a monotonic reading, of the last of them.
+ * @property id under which they are reported; absent: they were not yet, nor was the counter asked for them, and others may join
+ */
+type Unreported = { id?: string; at: number; hits: number };
+
+/** Requests of one caller that keep the ids under which the counter was asked; of more than that it may have counted some already. */
+const maxAsked = 500;
+/** Others are gathered by this many parts of a window, whatever the limit. */
+const gatheredParts = 500;
 
 /** One node's admissions of one caller, and its knowledge of the caller's window. */
 export class NodeWindow {
@@ -33,7 +41,7 @@ export class NodeWindow {
     return this.own.count === 0 && now >= this.closed.until;
   }
 
-  get unreported(): readonly Unreported[] {
+  get unreported(): readonly Readonly<Unreported>[] {
     return this.#unreported;
   }
 
@@ -41,13 +49,29 @@ export class NodeWindow {
     this.own.push(at);
   }
 
-  /** @param id under which it is reported */
-  admittedByShare(at: number, id: string): void {
+  /** @param id under which the counter was asked, which may have counted it */
+  admittedByShare(at: number, id?: string): void {
     this.own.push(at);
-    this.#unreported.push({ id, at });
+    if (id !== undefined && this.#unreported.length < maxAsked) {
+      this.#unreported.push({ id, at, hits: 1 });
+      return;
+    }
+    const partMs = this.#windowMs / gatheredParts;
+    const last = this.#unreported.findLast((one) => one.id === undefined);
+    if (last === undefined || Math.floor(last.at / partMs) !== Math.floor(at / partMs)) {
+      this.#unreported.push({ at, hits: 1 });
+      return;
+    }
+    last.at = at;
+    last.hits += 1;
   }
 
-  reported(hits: readonly Unreported[]): void {
+  /** @returns the earliest of them, each with an id from now on. @param newId makes one */
+  toReport(most: number, newId: () => string): readonly (Readonly<Unreported> & { readonly id: string })[] {
+    return this.#unreported.slice(0, most).map((one) => Object.assign(one, { id: one.id ?? newId() }));
+  }
+
+  reported(hits: readonly Readonly<Unreported>[]): void {
     const reported = new Set(hits);
     this.#unreported = this.#unreported.filter((hit) => !reported.has(hit));
   }

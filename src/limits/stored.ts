@@ -10,7 +10,7 @@ import type { SampledTable } from "../lib/process/metrics.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { OnceAMinute } from "../lib/time/once-a-minute.ts";
 import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
-import { goodForMs, type StoredWindows } from "../store/windows.ts";
+import { goodForMs, recentIds, type StoredWindows } from "../store/windows.ts";
 import { type CallerLimiter, type Decision, decisionOf, windowMs } from "./limiter.ts";
 import { type Group, NodeWindow, shareOf } from "./share.ts";
 
@@ -38,8 +38,6 @@ const retryMs = 500;
 /** The time for which a node that was without the counter keeps to its share once it is back: until all others have reported, too. */
 const settleMs = 2_000;
 const tidyMs = 30_000;
-/** Requests of one caller that are reported in one call. */
-const maxReported = 500;
 /** Callers that are reported at once. */
 const reportsAtOnce = 8;
 
@@ -147,7 +145,7 @@ export class StoredLimiter implements CallerLimiter {
     const share = this.#share(limit);
     const allowed = window.own.count < share;
     this.counts.byShare += 1;
-    if (allowed) window.admittedByShare(now, id ?? this.#options.clock.newId());
+    if (allowed) window.admittedByShare(now, id);
     const growsMs = window.own.growsMs(share, now, this.#windowMs);
     return decisionOf(limit, allowed, share - window.own.count, growsMs, this.#options.clock.now());
   }
@@ -234,13 +232,14 @@ export class StoredLimiter implements CallerLimiter {
   }
 
   async #report(caller: string, window: NodeWindow): Promise<void> {
-    const now = this.#options.clock.monotonic();
+    const { clock, windows } = this.#options;
+    const now = clock.monotonic();
     window.expire(now);
-    const reported = window.unreported.slice(0, maxReported);
+    const reported = window.toReport(recentIds, () => clock.newId());
     if (reported.length === 0) return;
-    await this.#options.windows.add(
+    await windows.add(
       caller,
-      reported.map(({ id, at }) => [id, Math.max(0, Math.floor(now - at))]),
+      reported.map(({ id, at, hits }) => [id, Math.max(0, Math.floor(now - at)), hits]),
     );
     window.reported(reported);
   }

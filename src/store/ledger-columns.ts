@@ -8,7 +8,7 @@ import { firstTokenBounds } from "../api/words.ts";
 import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
 import { costKinds, type LedgerLine, tokenKinds } from "./usage.ts";
 
-type KindName = Exclude<
+export type KindName = Exclude<
   keyof LedgerLine,
   | "requestId"
   | "attempt"
@@ -83,7 +83,7 @@ export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tok
 
 export const firstTokenColumns: readonly string[] = [...firstTokenBounds.map((ms) => `first_${ms}`), "first_longer"];
 
-/** Columns of the sums over the lines of one kind in one hour, or one day. How they ended is their kind's. */
+/** Columns of the sums over the lines of one kind of a rollup in one hour, or one day. How they ended is their kind's. */
 export const spanSums: readonly string[] = [
   ...["calls", "unknown_costs", ...tokenColumns, ...costColumns],
   ...firstTokenColumns,
@@ -103,8 +103,11 @@ export function ledgerTables(types: {
   /** Behind the tables whose rows belong to a day. */
   readonly dated: (column: string) => string;
   readonly plain: string;
+  /** Behind a table whose rows lie in the order of their keys. */
+  readonly ordered: string;
 }): string {
-  const { text, number, prefix, dated, plain } = types;
+  const { text, number, prefix, dated, plain, ordered } = types;
+  const values = kindColumns.map((column) => `${column} ${text}`).join(",\n  ");
   const own = ownColumns.map((column) =>
     ownTexts.includes(column)
       ? `${column} ${text}${isOptionalText(column) ? "" : " not null"}`
@@ -115,8 +118,17 @@ create table ${prefix}ledger_kinds (
   kind ${number} primary key,
   -- The last one on which a line of it began.
   day ${number} not null,
-  ${kindColumns.map((column) => `${column} ${text}`).join(",\n  ")}
+  ${values}
 )${plain};
+-- Kinds of rollups, which know a part of the values: the others are null.
+create table ${prefix}ledger_groups (
+  rollup ${number} not null,
+  kind ${number} not null,
+  -- As above.
+  day ${number} not null,
+  ${values},
+  primary key (rollup, kind)
+)${ordered};
 create table ${prefix}ledger (
   ${own.join(",\n  ")},
   kind ${number} not null,
@@ -126,10 +138,11 @@ create index ledger_by_kind on ${prefix}ledger (kind, at);
 ${["hour", "day"]
   .map(
     (span) => `create table ${prefix}ledger_${span}s (
+  rollup ${number} not null,
   ${span} ${number} not null,
   kind ${number} not null,
   ${spanSums.map((column) => `${column} ${number} not null`).join(",\n  ")},
-  primary key (${span}, kind)
+  primary key (rollup, ${span}, kind)
 )${dated(span)};`,
   )
   .join("\n")}`;

@@ -1,6 +1,7 @@
 /** Which lines of the ledger are of one kind, and the number of a kind. */
 import { isSameList } from "../lib/json/same-list.ts";
 import { dayMs, kindNames } from "./ledger-columns.ts";
+import { coarse, type KindValues, knownTo, type Rollup } from "./ledger-rollups.ts";
 import type { LedgerLine } from "./usage.ts";
 
 /**
@@ -58,9 +59,6 @@ export function groupedByKind(lines: readonly LedgerLine[]): readonly (readonly 
   return groups;
 }
 
-/** Values of a kind, in the order of the columns. */
-export type KindValues = readonly (string | null)[];
-
 /** @param textOf makes a text one that the database can keep */
 export const kindValues = (line: LedgerLine, textOf = (text: string) => text): KindValues =>
   kindNames.map((name) => {
@@ -75,8 +73,13 @@ export type Kind = {
   readonly values: KindValues;
 };
 
-/** Beyond it the ones that were longest in memory are forgotten. */
-const maxKnown = 10_000;
+/** The number of a rollup's kind, and whether the database has to get it before its sums. */
+export type Group = { readonly rollup: Rollup; readonly kind: number; readonly isNew: boolean };
+
+/** A kind of lines, whether the database has to get it before them, and the kinds of rollups that count them. */
+export type LineKind = Kind & { readonly isNew: boolean; readonly groups: readonly Group[] };
+
+const maxKnown = 5_000;
 
 /**
  * The kinds that the database has, as far as this process knows: by their numbers, which are a keyed hash of what they are, so that every
@@ -84,37 +87,56 @@ const maxKnown = 10_000;
  */
 export class KnownKinds {
   readonly #salt: string;
-  /** By the kind's values: its number, and the last day that the database has of it. */
-  readonly #known = new Map<string, { kind: number; day: number }>();
+  /** By a kind's values: its number, and in the order of `coarse` those of its groups. */
+  readonly #numbers = new Recent<string, { readonly kind: number; readonly groups: readonly number[] }>();
+  /** By those numbers: the last day that the database has of them. */
+  readonly #days = new Recent<number, number>();
 
   /** @param salt of the database, so that nobody can choose texts that have another kind's number */
   constructor(salt: number) {
     this.#salt = String(salt);
   }
 
-  /** @returns the kind's number, and whether the database has to get it before its lines */
-  find(line: LedgerLine, values: KindValues): Kind & { readonly isNew: boolean } {
+  find(line: LedgerLine, values: KindValues): LineKind {
     const day = Math.floor(line.at / dayMs);
     const text = JSON.stringify(values);
-    const known = this.#known.get(text);
-    if (known !== undefined) return { kind: known.kind, day, values, isNew: known.day < day };
-    return { kind: this.#numberOf(text), day, values, isNew: true };
+    let numbers = this.#numbers.get(text);
+    if (numbers === undefined) {
+      const groups = coarse.map((rollup) => this.#numberOf(`${rollup.id} ${JSON.stringify(knownTo(rollup, values))}`));
+      numbers = { kind: this.#numberOf(text), groups };
+      this.#numbers.set(text, numbers);
+    }
+    const isNew = (kind: number) => (this.#days.get(kind) ?? -1) < day;
+    const groups = numbers.groups.map((kind, at) => ({ rollup: coarse[at]!, kind, isNew: isNew(kind) }));
+    return { kind: numbers.kind, day, values, isNew: isNew(numbers.kind), groups };
   }
 
   /** The database has it. */
-  learn({ kind, day, values }: Kind): void {
-    const text = JSON.stringify(values);
-    this.#known.delete(text);
-    this.#known.set(text, { kind, day });
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= maxKnown) break;
-      this.#known.delete(oldest);
-    }
+  learn({ kind, day, groups }: LineKind): void {
+    for (const one of [kind, ...groups.map((group) => group.kind)])
+      this.#days.set(one, Math.max(day, this.#days.get(one) ?? 0));
   }
 
   /** Hashes a text into as many bits as a number of JSON has. */
   #numberOf(text: string): number {
     const hash = new Bun.CryptoHasher("sha256").update(this.#salt).update(text).digest();
     return hash.readUIntBE(0, 6) * 16 + (hash[6]! >> 4);
+  }
+}
+
+/** Holds what was asked for lately: a map's worth at least, two at most. What goes goes together, as a map finds its first entry slowly. */
+class Recent<K, V> {
+  #young = new Map<K, V>();
+  #old = new Map<K, V>();
+
+  get(key: K): V | undefined {
+    const value = this.#young.get(key) ?? this.#old.get(key);
+    if (value !== undefined) this.set(key, value);
+    return value;
+  }
+
+  set(key: K, value: V): void {
+    if (this.#young.size >= maxKnown) [this.#old, this.#young] = [this.#young, new Map()];
+    this.#young.set(key, value);
   }
 }

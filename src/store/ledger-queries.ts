@@ -18,6 +18,7 @@ import {
   timeGroups,
   tokenColumns,
 } from "./ledger-columns.ts";
+import { finest, type Rollup, rollupFor } from "./ledger-rollups.ts";
 import {
   costKinds,
   type LedgerFilter,
@@ -30,14 +31,14 @@ import {
   tokenKinds,
 } from "./usage.ts";
 
-/** Parts of statements that the databases say in different words. `k` is a row of `ledger_kinds`, `f` one of sums. */
+/** Parts of statements that the databases say in different words. `k` is a kind, `f` a row of sums. */
 export type Dialect = {
   /** Prefix of the names of tables. */
   readonly prefix: string;
   readonly place: (number: number, type: "text" | "bigint") => string;
   readonly time: { readonly [Group in (typeof timeGroups)[number]]: string };
-  /** Joins kinds to `f`. */
-  readonly withKinds: string;
+  /** Joins the kinds of that table to `f`. */
+  readonly withKinds: (table: string) => string;
   /** Joins each of a kind's tags, or an empty one, as `t.value`. */
   readonly withTags: string;
   readonly hasTag: (place: string) => string;
@@ -122,7 +123,7 @@ const usualNames = allNames.filter((name) => !firstTokenColumns.includes(name));
 export const sumNames = ({ firstTokens }: Pick<SumsPage, "firstTokens">): readonly string[] =>
   firstTokens === true ? allNames : usualNames;
 
-/** Rows of `ledger` as those of `ledger_hours` are. */
+/** Rows of `ledger` as those of the finest `ledger_hours` are. */
 const lineFacts = [
   `at / ${hourMs} as hour`,
   "kind",
@@ -137,20 +138,26 @@ const lineFacts = [
   }),
 ].join(", ");
 
-export const factsOf = {
-  ledger: (dialect: Dialect, where: string): string =>
-    `select ${lineFacts} from ${dialect.prefix}ledger where ${where}`,
-  ledger_hours: (dialect: Dialect, where: string): string =>
-    `select hour, kind, ${spanSums.join(", ")} from ${dialect.prefix}ledger_hours where ${where}`,
-  ledger_days: (dialect: Dialect, where: string): string =>
-    `select day * 24 as hour, kind, ${spanSums.join(", ")} from ${dialect.prefix}ledger_days where ${where}`,
-} as const;
+export const lineFactsOf = (dialect: Dialect, where: string): string =>
+  `select ${lineFacts} from ${dialect.prefix}ledger where ${where}`;
+
+/** Rows of a part of a question's time that meet a condition. */
+export function factsOf({ table, rollup: { id } }: Part, dialect: Dialect, where: string): string {
+  if (table === "ledger") return lineFactsOf(dialect, where);
+  const hour = table === "ledger_days" ? "day * 24 as hour" : "hour";
+  return `select ${hour}, kind, ${spanSums.join(", ")} from ${dialect.prefix}${table} where rollup = ${id} and ${where}`;
+}
+
+/** The table that has the kinds of a rollup, and which of its rows are the rollup's. */
+export const kindsOf = (rollup: Rollup): { readonly table: string; readonly of: string } =>
+  rollup === finest ? { table: "ledger_kinds", of: "true" } : { table: "ledger_groups", of: `k.rollup = ${rollup.id}` };
 
 export const groupNames = (by: readonly LedgerGroup[]): string[] => by.map((_, at) => `g${at}`);
 
-/** The sums of facts, one row for each group. */
+/** The sums of a rollup's facts, one row for each group. */
 export function sumQuery(
   facts: string,
+  rollup: Rollup,
   filter: LedgerFilter,
   by: readonly LedgerGroup[],
   page: Pick<SumsPage, "firstTokens">,
@@ -160,11 +167,12 @@ export function sumQuery(
   const isTagged = by.includes("tag");
   const groups = by.map((name, at) => `${groupOf(name, dialect)} as g${at}, `);
   const tag = filter.where?.["tag"];
+  const kinds = kindsOf(rollup);
   return `select ${groups.join("")}${sumNames(page)
     .map((name) => `${sumOf[name]} as ${name}`)
     .join(", ")}
-    from (${facts}) f ${dialect.withKinds} ${isTagged ? dialect.withTags : ""}
-    where true ${kindConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
+    from (${facts}) f ${dialect.withKinds(kinds.table)} ${isTagged ? dialect.withTags : ""}
+    where ${kinds.of} ${kindConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
     ${by.length === 0 ? "" : `group by ${by.map((_, at) => at + 1).join(", ")}`}`;
 }
 
@@ -176,8 +184,9 @@ function groupOf(name: LedgerGroup, dialect: Dialect): string {
   return `coalesce(${key === undefined ? `k.${reportColumns.get(name)!}` : dialect.metadata(key)}, '')`;
 }
 
-type Part = {
-  readonly table: keyof typeof factsOf;
+export type Part = {
+  readonly table: "ledger_days" | "ledger_hours" | "ledger";
+  readonly rollup: Rollup;
   readonly column: "day" | "hour" | "at";
   /** Values of the column. */
   readonly from: number;
@@ -185,19 +194,22 @@ type Part = {
 };
 
 /** Whole days come from their sums, unless hours are asked for; what is left of the first and the last one from hours, and of those from lines. */
-export function partsOf({ since, until }: LedgerFilter, by: readonly LedgerGroup[]): readonly Part[] {
-  const hours = within(since, until, hourMs);
+export function partsOf(filter: LedgerFilter, by: readonly LedgerGroup[]): readonly Part[] {
+  const hours = within(filter.since, filter.until, hourMs);
   const days = by.includes("hour") ? { ...hours, from: 0, to: 0 } : within(hours.from, hours.to, 24);
+  const ofDays = { table: "ledger_days", column: "day", rollup: rollupFor("day", filter, by) } as const;
+  const ofHours = { table: "ledger_hours", column: "hour", rollup: rollupFor("hour", filter, by) } as const;
+  const ofLines = { table: "ledger", column: "at", rollup: finest } as const;
   const parts: Part[] = [
-    { table: "ledger_days", column: "day", from: days.from, to: days.to },
+    { ...ofDays, from: days.from, to: days.to },
     ...(days.from < days.to
-      ? ([
-          { table: "ledger_hours", column: "hour", ...days.before },
-          { table: "ledger_hours", column: "hour", ...days.behind },
-        ] as const)
-      : [{ table: "ledger_hours", column: "hour", from: hours.from, to: hours.to } as const]),
-    { table: "ledger", column: "at", ...hours.before },
-    { table: "ledger", column: "at", ...hours.behind },
+      ? [
+          { ...ofHours, ...days.before },
+          { ...ofHours, ...days.behind },
+        ]
+      : [{ ...ofHours, from: hours.from, to: hours.to }]),
+    { ...ofLines, ...hours.before },
+    { ...ofLines, ...hours.behind },
   ];
   return parts.filter(({ from, to }) => from < to);
 }

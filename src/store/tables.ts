@@ -61,8 +61,9 @@ export const movedTables: readonly MovedTable[] = [
     text: ownTexts.join(" "),
     integer: ["kind", ...ownColumns.filter((name) => !ownTexts.includes(name))].join(" "),
   }),
-  table("ledger_hours", "hour kind", { integer: ["hour", "kind", ...spanSums].join(" ") }),
-  table("ledger_days", "day kind", { integer: ["day", "kind", ...spanSums].join(" ") }),
+  table("ledger_groups", "rollup kind", { text: kindColumns.join(" "), integer: "rollup kind day" }),
+  table("ledger_hours", "rollup hour kind", { integer: ["rollup", "hour", "kind", ...spanSums].join(" ") }),
+  table("ledger_days", "rollup day kind", { integer: ["rollup", "day", "kind", ...spanSums].join(" ") }),
   // Finished ones alone: an id whose call was under way or interrupted is called anew all the same.
   table("kept_calls", "call", {
     text: "scope request_id fingerprint run state headers",

@@ -2,7 +2,8 @@
  * Windows of requests that several nodes share: in any 60 s no caller has more than its limit, whichever nodes it calls. A hit is
  * counted and decided in one atomic step, on the server's clock alone: a node says how long ago something was, never when.
  *
- * Each call may be sent twice, and may come late: a request has an id, and counts once however often it is sent.
+ * Each call may be sent twice, and may come late: a request has an id, and counts once however often it is sent, as long as its caller's
+ * latest requests are few. What a window takes does not grow with its limit.
  */
 
 /**
@@ -11,8 +12,14 @@
  */
 export const goodForMs = 250;
 
-/** A request: its id, and how many milliseconds ago it was. */
-export type WindowHit = readonly [id: string, ageMs: number];
+/** Windows are counted by this many parts, and a request counts until its part has left: for that much longer at most. */
+export const windowParts = 500;
+
+/** So many of a caller's latest requests are known by their ids: one whose answer was lost is sent again soon. */
+export const recentIds = 32;
+
+/** A request, or several that one id names: the id, how many milliseconds ago they were, and how many. Default: 1 */
+export type WindowHit = readonly [id: string, ageMs: number, hits?: number];
 
 export type WindowState = {
   /** True if the request was counted. */

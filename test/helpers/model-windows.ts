@@ -1,7 +1,7 @@
 /** Windows in the memory of a test: what a store's own must do too. */
 import type { StoredWindows, WindowHit, WindowState } from "../../src/store/windows.ts";
 
-/** Times by the ids of requests. */
+/** Times by the ids of requests; several that one id names have a number behind it. */
 type Window = Map<string, number>;
 
 /** Bugs that a simulation puts in on purpose. */
@@ -54,9 +54,10 @@ export class ModelWindows implements StoredWindows {
     }
     const allowed = limit < 0 || window.size < limit || window.has(hits[0]![0]);
     const isCounted = allowed && !(limit < 0 && this.#bugs.has("shares-are-not-told"));
-    for (const [id, age] of isCounted ? hits : []) {
+    for (const [id, age, count = 1] of isCounted ? hits : []) {
       if (age >= this.#windowMs || window.has(id)) continue;
       window.set(id, now - age);
+      for (let number = 1; number < count; number += 1) window.set(`${id} ${number}`, now - age);
       if (this.#bugs.has("hits-count-twice")) window.set(`${id} again`, now - age);
     }
     const oldest = [

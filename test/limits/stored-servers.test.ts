@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
-import type { StoredWindows } from "../../src/store/windows.ts";
+import { recentIds, type StoredWindows, windowParts } from "../../src/store/windows.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
@@ -124,6 +124,8 @@ function describeWindows(house: () => House): void {
       caller: fc.constantFrom("a", "b", 'ü\u0007"{,}'),
       limit: fc.constantFrom(1, 2, 3, 7),
       adds: fc.nat(9),
+      age: fc.nat(20_000),
+      hits: fc.integer({ min: 1, max: 3 }),
       times: fc.integer({ min: 1, max: 3 }),
     });
     await fc.assert(
@@ -131,9 +133,9 @@ function describeWindows(house: () => House): void {
         const windows = await open();
         const model = new ModelWindows(() => performance.now(), windowMs * 1_000);
         let { life } = await untilAnswered(() => windows.add("", []));
-        for (const { caller, limit, adds, times } of steps) {
+        for (const { caller, limit, adds, age, hits, times } of steps) {
           const id = systemClock.newId();
-          const told = [[id, 0] as const, [systemClock.newId(), 50] as const];
+          const told = [[id, 0] as const, [systemClock.newId(), age, hits] as const];
           for (let time = 0; time < times; time += 1) {
             const ask = (one: StoredWindows) => (adds === 0 ? one.add(caller, told) : one.hit(caller, limit, id));
             const found = await untilAnswered(() => ask(windows));
@@ -166,6 +168,27 @@ function describeWindows(house: () => House): void {
     }
     await windows.tidy();
   });
+
+  test("requests that were admitted before leave in the order in which they came, whatever the order in which they are told", async () => {
+    const windows = await open(windowMs);
+    const ages = [700, 1_200, 200, 950, 450];
+    const began = performance.now();
+    for (const age of ages) await untilAnswered(() => windows.add("a", [[systemClock.newId(), age, 10]]));
+    const told = performance.now();
+    for (let left = 50; left > 0; ) {
+      const before = performance.now();
+      const { used } = await untilAnswered(() => windows.add("a", []));
+      const after = performance.now();
+      expect(used % 10).toBe(0);
+      expect(used).toBeLessThanOrEqual(left);
+      left = used;
+      // Certainly within the window, and certainly out of it: a part and the time of an answer longer than it says.
+      const certain = ages.filter((age) => age + after - began < windowMs).length;
+      const possible = ages.filter((age) => age + before - told < windowMs + 250 + 20).length;
+      expect(used / 10).toBeGreaterThanOrEqual(certain);
+      expect(used / 10).toBeLessThanOrEqual(possible);
+    }
+  }, 60_000);
 
   test("processes that race, one of them killed and one paused, never have more than the limit", async () => {
     const limit = 60;
@@ -284,6 +307,31 @@ describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
     port: server.port,
     address: async (port = server.port) => server.url(databases++, port),
   }));
+
+  test("a window of a million requests takes as much as one of a few hundred, and counts every one of them", async () => {
+    await using own = await RedisServer.start();
+    const windows = await openTestWindows(own.url());
+    const minute = Array.from({ length: 1_000 }, (_, at) => [systemClock.newId(), at * 55, 1_000] as const);
+    let used = 0;
+    for (let at = 0; at < minute.length; at += recentIds)
+      ({ used } = await untilAnswered(() => windows.add("a", minute.slice(at, at + recentIds))));
+    expect(used).toBe(1_000_000);
+    const id = systemClock.newId();
+    expect(await untilAnswered(() => windows.hit("a", 1_000_000, id))).toMatchObject({ allowed: false, used });
+    for (let time = 0; time < 3; time += 1)
+      expect(await untilAnswered(() => windows.hit("a", 1_000_001, id))).toMatchObject({
+        allowed: true,
+        used: used + 1,
+      });
+    const key = (kind: string) => `troupe:{limits}:${kind}:a`;
+    expect(Number(await own.ask("LLEN", key("parts")))).toBeLessThanOrEqual(windowParts + 4);
+    expect(await own.ask("LLEN", key("ids"))).toBe(recentIds);
+    const bytes = await Promise.all(
+      ["parts", "ids"].map((kind) => own.ask("MEMORY", "USAGE", key(kind), "SAMPLES", "0")),
+    );
+    expect(bytes.reduce<number>((sum, one) => sum + Number(one), 0)).toBeLessThan(20_000);
+    await windows.close();
+  }, 60_000);
 
   test.each(["nothing", "an old copy"])(
     "of one that comes back with %s shares apply as well",

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Decision } from "../../src/limits/limiter.ts";
+import { NodeWindow } from "../../src/limits/share.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { StoredWindows, WindowState } from "../../src/store/windows.ts";
@@ -115,6 +116,46 @@ describe("a node", () => {
     expect(await nodes.hits(2, 5, 101)).toBe(1);
     await nodes.clock.advanceSlowly(60_000);
     expect(await nodes.hits(2, 101, 100)).toBe(100);
+  });
+
+  test("tells of a large share by few words, and of every request", async () => {
+    const nodes = new Nodes(2);
+    const add = nodes.model.add.bind(nodes.model);
+    const told: number[] = [];
+    nodes.model.add = (caller, hits) => {
+      if (caller !== "") told.push(hits.length);
+      return add(caller, hits);
+    };
+    nodes.failure = new Error("away");
+    let admitted = 0;
+    for (let second = 0; second < 30; second += 1) {
+      admitted += await nodes.hits(0, 1_000, 100_000);
+      await nodes.clock.advanceSlowly(1_000);
+    }
+    expect(admitted).toBe(30_000);
+    nodes.failure = undefined;
+    await nodes.clock.advanceSlowly(3_000);
+    expect(nodes.all[0]!.status.state).toBe("counted");
+    expect(told.reduce((sum, count) => sum + count, 0)).toBe(31);
+    expect((await nodes.all[1]!.hit("a", 30_001)).allowed).toBe(true);
+    expect((await nodes.all[1]!.hit("a", 30_001)).allowed).toBe(false);
+  });
+
+  test("keeps ids of so many requests alone whose answers were lost, and gathers the others by parts of the window", () => {
+    const window = new NodeWindow(windowMs);
+    for (let at = 0; at < 40_000; at += 1) window.admittedByShare(at * 3, at % 2 === 0 ? `${at}` : undefined);
+    const total = () => window.unreported.reduce((sum, { hits }) => sum + hits, 0);
+    expect(total()).toBe(40_000);
+    expect(window.unreported.length).toBeLessThanOrEqual(500 + 1_001);
+    const begun = window.toReport(32, () => "new");
+    // Whoever comes while they are told of is not among them.
+    const last = window.toReport(10_000, () => "new").at(-1)!;
+    window.admittedByShare(last.at);
+    window.reported(begun);
+    expect(window.unreported.at(-1)).toEqual({ at: last.at, hits: 1 });
+    expect(total() + begun.reduce((sum, { hits }) => sum + hits, 0)).toBe(40_001);
+    window.expire(120_000);
+    expect(window.unreported.length).toBeLessThanOrEqual(501);
   });
 
   test("is back at once where a single answer was late, and counts that request once", async () => {

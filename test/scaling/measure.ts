@@ -12,6 +12,7 @@ import { systemClock } from "../../src/lib/time/clock.ts";
 import type { CallerLimiter } from "../../src/limits/limiter.ts";
 import { openMachineLimits } from "../../src/limits/machine/limiter.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
+import { finest } from "../../src/store/ledger-rollups.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { LedgerLine } from "../../src/store/usage.ts";
 import type { StoredWindows } from "../../src/store/windows.ts";
@@ -499,9 +500,10 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
     const postgresMicros = await windowCost(await openTestWindows(await server.createDatabase()), server.pid);
     const redisMicros = await windowCost(await openTestWindows(redis.url()), redis.pid);
     using client = disposableRedis(redis);
-    const key = "troupe:{limits}:window:caller 0";
+    // A part with one request each, as of a caller with few; those of one with many have many.
+    const key = "troupe:{limits}:parts:caller 0";
     const bytes = Number(await client.send("MEMORY", ["USAGE", key, "SAMPLES", "0"]));
-    const redisBytesPerHit = bytes / Number(await client.send("ZCARD", [key]));
+    const redisBytesPerHit = bytes / Number(await client.send("LLEN", [key]));
     return { windows: { postgresMicros, redisMicros, redisBytesPerHit } };
   },
   async ledger(upstream) {
@@ -511,8 +513,9 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
     );
     const [one, many] = [await ledgerCost(houses[0]!, 1), await ledgerCost(houses[1]!, 5_000)];
     const [sums] = await houses[1]!.ask<{ bytes: number }>(
-      `select (select sum(pg_total_relation_size(relid))::float8 from pg_partition_tree('troupe.ledger_hours') where isleaf)
-       / (select count(*) from troupe.ledger_hours) as bytes`,
+      `select (select sum(pg_total_relation_size(relid))::float8 from unnest(array['troupe.ledger_hours', 'troupe.ledger_days']) name,
+         pg_partition_tree(name::regclass) where isleaf)
+       / (select count(*) from troupe.ledger_hours where rollup = ${finest.id}) as bytes`,
     );
     // 200 lines of one key share the sums of its hour; here nearly each line has others.
     const shared = 1 - 1 / ledgerBatch;

@@ -6,7 +6,7 @@ import type { AuditRow } from "../../src/store/audit.ts";
 import { budgetScope, partsOfScope, scopesOf } from "../../src/store/charges.ts";
 import { isChosen } from "../../src/store/chosen-lines.ts";
 import { type FactsList, maxFactsLists } from "../../src/store/facts.ts";
-import { ledgerGroups } from "../../src/store/ledger-columns.ts";
+import { ledgerGroups, timeGroups } from "../../src/store/ledger-columns.ts";
 import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/persona-test-runs.ts";
 import {
   maxPersonaVersions,
@@ -1447,6 +1447,39 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
               expect(withTimes).toEqual(byGroup(sumsOf(lines, { since, until, where }, by, true)));
             }),
           );
+    });
+
+    on("sums are those of the lines for questions of all kinds, whichever rollup answers", async (_, store) => {
+      const lines = manyLines(400);
+      for (let at = 0; at < lines.length; at += 61) await store.ledger.append(lines.slice(at, at + 61));
+      const random = new Random(11);
+      const names = [...ledgerGroups, "metadata.team"];
+      for (let number = 0; number < 150; number += 1) {
+        const by = [...new Set(Array.from({ length: random.below(4) }, () => random.pick(names)))];
+        const of = valuesOf(random.pick(lines));
+        const filters = Array.from({ length: random.below(3) }, () => random.pick(names));
+        const where = Object.fromEntries(
+          filters.flatMap((name): [string, string][] =>
+            name === "tag"
+              ? [[name, random.pick(["", "blue", "red"])]]
+              : (timeGroups as readonly string[]).includes(name)
+                ? []
+                : [[name, of[name]!]],
+          ),
+        );
+        // Whole days, hours, and what is neither.
+        const [unit, end] = random.pick([
+          [dayMs, dayMs],
+          [hourMs, dayMs],
+          [1, hourMs],
+          [1, 1],
+        ] as const);
+        const times = [unit, end].map((size) => Math.ceil((start + random.below(4 * dayMs)) / size) * size);
+        const [since, until] = times.sort((a, b) => a - b) as [number, number];
+        const found = await store.ledger.sums({ since, until, where }, by, { limit: 1000, firstTokens: true });
+        const expected = byGroup(sumsOf(lines, { since, until, where }, by, true));
+        expect({ by, where, since, until, found }).toEqual({ by, where, since, until, found: expected });
+      }
     });
 
     on("sums come page by page in the order of their groups, each once", async (_, store) => {

@@ -1,6 +1,8 @@
 /**
  * Budgets as functions of the database: reservations, settlements and windows of tokens. Each locks what it counts in, always in one order.
  */
+import { spentIn } from "../ledger-rollups.ts";
+
 export const budgetFunctions = `
 create function troupe.use_tokens(p_key text, p_now float8, p_limit bigint, p_tokens bigint) returns jsonb language plpgsql as $$
 declare
@@ -48,8 +50,10 @@ declare
   begins date := to_date(rpad(p_span, 10, '-01'), 'YYYY-MM-DD');
   ends date := begins + case when length(p_span) = 7 then interval '1 month' else interval '1 day' end;
 begin
-  return (select coalesce(sum(cost), 0) from troupe.ledger_hours join troupe.ledger_kinds using (kind)
-    where hour >= (begins - date '1970-01-01') * 24 and hour < (ends - date '1970-01-01') * 24 and case p_kind
+  return (select coalesce(sum(cost), 0) from troupe.ledger_days d join troupe.ledger_groups using (rollup, kind)
+    where rollup = case when p_kind = 'all' and p_models is null then ${spentIn("all", false).id} when p_kind = 'all' then ${spentIn("all", true).id}
+        when p_models is null then ${spentIn("key", false).id} else ${spentIn("key", true).id} end
+      and d.day >= begins - date '1970-01-01' and d.day < ends - date '1970-01-01' and case p_kind
       when 'all' then true
       when 'key' then key_id = p_name
       when 'tag' then jsonb_exists(tags::jsonb, p_name)

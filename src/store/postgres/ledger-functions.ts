@@ -1,10 +1,11 @@
 /** The ledger's tables, a partition for each day, and what opens and drops them. */
 import { dayMs, hourMs, ledgerTables } from "../ledger-columns.ts";
+import { ofAll } from "../ledger-rollups.ts";
 
 const partitioned = (column: string) => ` partition by range (${column})`;
 
 export const ledgerFunctions = `
-${ledgerTables({ text: 'text collate "C"', number: "bigint", prefix: "troupe.", dated: partitioned, plain: "" })}
+${ledgerTables({ text: 'text collate "C"', number: "bigint", prefix: "troupe.", dated: partitioned, plain: "", ordered: "" })}
 
 -- Makes the partitions of a day. Attached, they hold up neither those who read the ledger nor those who write to it.
 create function troupe.open_ledger_day(p_schema text, p_day bigint) returns void language plpgsql as $$
@@ -38,10 +39,11 @@ begin
   select min(substr(relname, 8)::bigint) into oldest from parts where substr(relname, 8)::bigint < p_before;
   if oldest is null then
     delete from troupe.ledger_kinds where day < p_before;
+    delete from troupe.ledger_groups where day < p_before;
     return null;
   end if;
   select coalesce(sum(calls), 0) into lines from troupe.ledger_hours
-    where hour >= oldest * ${dayMs / hourMs} and hour < (oldest + 1) * ${dayMs / hourMs};
+    where rollup = ${ofAll.id} and hour >= oldest * ${dayMs / hourMs} and hour < (oldest + 1) * ${dayMs / hourMs};
   execute format('drop table troupe.ledger_%1$s, troupe.ledger_hours_%1$s, troupe.ledger_days_%1$s', oldest);
   return lines;
 exception when lock_not_available then

@@ -11,7 +11,7 @@ import {
   spanSums,
   tokenColumns,
 } from "../ledger-columns.ts";
-import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
+import { groupedByKind, type Kind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
 import {
   Bound,
   type Dialect,
@@ -23,6 +23,7 @@ import {
   kindConditions,
   lineColumns,
   lineConditions,
+  lineFactsOf,
   lineFrom,
   maxSearched,
   narrowed,
@@ -34,6 +35,7 @@ import {
   sumNames,
   sumQuery,
 } from "../ledger-queries.ts";
+import { finest, knownTo, type Rollup, rollups } from "../ledger-rollups.ts";
 import {
   type Appended,
   costKinds,
@@ -54,31 +56,38 @@ const dialect: Dialect = {
   prefix: "troupe.",
   place: (number, type) => `$${number}::${type}`,
   time: { month: utc("YYYY-MM"), day: utc("YYYY-MM-DD"), hour: utc('YYYY-MM-DD"T"HH24":00Z"') },
-  withKinds: "join troupe.ledger_kinds k on k.kind = f.kind",
+  withKinds: (table) => `join troupe.${table} k on k.kind = f.kind`,
   withTags: `cross join jsonb_array_elements_text(case when k.tags = '[]' then '[""]' else k.tags end::jsonb) t(value)`,
   hasTag: (place) => `k.tags::jsonb ? ${place}`,
   metadata: (key) => `(k.metadata::jsonb ->> '${key}')`,
 };
 
-/** Adds the fresh lines to their sums, in one order. */
-const addition = (span: string, expression: string) => `
-    insert into troupe.ledger_${span}s as s (${span}, kind, ${spanSums.join(", ")})
-    select ${expression}, kind, ${spanSums.map((name) => `sum(${name})`).join(", ")}
-    from (${factsOf.ledger({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
-    group by 1, 2 order by 1, 2
-    on conflict (${span}, kind) do update set ${spanSums.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
+/** Adds the fresh lines to their sums, in one order. @param isKept which rollups have such sums */
+const addition = (span: string, expression: string, isKept: (rollup: Rollup) => boolean) => `
+    insert into troupe.ledger_${span}s as s (rollup, ${span}, kind, ${spanSums.join(", ")})
+    select rollup, ${expression}, g.kind, ${spanSums.map((name) => `sum(${name})`).join(", ")}
+    from (${lineFactsOf({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
+    join jsonb_to_recordset($6::text::jsonb) as g (of bigint, rollup bigint, kind bigint) on g.of = facts.kind
+    where rollup in (${rollups.filter(isKept).map(({ id }) => id)})
+    group by 1, 2, 3 order by 1, 2, 3
+    on conflict (rollup, ${span}, kind) do update set ${spanSums.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
 
 // Locks a kind's row only where its day is another one.
-const append = `with kinds as (
-    insert into troupe.ledger_kinds as k (kind, day, ${kindColumns.join(", ")})
-    select kind, day, ${kindColumns.join(", ")} from jsonb_populate_recordset(null::troupe.ledger_kinds, $3::text::jsonb) n
-    where not exists (select 1 from troupe.ledger_kinds known where known.kind = n.kind and known.day >= n.day)
-    order by kind on conflict (kind) do update set day = greatest(k.day, excluded.day)),
+const addKinds = (table: string, key: readonly string[], place: string) => `
+    insert into troupe.${table} as k (${key.join(", ")}, day, ${kindColumns.join(", ")})
+    select ${key.join(", ")}, day, ${kindColumns.join(", ")}
+    from jsonb_populate_recordset(null::troupe.${table}, ${place}::text::jsonb) n
+    where not exists (select 1 from troupe.${table} known
+      where ${key.map((column) => `known.${column} = n.${column}`).join(" and ")} and known.day >= n.day)
+    order by ${key.join(", ")} on conflict (${key.join(", ")}) do update set day = greatest(k.day, excluded.day)`;
+
+const append = `with kinds as (${addKinds("ledger_kinds", ["kind"], "$3")}),
+  groups as (${addKinds("ledger_groups", ["rollup", "kind"], "$7")}),
   fresh as (
     insert into troupe.ledger select * from jsonb_populate_recordset(null::troupe.ledger, $1::text::jsonb)
     on conflict do nothing returning *),
-  added as (${addition("hour", "hour")}),
-  added_days as (${addition("day", "hour / 24")})
+  added as (${addition("hour", "hour", ({ hasHours }) => hasHours)}),
+  added_days as (${addition("day", "hour / 24", () => true)})
   select count(*)::float8 as added, (
     select troupe.end_calls($2::text::jsonb, (
       select coalesce(jsonb_agg(jsonb_build_object('request_id', request_id, 'attempt', attempt)), '[]') from fresh),
@@ -177,12 +186,11 @@ export function ledgerRepository(pools: Pools, calls: HeldCalls): LedgerReposito
       kinds ??= await salted();
       await openDays(lines);
       const known = kinds;
-      const sentKinds: Kind[] = [];
+      const sentKinds: LineKind[] = [];
       const rows = groupedByKind(lines).flatMap((own) => {
         // The latest, so that the database knows the kind for all of its days.
         const latest = own.reduce((a, b) => (b.at > a.at ? b : a));
         const kind = known.find(latest, kindValues(latest, keepable));
-        known.learn(kind);
         sentKinds.push(kind);
         return own.map((line) => rowFrom(line, kind.kind));
       });
@@ -191,9 +199,11 @@ export function ledgerRepository(pools: Pools, calls: HeldCalls): LedgerReposito
         JSON.stringify(lines.map(endOf)),
         JSON.stringify(lastOf(sentKinds).map(kindRow)),
         ...variantTexts(lines),
+        ...groupTexts(lastOf(sentKinds)),
       ];
       try {
         const [row] = await background.run<{ added: number; ended: string }>(append, text);
+        for (const kind of sentKinds) known.learn(kind);
         for (const line of given) calls.ended(line);
         return { added: row!.added, ...(JSON.parse(row!.ended) as Omit<Appended, "added">) };
       } catch (error) {
@@ -264,19 +274,23 @@ function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage
   const { after, limit } = page;
   const filter = narrowed(given, by, after);
   const bound = new Bound(dialect);
-  const parts = partsOf(filter, by).map(({ table, column, from, to }) =>
-    factsOf[table](dialect, `${column} >= ${bound.put(from)} and ${column} < ${bound.put(to)}`),
-  );
-  const facts = parts.length === 0 ? factsOf.ledger_hours(dialect, "false") : parts.join(" union all ");
-  const summed = sumQuery(facts, filter, by, page, dialect, bound);
+  const parts = partsOf(filter, by).map((part) => {
+    const { column, from, to } = part;
+    const facts = factsOf(part, dialect, `${column} >= ${bound.put(from)} and ${column} < ${bound.put(to)}`);
+    return sumQuery(facts, part.rollup, filter, by, page, dialect, bound);
+  });
+  const summed =
+    parts.length === 0
+      ? sumQuery(lineFactsOf(dialect, "false"), finest, filter, by, page, dialect, bound)
+      : parts.join(" union all ");
   const names = groupNames(by).map((name) => `${name} collate "C"`);
-  const sums = sumNames(page).map((name) => `coalesce(${name}, 0)::float8 as ${name}`);
+  const sums = sumNames(page).map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`);
   const behind =
     after === undefined || by.length === 0
       ? ""
       : `where (${names.join(", ")}) > (${after.map((value) => bound.put(value)).join(", ")})`;
   const text = `select ${[...groupNames(by), ...sums].join(", ")} from (${summed}) summed ${behind}
-    ${names.length === 0 ? "" : `order by ${names.join(", ")}`} limit ${bound.put(limit)}`;
+    ${names.length === 0 ? "" : `group by ${groupNames(by).join(", ")}`} ${names.length === 0 ? "" : `order by ${names.join(", ")}`} limit ${bound.put(limit)}`;
   return { text, values: bound.values };
 }
 
@@ -314,13 +328,25 @@ function searchPage(page: LedgerPage) {
 const asNumber = (column: string) => (ownTexts.includes(column) ? `l.${column}` : `l.${column}::float8 as ${column}`);
 
 /** One of each number: texts that the server can't keep may make two of one kind, and a statement changes a row once. */
-const lastOf = (kinds: readonly Kind[]) => [...new Map(kinds.map((kind) => [kind.kind, kind])).values()];
+const lastOf = (kinds: readonly LineKind[]) => [...new Map(kinds.map((kind) => [kind.kind, kind])).values()];
 
 const kindRow = ({ kind, day, values }: Kind) => ({
   kind,
   day,
   ...Object.fromEntries(kindColumns.map((column, at) => [column, values[at]])),
 });
+
+/** To which kind of each rollup a kind's lines are added, and those of them that the database may not have, as JSON. */
+function groupTexts(kinds: readonly LineKind[]): readonly [all: string, fresh: string] {
+  const all = kinds.flatMap(({ kind, groups }) =>
+    [...groups, { rollup: finest, kind }].map((group) => ({ of: kind, rollup: group.rollup.id, kind: group.kind })),
+  );
+  const fresh = new Map<number, object>();
+  for (const { day, values, groups } of kinds.toSorted((a, b) => a.day - b.day))
+    for (const { rollup, kind, isNew } of groups)
+      if (isNew) fresh.set(kind, { rollup: rollup.id, ...kindRow({ kind, day, values: knownTo(rollup, values) }) });
+  return [JSON.stringify(all), JSON.stringify([...fresh.values()])];
+}
 
 const costNames = costColumns.slice(1);
 

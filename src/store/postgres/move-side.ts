@@ -104,9 +104,14 @@ async function clear(pool: QueryPool, place: string, identity: string): Promise<
 
 /** The partitions that the rows go to. */
 async function openDays(pool: QueryPool, table: MovedTable, rows: readonly Row[]): Promise<void> {
-  const length = { ledger: dayMs, ledger_hours: dayMs / hourMs, ledger_days: 1 }[table.name];
-  if (length === undefined) return;
-  const at = columnNames(table).indexOf(table.key[0]!);
+  const dated: Readonly<Record<string, readonly [column: string, length: number]>> = {
+    ledger: ["at", dayMs],
+    ledger_hours: ["hour", dayMs / hourMs],
+    ledger_days: ["day", 1],
+  };
+  if (!Object.hasOwn(dated, table.name)) return;
+  const [column, length] = dated[table.name]!;
+  const at = columnNames(table).indexOf(column);
   for (const day of new Set(rows.map((row) => Math.floor(Number(row[at]) / length))))
     await pool.run(`select ${staging}.open_ledger_day($1::text, $2::bigint)::text`, [staging, day]);
 }

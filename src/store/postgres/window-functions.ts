@@ -2,11 +2,10 @@
  * The tables and the function of windows, in PL/pgSQL. A caller is one row of a table that is not logged, so that no commit waits for a
  * disk; a crash of the server empties it, and the nodes find out by its life.
  */
+import { recentIds, windowParts } from "../windows.ts";
 
-/** Hits are gathered by this many parts of a window, and count as of the end of theirs. */
-const windowParts = 600;
-/** The latest requests that are known by their ids: one whose connection broke is sent again soon. */
-const recentIds = 32;
+/** Requests that one part can count. */
+const maxHits = 2 ** 20 - 1;
 
 /**
  * A part is its time, in Unix milliseconds of the server, times 2^20, plus its hits. `p_limit` below 0: they are counted whatever there
@@ -20,7 +19,7 @@ create unlogged table troupe.windows (
 alter table troupe.windows alter column parts set storage plain;
 create unlogged table troupe.window_life (one boolean primary key, life text not null);
 
-create function troupe.hit_window(p_caller text, p_limit bigint, p_window bigint, p_life text, p_ids bigint[], p_ages bigint[],
+create function troupe.hit_window(p_caller text, p_limit bigint, p_window bigint, p_life text, p_ids bigint[], p_ages bigint[], p_hits bigint[],
   out allowed boolean, out used float8, out grows_ms float8, out life text) language plpgsql as $$
 declare
   v_parts bigint[];
@@ -29,6 +28,7 @@ declare
   part_ms bigint := greatest(1, p_window / ${windowParts});
   now_ms bigint;
   part bigint;
+  fresh bigint;
   at integer := 0;
   is_changed boolean := false;
 begin
@@ -47,7 +47,7 @@ begin
   -- What is ahead is of before the server's clock was set back.
   while at < cardinality(v_parts) and (v_parts[at + 1] >> 20 <= now_ms - p_window or v_parts[at + 1] >> 20 > now_ms + p_window + part_ms) loop
     at := at + 1;
-    hits := hits - (v_parts[at] & 1048575);
+    hits := hits - (v_parts[at] & ${maxHits});
   end loop;
   if at > 0 then v_parts := v_parts[at + 1:]; end if;
   allowed := p_limit < 0 or hits < p_limit or p_ids[1] = any(v_recent);
@@ -57,10 +57,14 @@ begin
     part := ((now_ms - p_ages[number]) / part_ms * part_ms + part_ms) << 20;
     at := cardinality(v_parts);
     while at > 0 and v_parts[at] >> 20 > part >> 20 loop at := at - 1; end loop;
-    if at > 0 and v_parts[at] >> 20 = part >> 20 then v_parts[at] := v_parts[at] + 1;
-    else v_parts := v_parts[:at] || (part + 1) || v_parts[at + 1:];
+    if at > 0 and v_parts[at] >> 20 = part >> 20 then
+      fresh := least(p_hits[number], ${maxHits} - (v_parts[at] & ${maxHits}));
+      v_parts[at] := v_parts[at] + fresh;
+    else
+      fresh := least(p_hits[number], ${maxHits});
+      v_parts := v_parts[:at] || (part + fresh) || v_parts[at + 1:];
     end if;
-    hits := hits + 1;
+    hits := hits + fresh;
     is_changed := true;
   end loop;
   if is_changed then
@@ -73,7 +77,7 @@ begin
   at := 0;
   while hits > 0 and at < cardinality(v_parts) loop
     at := at + 1;
-    hits := hits - (v_parts[at] & 1048575);
+    hits := hits - (v_parts[at] & ${maxHits});
   end loop;
   grows_ms := case when at = 0 then 0 else greatest(1, (v_parts[at] >> 20) + p_window - now_ms) end;
 end $$;`;

@@ -8,7 +8,7 @@ type Row = Omit<WindowState, "growsMs"> & { readonly grows_ms: number };
 export function postgresWindows(pool: QueryPool, newId: () => string, windowMs = 60_000): StoredWindows {
   const ask = async (caller: string, limit: number, hits: readonly WindowHit[]): Promise<WindowState> => {
     const [row] = await pool.run<Row>(
-      "select * from troupe.hit_window($1::text, $2::bigint, $3::bigint, $4::text, $5::text::bigint[], $6::text::bigint[])",
+      "select * from troupe.hit_window($1::text, $2::bigint, $3::bigint, $4::text, $5::text::bigint[], $6::text::bigint[], $7::text::bigint[])",
       [
         caller,
         limit,
@@ -16,6 +16,7 @@ export function postgresWindows(pool: QueryPool, newId: () => string, windowMs =
         newId(),
         listed(hits.map(([id]) => numberOf(id))),
         listed(hits.map(([, age]) => age)),
+        listed(hits.map(([, , count = 1]) => count)),
       ],
     );
     const { allowed, used, grows_ms: growsMs, life } = row!;

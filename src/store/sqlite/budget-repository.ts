@@ -2,6 +2,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { globMatches } from "../../lib/text/glob.ts";
 import { daysOf, partsOfScope } from "../charges.ts";
+import { spentIn } from "../ledger-rollups.ts";
 import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, TokenWindow } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { budgetsText } from "./call-settlement.ts";
@@ -147,9 +148,10 @@ function costIn(database: Database, scope: string, span: string): number {
   const [kind = "", name] = whose.split(":", 2);
   const { firstDay, endDay } = daysOf({ span });
   const sql = `select provider || '/' || upstream_model as called, sum(cost) as cost
-    from ledger_hours cross join ledger_kinds using (kind)
-    where hour >= ${firstDay * 24} and hour < ${endDay * 24} ${partOf[kind]} group by called`;
-  const parameters: Record<string, string> = name === undefined ? {} : { name };
+    from ledger_groups k cross join ledger_days d using (rollup, kind)
+    where rollup = ${spentIn(kind, model !== undefined).id} and d.day in (select value from json_each($days)) ${partOf[kind]} group by called`;
+  const days = JSON.stringify(Array.from({ length: endDay - firstDay }, (_, at) => firstDay + at));
+  const parameters: Record<string, string> = name === undefined ? { days } : { days, name };
   const costs = database.query<{ called: string | null; cost: number }, Record<string, string>>(sql).all(parameters);
   return costs
     .filter(({ called }) => model === undefined || (called !== null && globMatches(model, called)))

@@ -2,7 +2,8 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { firstTokenBounds } from "../../api/words.ts";
 import { hourMs, kindColumns, ownColumns, spanSums } from "../ledger-columns.ts";
-import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
+import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
+import { finest, knownTo, type Rollup } from "../ledger-rollups.ts";
 import type { Appended, LedgerLine } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
 import { countingVariants } from "./variant-counts.ts";
@@ -41,19 +42,15 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     .query<{ value: number }, []>("select value from generations where name = 'ledger'")
     .get()!.value;
   const kinds = new KnownKinds(salt);
-  const addKind = database.prepare<unknown, SQLQueryBindings[]>(
-    `insert into ledger_kinds (kind, day, ${kindColumns.join(", ")}) values (?, ?, ${kindColumns.map(() => "?").join(", ")})
-     on conflict (kind) do update set day = excluded.day where excluded.day > day`,
-  );
-  const adding = (table: string, span: string) => {
-    const columns = [span, "kind", ...spanSums];
-    return database.prepare<unknown, SQLQueryBindings[]>(
-      `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})
-       on conflict (${span}, kind) do update set ${spanSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
-    );
+  const addKind = addingKinds(database, "ledger_kinds", ["kind"]);
+  const addGroup = addingKinds(database, "ledger_groups", ["kind", "rollup"]);
+  const addNew = ({ kind, day, values, isNew, groups }: LineKind) => {
+    if (isNew) addKind.run(kind, day, ...values);
+    for (const group of groups)
+      if (group.isNew) addGroup.run(group.kind, group.rollup.id, day, ...knownTo(group.rollup, values));
   };
-  const addHour = adding("ledger_hours", "hour");
-  const addDay = adding("ledger_days", "day");
+  const addHour = addingSums(database, "hour");
+  const addDay = addingSums(database, "day");
   const settle = settling(database);
   const countVariants = countingVariants(database);
   const groupsOf = (lines: readonly LedgerLine[]) =>
@@ -78,10 +75,11 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
   const appendAll = database.transaction((all: readonly LedgerLine[], known: readonly LedgerLine[]) => {
     const groups = groupsOf(all);
     insertAll(groups);
-    for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
-    const hours = sumsOf(groups);
-    for (const { span, kind, sums } of hours) addHour.run(span, kind, ...sums);
-    for (const { span, kind, sums } of daysOf(hours)) addDay.run(span, kind, ...sums);
+    for (const { kind } of groups) addNew(kind);
+    const hours = hoursOf(groups);
+    addHour(rolledUp(hours, ({ hasHours }) => hasHours));
+    const days = hours.map((sum) => ({ ...sum, span: Math.floor(sum.span / 24) }));
+    addDay(rolledUp(days, () => true));
     return { groups, appended: { added: all.length, spending: settle(all, known), stopped: countVariants(all) } };
   });
   return (lines) => {
@@ -89,7 +87,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     for (let parts = new Map([[false, lines]]); ; parts = parted(lines)) {
       try {
         const { groups, appended } = appendAll.immediate(parts.get(false) ?? [], parts.get(true) ?? []);
-        for (const { kind } of groups) if (kind.isNew) kinds.learn(kind);
+        for (const { kind } of groups) kinds.learn(kind);
         return appended;
       } catch (error) {
         if (error !== knownLine) throw error;
@@ -99,7 +97,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
 }
 
 /** Lines of one kind. */
-type Group = { readonly kind: Kind & { readonly isNew: boolean }; readonly lines: readonly LedgerLine[] };
+type Group = { readonly kind: LineKind; readonly lines: readonly LedgerLine[] };
 
 /** The kind and, in the order of `ownColumns`, the line. Written out, as it runs for every call. */
 function pushValues(values: SQLQueryBindings[], kind: number, line: LedgerLine): void {
@@ -112,42 +110,76 @@ function pushValues(values: SQLQueryBindings[], kind: number, line: LedgerLine):
   values.push(costs?.reasoning ?? null, costs?.audioInput ?? null, costs?.audioOutput ?? null, costs?.other ?? null);
 }
 
-/** `sums` are in the order of `spanSums`. */
-type SpanSum = { readonly span: number; readonly kind: number; readonly sums: readonly number[] };
-
-/** Adds up what goes to the same row, so that a batch of like calls writes it once. */
-function sumsOf(groups: readonly Group[]): SpanSum[] {
-  const found = new Map<string, SpanSum & { readonly sums: number[] }>();
-  for (const { kind, lines } of groups) {
-    let hour = Number.NaN;
-    let sum: (SpanSum & { readonly sums: number[] }) | undefined;
-    for (const line of lines) {
-      const own = Math.floor(line.at / hourMs);
-      if (own !== hour) {
-        hour = own;
-        const id = `${hour} ${kind.kind}`;
-        sum = found.get(id);
-        if (sum === undefined) {
-          sum = { span: hour, kind: kind.kind, sums: spanSums.map(() => 0) };
-          found.set(id, sum);
-        }
-      }
-      addTo(sum!.sums, line);
-    }
-  }
-  return [...found.values()];
+/** Kinds of one of the two tables; one that is there gets the later day. */
+function addingKinds(database: Database, table: string, key: readonly string[]) {
+  const columns = [...key, "day", ...kindColumns];
+  return database.prepare<unknown, SQLQueryBindings[]>(
+    `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})
+     on conflict (${key.join(", ")}) do update set day = excluded.day where excluded.day > day`,
+  );
 }
 
-/** Nearly always each hour's sums are their day's, as a batch has the lines of a second. */
-function daysOf(hours: readonly SpanSum[]): Iterable<SpanSum> {
-  const found = new Map<string, SpanSum>();
-  for (const { span, kind, sums } of hours) {
-    const day = Math.floor(span / 24);
-    const id = `${day} ${kind}`;
-    const known = found.get(id)?.sums;
-    found.set(id, { span: day, kind, sums: known === undefined ? sums : sums.map((value, at) => value + known[at]!) });
+/** Sums of a span and a kind of lines, in the order of `spanSums`. */
+type KindSum = { readonly span: number; readonly kind: LineKind; readonly sums: number[] };
+/** The same of a rollup's kind. */
+type RollupSum = {
+  readonly rollup: number;
+  readonly span: number;
+  readonly kind: number;
+  readonly sums: readonly number[];
+};
+
+function addingSums(database: Database, span: "hour" | "day"): (sums: readonly RollupSum[]) => void {
+  const columns = ["rollup", span, "kind", ...spanSums];
+  const row = `(${columns.map(() => "?").join(", ")})`;
+  const statementOf = (rows: number) =>
+    database.prepare(
+      `insert into ledger_${span}s (${columns.join(", ")}) values ${Array(rows).fill(row).join(", ")}
+       on conflict (rollup, ${span}, kind) do update set ${spanSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
+    ) as unknown as Insert;
+  const [addMany, addOne] = [statementOf(together), statementOf(1)];
+  return (all) => {
+    for (let at = 0; at < all.length; ) {
+      const size = all.length - at >= together ? together : 1;
+      const values: number[] = [];
+      for (const { rollup, span: of, kind, sums } of all.slice(at, at + size)) values.push(rollup, of, kind, ...sums);
+      (size === 1 ? addOne : addMany).run(values);
+      at += size;
+    }
+  };
+}
+
+function hoursOf(groups: readonly Group[]): KindSum[] {
+  const found: KindSum[] = [];
+  for (const { kind, lines } of groups)
+    for (const [span, own] of Map.groupBy(lines, ({ at }) => Math.floor(at / hourMs))) {
+      const sums = spanSums.map(() => 0);
+      for (const line of own) addTo(sums, line);
+      found.push({ span, kind, sums });
+    }
+  return found;
+}
+
+/** Adds up what goes to the same row of a rollup, so that a batch of like calls writes it once. */
+function rolledUp(all: readonly KindSum[], isKept: (rollup: Rollup) => boolean): RollupSum[] {
+  const found: RollupSum[] = [];
+  for (const [span, own] of Map.groupBy(all, (sum) => sum.span)) {
+    // No two rollups have kinds of one number.
+    const known = new Map<number, number[]>();
+    const add = ({ id }: Rollup, kind: number, sums: readonly number[]) => {
+      const into = known.get(kind);
+      if (into === undefined) {
+        const fresh = sums.slice();
+        known.set(kind, fresh);
+        found.push({ rollup: id, span, kind, sums: fresh });
+      } else for (let at = 0; at < sums.length; at++) into[at]! += sums[at]!;
+    };
+    for (const { kind, sums } of own) {
+      for (const group of kind.groups) if (isKept(group.rollup)) add(group.rollup, group.kind, sums);
+      add(finest, kind.kind, sums);
+    }
   }
-  return found.values();
+  return found;
 }
 
 const firstTokensAt = spanSums.length - firstTokenBounds.length - 1;

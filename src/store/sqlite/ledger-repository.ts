@@ -10,6 +10,7 @@ import {
   isFiltered,
   isSearched,
   kindConditions,
+  kindsOf,
   lineColumns,
   lineConditions,
   lineFrom,
@@ -17,16 +18,17 @@ import {
   narrowed,
   newestFirst,
   ownConditions,
+  type Part,
   partsOf,
   type Row,
   sumFrom,
   sumNames,
   sumQuery,
 } from "../ledger-queries.ts";
+import { finest, type Rollup, rollups } from "../ledger-rollups.ts";
 import type {
   FoundLines,
   LedgerFilter,
-  LedgerGroup,
   LedgerLine,
   LedgerPage,
   LedgerPlace,
@@ -46,7 +48,7 @@ const dialect: Dialect = {
     hour: "strftime('%Y-%m-%dT%H:00Z', f.hour * 3600, 'unixepoch')",
   },
   // A cross join keeps the order: sums first, each with its kind.
-  withKinds: "cross join ledger_kinds k on k.kind = f.kind",
+  withKinds: (table) => `cross join ${table} k on k.kind = f.kind`,
   withTags: `cross join json_each(iif(k.tags = '[]', '[""]', k.tags)) t`,
   hasTag: (place) => `exists (select 1 from json_each(k.tags) where value = ${place})`,
   metadata: (key) => `json_extract(k.metadata, '$."${key}"')`,
@@ -62,15 +64,15 @@ export function ledgerRepository(
     `delete from ledger where (at, request_id, attempt) in
      (select at, request_id, attempt from ledger where at < $before order by at limit $max)`,
   );
-  const removeSums = database.prepare<unknown, { hour: number; max: number }>(
-    `delete from ledger_hours where (hour, kind) in
-     (select hour, kind from ledger_hours where hour < $hour order by hour limit $max)`,
+  const removing = (span: "hour" | "day") =>
+    database.prepare<unknown, [rollup: number, before: number, max: number]>(
+      `delete from ledger_${span}s where (rollup, ${span}, kind) in
+       (select rollup, ${span}, kind from ledger_${span}s where rollup = ? and ${span} < ? limit ?)`,
+    );
+  const [removeHours, removeDays] = [removing("hour"), removing("day")];
+  const removeKinds = ["ledger_kinds", "ledger_groups"].map((table) =>
+    database.prepare<unknown, { day: number }>(`delete from ${table} where day < $day`),
   );
-  const removeDaySums = database.prepare<unknown, { day: number; max: number }>(
-    `delete from ledger_days where (day, kind) in
-     (select day, kind from ledger_days where day < $day order by day limit $max)`,
-  );
-  const removeKinds = database.prepare<unknown, { day: number }>("delete from ledger_kinds where day < $day");
   const ownersOf = database.prepare<{ owner: string }, []>("select distinct owner from reservations");
   const linesOf = database.prepare<{ line: string }, { owner: string }>(
     "select line from reservations where owner = $owner limit 10000",
@@ -100,19 +102,23 @@ export function ledgerRepository(
     },
     async sums(filter, by, page) {
       const merged = new Sums(by.length, page);
-      for (const facts of slicesOf(database, narrowed(filter, by, page.after), by)) {
-        const bound = new Bound(dialect);
-        const sql = sumQuery(facts(bound), filter, by, page, dialect, bound);
-        merged.add(valuesOf(database, sql, bound) as Value[][]);
-        await nextSlice();
-        page.signal?.throwIfAborted();
+      for (const part of partsOf(narrowed(filter, by, page.after), by)) {
+        const kinds = await kindsIn(database, part, filter, page.signal);
+        for (const facts of kinds === undefined ? slicesOf(database, part) : probesOf(part, kinds)) {
+          const bound = new Bound(dialect);
+          const sql = sumQuery(facts(bound), part.rollup, filter, by, page, dialect, bound);
+          merged.add(valuesOf(database, sql, bound) as Value[][]);
+          await nextSlice();
+          page.signal?.throwIfAborted();
+        }
       }
       return merged.page();
     },
     lines: (page) => pageOf(database, page),
     async search(page, most = maxSearched) {
       if (!isSearched(page)) return { lines: await pageOf(database, page) };
-      const kinds = isFiltered(page) && page.endedSince === undefined ? await kindsOf(database, page) : undefined;
+      const kinds =
+        isFiltered(page) && page.endedSince === undefined ? await kindsWithLines(database, page) : undefined;
       if (kinds?.length === 0) return { lines: [] };
       const where: Condition = (bound) =>
         ownConditions(page, bound) +
@@ -126,38 +132,101 @@ export function ledgerRepository(
       const removed = removeLines.run({ before: day * dayMs, max }).changes;
       if (removed > 0) return removed;
       // Sums go once its day's lines are gone, so that all say the same.
-      const hours = removeSums.run({ hour: (day * dayMs) / hourMs, max }).changes;
-      const sums = hours + (hours < max ? removeDaySums.run({ day, max: max - hours }).changes : 0);
-      if (sums === 0) removeKinds.run({ day });
+      let sums = 0;
+      for (const { id } of rollups) {
+        if (sums < max) sums += removeHours.run(id, (day * dayMs) / hourMs, max - sums).changes;
+        if (sums < max) sums += removeDays.run(id, day, max - sums).changes;
+      }
+      if (sums === 0) for (const remove of removeKinds) remove.run({ day });
       return sums;
     },
   };
 }
 
-/** Rows that are read in one turn of the event loop: some ten milliseconds. */
+/** Rows that are looked up in one turn of the event loop: some ten milliseconds. */
 const sliceRows = 1000;
+/** Rows that are added up in one, as each is read behind the one before: what a slice's groups cost is not paid too often. */
+const summedRows = 8 * sliceRows;
 
 type Value = string | number | null;
 
 const valuesOf = (database: Database, sql: string, { values }: Bound): unknown[][] =>
   database.query<SQLQueryBindings[], SQLQueryBindings[]>(sql).values(...values) as unknown[][];
 
-/** The facts of a filter's time, in slices; each puts its bounds into a statement. */
-function* slicesOf(
+/** Puts the bounds of a slice of a part's facts into a statement. */
+type Slice = (bound: Bound) => string;
+
+/** All facts of a part of a question's time. */
+function* slicesOf(database: Database, part: Part): Iterable<Slice> {
+  const { table, column, rollup } = part;
+  // A day or an hour may have many kinds.
+  const place = table === "ledger" ? ["at"] : [column, "kind"];
+  const of = table === "ledger" ? "" : `rollup = ${rollup.id} and `;
+  const places = place.join(", ");
+  const next = database.query<number[], number[]>(
+    `select ${places} from ${table} where ${of}(${places}) > (${place.map(() => "?")}) and ${column} < ?
+     order by ${places} limit 1 offset ${summedRows - 1}`,
+  );
+  // Behind everything before the part.
+  for (let low: number[] | undefined = [part.from - 1, Number.MAX_SAFE_INTEGER].slice(0, place.length); low; ) {
+    const first: number[] = low;
+    const end: number[] | undefined = (next.values(...first, part.to) as number[][])[0];
+    yield (bound) => {
+      const put = (values: readonly number[]) => `(${values.map((value) => bound.put(value)).join(", ")})`;
+      const until = end === undefined ? `${column} < ${bound.put(part.to)}` : `(${places}) <= ${put(end)}`;
+      return factsOf(part, dialect, `(${places}) > ${put(first)} and ${until}`);
+    };
+    low = end;
+  }
+}
+
+/** The sums of those kinds, each looked up: all others' rows are not read. */
+function* probesOf(part: Part, kinds: readonly number[]): Iterable<Slice> {
+  const step = Math.max(1, Math.floor(sliceRows / Math.max(1, kinds.length)));
+  for (let from = part.from; from < part.to; from += step) {
+    const spans = Array.from({ length: Math.min(step, part.to - from) }, (_, at) => from + at);
+    const among = (bound: Bound, values: readonly number[]) =>
+      `(select value from json_each(${bound.put(JSON.stringify(values))}))`;
+    yield (bound) =>
+      factsOf(part, dialect, `${part.column} in ${among(bound, spans)} and kind in ${among(bound, kinds)}`);
+  }
+}
+
+/** The kinds of a part that fit; undefined where all sums are wanted, or to look them up takes longer than to read all. */
+async function kindsIn(
   database: Database,
+  part: Part,
   filter: LedgerFilter,
-  by: readonly LedgerGroup[],
-): Iterable<(bound: Bound) => string> {
-  for (const { table, column, from, to } of partsOf(filter, by)) {
-    const next = database.query<[number], [number, number]>(
-      `select ${column} from ${table} where ${column} >= ? and ${column} < ? order by ${column} limit 1 offset ${sliceRows}`,
-    );
-    for (let low = from; low < to; ) {
-      const [found] = next.values(low, to) as [number][];
-      const [first, end] = [low, found === undefined ? to : Math.max(found[0], low + 1)];
-      yield (bound) => factsOf[table](dialect, `${column} >= ${bound.put(first)} and ${column} < ${bound.put(end)}`);
-      low = end;
-    }
+  signal: AbortSignal | undefined,
+): Promise<readonly number[] | undefined> {
+  if (part.table === "ledger" || !isFiltered(filter)) return undefined;
+  const found: number[] = [];
+  for (const slice of kindSlices(database, part.rollup)) {
+    const bound = new Bound(dialect);
+    const day = dayOf(filter.since);
+    const sql = `select k.kind from ${slice(bound)} and k.day >= ${bound.put(day)}${kindConditions(filter, dialect, bound)}`;
+    for (const [kind] of valuesOf(database, sql, bound) as [number][]) found.push(kind);
+    if (found.length * (part.to - part.from) > maxProbes) return undefined;
+    await nextSlice();
+    signal?.throwIfAborted();
+  }
+  return found;
+}
+
+const maxProbes = 100_000;
+
+/** The kinds of a rollup, in slices, as the end of a statement that begins with what is selected. */
+function* kindSlices(database: Database, rollup: Rollup): Iterable<Slice> {
+  const { table, of } = kindsOf(rollup);
+  const next = database.query<[number], [number]>(
+    `select k.kind from ${table} k where ${of} and k.kind >= ? order by k.kind limit 1 offset ${sliceRows}`,
+  );
+  for (let from: number | undefined = 0; from !== undefined; ) {
+    const first: number = from;
+    const [end]: [number][] = next.values(first) as [number][];
+    yield (bound) =>
+      `${table} k where ${of} and k.kind >= ${bound.put(first)}${end === undefined ? "" : ` and k.kind < ${bound.put(end[0])}`}`;
+    from = end?.[0];
   }
 }
 
@@ -180,12 +249,11 @@ class Sums {
       if (this.#page.after !== undefined && compared(group, this.#page.after) <= 0) continue;
       if (this.#last !== undefined && compared(group, this.#last) > 0) continue;
       const id = group.join("\0");
-      const sums = row.slice(this.#groups).map(Number);
       const known = this.#found.get(id)?.sums;
-      if (known === undefined) this.#found.set(id, { group, sums });
-      else for (const at of known.keys()) known[at]! += sums[at]!;
+      if (known === undefined) this.#found.set(id, { group, sums: row.slice(this.#groups).map(Number) });
+      else for (let at = 0; at < known.length; at++) known[at]! += Number(row[this.#groups + at]);
     }
-    if (this.#found.size > 2 * this.#page.limit + sliceRows) this.#cut();
+    if (this.#found.size > 2 * this.#page.limit + summedRows) this.#cut();
   }
 
   #cut(): void {
@@ -258,7 +326,7 @@ async function searched(database: Database, page: LedgerPage, where: Condition, 
 const maxListed = 2_000;
 
 /** The kinds that fit and have lines in the time, so that not each line's is looked at; undefined where they are many. */
-async function kindsOf(database: Database, page: LedgerPage): Promise<readonly number[] | undefined> {
+async function kindsWithLines(database: Database, page: LedgerPage): Promise<readonly number[] | undefined> {
   const tops = await latestOf(database, page);
   return tops.length > maxListed ? undefined : tops.map(({ kind }) => kind);
 }
@@ -286,20 +354,14 @@ async function linesOfKinds(database: Database, page: LedgerPage): Promise<Ledge
 
 /** Finds for each kind that fits when its latest line before the page's place began, the latest first. */
 async function latestOf(database: Database, page: LedgerPage): Promise<Top[]> {
-  const nextKind = database.query<[number], [number]>(
-    `select kind from ledger_kinds where kind >= ? order by kind limit 1 offset ${sliceRows}`,
-  );
   const upper = Math.min(page.until - 1, page.before?.at ?? page.until);
   const found: Top[] = [];
-  for (let from: number | undefined = 0; from !== undefined; ) {
-    const [next]: [number][] = nextKind.values(from) as [number][];
+  for (const slice of kindSlices(database, finest)) {
     const bound = new Bound(dialect);
-    const range = `k.kind >= ${bound.put(from)}${next === undefined ? "" : ` and k.kind < ${bound.put(next[0])}`}`;
-    const sql = `select k.kind, (select l.at from ledger l where l.kind = k.kind and l.at <= ${bound.put(upper)} order by l.at desc limit 1)
-      from ledger_kinds k where ${range} and k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)}`;
+    const latest = `select l.at from ledger l where l.kind = k.kind and l.at <= ${bound.put(upper)} order by l.at desc limit 1`;
+    const sql = `select k.kind, (${latest}) from ${slice(bound)} and k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)}`;
     for (const [kind, at] of valuesOf(database, sql, bound) as [number, number | null][])
       if (at !== null && at >= page.since) found.push({ kind, at });
-    from = next?.[0];
     await nextSlice();
     page.signal?.throwIfAborted();
   }

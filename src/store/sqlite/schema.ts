@@ -1,5 +1,8 @@
 import { ledgerTables } from "../ledger-columns.ts";
 
+/** Rows lie in the order of their keys. */
+const inOrder = " strict, without rowid";
+
 /** The schema of the first release. Times are Unix milliseconds. */
 export const firstSchema = `
 -- API keys. Triggers bump a generation, so that a running server notices another process's change by reading one row.
@@ -278,5 +281,5 @@ create table alert_messages (
 ) strict, without rowid;
 
 -- What calls used and cost: a line for each attempt, and the sums of each hour, so that a year is added up from few rows.
-${ledgerTables({ text: "text", number: "integer", prefix: "", dated: () => " strict, without rowid", plain: " strict" })}
+${ledgerTables({ text: "text", number: "integer", prefix: "", dated: () => inOrder, plain: " strict", ordered: inOrder })}
 `;

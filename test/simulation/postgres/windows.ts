@@ -7,9 +7,9 @@ const listed = (list: unknown) => (list as string).slice(1, -1).split(",").filte
 export const windowStatements = (windows: ModelWindows): readonly Statement[] => [
   [
     "troupe.hit_window(",
-    ([caller, limit, , , ids, ages]) => {
-      const aged = listed(ages);
-      const hits = listed(ids).map((id, at) => [id, Number(aged[at])] as const);
+    ([caller, limit, , , ids, ages, counts]) => {
+      const [aged, counted] = [listed(ages), listed(counts)];
+      const hits = listed(ids).map((id, at) => [id, Number(aged[at]), Number(counted[at])] as const);
       const { growsMs, ...rest } = windows.hitNow(caller as string, limit as number, hits);
       return { rows: [{ ...rest, grows_ms: growsMs }] };
     },

@@ -1,0 +1,75 @@
+/** Which sums answer which question, and that what callers write makes only the questions about it longer. */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { slicesBegun } from "../../src/lib/time/cooperative-scheduling.ts";
+import { ledgerFilters, reportMembers } from "../../src/store/ledger-columns.ts";
+import { rollupFor, rollups } from "../../src/store/ledger-rollups.ts";
+import { databaseName, openStore } from "../../src/store/sqlite/store.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+
+const isWord = (member: string) => ["user", "client", "metadata"].includes(member);
+const dayMs = 86_400_000;
+const start = 1_800_000_000_000 - (1_800_000_000_000 % dayMs);
+const time = { since: start, until: start + dayMs };
+
+const memberOf = (name: string) =>
+  name === "tag" ? "tags" : name.startsWith("metadata.") ? "metadata" : reportMembers.get(name);
+const membersFor = (by: readonly string[], where: readonly string[]) =>
+  rollupFor("day", { ...time, where: Object.fromEntries(where.map((name) => [name, "x"])) }, by).members;
+
+test("each question is answered by sums that know what it asks for, and by none of callers' words where it asks for none", () => {
+  const names = [...ledgerFilters, "metadata.team"];
+  for (const [one, other] of names.flatMap((name) => names.map((second) => [name, second] as const)))
+    for (const members of [membersFor([one, "day"], [other]), membersFor([one, other], [])]) {
+      const asked = [memberOf(one)!, memberOf(other)!];
+      expect(members).toEqual(expect.arrayContaining(asked));
+      if (!asked.some(isWord)) expect({ asked, words: members.filter(isWord) }).toEqual({ asked, words: [] });
+    }
+  expect(membersFor(["day"], [])).toBe(rollups[0]!.members);
+});
+
+test("a question about one of callers' words, of a key or a tag too, meets no other", () => {
+  for (const [name, member] of [
+    ["user", "user"],
+    ["client", "client"],
+    ["metadata.team", "metadata"],
+  ] as const)
+    for (const other of ["key", "tag", "ended", "day"]) {
+      expect(membersFor([name, other], []).filter(isWord)).toEqual([member]);
+      expect(membersFor(["day"], other === "day" ? [name] : [name, other]).filter(isWord)).toEqual([member]);
+    }
+});
+
+test("8,500 users of one model and key are rows of their own sums alone, and their questions turn the loop in between", async () => {
+  using folder = new TempFolder();
+  const store = openStore(folder.path);
+  const users = 8_500;
+  for (let at = 0; at < users; at += 500)
+    await store.ledger.append(
+      Array.from({ length: 500 }, (_, place) =>
+        ledgerLine(`req_${at + place}`, { at: start, user: `u${at + place}`, client: `c${(at + place) % 700}` }),
+      ),
+    );
+  using database = new Database(`${folder.path}/${databaseName}`, { readonly: true });
+  const rows = database.query<{ rollup: number; rows: number }, []>(
+    "select rollup, count(*) as rows from ledger_days group by 1",
+  );
+  const counted = new Map(rows.all().map((row) => [row.rollup, row.rows]));
+  for (const { id, members } of rollups) {
+    const many = members.includes("user") ? users : members.includes("client") ? 700 : 1;
+    expect([id, counted.get(id)]).toEqual([id, many]);
+  }
+  const slicesOf = async (by: string[], where = {}) => {
+    const before = slicesBegun();
+    const sums = await store.ledger.sums({ ...time, where }, by, { limit: 10_000 });
+    expect(sums.reduce((sum, { calls }) => sum + calls, 0)).toBe("user" in where ? 1 : users);
+    return slicesBegun() - before;
+  };
+  expect(await slicesOf(["model"])).toBe(1);
+  expect(await slicesOf(["key"])).toBe(1);
+  expect(await slicesOf(["user"])).toBe(2);
+  // Nine look for the kind, one reads its sums.
+  expect(await slicesOf(["model"], { user: "u7" })).toBe(10);
+  await store.close();
+});
