@@ -1,18 +1,23 @@
 /** The admin API's list of providers' models: what is known of each, when it ends, and which lists of providers that comes from. */
 import { Type } from "@sinclair/typebox";
-import { LearnedFact, ListedModel, ModelEnding, ModelListState } from "../api/models.ts";
-import { pageSchema } from "../api/shape.ts";
+import { EndState, LearnedFact, ModelEnding, ModelListState } from "../api/models.ts";
+import { OrNull, pageSchema } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import { endState } from "../facts/endings.ts";
 import { gatewayModels } from "../http/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { formatModelId } from "../protocols/model-id.ts";
-import { capabilityNames, havingAll } from "../protocols/models.ts";
+import { capabilityNames, havingAll, Model } from "../protocols/models.ts";
 import { dayMs } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { endOf } from "../upstream/model-lists.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
+
+const ListedModel = Type.Object({
+  ...Model.properties,
+  end_state: OrNull(EndState, { description: "ends_soon: within six months; null: no end is announced." }),
+});
 
 /** What refusals taught the process that answers. */
 const learnedOf = ({ learned }: Services) =>

@@ -27,6 +27,7 @@ export const Alert = Type.Object({
   ),
 });
 export type Alert = Answer<typeof Alert>;
+export type AlertDelivery = Alert["deliveries"][number];
 
 export const Alerts = Type.Composite([
   pageSchema(Alert),
@@ -57,5 +58,6 @@ export const Alerts = Type.Composite([
   }),
 ]);
 export type Alerts = Answer<typeof Alerts>;
+export type ActiveAlert = Alerts["active"][number];
 
 titled({ Alert });

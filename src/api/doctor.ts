@@ -30,5 +30,6 @@ export const DoctorReport = Type.Object({
   ),
 });
 export type DoctorReport = Answer<typeof DoctorReport>;
+export type DoctorFinding = DoctorReport["findings"][number];
 
 titled({ DoctorReport });

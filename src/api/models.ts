@@ -1,15 +1,9 @@
-/** Models of providers, as the API answers them. */
+/** Ends and lists of providers' models, as the API answers them. */
 import { Type } from "@sinclair/typebox";
-import { Model } from "../protocols/models.ts";
+import { Words } from "../lib/json/schemas.ts";
 import { type Answer, OrNull } from "./shape.ts";
 
-export const ListedModel = Type.Object({
-  ...Model.properties,
-  end_state: OrNull(Type.String(), {
-    description: "ended, ends_soon: within six months, or later; null: no end is announced.",
-  }),
-});
-export type ListedModel = Answer<typeof ListedModel>;
+export const EndState = Words(["ended", "ends_soon", "later"], { description: "ends_soon: within six months." });
 
 export const ModelListState = Type.Object({
   provider: Type.String(),
@@ -35,7 +29,7 @@ export const ModelEnding = Type.Object({
   provider: Type.String(),
   model: Type.String(),
   shutdown_date: Type.String({ description: "The first day on which it no longer answers." }),
-  end_state: Type.String({ description: "ended, ends_soon: within six months, or later." }),
+  end_state: EndState,
   calls: Type.Integer({ description: "Of the last seven days." }),
 });
 export type ModelEnding = Answer<typeof ModelEnding>;

@@ -39,6 +39,7 @@ export const PersonaTestRun = Type.Object({
   ),
 });
 export type PersonaTestRun = Answer<typeof PersonaTestRun>;
+export type PersonaTestResult = PersonaTestRun["tests"][number];
 
 export const PersonaTests = Type.Object({
   object: Type.Literal("persona.tests"),

@@ -40,15 +40,24 @@ export const PersonaPush = Type.Object({
 });
 export type PersonaPush = Answer<typeof PersonaPush>;
 
+export const PersonaVariable = Type.Object({
+  description: Type.Optional(Type.String()),
+  enum: Type.Optional(Type.Array(Type.String())),
+  default: Type.Optional(Type.String()),
+  required: Type.Boolean(),
+});
+export type PersonaVariable = Answer<typeof PersonaVariable>;
+const some = Type.Record(Type.String(), Type.Unknown());
+
 export const Persona = Type.Object({
   ...summary,
   greeting: OrNull(Type.String()),
-  variables: Type.Record(Type.String(), Type.Object({})),
-  defaults: Type.Object({}),
-  limits: Type.Object({}),
-  options: Type.Object({}),
+  variables: Type.Record(Type.String(), PersonaVariable),
+  defaults: some,
+  limits: some,
+  options: some,
   stop: Type.Array(Type.String()),
-  tools: Type.Array(Type.Object({})),
+  tools: Type.Array(Type.Object({ function: Type.Optional(Type.Object({ name: Type.String() })) })),
   examples: Type.Array(Type.Object({})),
   source: OrNull(Type.Object({ file: Type.String(), text: Type.String() }), {
     description: "The file that it was made of, as it was then.",
@@ -82,7 +91,10 @@ export const RenderedPersona = Type.Object({
   object: Type.Literal("persona.render"),
   persona: Type.String(),
   variant: OrNull(Type.String()),
-  composed: Type.Object({}, { description: "The request before a provider encodes it." }),
+  composed: Type.Object(
+    { messages: Type.Array(Type.Object({ role: Type.String(), content: Type.Optional(Type.Unknown()) })) },
+    { description: "The request before a provider encodes it." },
+  ),
   parts: Type.Array(
     Type.Object({
       path: Type.Array(Type.Union([Type.String(), Type.Integer()])),

@@ -1,6 +1,6 @@
 /** Providers, as the API answers them. */
 import { Type } from "@sinclair/typebox";
-import { titled } from "../lib/json/schemas.ts";
+import { titled, Words } from "../lib/json/schemas.ts";
 import { type Answer, OrNull } from "./shape.ts";
 import { failureReasons } from "./words.ts";
 
@@ -23,7 +23,7 @@ export const ProviderKey = Type.Object({
   first_token_ms: OrNull(Type.Number(), { description: "A moving average of the last minutes." }),
   rests: Type.Array(ProviderRest),
   breaker: Type.Object({
-    state: Type.String({ description: "closed, open or half_open." }),
+    state: Words(["closed", "open", "half_open"]),
     reason: OrNull(Reason),
     until: OrNull(Type.String()),
     workers: Type.Integer({ description: "In how many of the server's workers it is in this state." }),
@@ -36,7 +36,9 @@ export const Provider = Type.Object({
   object: Type.Literal("provider"),
   id: Type.String(),
   dialect: Type.String(),
-  state: Type.String({ description: "ok; degraded: some of its keys or endpoints rest; resting: all do." }),
+  state: Words(["ok", "degraded", "resting"], {
+    description: "degraded: some of its keys or endpoints rest; resting: all do.",
+  }),
   strategy: Type.String(),
   keys: Type.Array(ProviderKey, {
     description: "As the server knows them that answers, all of its workers together; each key at each endpoint.",
@@ -77,6 +79,7 @@ export const ProviderDetail = Type.Object({
   ),
 });
 export type ProviderDetail = Answer<typeof ProviderDetail>;
+export type ProviderError = ProviderDetail["last_errors"][number];
 
 export const ProviderTested = Type.Object({
   object: Type.Literal("provider.tested"),
@@ -100,5 +103,6 @@ export const ProviderTested = Type.Object({
   ),
 });
 export type ProviderTested = Answer<typeof ProviderTested>;
+export type ProviderTestResult = ProviderTested["results"][number];
 
 titled({ Provider, ProviderDetail, ProviderKey });

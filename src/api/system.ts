@@ -17,6 +17,12 @@ export const Configuration = Type.Object({
 });
 export type Configuration = Answer<typeof Configuration>;
 
+const HealthCheck = Open({
+  status: Words(["ok", "failing"]),
+  message: Type.Optional(Type.String()),
+  set_up: Type.Optional(Type.Integer({ description: "Of providers: how many are." })),
+});
+
 export const SystemHealth = Open({
   object: Type.Literal("health"),
   status: Words(["ok", "degraded"]),
@@ -50,7 +56,7 @@ export const SystemHealth = Open({
     { description: "When this process read its configuration anew; null: not since its start." },
   ),
   persona_faults: Type.Integer({ description: "Errors that the latest reading of the personas' folder found." }),
-  checks: Type.Record(Type.String(), Open({ status: Words(["ok", "failing"]) })),
+  checks: Type.Record(Type.String(), HealthCheck),
 });
 export type SystemHealth = Answer<typeof SystemHealth>;
 

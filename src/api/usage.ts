@@ -28,6 +28,10 @@ export const UsageSums = Type.Object({
   ),
 });
 export type UsageSums = Answer<typeof UsageSums>;
+/** Of all rows together, or of one that was not asked for by how calls ended. */
+export type UsageTotals = Omit<UsageSums, "ended"> & { readonly ended: Readonly<Record<string, number>> };
+/** With a member for each group that was asked for. */
+export type UsageRow = UsageTotals & { readonly [group: string]: unknown; readonly key_name?: string | null };
 
 export const Usage = Type.Object({
   object: Type.Literal("usage"),
@@ -60,6 +64,9 @@ const LedgerState = Type.Object(
 
 /** Of all calls, for who runs the server. */
 export const AllUsage = Type.Object({ ...Usage.properties, ledger: LedgerState });
-export type AllUsage = Answer<typeof AllUsage>;
+export type AllUsage = Omit<Answer<typeof AllUsage>, "data" | "total"> & {
+  readonly data: readonly UsageRow[];
+  readonly total: UsageTotals;
+};
 
 titled({ UsageSums, Usage: OwnUsage });

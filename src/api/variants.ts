@@ -1,6 +1,6 @@
 /** Variants of personas, as the API answers them. */
 import { Type } from "@sinclair/typebox";
-import { titled } from "../lib/json/schemas.ts";
+import { titled, Words } from "../lib/json/schemas.ts";
 import { type Answer, OrNull } from "./shape.ts";
 
 const WindowCount = Type.Object({
@@ -16,7 +16,7 @@ export const Variant = Type.Object({
   name: Type.String(),
   weight: Type.Integer(),
   share: Type.Number({ description: "Of the callers, while none is stopped." }),
-  state: Type.String({ description: "serving, or stopped: by itself or by hand." }),
+  state: Words(["serving", "stopped"], { description: "stopped: by itself or by hand." }),
   stopped_at: OrNull(Type.String()),
   reason: OrNull(Type.String(), { description: "error_rate, refusals, p95_seconds, cost, or operator: by hand." }),
   calls: Type.Integer({ description: "By the ledger, here and below: attempts, in all versions of the persona." }),

@@ -45,5 +45,7 @@ export const PersonaNumbers = Type.Object({
   ),
 });
 export type PersonaNumbers = Answer<typeof PersonaNumbers>;
+export type PersonaNumbersRow = PersonaNumbers["data"][number];
+export type Times = PersonaNumbersRow["total_ms"];
 
 titled({ PersonaVersion, PersonaVersionText });

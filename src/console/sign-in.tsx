@@ -1,20 +1,12 @@
 /** Asks for an admin key, over the page that waits for it; shows who is signed in, and signs out. */
+
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import type { SignedIn } from "../api/sessions.ts";
 import { ApiFailure, apiUrl, failureOf, get, remove, signedIn } from "./api.ts";
 import { useResource } from "./data.ts";
 import { Button, Dialog, Field, TextInput } from "./ui/form.tsx";
 import { forgetEverywhere, isSameActor, ownActor } from "./who.ts";
-
-/** What the server knows of who asks. */
-export type SignedIn = {
-  readonly signed_in_by: "session" | "key" | "proxy";
-  readonly actor: string;
-  readonly key: { readonly id: string; readonly name: string } | null;
-  readonly user: string | null;
-  readonly id: string | null;
-  readonly version: string;
-};
 
 /** Number of sign-ins on this page: the next one may be by another key. */
 const signIns = signal(0);

@@ -1,54 +1,10 @@
 /** What the page asks of its server. Addresses are relative, for proxies with a prefix. */
+import type { Account } from "../../api/account.ts";
 
-type Sums = {
-  readonly calls: number;
-  readonly tokens: Readonly<Record<string, number>>;
-  readonly cost_micro_dollars: number;
-  readonly unknown_cost_calls: number;
-};
-export type Budget = {
-  readonly id: string;
-  readonly scope: string;
-  readonly model?: string;
-  readonly period: string;
-  readonly limit_micro_dollars: number;
-  readonly spent_micro_dollars: number;
-  readonly left_micro_dollars: number;
-  readonly resets_at: string | null;
-};
-export type Model = { readonly id: string; readonly surface: string; readonly description?: string };
-export type FailedCall = {
-  readonly at: string;
-  readonly request_id: string;
-  readonly model: string;
-  readonly ended: string;
-  readonly status: number | null;
-  readonly error_code: string | null;
-  readonly error_text: string | null;
-};
-/** As `GET /v1/account` answers. */
-export type Account = {
-  readonly key: {
-    readonly name: string;
-    readonly tier: string;
-    readonly surfaces: readonly string[];
-    readonly expires_at: string | null;
-    readonly old_key_expires_at: string | null;
-  };
-  readonly limits: { readonly requests_per_minute: number; readonly tokens_per_minute: number | null };
-  readonly usage: {
-    readonly since: string;
-    readonly until: string;
-    readonly by_day: readonly (Sums & { readonly day: string })[];
-    readonly by_model: readonly (Sums & { readonly model: string })[];
-    readonly total: Sums;
-  };
-  readonly budgets: readonly Budget[];
-  readonly models: { readonly data: readonly Model[]; readonly has_more: boolean };
-  readonly failed: readonly FailedCall[];
-  readonly rotation: { readonly allowed: boolean; readonly grace_seconds: number };
-  readonly base_urls: Readonly<Record<string, string>>;
-};
+export type { Account } from "../../api/account.ts";
+export type Budget = Account["budgets"][number];
+export type Model = Account["models"]["data"][number];
+export type FailedCall = Account["failed"][number];
 
 /** An answer that is an error, in the server's words. */
 export class Refused extends Error {

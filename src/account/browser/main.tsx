@@ -183,7 +183,7 @@ function Usage({ usage }: { readonly usage: Account["usage"] }) {
           {by_day.map(({ day, calls, cost_micro_dollars: cost }) => (
             <li key={day} title={`${day}: ${dollars(cost)}, ${count(calls)} attempts`}>
               <meter min={0} max={areFree ? most : top} value={areFree ? calls : cost} />
-              <span>{day.slice(5)}</span>
+              <span>{day?.slice(5)}</span>
               <span>{areFree ? count(calls) : dollars(cost)}</span>
             </li>
           ))}

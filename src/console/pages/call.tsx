@@ -1,5 +1,7 @@
 /** One call: why it went as it did, what each attempt took, what it cost, where the same happened, and what came before and after. */
+
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { CallAttempts, CallPage as Calls } from "../../api/calls.ts";
 import { ApiFailure, get } from "../api.ts";
 import { useAction, useResource } from "../data.ts";
 import { href } from "../router.ts";
@@ -14,9 +16,6 @@ import { type Call, endWords, saidBy, targetOf } from "./calls/line.ts";
 import { Waterfall } from "./calls/waterfall.tsx";
 import { getSums } from "./spend/sums.ts";
 
-type Found = { readonly attempts: readonly Call[] };
-type Listed = { readonly data: readonly Call[] };
-
 const nearMs = 60_000;
 const timeAt = (ms: number) => new Date(ms).toISOString();
 
@@ -24,9 +23,9 @@ const timeAt = (ms: number) => new Date(ms).toISOString();
 async function neighboursOf({ at, request_id }: Call, signal: AbortSignal): Promise<readonly Call[]> {
   const begun = Date.parse(at);
   const list = (since: number, until: number, limit: number) =>
-    get<Listed>("v1/calls", { since: timeAt(since), until: timeAt(until), limit: String(limit) }, { signal });
+    get<Calls>("v1/calls", { since: timeAt(since), until: timeAt(until), limit: String(limit) }, { signal });
   const [after, before] = await Promise.all([list(begun, begun + nearMs, 100), list(begun - 60 * nearMs, begun, 6)]);
-  const others = ({ data }: Listed) => data.filter((one) => one.request_id !== request_id);
+  const others = ({ data }: Calls) => data.filter((one) => one.request_id !== request_id);
   return [...others(after).slice(-6), ...others(before).slice(0, 6)];
 }
 
@@ -155,7 +154,7 @@ function Neighbours({ call }: { readonly call: Call }) {
   );
 }
 
-function One({ attempts }: Found) {
+function One({ attempts }: Pick<CallAttempts, "attempts">) {
   const last = attempts.at(-1)!;
   const day = last.at.slice(0, 10);
   const usual = useResource(
@@ -265,7 +264,7 @@ const pathOf = (id: string) => `v1/calls/${encodeURIComponent(id)}`;
 function Whole({ id }: { readonly id: string }) {
   const found = useResource(
     (signal) =>
-      get<Found>(pathOf(id), {}, { signal }).catch((error) => {
+      get<CallAttempts>(pathOf(id), {}, { signal }).catch((error) => {
         if (error instanceof ApiFailure && error.status === 404) return undefined;
         throw error;
       }),

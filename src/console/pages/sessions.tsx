@@ -1,5 +1,7 @@
 /** Browsers that are signed in: a part of the System page. */
+
 import { useState } from "preact/hooks";
+import type { Session, SessionPage } from "../../api/sessions.ts";
 import { ApiFailure, get, remove } from "../api.ts";
 import { useResource } from "../data.ts";
 import { href } from "../router.ts";
@@ -12,19 +14,7 @@ import { Empty, Failure, Loaded } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { useUndo } from "../ui/undo.tsx";
 
-type SessionRow = {
-  readonly id: string;
-  readonly key: { readonly id: string; readonly name: string };
-  readonly client: string;
-  readonly created_at: string;
-  readonly last_used_at: string;
-  readonly expires_at: string;
-  readonly ends_at: string;
-  readonly is_current: boolean;
-};
-type SessionPage = { readonly data: readonly SessionRow[]; readonly has_more: boolean };
-
-const byTime = (name: "created_at" | "last_used_at" | "expires_at") => (a: SessionRow, b: SessionRow) =>
+const byTime = (name: "created_at" | "last_used_at" | "expires_at") => (a: Session, b: Session) =>
   a[name].localeCompare(b[name]);
 
 const listed = { limit: "100" };
@@ -36,7 +26,7 @@ export function SessionsPanel() {
   const [ending, setEnding] = useState<string>();
   const [failure, setFailure] = useState<ApiFailure>();
   const { notice, offer } = useUndo();
-  const endSoon = (row: SessionRow) => {
+  const endSoon = (row: Session) => {
     if (row.is_current) return void end(row);
     offer({
       words: `The session of ${row.key.name}, ${row.client}, ends in ten seconds.`,
@@ -45,7 +35,7 @@ export function SessionsPanel() {
     });
     setEnding(row.id);
   };
-  const end = async ({ id, is_current }: SessionRow) => {
+  const end = async ({ id, is_current }: Session) => {
     setEnding(id);
     setFailure(undefined);
     try {
@@ -59,7 +49,7 @@ export function SessionsPanel() {
     }
     sessions.reload();
   };
-  const columns: readonly Column<SessionRow>[] = [
+  const columns: readonly Column<Session>[] = [
     {
       id: "key",
       title: "Key",

@@ -1,48 +1,7 @@
-/** Calls as the admin API has them. */
-export type Call = {
-  readonly id: string;
-  readonly request_id: string;
-  readonly attempt: number;
-  readonly at: string;
-  readonly key: string;
-  readonly key_name: string | null;
-  readonly tags: readonly string[];
-  readonly surface: string;
-  readonly format: string;
-  readonly model: string;
-  readonly persona: string | null;
-  readonly persona_version: string | null;
-  readonly variant: string | null;
-  readonly provider: string | null;
-  readonly upstream_model: string | null;
-  readonly upstream_format: string | null;
-  readonly ended: keyof typeof endWords;
-  readonly failure: string | null;
-  readonly error_code: string | null;
-  readonly error_text: string | null;
-  readonly status: number | null;
-  readonly call_of: string | null;
-  readonly service_tier: string | null;
-  readonly client: string | null;
-  readonly user: string | null;
-  readonly counted: "upstream" | "estimated" | "unknown" | "none";
-  readonly tokens: Readonly<Record<string, number>>;
-  readonly cost_micro_dollars: number | null;
-  readonly costs_micro_dollars: Readonly<Record<string, number>> | null;
-  readonly price_source: string;
-  readonly price_date: string | null;
-  readonly price_note: string | null;
-  readonly first_token_ms: number | null;
-  readonly total_ms: number;
-};
-
-/** A call that has no end yet. */
-export type OpenCall = Pick<
-  Call,
-  "request_id" | "attempt" | "at" | "key" | "key_name" | "model" | "persona" | "provider" | "upstream_model" | "client"
-> & { readonly age_ms: number };
-
 /** What each end means, and how it is shown. */
+import type { Call } from "../../../api/calls.ts";
+
+export type { Call, OpenCall } from "../../../api/calls.ts";
 export const endWords = {
   finished: { tone: "ok", words: "was answered to its end" },
   replayed: {

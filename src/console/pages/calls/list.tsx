@@ -1,5 +1,7 @@
 /** All calls, failed and rerouted ones too: chosen by what the address says, live, and those under way. */
+
 import { useEffect, useState } from "preact/hooks";
+import type { CallPage, OpenCalls } from "../../../api/calls.ts";
 import { get, type StreamState, stream } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { everything, rangeWords, setRange } from "../../range.ts";
@@ -11,18 +13,10 @@ import { Badge, Bar, Page, Panel, State } from "../../ui/layout.tsx";
 import { isFree, moveRow } from "../../ui/rows.ts";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
-import { serverWords, type Workers } from "../../workers.ts";
+import { serverWords } from "../../workers.ts";
 import { CallPane } from "../call.tsx";
 import { chosenCalls, chosenLive, chosenOpen, endFilters, Filters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
-
-type Listed = {
-  readonly data: readonly Call[];
-  readonly has_more: boolean;
-  readonly last_id: string | null;
-  /** How far back was looked where the page is not full. */
-  readonly searched_since: string | null;
-};
 
 /** Rows that a live list keeps, and how many a second it asks for: nobody reads more, and a browser takes a while for each. */
 const maxLive = 500;
@@ -31,11 +25,11 @@ const pageSize = 50;
 /** Questions of one list: a search that finds little goes on by itself so often. */
 const maxSearches = 10;
 
-async function search(asked: Query, signal: AbortSignal): Promise<Listed> {
-  let found = await get<Listed>("v1/calls", asked, { signal });
+async function search(asked: Query, signal: AbortSignal): Promise<CallPage> {
+  let found = await get<CallPage>("v1/calls", asked, { signal });
   for (let more = 1; more < maxSearches && found.searched_since !== null && found.data.length < pageSize; more += 1) {
     const rest = { ...asked, limit: String(pageSize - found.data.length), after: found.last_id ?? undefined };
-    const next = await get<Listed>("v1/calls", rest, { signal });
+    const next = await get<CallPage>("v1/calls", rest, { signal });
     found = { ...next, data: [...found.data, ...next.data] };
   }
   return found;
@@ -98,12 +92,6 @@ const openColumns: readonly Column<OpenCall>[] = [
   { id: "client", title: "Client", cell: ({ client }) => client ?? "–" },
 ];
 
-type Open = {
-  readonly data: readonly OpenCall[];
-  readonly total: number;
-  readonly workers: Workers;
-};
-
 function UnderWay() {
   const never = endFilters();
   if (never.length > 0)
@@ -117,7 +105,7 @@ function UnderWay() {
 
 function ChosenUnderWay() {
   const asked = { ...chosenOpen(), limit: "20" };
-  const open = useResource((signal) => get<Open>("v1/calls/open", asked, { signal }), [asked], { everyMs: 2_000 });
+  const open = useResource((signal) => get<OpenCalls>("v1/calls/open", asked, { signal }), [asked], { everyMs: 2_000 });
   const asksSince = route.value.query.has("since");
   if (open.error !== undefined) return <Failure error={open.error} retry={open.reload} />;
   if (open.data === undefined) return null;

@@ -44,7 +44,7 @@ function ChangeForm({
   const [kind, setKind] = useState("tag");
   const [name, setName] = useState("");
   const [model, setModel] = useState("");
-  const [period, setPeriod] = useState(budget?.period ?? "month");
+  const [period, setPeriod] = useState<string>(budget?.period ?? "month");
   const [sum, setSum] = useState(act === "set" ? String(budget?.dollars ?? "") : "");
   const { busy, error, run } = useAction();
   const submit = async () => {

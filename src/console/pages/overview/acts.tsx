@@ -1,4 +1,5 @@
 /** What people changed in the last hour, by the audit. */
+import type { AuditEntry } from "../../../api/audit.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -8,17 +9,6 @@ import { ownActor } from "../../who.ts";
 import { linkOfScope } from "../keys/budgets.tsx";
 import { hourMs } from "../spend/sums.ts";
 import { Sentence } from "../system/sentence.tsx";
-
-type Act = {
-  readonly id: string;
-  readonly at: string;
-  readonly actor: string;
-  readonly actor_name: string | null;
-  readonly act: string;
-  readonly subject: string;
-  readonly subject_name: string | null;
-  readonly after: unknown;
-};
 
 const shown = 8;
 
@@ -38,15 +28,15 @@ const addresses: Readonly<Record<string, (subject: string) => string>> = {
   session: () => href("system", ["sessions"]),
   doctor: () => href("system", ["doctor"]),
 };
-const subjectHref = ({ act, subject }: Act): string =>
+const subjectHref = ({ act, subject }: AuditEntry): string =>
   addresses[act.split(".", 1)[0]!]?.(subject) ?? href("system", ["audit"], { act });
 
 /** Whether something is otherwise than before: nothing is by signing in, by reading or by a call. */
-const isChange = ({ act }: Act) => !/^(session|content|playground|doctor)\.|\.test$/.test(act);
+const isChange = ({ act }: AuditEntry) => !/^(session|content|playground|doctor)\.|\.test$/.test(act);
 
 export function Acts() {
   const acts = useResource(
-    (signal) => get<{ readonly data: readonly Act[] }>("v1/audit", { limit: "100" }, { signal }),
+    (signal) => get<{ readonly data: readonly AuditEntry[] }>("v1/audit", { limit: "100" }, { signal }),
     [],
     { everyMs: 15_000 },
   );

@@ -1,4 +1,7 @@
 /** What ends soon: budgets at their pace, and models whose end is announced. */
+
+import type { Budget } from "../../../api/budgets.ts";
+import type { ModelEnding } from "../../../api/models.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -9,25 +12,6 @@ import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
 import { dayMs, dayOf } from "../spend/sums.ts";
 
-type Budget = {
-  readonly id: string;
-  readonly scope: string;
-  readonly name: string | null;
-  readonly period: string;
-  readonly dollars: number;
-  readonly left: number;
-  readonly state: "ok" | "low" | "spent";
-  readonly runs_out_at: string | null;
-  readonly resets_at: string | null;
-};
-type Model = {
-  readonly id: string;
-  readonly provider: string;
-  readonly model: string;
-  readonly shutdown_date: string;
-  readonly end_state: "ended" | "ends_soon" | "later";
-  readonly calls: number;
-};
 type List<T> = { readonly data: readonly T[]; readonly has_more: boolean };
 
 const shown = 6;
@@ -99,7 +83,7 @@ function Budgets({ ending, isAny }: Budgets) {
 export function Ending() {
   const since = dayOf(Date.now() - 6 * dayMs);
   const budgets = useResource(endingBudgets, [], { everyMs: 30_000 });
-  const models = useResource((signal) => get<List<Model>>("v1/models/ending", {}, { signal }), [], {
+  const models = useResource((signal) => get<List<ModelEnding>>("v1/models/ending", {}, { signal }), [], {
     everyMs: 60_000,
   });
   return (

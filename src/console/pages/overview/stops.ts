@@ -1,4 +1,7 @@
 /** What stops calls though nothing fails: a budget that is spent, no provider at all, personas without one, and refusals. */
+
+import type { Budget } from "../../../api/budgets.ts";
+import type { DoctorFinding } from "../../../api/doctor.ts";
 import { get } from "../../api.ts";
 import { href } from "../../router.ts";
 import type { Tone } from "../../ui/layout.tsx";
@@ -15,12 +18,6 @@ export type Finding = {
   readonly note?: string | null;
 };
 
-type Budget = {
-  readonly scope: string;
-  readonly name: string | null;
-  readonly period: string;
-  readonly resets_at: string | null;
-};
 type Spent = { readonly data: readonly Budget[]; readonly has_more: boolean };
 
 /** Budgets by whom they stop: of everybody and of a plan it is a failure, of a tag or a key it is what somebody wanted, and worth a look. */
@@ -63,8 +60,6 @@ export const ofSetUp = ({ providers }: Readonly<Record<string, { readonly set_up
   providers?.set_up === 0
     ? [{ tone: "bad", text: "No provider is set up: no model of any can be called.", href: href("providers") }]
     : [];
-
-type DoctorFinding = { readonly level: string; readonly place: string; readonly message: string };
 
 /** The doctor's word for a persona that can't be called: its models' providers are none that is set up. */
 export const isUnreachable = ({ level, place, message }: DoctorFinding): boolean =>

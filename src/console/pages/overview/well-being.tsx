@@ -1,5 +1,11 @@
 /** Whether all is well now, and if not, what is wrong. */
+
 import { useEffect } from "preact/hooks";
+import type { ActiveAlert, Alerts } from "../../../api/alerts.ts";
+import type { DoctorReport } from "../../../api/doctor.ts";
+import type { PersonaSummary } from "../../../api/personas.ts";
+import type { Provider } from "../../../api/providers.ts";
+import type { SystemHealth } from "../../../api/system.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -12,33 +18,10 @@ import { errorsIn, failuresOf } from "../providers/against.ts";
 import { getSums, type Row, type Totals } from "../spend/sums.ts";
 import { type Finding, isUnreachable, ofBudgets, ofRefusals, ofSetUp, ofUnreachable, spentBudgets } from "./stops.ts";
 
-type Health = {
-  readonly status: "ok" | "degraded";
-  readonly version: string;
-  readonly started_at: string;
-  readonly uptime_seconds: number;
-  readonly draining: boolean;
-  readonly ledger: { readonly lines_waiting: number; readonly lag_seconds: number; readonly lines_lost: number };
-  readonly last_reload: { readonly at: string; readonly error: string | null } | null;
-  readonly persona_faults: number;
-  readonly checks: Readonly<
-    Record<string, { readonly status: string; readonly message?: string; readonly set_up?: number }>
-  >;
-};
-
-type Provider = {
-  readonly id: string;
-  readonly state: "ok" | "degraded" | "resting";
-  readonly keys: readonly {
-    readonly rests: readonly { readonly reason: string; readonly until: string | null }[];
-    readonly breaker: { readonly reason: string | null; readonly until: string | null };
-  }[];
-};
-
 /** Beyond so many seconds, costs and budgets are noticeably late. */
 const lateSeconds = 5;
 
-function ofHealth({ checks, ledger, draining, last_reload: reload, persona_faults: faults }: Health): Finding[] {
+function ofHealth({ checks, ledger, draining, last_reload: reload, persona_faults: faults }: SystemHealth): Finding[] {
   const found: Finding[] = Object.entries(checks)
     .filter(([, { status }]) => status !== "ok")
     .map(([name, { message }]) => ({
@@ -129,33 +112,12 @@ async function recentFailures(signal: AbortSignal): Promise<Recent> {
   return { now, failed: failed!.data, all: all!.data, ends: ends!.data, total: ends!.total };
 }
 
-type Persona = { readonly id: string; readonly stopped_variants: readonly string[] };
-
-const ofPersonas = (personas: readonly Persona[]): Finding[] =>
+const ofPersonas = (personas: readonly PersonaSummary[]): Finding[] =>
   personas.map(({ id, stopped_variants: stopped }) => ({
     tone: "warn",
     text: `${id}: ${stopped.length === 1 ? "the variant" : "the variants"} ${stopped.join(", ")} did worse than the others, and stopped`,
     href: href("personas", [id, "numbers"]),
   }));
-
-type Active = {
-  readonly cause: string;
-  readonly kind: string;
-  readonly subject: string | null;
-  readonly since: string;
-};
-type Alerts = {
-  readonly active: readonly Active[];
-  readonly counts: { readonly lost: number };
-};
-type Doctor = {
-  readonly findings: readonly {
-    readonly level: "error" | "warning" | "ok";
-    readonly place: string;
-    readonly message: string;
-    readonly advice: string | null;
-  }[];
-};
 
 const alertWords: Readonly<Record<string, string>> = {
   "ledger.behind": "the ledger is behind",
@@ -188,16 +150,16 @@ const more = (amount: number, words: string, address: string, tone: Tone = "warn
   amount <= 0 ? [] : [{ tone, text: `${count(amount)} ${words}`, href: address }];
 
 /** The cause of a budget's alert is `budget:<scope>:<period>:<percent>`. */
-const alertText = ({ cause, kind, subject }: Active): string => {
+const alertText = ({ cause, kind, subject }: ActiveAlert): string => {
   const [, period, percent] = /:(\w+):(\d+)$/.exec(cause) ?? [];
   if (kind === "budget.reached") return `${subject} used ${percent} % of a budget (${period})`;
   return `${alertWords[kind] ?? kind}${subject === null ? "" : ` (${subject})`}`;
 };
 
 /** A budget that passed several marks is there once, with the highest. */
-const passed = (all: readonly Active[]): readonly Active[] => {
-  const byBudget = new Map<string, Active>();
-  const markOf = ({ cause }: Active) => Number(/\d+$/.exec(cause)?.[0] ?? 0);
+const passed = (all: readonly ActiveAlert[]): readonly ActiveAlert[] => {
+  const byBudget = new Map<string, ActiveAlert>();
+  const markOf = ({ cause }: ActiveAlert) => Number(/\d+$/.exec(cause)?.[0] ?? 0);
   for (const one of all) {
     const id = one.kind === "budget.reached" ? one.cause.replace(/:\d+$/, "") : one.cause;
     const known = byBudget.get(id);
@@ -220,7 +182,7 @@ const ofAlerts = ({ active, counts }: Alerts): Finding[] => {
 };
 
 /** What the doctor warns of is advice: with nothing else all is well. */
-const ofDoctor = ({ findings }: Doctor): Finding[] => {
+const ofDoctor = ({ findings }: DoctorReport): Finding[] => {
   const faults = findings.filter((one) => one.level !== "ok" && !isUnreachable(one));
   const address = href("system", ["doctor"]);
   return [
@@ -241,14 +203,15 @@ function useParts(at: number | undefined) {
     { everyMs: 10_000 },
   );
   const stopped = useResource(
-    (signal) => get<{ readonly data: readonly Persona[] }>("v1/personas", { stopped: "true", limit: "20" }, { signal }),
+    (signal) =>
+      get<{ readonly data: readonly PersonaSummary[] }>("v1/personas", { stopped: "true", limit: "20" }, { signal }),
     [],
     { everyMs: 15_000 },
   );
   const alerts = useResource((signal) => get<Alerts>("v1/alerts", { limit: "1" }, { signal }), [], {
     everyMs: 15_000,
   });
-  const doctor = useResource((signal) => get<Doctor>("v1/doctor", {}, { signal }), [], { everyMs: 300_000 });
+  const doctor = useResource((signal) => get<DoctorReport>("v1/doctor", {}, { signal }), [], { everyMs: 300_000 });
   const failures = useResource(recentFailures, [], { everyMs: 30_000 });
   const budgets = useResource(spentBudgets, [], { everyMs: 15_000 });
   const parts = [budgets, providers, failures, stopped, alerts, doctor];
@@ -315,7 +278,7 @@ function Findings({ all }: { readonly all: readonly Finding[] }) {
 }
 
 export function WellBeing() {
-  const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
+  const health = useResource((signal) => get<SystemHealth>("v1/health", {}, { signal }), [], { everyMs: 5_000 });
   const parts = useParts(health.at);
   return (
     <Loaded resource={health}>

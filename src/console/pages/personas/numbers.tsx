@@ -1,4 +1,6 @@
 /** How each version and variant of a persona does, and how far each variant is from stopping itself. */
+import type { Variant } from "../../../api/variants.ts";
+import type { PersonaNumbersRow, Times } from "../../../api/versions.ts";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { askedTime, linkedTime, rangeWords } from "../../range.ts";
@@ -12,28 +14,8 @@ import { Table } from "../../ui/table.tsx";
 import { useUndo } from "../../ui/undo.tsx";
 import { type PersonaDetails, pathOf } from "./types.ts";
 
-type Times = { readonly p50: number | null; readonly p95: number | null };
-type Row = {
-  readonly version: string;
-  readonly variant: string;
-  readonly calls: number;
-  readonly errors: number;
-  readonly cost_micro_dollars: number;
-  readonly unknown_cost_calls: number;
-  readonly first_token_ms: Times;
-  readonly total_ms: Times;
-};
-type Variant = {
-  readonly name: string;
-  readonly share: number;
-  readonly state: "serving" | "stopped";
-  readonly stopped_at: string | null;
-  readonly reason: string | null;
-  readonly window: { readonly calls: number; readonly of: number } | null;
-};
-
 const both = ({ p50, p95 }: Times) => (p50 === null ? "–" : `${duration(p50)} / ${duration(p95)}`);
-const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: Row) => (
+const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: PersonaNumbersRow) => (
   <Money micro={calls > unknown ? Math.round(cost / (calls - unknown)) : null} />
 );
 
@@ -146,7 +128,10 @@ export function Numbers({ persona, onChange }: { readonly persona: PersonaDetail
   const { id, version } = persona;
   const path = `${pathOf(id)}/numbers`;
   const time = askedTime();
-  const numbers = useResource((signal) => get<{ readonly data: readonly Row[] }>(path, time, { signal }), [path, time]);
+  const numbers = useResource(
+    (signal) => get<{ readonly data: readonly PersonaNumbersRow[] }>(path, time, { signal }),
+    [path, time],
+  );
   return (
     <>
       {persona.variants.length > 0 && <Variants persona={persona} onChange={onChange} />}

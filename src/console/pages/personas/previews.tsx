@@ -1,4 +1,5 @@
 /** Previews of branches: a part of the list of personas, while there are any. */
+import type { PersonaPreview } from "../../../api/previews.ts";
 import { ApiFailure, get, remove } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -8,17 +9,9 @@ import { Panel } from "../../ui/layout.tsx";
 import { Failure } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
-type Preview = {
-  readonly label: string;
-  readonly personas: readonly { readonly id: string }[];
-  readonly key: string;
-  readonly key_name: string;
-  readonly ends_at: string;
-};
-
 const mostNamed = 5;
 
-function Named({ label, personas }: Preview) {
+function Named({ label, personas }: PersonaPreview) {
   const more = personas.length - mostNamed;
   return (
     <span class="wraps">
@@ -38,7 +31,8 @@ function Named({ label, personas }: Preview) {
 }
 
 export function Previews() {
-  const load = (signal: AbortSignal) => get<{ readonly data: readonly Preview[] }>("v1/previews", {}, { signal });
+  const load = (signal: AbortSignal) =>
+    get<{ readonly data: readonly PersonaPreview[] }>("v1/previews", {}, { signal });
   const previews = useResource(load, [], { everyMs: 60_000 });
   const dropping = useAction();
   const drop = async (label: string) => {

@@ -1,5 +1,7 @@
 /** A persona's tests: what there is, what a run may cost, a run and its results. */
+
 import { useEffect, useState } from "preact/hooks";
+import type { PersonaTestRun, PersonaTests as Tests } from "../../../api/persona-tests.ts";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -12,37 +14,6 @@ import { Table } from "../../ui/table.tsx";
 import { TestSource } from "./test-source.tsx";
 import { type PersonaDetails, pathOf, verdictTones } from "./types.ts";
 
-type Result = {
-  readonly name: string;
-  readonly line: number;
-  readonly verdict: "pass" | "fail" | "error";
-  readonly reason: string;
-  readonly output: string | null;
-  readonly latency_ms: number | null;
-};
-type Run = {
-  readonly version: string;
-  readonly variant: string | null;
-  readonly started_at: string;
-  readonly duration_ms: number;
-  readonly passed: number;
-  readonly failed: number;
-  readonly errors: number;
-  readonly cost_micro_dollars: number;
-  readonly unknown_cost_calls: number;
-  readonly tests: readonly Result[];
-};
-type Tests = {
-  readonly file: string | null;
-  readonly tests: readonly { readonly name: string; readonly line: number; readonly assertions: number }[];
-  readonly estimate: {
-    readonly calls: number;
-    readonly most_micro_dollars: number;
-    readonly unknown_cost_calls: number;
-  };
-  readonly last_run: Run | null;
-};
-
 /** Seconds since a run began, counted while it lasts. */
 function Elapsed() {
   const [seconds, setSeconds] = useState(0);
@@ -54,11 +25,19 @@ function Elapsed() {
 }
 
 /** Whether a run was of these tests. */
-const isOf = (tests: Tests["tests"], { passed, failed, errors, tests: results }: Run) =>
+const isOf = (tests: Tests["tests"], { passed, failed, errors, tests: results }: PersonaTestRun) =>
   passed + failed + errors === tests.length &&
   (results.length < tests.length || tests.every(({ line }) => results.some((one) => one.line === line)));
 
-function Results({ run, id, isStale }: { readonly run: Run; readonly id: string; readonly isStale: boolean }) {
+function Results({
+  run,
+  id,
+  isStale,
+}: {
+  readonly run: PersonaTestRun;
+  readonly id: string;
+  readonly isStale: boolean;
+}) {
   const all = run.passed + run.failed + run.errors;
   return (
     <>
@@ -121,7 +100,7 @@ export function PersonaTests({
   const path = `${pathOf(id)}/tests`;
   const tests = useResource((signal) => get<Tests>(path, {}, { signal }), [id, version]);
   const [variant, setVariant] = useState("");
-  const [made, setMade] = useState<Run>();
+  const [made, setMade] = useState<PersonaTestRun>();
   const { busy, error, run } = useAction();
   return (
     <Loaded resource={tests}>
@@ -155,7 +134,7 @@ export function PersonaTests({
                     disabled={all.length === 0}
                     onClick={() =>
                       run(async () => {
-                        setMade(await post<Run>(`${path}/run`, body));
+                        setMade(await post<PersonaTestRun>(`${path}/run`, body));
                         onRun();
                       })
                     }

@@ -1,56 +1,16 @@
 /** Personas as the admin API gives them. */
+import type { Finding } from "../../../api/findings.ts";
+import type { PersonaPush as Push } from "../../../api/personas.ts";
+
+export type { Finding } from "../../../api/findings.ts";
+export type {
+  Persona as PersonaDetails,
+  PersonaPush as Push,
+  PersonaSummary as Persona,
+  PersonaVariable as Variable,
+} from "../../../api/personas.ts";
+export type { PersonaVersion as Version } from "../../../api/versions.ts";
 export type Listed<T> = { readonly data: readonly T[]; readonly has_more: boolean; readonly last_id: string | null };
-
-export type Persona = {
-  readonly id: string;
-  readonly version: string;
-  readonly description: string;
-  readonly tier: string;
-  readonly owned_by: string;
-  readonly created: number;
-  readonly tags: readonly string[];
-  readonly model: string | null;
-  readonly models: readonly string[];
-  readonly variants: readonly string[];
-  readonly stopped_variants: readonly string[];
-  readonly last_test_run: {
-    readonly version: string;
-    readonly started_at: string;
-    readonly passed: number;
-    readonly failed: number;
-    readonly errors: number;
-  } | null;
-};
-
-export type Variable = {
-  readonly description?: string;
-  readonly enum?: readonly string[];
-  readonly default?: string;
-  readonly required: boolean;
-};
-
-export type PersonaDetails = Persona & {
-  readonly greeting: string | null;
-  readonly variables: Readonly<Record<string, Variable>>;
-  readonly defaults: Readonly<Record<string, unknown>>;
-  readonly limits: Readonly<Record<string, unknown>>;
-  readonly options: Readonly<Record<string, unknown>>;
-  readonly stop: readonly string[];
-  readonly tools: readonly { readonly function?: { readonly name: string } }[];
-  /** Null: the label stable names the version in service, or none. */
-  readonly since_stable: { readonly version: string; readonly must_see: readonly string[] } | null;
-  readonly previews: readonly Push[];
-  readonly reports: readonly Push[];
-};
-
-/** Of a branch, under its label. */
-export type Push = {
-  readonly label: string;
-  readonly version: string;
-  readonly key_name: string;
-  readonly pushed_at: string;
-  readonly ends_at: string;
-};
 
 export const verdictTones = { pass: "ok", fail: "bad", error: "warn" } as const;
 type Answered = {
@@ -85,15 +45,6 @@ export type Report = Push & {
   };
 };
 
-export type Finding = {
-  readonly severity: "error" | "warning";
-  readonly file: string;
-  readonly line: number | null;
-  readonly column: number | null;
-  readonly path: string;
-  readonly message: string;
-};
-
 /** A file of the folder of personas. */
 export type FileText = {
   /** Of the persona. */
@@ -106,14 +57,6 @@ export type FileText = {
   readonly findings: readonly Finding[];
 };
 export type Source = FileText & { readonly version: string | null; readonly is_served: boolean };
-
-export type Version = {
-  readonly id: string;
-  readonly created_at: string | null;
-  readonly used_at: string | null;
-  readonly in_service: boolean;
-  readonly labels: readonly string[];
-};
 
 export type Sum = {
   readonly calls: number;

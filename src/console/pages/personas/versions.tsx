@@ -1,4 +1,5 @@
 /** A persona's versions, and what changed between two of them. */
+import type { PersonaVersionText } from "../../../api/versions.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
@@ -11,8 +12,6 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { type Listed, pathOf, type Version } from "./types.ts";
 
-type Texts = Version & { readonly source: string | null; readonly resolved: string };
-
 const titleOf = ({ id, in_service: inService, labels }: Version) =>
   [id, ...(inService ? ["in service"] : []), ...labels].join(", ");
 
@@ -23,7 +22,7 @@ function Between({ id, versions }: { readonly id: string; readonly versions: rea
   const after = known("to") ?? served.id;
   const before = known("from") ?? versions.find((one) => one.id !== after)!.id;
   const load = (version: string) => (signal: AbortSignal) =>
-    get<Texts>(`${pathOf(id)}/versions/${version}`, {}, { signal });
+    get<PersonaVersionText>(`${pathOf(id)}/versions/${version}`, {}, { signal });
   const one = useResource(load(before), [id, before]);
   const other = useResource(load(after), [id, after]);
   const options = versions.map((version) => ({ value: version.id, title: titleOf(version) }));

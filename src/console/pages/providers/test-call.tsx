@@ -1,5 +1,7 @@
 /** A small call to each key of a provider, made when somebody has seen that it costs money. */
+
 import { useId, useState } from "preact/hooks";
+import type { ProviderTested } from "../../../api/providers.ts";
 import { post } from "../../api.ts";
 import { useAction } from "../../data.ts";
 import { Curl } from "../../ui/copy.tsx";
@@ -10,22 +12,8 @@ import { Failure } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { keyName, type ProviderKey, reasonWords } from "./types.ts";
 
-type Result = {
-  readonly fingerprint: string;
-  readonly endpoint: string;
-  readonly answered: boolean;
-  readonly status: number | null;
-  readonly reason: string | null;
-  readonly message: string | null;
-  readonly answer: string | null;
-  readonly tokens: { readonly input: number; readonly output: number } | null;
-  readonly cost_micro_dollars: number | null;
-  readonly milliseconds: number;
-};
-type Tested = { readonly model: string; readonly results: readonly Result[] };
-
 /** What came of it, in a sentence for screen readers. */
-const summary = ({ model, results }: Tested): string => {
+const summary = ({ model, results }: ProviderTested): string => {
   const answered = results.filter((one) => one.answered).length;
   return `Test of ${model}: ${answered === results.length ? "answered" : `${answered} of ${results.length} answered`}.`;
 };
@@ -40,7 +28,7 @@ type TestCallProps = {
 export function TestCall({ provider, keys, models }: TestCallProps) {
   const [model, setModel] = useState("");
   const [isAsking, setAsking] = useState(false);
-  const [tested, setTested] = useState<Tested>();
+  const [tested, setTested] = useState<ProviderTested>();
   const { busy, error, run } = useAction();
   const listId = useId();
   const path = `v1/providers/${encodeURIComponent(provider)}/test`;
@@ -49,7 +37,7 @@ export function TestCall({ provider, keys, models }: TestCallProps) {
   const test = async () => {
     setAsking(false);
     setTested(undefined);
-    await run(async () => setTested(await post<Tested>(path, body)));
+    await run(async () => setTested(await post<ProviderTested>(path, body)));
   };
   const nameOf = (fingerprint: string) =>
     keyName(keys.find((key) => key.fingerprint === fingerprint) ?? { fingerprint, name: null });

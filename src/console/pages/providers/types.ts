@@ -1,61 +1,14 @@
 /** What the admin API gives of providers. */
+import type { Provider, ProviderKey } from "../../../api/providers.ts";
 import type { Tone } from "../../ui/layout.tsx";
-import type { Workers } from "../../workers.ts";
 
-export type Rest = {
-  readonly model: string | null;
-  readonly reason: string;
-  readonly until: string;
-  readonly workers: number;
-};
-
-/** A key at an endpoint. */
-export type ProviderKey = {
-  readonly fingerprint: string;
-  readonly name: string | null;
-  readonly endpoint: string;
-  readonly weight: number;
-  readonly calls_under_way: number;
-  readonly first_token_ms: number | null;
-  readonly rests: readonly Rest[];
-  readonly breaker: {
-    readonly state: "closed" | "open" | "half_open";
-    readonly reason: string | null;
-    readonly until: string | null;
-    readonly workers: number;
-    readonly failures: number;
-  };
-};
-
-export type Provider = {
-  readonly id: string;
-  readonly dialect: string;
-  readonly state: "ok" | "degraded" | "resting";
-  readonly strategy: string;
-  readonly keys: readonly ProviderKey[];
-  readonly workers: Workers;
-};
-
-export type LastError = {
-  readonly at: string;
-  readonly request_id: string;
-  readonly reason: string;
-  readonly status: number | null;
-  readonly error_code: string | null;
-  readonly error_text: string | null;
-  readonly key: string | null;
-  readonly endpoint: string | null;
-};
-
-export type ProviderDetail = Provider & {
-  readonly last_hour: {
-    readonly attempts: number;
-    readonly failures: number;
-    readonly error_rate: number | null;
-    readonly first_token_ms: { readonly p50: number | null; readonly p95: number | null };
-  };
-  readonly last_errors: readonly LastError[];
-};
+export type {
+  Provider,
+  ProviderDetail,
+  ProviderError as LastError,
+  ProviderKey,
+  ProviderRest as Rest,
+} from "../../../api/providers.ts";
 
 export const stateTones: Readonly<Record<Provider["state"], Tone>> = { ok: "ok", degraded: "warn", resting: "bad" };
 

@@ -1,40 +1,13 @@
 /** Sums over the ledger as the API gives them, and as charts have them. */
+import type { UsageRow as Row, AllUsage as Sums, UsageTotals as Totals } from "../../../api/usage.ts";
 import { get } from "../../api.ts";
 import type { Query } from "../../router.ts";
 
-export type Totals = {
-  readonly calls: number;
-  readonly ended: Readonly<Record<string, number>>;
-  readonly tokens: Readonly<Record<string, number>>;
-  readonly cost_micro_dollars: number;
-  readonly unknown_cost_calls: number;
-  readonly estimated_calls: number;
-  /** Only where it was asked for. */
-  readonly first_token_ms?: FirstTokens;
-};
+export type { AllUsage as Sums, UsageRow as Row, UsageTotals as Totals } from "../../../api/usage.ts";
 
 export const quantiles = ["p50", "p95", "p99"] as const;
 export type FirstTokens = { readonly calls: number } & {
   readonly [Name in (typeof quantiles)[number]]: number | null;
-};
-
-/** With a member for each group that was asked for. */
-export type Row = Totals & { readonly [group: string]: unknown; readonly key_name?: string | null };
-
-export type Sums = {
-  readonly since: string;
-  readonly until: string;
-  readonly data: readonly Row[];
-  readonly total: Totals;
-  readonly has_more: boolean;
-  /** How many rows there are, where only the costliest were asked for. */
-  readonly rows?: number;
-  readonly ledger: {
-    readonly newest_call_at: string | null;
-    readonly lines_waiting: number;
-    readonly lag_seconds: number;
-    readonly retention_days: number;
-  };
 };
 
 export const maxRows = 10_000;

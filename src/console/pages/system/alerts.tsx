@@ -1,4 +1,5 @@
 /** What operators were alerted of, and whether it reached them. */
+import type { ActiveAlert, Alert, Alerts } from "../../../api/alerts.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, route } from "../../router.ts";
@@ -9,37 +10,10 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { valueText } from "./values.ts";
 
-type Cause = { readonly cause: string; readonly kind: string; readonly subject: string | null; readonly since: string };
-type Delivery = {
-  readonly target: string | null;
-  readonly state: "waiting" | "delivered" | "given_up" | "dropped";
-  readonly attempts: number;
-  readonly failure: string | null;
-  readonly next_at: string | null;
-};
-type Alert = {
-  readonly id: string;
-  readonly at: string;
-  readonly kind: string;
-  readonly subject: string | null;
-  readonly data: Readonly<Record<string, unknown>>;
-  readonly deliveries: readonly Delivery[];
-};
-type Alerts = {
-  readonly configured: boolean;
-  readonly targets: readonly string[];
-  readonly remembered_since: string;
-  readonly counts: Readonly<Record<"delivered" | "failed_tries" | "lost" | "waiting", number>>;
-  readonly active: readonly Cause[];
-  readonly data: readonly Alert[];
-  readonly has_more: boolean;
-  readonly last_id: string | null;
-};
-
 const tones = { waiting: "warn", delivered: "ok", given_up: "bad", dropped: "quiet" } as const;
 
 /** Where the subject of an alert is shown. */
-function linkOf({ kind, subject }: Pick<Cause, "kind" | "subject">): string | undefined {
+function linkOf({ kind, subject }: Pick<ActiveAlert, "kind" | "subject">): string | undefined {
   if (subject === null) return undefined;
   const [what] = kind.split(".", 1);
   if (what === "provider") return href("providers", [subject]);
@@ -48,12 +22,12 @@ function linkOf({ kind, subject }: Pick<Cause, "kind" | "subject">): string | un
   return what === "budget" ? href("keys", ["budgets"]) : undefined;
 }
 
-function Subject({ of }: { readonly of: Pick<Cause, "kind" | "subject"> }) {
+function Subject({ of }: { readonly of: Pick<ActiveAlert, "kind" | "subject"> }) {
   const link = linkOf(of);
   return link === undefined ? <span>{of.subject ?? "the server"}</span> : <a href={link}>{of.subject}</a>;
 }
 
-const activeColumns: readonly Column<Cause>[] = [
+const activeColumns: readonly Column<ActiveAlert>[] = [
   { id: "kind", title: "What", cell: ({ kind }) => <Badge tone="warn">{kind}</Badge> },
   { id: "subject", title: "Of", cell: (one) => <Subject of={one} /> },
   { id: "cause", title: "Cause", cell: ({ cause }) => <span class="mono">{cause}</span> },

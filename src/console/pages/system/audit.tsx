@@ -1,4 +1,5 @@
 /** What was done: who, what, when, and the values before and after. */
+import type { AuditEntry, AuditPage } from "../../../api/audit.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { askedTime, everything, rangeWords, setRange } from "../../range.ts";
@@ -15,23 +16,10 @@ import { verbs } from "./act-words.ts";
 import { Sentence } from "./sentence.tsx";
 import { changesOf } from "./values.ts";
 
-type Act = {
-  readonly id: string;
-  readonly at: string;
-  readonly actor: string;
-  readonly actor_name: string | null;
-  readonly act: string;
-  readonly subject: string;
-  readonly subject_name: string | null;
-  readonly before: unknown;
-  readonly after: unknown;
-};
-type Acts = { readonly data: readonly Act[]; readonly has_more: boolean; readonly last_id: string | null };
-
 const filters = ["actor", "act", "subject"] as const;
 type Name = (typeof filters)[number];
 /** Where what an act was done to is shown; undefined: nowhere. */
-function linkOf({ act, subject }: Act): string | undefined {
+function linkOf({ act, subject }: AuditEntry): string | undefined {
   const [what] = act.split(".", 1);
   if (what === "key") return href("keys", [subject]);
   if (what === "budget") return href("keys", ["budgets"]);
@@ -42,7 +30,7 @@ function linkOf({ act, subject }: Act): string | undefined {
   return what === "session" ? href("system", ["sessions"]) : undefined;
 }
 
-function Changes({ of: { before, after } }: { readonly of: Act }) {
+function Changes({ of: { before, after } }: { readonly of: AuditEntry }) {
   const changes = changesOf(before, after);
   if (changes.length === 0) return <span class="muted">–</span>;
   const listed = (
@@ -78,7 +66,7 @@ const only = (name: Name, value: string, shown: string | null = null) => (
 const current = (): Record<string, string | undefined> =>
   Object.fromEntries([...filters, "since", "until"].map((name) => [name, route.value.query.get(name) || undefined]));
 
-const columns: readonly Column<Act>[] = [
+const columns: readonly Column<AuditEntry>[] = [
   { id: "at", title: "When", isOrder: true, cell: ({ at }) => <Time at={at} exact /> },
   {
     id: "sentence",
@@ -108,7 +96,7 @@ const columns: readonly Column<Act>[] = [
 
 /** Who did something of late. */
 const actors = (signal: AbortSignal) =>
-  get<Acts>("v1/audit", { limit: "200" }, { signal }).then(({ data }) =>
+  get<AuditPage>("v1/audit", { limit: "200" }, { signal }).then(({ data }) =>
     [...new Map(data.map((one) => [one.actor, one])).values()].map(({ actor, actor_name }) => ({
       value: actor,
       title: actor_name ?? undefined,
@@ -128,7 +116,7 @@ export function AuditPanel() {
   const after = route.value.query.get("after") ?? undefined;
   const chosen = current();
   const asked = { ...chosen, ...askedTime(), limit: "50", after };
-  const acts = useResource((signal) => get<Acts>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
+  const acts = useResource((signal) => get<AuditPage>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
   const nameOf = (name: string, value: string) =>
     (name === "actor" && acts.data?.data.find(({ actor }) => actor === value)?.actor_name) || undefined;
   const isFiltered = filters.some((name) => chosen[name] !== undefined);

@@ -1,4 +1,5 @@
 /** The configuration in force, each value with where it came from. */
+import type { Configuration } from "../../../api/system.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { route, setQuery } from "../../router.ts";
@@ -11,11 +12,6 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { flat, valueText } from "./values.ts";
 
 type Origin = { readonly where: "file" | "environment" | "command line"; readonly name: string };
-type Configuration = {
-  readonly version: string;
-  readonly values: Readonly<Record<string, unknown>>;
-  readonly origins: Readonly<Record<string, Origin>>;
-};
 type Setting = { readonly path: string; readonly value: string; readonly origin: Origin | undefined };
 
 /** What is set stands first, then the parts as they are written; of a part all together. */

@@ -1,5 +1,7 @@
 /** What the doctor finds, the worst first, each with what to do. */
+
 import { useState } from "preact/hooks";
+import type { DoctorFinding, DoctorReport } from "../../../api/doctor.ts";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { route, setQuery } from "../../router.ts";
@@ -10,21 +12,9 @@ import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 
-type Finding = {
-  readonly level: "error" | "warning" | "ok";
-  readonly place: string;
-  readonly message: string;
-  readonly advice: string | null;
-};
-type Report = {
-  readonly at: string;
-  readonly counts: Readonly<Record<Finding["level"], number>>;
-  readonly findings: readonly Finding[];
-};
-
 const tones = { error: "bad", warning: "warn", ok: "ok" } as const;
 
-const columns: readonly Column<Finding>[] = [
+const columns: readonly Column<DoctorFinding>[] = [
   { id: "level", title: "Level", cell: ({ level }) => <Badge tone={tones[level]}>{level}</Badge> },
   { id: "place", title: "Where", cell: ({ place }) => place, sort: (a, b) => a.place.localeCompare(b.place) },
   {
@@ -44,13 +34,13 @@ const plural = (n: number, word: string) => `${count(n)} ${word}${n === 1 ? "" :
 export function DoctorPanel() {
   const asksNetwork = route.value.query.get("network") === "true";
   const query = { network: asksNetwork ? "true" : undefined };
-  const report = useResource((signal) => get<Report>("v1/doctor", query, { signal }), [query]);
-  const [called, setCalled] = useState<Report>();
+  const report = useResource((signal) => get<DoctorReport>("v1/doctor", query, { signal }), [query]);
+  const [called, setCalled] = useState<DoctorReport>();
   const [isAsking, setAsking] = useState(false);
   const { busy, error, run } = useAction();
   const call = async () => {
     setAsking(false);
-    await run(async () => setCalled(await post<Report>("v1/doctor")));
+    await run(async () => setCalled(await post<DoctorReport>("v1/doctor")));
   };
   const again = () => {
     setCalled(undefined);

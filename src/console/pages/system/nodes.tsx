@@ -1,4 +1,5 @@
 /** The nodes that serve, and in what they differ from the one that answers. */
+import type { Node } from "../../../api/nodes.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { Curl } from "../../ui/copy.tsx";
@@ -8,10 +9,6 @@ import { Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 
 const parts = ["program", "configuration", "personas"] as const;
-type Part = (typeof parts)[number];
-type Node = { readonly id: string; readonly is_this: boolean; readonly differs: readonly Part[] } & {
-  readonly [Name in Part]: string;
-};
 type Nodes = { readonly store: "sqlite" | "postgres"; readonly data: readonly Node[] };
 
 const columns: readonly Column<Node>[] = [

@@ -1,4 +1,5 @@
 /** What runs: program, store, addresses, and the checks of its health. */
+import type { SystemHealth } from "../../../api/system.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -9,30 +10,7 @@ import { Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 
 type Listener = { readonly address: string; readonly tls: boolean; readonly surfaces: readonly string[] };
-type Health = {
-  readonly status: "ok" | "degraded";
-  readonly version: string;
-  readonly commit: string;
-  readonly built_at: string;
-  readonly runtime: string;
-  readonly started_at: string;
-  readonly uptime_seconds: number;
-  readonly store: "sqlite" | "postgres";
-  readonly database_bytes: number | null;
-  readonly memory_bytes: number;
-  readonly listeners: readonly Listener[];
-  readonly requests_under_way: number;
-  readonly draining: boolean;
-  readonly ledger: { readonly lines_waiting: number; readonly lag_seconds: number; readonly lines_lost: number };
-  readonly workers: number | null;
-  readonly last_reload: {
-    readonly at: string;
-    readonly changed: readonly string[];
-    readonly error: string | null;
-  } | null;
-  readonly checks: Readonly<Record<string, Readonly<Record<string, unknown>> & { readonly status: string }>>;
-};
-type Check = Health["checks"][string] & { readonly name: string };
+type Check = SystemHealth["checks"][string] & { readonly name: string };
 
 const stores = { sqlite: "SQLite, in the data folder", postgres: "PostgreSQL" };
 /** Where more of a check is shown. */
@@ -71,7 +49,7 @@ const listenerColumns: readonly Column<Listener>[] = [
 ];
 
 export function RunsPanel() {
-  const health = useResource((signal) => get<Health>("v1/health", {}, { signal }), [], { everyMs: 10_000 });
+  const health = useResource((signal) => get<SystemHealth>("v1/health", {}, { signal }), [], { everyMs: 10_000 });
   return (
     <Loaded resource={health}>
       {(one) => (
