@@ -83,7 +83,9 @@ function planOf(id: string, accounts: Accounts): Planned | undefined {
   const model = parseModelId(id)!.name;
   const limits = factsOf(target.dialect, model);
   const facts = explained(target.dialect, model);
-  const valueIn = (name: string) => facts.find(({ fact }) => fact === name)?.value;
+  // What is said of every model of a host is no fact of this one: its maker's rows go before.
+  const own = facts.filter(({ by }) => !by.startsWith("* "));
+  const valueIn = (name: string) => own.find(({ fact }) => fact === name)?.value;
   const isResponsesOnly = valueIn("responses_only") === true;
   return {
     ...{ id, bound, model, target, facts },

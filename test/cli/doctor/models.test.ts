@@ -112,6 +112,20 @@ describe("troupe doctor --call --models", () => {
     expect(of("models").some(({ found }) => found.includes("nobody/x"))).toBe(true);
   });
 
+  test("what is said of all models of a host is not asked of Claude there", async () => {
+    using upstream = new UpstreamServer(() => jsonResponse({ message: "no such model" }, 404));
+    using folder = new TempFolder();
+    const env = {
+      AWS_BEARER_TOKEN_BEDROCK: "sk-a-secret",
+      AWS_ENDPOINT_URL_BEDROCK_RUNTIME: upstream.url,
+      AWS_REGION: "us-east-1",
+    };
+    const shell = new Console(folder.path, env);
+    const line = "--port 0 doctor --call --models bedrock/us.anthropic.claude-haiku-5-5-v1:0";
+    expect((await shell.run(line)).err).toContain("Calls 1 model, at most 7 calls");
+    expect(upstream.requests.length).toBeGreaterThan(0);
+  });
+
   test("calls no more than twenty models, and names some of the others", async () => {
     using upstream = new UpstreamServer(() => jsonResponse({ error: { message: "busy" } }, 429));
     const names = Array.from({ length: 23 }, (_, at) => `openai/gpt-${at + 100}`).join(",");
