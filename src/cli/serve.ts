@@ -4,6 +4,7 @@ import { buildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { parentVariable, workerVariable } from "../config/settings.ts";
+import { digestOf } from "../lib/files/file-watch.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
 import { Notifier } from "../lib/linux/sd-notify.ts";
 import type { Io } from "../lib/process/io.ts";
@@ -22,7 +23,7 @@ export type ServeOptions = {
 };
 
 export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promise<ExitCode> {
-  const files = new Set<string>();
+  const files = new Map<string, string>();
   const context = recordingFiles(given, files);
   const origins = new WeakMap<Config, LoadedConfig["origins"]>();
   return withConfig(context, async (config, loaded) => {
@@ -53,7 +54,7 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
       },
       originsOf: (one: Config) => origins.get(one) ?? loaded.origins,
       readConfiguration: () => loadFrom(given),
-      watchedFiles: () => [...files],
+      watchedFiles: () => new Map(files),
       ...(telemetry && { telemetry }),
     };
     if (workerChannel !== undefined)
@@ -90,11 +91,15 @@ function workerChannelOf({ env, processes, onSignal }: Io): WorkerChannel | unde
   return new WorkerChannel(JSON.parse(settings) as WorkerSettings, processes.parent, systemClock);
 }
 
-/** The same context; the path of every file that is read, or looked for, is added to `files`. */
-function recordingFiles({ io, flags }: Context, files: Set<string>): Context {
+/** The same context; every file that is read, or looked for, is added to `files`, by its path with its digest. */
+function recordingFiles({ io, flags }: Context, files: Map<string, string>): Context {
   const readFile = (path: string) => {
-    files.add(resolve(io.cwd, path));
-    return io.readFile(path);
+    const at = resolve(io.cwd, path);
+    // One that can't be read stands there as well: it may be readable later.
+    files.set(at, digestOf(undefined));
+    const content = io.readFile(path);
+    files.set(at, digestOf(content));
+    return content;
   };
   return { flags, io: { ...io, readFile } };
 }

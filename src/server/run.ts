@@ -5,7 +5,7 @@ import { type BuildInfo, factsKeys } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import type { LoadResult, OriginsOf } from "../config/load.ts";
 import type { Environment } from "../config/variables.ts";
-import { type Watch, watchFiles } from "../lib/files/file-watch.ts";
+import { type ReadFiles, type Watch, watchFiles } from "../lib/files/file-watch.ts";
 import type { Notifier } from "../lib/linux/sd-notify.ts";
 import { returnMemoryWhenQuiet } from "../lib/process/garbage-collection.ts";
 import type { Io, Signal } from "../lib/process/io.ts";
@@ -49,7 +49,7 @@ export type RunOptions = {
   /** Reads the configuration as its files are now, without taking it over. */
   readonly readConfiguration: () => LoadResult;
   /** The files that the configuration was last read from; a change of one triggers a reload. */
-  readonly watchedFiles: () => readonly string[];
+  readonly watchedFiles: () => ReadFiles;
 };
 
 /** Serves until it is stopped. @returns the exit code; 128 and the signal's number where a second signal forced the stop */

@@ -16,14 +16,19 @@ const fileDebounceMs = 300;
 /** Kubernetes updates a mounted volume by replacing the link `..data`, without an event for the files behind it. */
 const kubernetesLink = "..data";
 
+/** Files by their paths, each with the digest of the content that was read. */
+export type ReadFiles = ReadonlyMap<string, string>;
+
 /**
  * Watches the folders of the files, so that a file may be replaced, or not exist yet.
- * @param onChange called when the contents differ from those at the last call
+ * @param read what is known of them: one that was written since is a change too, as nothing says when a watch begins
+ * @param onChange called when the contents differ from those, or from those at the last call
  */
-export function watchFiles(paths: readonly string[], onChange: () => void, clock: Clock): Watch {
-  let contents = fingerprintOf(paths);
+export function watchFiles(read: ReadFiles, onChange: () => void, clock: Clock): Watch {
+  const paths = [...read.keys()];
+  let contents = [...read.values()].join();
   const debounce = new Debounce(clock, fileDebounceMs, () => {
-    const now = fingerprintOf(paths);
+    const now = paths.map((path) => digestOf(contentOf(path))).join();
     if (now === contents) return;
     contents = now;
     onChange();
@@ -34,6 +39,7 @@ export function watchFiles(paths: readonly string[], onChange: () => void, clock
       if (name === null || names.has(name)) debounce.touch();
     });
   });
+  debounce.touch();
   return {
     close() {
       debounce.close();
@@ -115,18 +121,13 @@ function openWatcher(folder: string, recursive: boolean, onEvent: (name: string 
   }
 }
 
-function fingerprintOf(paths: readonly string[]): string {
-  const hash = new Bun.CryptoHasher("sha256");
-  for (const path of paths) {
-    const content = contentOf(path);
-    hash.update(content === undefined ? "absent;" : `${content.byteLength};`).update(content ?? "");
-  }
-  return hash.digest("hex");
-}
+/** @param content undefined where there is no file */
+export const digestOf = (content: string | undefined): string =>
+  content === undefined ? "absent" : Bun.SHA256.hash(content, "hex");
 
-function contentOf(path: string): Uint8Array | undefined {
+function contentOf(path: string): string | undefined {
   try {
-    return readFileSync(path);
+    return readFileSync(path, "utf8");
   } catch {
     return undefined;
   }

@@ -1,9 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { pollMs, watchFiles } from "../../../src/lib/files/file-watch.ts";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { digestOf, pollMs, watchFiles } from "../../../src/lib/files/file-watch.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
+
+/** The files as they are now. */
+const asRead = (...paths: string[]) =>
+  new Map(paths.map((path) => [path, digestOf(existsSync(path) ? readFileSync(path, "utf8") : undefined)]));
 
 /** Counts changes, and waits for the next. */
 function changes() {
@@ -37,9 +41,22 @@ describe("events", () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("a"), "one");
     const seen = changes();
-    const watching = watchFiles([folder.file("a"), folder.file("b")], seen.on, systemClock);
+    const watching = watchFiles(asRead(folder.file("a"), folder.file("b")), seen.on, systemClock);
     const next = seen.next();
     change(folder);
+    await next;
+    watching.close();
+    expect(seen.count).toBe(1);
+  });
+
+  test("a file that was written between its reading and the watch is told", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("a"), "one");
+    const read = asRead(folder.file("a"));
+    writeFileSync(folder.file("a"), "two");
+    const seen = changes();
+    const next = seen.next();
+    const watching = watchFiles(read, seen.on, systemClock);
     await next;
     watching.close();
     expect(seen.count).toBe(1);
@@ -54,7 +71,7 @@ describe("events", () => {
     symlinkSync("..v1", folder.file("..data"));
     symlinkSync("..data/key", folder.file("key"));
     const seen = changes();
-    const watching = watchFiles([folder.file("key")], seen.on, systemClock);
+    const watching = watchFiles(asRead(folder.file("key")), seen.on, systemClock);
     const next = seen.next();
     symlinkSync("..v2", folder.file("..new"));
     renameSync(folder.file("..new"), folder.file("..data"));
@@ -70,10 +87,10 @@ describe("without events", () => {
     const path = folder.file("later/a");
     const clock = new ManualClock();
     const seen = changes();
-    const watching = watchFiles([path], seen.on, clock);
+    const watching = watchFiles(asRead(path), seen.on, clock);
+    clock.advance(pollMs - 1);
     mkdirSync(folder.file("later"));
     writeFileSync(path, "one");
-    clock.advance(pollMs - 1);
     expect(seen.count).toBe(0);
     clock.advance(1);
     expect(seen.count).toBe(1);
