@@ -2,37 +2,46 @@
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { StoredForm } from "../protocols/protocol.ts";
-import type { Answer, WholeAnswer } from "../upstream/answer.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
 import type { BackgroundCall } from "./background-answers.ts";
-import { idempotentAnswer, identifiedIn, serviceRequestId } from "./identified.ts";
+import { idempotentAnswer, identifiedIn, serviceRequestId, whileRetained } from "./once.ts";
 import { holderOf } from "./plan/conversation.ts";
 import { planCall } from "./plan/plan.ts";
-import { jsonAnswer, textOf } from "./relay/respond.ts";
+import { inOwnNames } from "./relay/errors.ts";
+import { jsonAnswer, respondStream, respondWhole, textOf, wholeOf } from "./relay/respond.ts";
 import { followEvents } from "./relay/stored-events.ts";
-import { callPlanned, whileRetained, wholeOf } from "./run.ts";
+import { streamRules } from "./relay/writer.ts";
 import type { CallScope } from "./scope.ts";
 import { nativeCall, refuseNativeOnly } from "./send/native.ts";
-import { upstreamHeaders } from "./send/upstream-headers.ts";
+import { sendCall } from "./send/send.ts";
+import { upstreamHeaders, withoutUpstream } from "./send/upstream-headers.ts";
 import type { Services } from "./services.ts";
 
-/** Begins the call, or finds what an earlier one with its service-request-id began. @returns the answer as it stands then @throws ApiError */
-export async function beginInBackground(
+/**
+ * Begins the call, or finds what an earlier one with its service-request-id began, and answers with that as it stands then, or follows its events.
+ * @param leaving of a streamed call: ends the following when the client leaves @throws ApiError
+ */
+export async function answerInBackground(
   scope: CallScope,
   stored: StoredForm<unknown>,
-  signal: AbortSignal,
-): Promise<WholeAnswer> {
-  const begin = async () => jsonAnswer(await storeAndStart(scope, stored));
-  const requestId = serviceRequestId(scope.context);
-  return requestId === undefined
-    ? begin()
-    : wholeOf(await idempotentAnswer(identifiedIn(scope), requestId, signal, begin));
+  leaving: AbortController | undefined,
+): Promise<Response> {
+  const { services, context, surface, caller, writer } = scope;
+  const begun = await inOwnNames(writer, begin(scope, stored));
+  if (leaving === undefined) return respondWhole(context, begun, withoutUpstream(context));
+  const { id } = parseJson(textOf(begun)) as { id: string };
+  const holder = holderOf(caller, surface.name);
+  const following = followEvents(services, holder, id, writer.protocol.name, leaving.signal);
+  return respondStream(services, context, following, streamRules(services, surface, writer, leaving));
 }
 
-/** Follows the events of an answer that was begun, by this call or an earlier one. */
-export function followBegun(scope: CallScope, begun: WholeAnswer, signal: AbortSignal): Promise<Answer> {
-  const { services, surface, caller, writer } = scope;
-  const { id } = parseJson(textOf(begun)) as { id: string };
-  return followEvents(services, holderOf(caller, surface.name), id, writer.protocol.name, signal);
+/** @returns the answer as it stands */
+async function begin(scope: CallScope, stored: StoredForm<unknown>): Promise<WholeAnswer> {
+  const start = async () => jsonAnswer(await storeAndStart(scope, stored));
+  const { context } = scope;
+  const requestId = serviceRequestId(context);
+  if (requestId === undefined) return start();
+  return wholeOf(await idempotentAnswer(identifiedIn(scope), requestId, context.request.signal, start));
 }
 
 /** Plans the call, stores its turn and starts it. @returns the answer as it stands. @throws ApiError before anything is called */
@@ -59,7 +68,7 @@ async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Pro
     id: envelope.id,
     model: envelope.model,
     begin: () => conversation.begin(envelope, pending),
-    call: (until) => whileRetained(context, until, () => callPlanned(streamed, planned, until)),
+    call: (until) => whileRetained(context, until, () => sendCall(streamed, planned, until)),
     headers: () => upstreamHeaders(context),
     failed: (error) => stored.pending("failed", envelope, call.options, error),
     failedEvents(error) {

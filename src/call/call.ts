@@ -1,25 +1,26 @@
 /** The path of a call from request to response, for both surfaces and every client format. */
 
 import type { Caller } from "../auth/keys.ts";
-import { truncate } from "../lib/text/truncate.ts";
 import type { Protocol } from "../protocols/protocol.ts";
+import type { Answer, EventSource } from "../upstream/answer.ts";
+import { refusedBy } from "../usage/error-note.ts";
 import { admit } from "./admit/authenticate.ts";
-import { beginInBackground, followBegun } from "./background.ts";
+import { answerInBackground } from "./background.ts";
 import type { RequestContext } from "./context.ts";
-import { personaSurface } from "./plan/orchestrator.ts";
-import { readCall } from "./read/parse.ts";
+import { once } from "./once.ts";
+import { type Planned, planCall } from "./plan/plan.ts";
+import { readCall } from "./read/read.ts";
 import { inOwnNames } from "./relay/errors.ts";
-import { respondStream, respondWhole } from "./relay/respond.ts";
-import { newEnvelope, streamRules, Writer } from "./relay/writer.ts";
-import { runCall, wholeOf } from "./run.ts";
+import { respondStream, respondWhole, wholeOf } from "./relay/respond.ts";
+import { streamRules } from "./relay/writer.ts";
 import type { CallScope } from "./scope.ts";
-import { logContent } from "./send/attempts.ts";
-import { withoutUpstream } from "./send/upstream-headers.ts";
+import { sendCall } from "./send/send.ts";
 import type { Services } from "./services.ts";
+import { nextAttempt } from "./settle/observer.ts";
 import type { Surface } from "./surface.ts";
 
 /**
- * Answers one call. Its steps, each in the folder of its name: admit, read, plan, send, relay, settle.
+ * Answers one call. Its steps are admit, read, plan, send, relay and settle, each in the folder of its name.
  * @param admitted the caller, where it was let in already
  * @throws ApiError
  */
@@ -32,39 +33,49 @@ export async function answerCall(
 ): Promise<Response> {
   // Admit: whose key it is, and whether it may call now; the hit is counted.
   const caller = admitted ?? (await admit(services, context, onSurface.name, onSurface.name, true));
-  // Read: the body within its bounds, parsed by the client's format. The one cell that holds it is emptied once it was sent.
-  const asked = await readCall(services, context, caller, onSurface, protocol);
-  const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
-  const { request, options } = asked.call;
-  const writer = new Writer(protocol, options, newEnvelope(services, context, protocol, request.model));
-  const scope: CallScope = { services, context, surface, caller, asked, writer };
-  const { streams, log } = services.live.config;
-  context.logFields["model"] = truncate(request.model);
-  if (log.content) logContent(context, "messages", request.messages);
-  const isStream = request.stream === true;
-  const keepsAlive = isStream && writer.streamType === undefined;
-  context.setIdleTimeout(keepsAlive ? idleTimeoutOf(streams.keepAliveSeconds) : 0);
-  // Plan and send, once for each service-request-id (`run.ts`): the targets, then one after the other until one answers. Each attempt
-  // begins with its reservation and settles with its ledger line (`settle/observer.ts`).
-  const { signal } = context.request;
-  const background = protocol.stored?.isBackground(options) === true ? protocol.stored : undefined;
-  const begun = background && (await inOwnNames(writer, beginInBackground(scope, background, signal)));
+  // Read: the body within its bounds, parsed by the client's format. The cell that holds it is emptied once it was sent.
+  const scope = await readCall(services, context, caller, onSurface, protocol);
+  const leaving = leavingOf(scope);
+  const { stored } = protocol;
+  if (stored?.isBackground(scope.asked.call.options) === true) return await answerInBackground(scope, stored, leaving);
+  // Plan and send, once for each service-request-id.
+  const answering = once(scope, leaving?.signal ?? context.request.signal, planAndSend);
+  const relayed = inOwnNames(scope.writer, answering);
   // Relay: the answer as it comes, in the client's format.
-  if (begun !== undefined && !isStream) return respondWhole(context, begun, withoutUpstream(context));
-  if (!isStream) return respondWhole(context, wholeOf(await inOwnNames(writer, runCall(scope, signal))));
-  context.logFields["stream"] = true;
-  const disconnected = abortedWith(signal);
-  const rules = streamRules(services, surface, writer, disconnected);
-  const answering =
-    begun === undefined
-      ? inOwnNames(writer, runCall(scope, disconnected.signal))
-      : followBegun(scope, begun, disconnected.signal);
-  return respondStream(services, context, answering, rules);
+  if (leaving === undefined) return respondWhole(context, wholeOf(await relayed));
+  return await respondStream(services, context, relayed, streamRules(services, scope.surface, scope.writer, leaving));
 }
 
-/** `AbortSignal.any` does the same, at several times the cost. */
-function abortedWith(signal: AbortSignal): AbortController {
+/** The middle of the path. @param until aborts the call @throws ApiError */
+export async function planAndSend(scope: CallScope, until: AbortSignal): Promise<Answer<EventSource>> {
+  // Plan: the targets, the conversation that it continues, and the tools that are called meanwhile.
+  let planned: Planned;
+  try {
+    planned = await planCall(scope);
+  } catch (error) {
+    recordRefusal(scope, error);
+    throw error;
+  }
+  // Send: to one target after the other until one answers. Each attempt begins with its reservation and settles, by its
+  // observer (`settle/observer.ts`), with its ledger line.
+  return await sendCall(scope, planned, until);
+}
+
+/** Writes the line of a request that was refused before any upstream was asked. */
+function recordRefusal({ services, context, caller, asked }: CallScope, error: unknown): void {
+  services.usage.record(nextAttempt(context, caller, asked.call.request.model), refusedBy(error));
+}
+
+/** @returns what ends a streamed call when its client leaves; undefined for a plain one, which the request's own signal ends */
+function leavingOf({ services, context, asked, writer }: CallScope): AbortController | undefined {
+  const isStream = asked.call.request.stream === true;
+  const keepsAlive = isStream && writer.streamType === undefined;
+  context.setIdleTimeout(keepsAlive ? idleTimeoutOf(services.live.config.streams.keepAliveSeconds) : 0);
+  if (!isStream) return undefined;
+  context.logFields["stream"] = true;
+  // `AbortSignal.any` does the same, at several times the cost.
   const controller = new AbortController();
+  const { signal } = context.request;
   if (signal.aborted) controller.abort();
   else signal.addEventListener("abort", () => controller.abort());
   return controller;

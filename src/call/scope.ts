@@ -21,7 +21,7 @@ export type Asked = {
 };
 
 /** What a cell holds when it is emptied: nothing that may be read. */
-export const nothingAsked = new Proxy({} as ParsedCall<unknown> & Source, {
+export const nothingAsked = new Proxy({} as never, {
   get() {
     throw new Error("a request was read after it was sent");
   },

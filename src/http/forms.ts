@@ -2,7 +2,7 @@
 import type { Caller } from "../auth/keys.ts";
 import { isFree } from "../call/admit/named.ts";
 import type { RequestContext } from "../call/context.ts";
-import { serviceRequestId } from "../call/identified.ts";
+import { serviceRequestId } from "../call/once.ts";
 import { formBounds, isHeldToBudgets } from "../call/plan/bounds.ts";
 import { namedByField } from "../call/read/body-names.ts";
 import { contentLength } from "../call/read/request-body.ts";

@@ -1,13 +1,14 @@
 /** `/mcp`: the personas as tools of an MCP server, with the keys, limits and ledger of every call. */
 import type { Caller } from "../auth/keys.ts";
 import { admit } from "../call/admit/authenticate.ts";
+import { planAndSend } from "../call/call.ts";
 import type { RequestContext } from "../call/context.ts";
+import { once } from "../call/once.ts";
 import { orchestrator } from "../call/plan/orchestrator.ts";
-import { parseCall } from "../call/read/parse.ts";
+import { parseCall } from "../call/read/read.ts";
 import { readJson } from "../call/read/request-body.ts";
-import { asApiError, textOf as bodyOf } from "../call/relay/respond.ts";
+import { asApiError, textOf as bodyOf, wholeOf } from "../call/relay/respond.ts";
 import { newEnvelope, Writer } from "../call/relay/writer.ts";
-import { runCall, wholeOf } from "../call/run.ts";
 import type { Services } from "../call/services.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";
 import { truncate } from "../lib/text/truncate.ts";
@@ -134,7 +135,7 @@ async function ask(
     const asked = await parseCall(services, context, caller, orchestrator, chat, source);
     const writer = new Writer(chat, asked.call.options, newEnvelope(services, context, chat, model));
     const scope = { services, context, surface: orchestrator, caller, asked, writer };
-    return resultOf(wholeOf(await runCall(scope, context.request.signal)));
+    return resultOf(wholeOf(await once(scope, context.request.signal, planAndSend)));
   } catch (error) {
     if (context.request.signal.aborted) throw error;
     const { message, code } = asApiError(services, context, error);

@@ -5,12 +5,11 @@
 import type { Caller } from "../auth/keys.ts";
 import { admit } from "../call/admit/authenticate.ts";
 import type { RequestContext } from "../call/context.ts";
-import { idempotentAnswer, isIdentified, serviceRequestId } from "../call/identified.ts";
+import { idempotentAnswer, isIdentified, serviceRequestId } from "../call/once.ts";
 import { heldBounds } from "../call/plan/bounds.ts";
 import { findPersona } from "../call/plan/personas.ts";
 import { readJson } from "../call/read/request-body.ts";
-import { respondWhole } from "../call/relay/respond.ts";
-import { wholeOf } from "../call/run.ts";
+import { respondWhole, wholeOf } from "../call/relay/respond.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { boundaryOf } from "../lib/streams/multipart.ts";

@@ -7,7 +7,7 @@ import { openConversation } from "../call/plan/conversation.ts";
 import { personaSurface } from "../call/plan/orchestrator.ts";
 import { noteVersion } from "../call/plan/persona-version.ts";
 import { sessionKey } from "../call/read/conversation-key.ts";
-import { parseCall } from "../call/read/parse.ts";
+import { parseCall } from "../call/read/read.ts";
 import { readJson } from "../call/read/request-body.ts";
 import { jsonAnswer } from "../call/relay/respond.ts";
 import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "../call/send/native.ts";

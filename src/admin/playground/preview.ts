@@ -1,7 +1,7 @@
 /** What a call of the playground would send: it is planned and encoded as any other, and goes no further. */
 import type { Caller } from "../../auth/keys.ts";
 import type { RequestContext } from "../../call/context.ts";
-import { parseCall } from "../../call/read/parse.ts";
+import { parseCall } from "../../call/read/read.ts";
 import type { Services } from "../../call/services.ts";
 import type { Plan, Surface } from "../../call/surface.ts";
 import { once } from "../../http/render.ts";

@@ -4,6 +4,7 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { type CallableTool, grantedTools } from "../../mcp/grants.ts";
 import type { ApiError } from "../../protocols/errors.ts";
 import type { StoredForm } from "../../protocols/protocol.ts";
+import type { Target } from "../../upstream/target.ts";
 import { checkNamedModels, type KeptSize, keptUpstream } from "../admit/named.ts";
 import type { CallScope } from "../scope.ts";
 import { nativeCall } from "../send/native.ts";
@@ -15,9 +16,12 @@ import { loggedAdditions } from "./knowledge.ts";
 import { noteVersion } from "./persona-version.ts";
 import { noteVariant } from "./variant.ts";
 
+/** What a call was planned to be. What holds the request is emptied with its cell, once it was sent. */
 export type Planned = {
-  readonly plan: Plan;
-  readonly conversation: Conversation;
+  plan: Plan;
+  conversation: Conversation;
+  /** The plan's, each with the request as it goes there once it is being sent. */
+  targets: readonly Target[];
   /** The size of what the call names in a provider's own store. */
   readonly kept: KeptSize;
   /** Absent: none are called here. */
@@ -51,7 +55,7 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   if (plan.store) await conversation.checkStorage();
   const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
   const tools = hasTools ? await toolsOf(scope, plan, conversation) : undefined;
-  return { plan, conversation, kept, tools };
+  return { plan, conversation, targets: plan.targets, kept, tools };
 }
 
 /** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called; for a server that the caller names */

@@ -47,6 +47,11 @@ export function errorAnswer(protocol: Protocol, error: ApiError, requestId: stri
   return jsonAnswer(protocol.error(error, requestId), error.status, error.headers);
 }
 
+export function wholeOf(answered: Answer): WholeAnswer {
+  if (answered.kind === "whole") return answered;
+  throw new Error("a stream in place of a plain answer");
+}
+
 /** Anything thrown, as an error of our own. What is unknown says nothing to the client and everything to the log. */
 export function asApiError(services: Services, context: RequestContext, error: unknown): ApiError {
   if (error instanceof ApiError) {

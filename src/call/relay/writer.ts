@@ -13,7 +13,7 @@ import type { Surface } from "../surface.ts";
 import { errorObjectIn } from "./error-fields.ts";
 import { jsonAnswer, type StreamRules } from "./respond.ts";
 
-/** Does not take the request, and neither does `streamRules`: they live as long as the stream. */
+/** Does not take the request: it lives as long as the stream. */
 export class Writer implements AnswerWriter {
   readonly protocol: Protocol;
   readonly envelope: CallEnvelope;
@@ -57,11 +57,12 @@ export class Writer implements AnswerWriter {
   }
 }
 
+/** @param leaving aborted when the client disconnects */
 export function streamRules(
   { live }: Services,
   surface: Surface,
   writer: Writer,
-  disconnected: AbortController,
+  leaving: AbortController,
 ): StreamRules {
   return {
     keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
@@ -75,7 +76,7 @@ export function streamRules(
       writer.encoder().fault(error, events);
       return events;
     },
-    onDisconnect: () => disconnected.abort(),
+    onDisconnect: () => leaving.abort(),
   };
 }
 

@@ -1,33 +1,43 @@
-/** Parses the body of a call in its client format, with the stored answers and the prompt that it refers to. */
+/** Reads a call: parses its body in its client format, with the stored answers and the prompt that it refers to. */
 import type { Caller } from "../../auth/keys.ts";
 import type { Holder } from "../../conversations/conversations.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
+import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EarlierAnswers, Protocol } from "../../protocols/protocol.ts";
 import type { Source } from "../../protocols/source.ts";
 import { labelsOf } from "../../usage/labels.ts";
 import type { RequestContext } from "../context.ts";
-import { isIdentified } from "../identified.ts";
+import { isIdentified } from "../once.ts";
 import { holderOf } from "../plan/conversation.ts";
+import { personaSurface } from "../plan/orchestrator.ts";
 import { withPrompt } from "../plan/prompt.ts";
-import type { Asked } from "../scope.ts";
+import { newEnvelope, Writer } from "../relay/writer.ts";
+import type { Asked, CallScope } from "../scope.ts";
+import { logContent } from "../send/send.ts";
 import type { Services } from "../services.ts";
 import type { Surface } from "../surface.ts";
 import { checkMetadata, checkPlain } from "./plain-values.ts";
 import { readJson } from "./request-body.ts";
 
-/** Reads the request's body and parses it. @throws ApiError */
+/** Reads and parses the request's body. @returns all that is known of the call by then @throws ApiError */
 export async function readCall(
   services: Services,
   context: RequestContext,
   caller: Caller,
-  surface: Surface,
+  onSurface: Surface,
   protocol: Protocol,
-): Promise<Asked> {
+): Promise<CallScope> {
   const { limits, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  return parseCall(services, context, caller, surface, protocol, source);
+  const asked = await parseCall(services, context, caller, onSurface, protocol, source);
+  const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
+  const { request, options } = asked.call;
+  const writer = new Writer(protocol, options, newEnvelope(services, context, protocol, request.model));
+  context.logFields["model"] = truncate(request.model);
+  if (log.content) logContent(context, "messages", request.messages);
+  return { services, context, surface, caller, asked, writer };
 }
 
 /** @throws ApiError with the path of the value in the format's own body */

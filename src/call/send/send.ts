@@ -1,11 +1,10 @@
 /** Calls the targets of a planned call in turn, with what is recorded of each attempt. */
 import type { Caller } from "../../auth/keys.ts";
-import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import type { ApiError } from "../../protocols/errors.ts";
+import { ApiError } from "../../protocols/errors.ts";
 import { arrivedOf } from "../../providers/builtin/probe.ts";
 import type { Call } from "../../providers/provider.ts";
-import type { Answer, EventSource, UpstreamError } from "../../upstream/answer.ts";
+import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "../../upstream/answer.ts";
 import type { Attempts, CallOptions } from "../../upstream/call.ts";
 import { callWithFallback } from "../../upstream/fallback.ts";
 import type { Pooling } from "../../upstream/pool/walk.ts";
@@ -25,21 +24,26 @@ import { nativeCall, refuseNativeOnly } from "./native.ts";
 import { poolingOf } from "./pooling.ts";
 import { answerWithTools, type Turn } from "./tools/loop.ts";
 
-/** @throws ApiError before anything is called */
-export function callTargets(scope: CallScope, planned: Planned, signal: AbortSignal): Promise<Answer<EventSource>> {
-  const call = new PlannedCall(scope, planned, signal);
-  const { large, parsed } = scope.asked.source;
-  const isWhole = large === undefined || (!planned.plan.store && planned.tools === undefined);
-  return isWhole ? call.make() : makeRestored(call, large, [parsed, planned.conversation.whole]);
-}
-
-async function makeRestored(
-  call: PlannedCall,
-  large: LargeStrings,
-  roots: readonly object[],
-): Promise<Answer<EventSource>> {
-  await large.restore(roots);
-  return call.make();
+/**
+ * Calls the planned targets in turn. What was asked and planned is emptied once it was sent, so that this waits for the answer as any other.
+ * @returns the answer, or the upstream's error as this surface's callers get it @throws ApiError
+ */
+export async function sendCall(scope: CallScope, planned: Planned, signal: AbortSignal): Promise<Answer<EventSource>> {
+  const { services, context, surface, writer } = scope;
+  if (planned.plan.store || planned.tools !== undefined)
+    await scope.asked.source.large?.restore([scope.asked.source.parsed, planned.conversation.whole]);
+  const calling = new PlannedCall(scope, planned, signal).make();
+  let called: Answer<EventSource>;
+  try {
+    called = await calling;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    Object.assign(context.logFields, describeFailure(services, error));
+    throw surface.failure(error);
+  }
+  if (!isUpstreamError(called)) return called;
+  Object.assign(context.logFields, describeFailure(services, called));
+  return surface.upstreamErrorAnswer(called, writer.protocol, context.id);
 }
 
 /** Frees the request once the call is over. */
@@ -59,7 +63,6 @@ class PlannedCall implements Attempts {
   readonly #scope: CallScope;
   readonly #planned: Planned;
   readonly #signal: AbortSignal;
-  readonly #targets: readonly Target[];
   readonly #isPooled: boolean;
   /** True where something may have been chosen here that an upstream refuses. */
   readonly #mayAskAgain: boolean;
@@ -84,7 +87,7 @@ class PlannedCall implements Attempts {
       if (targets.length === 0) this.#ownPlace = ownPlaces(scope.asked.call.request, sent.call.request);
       targets.push(services.replayMemory.isEmpty ? sent : restoreThinkingState(services, scope.caller, sent));
     }
-    this.#targets = targets;
+    planned.targets = targets;
     this.#isPooled = isPooled;
     const { call, source } = scope.asked;
     const { request } = call;
@@ -107,7 +110,7 @@ class PlannedCall implements Attempts {
     const { plan, tools } = this.#planned;
     if (tools !== undefined) return this.#makeWithTools(tools);
     const pooling = this.#isPooled ? this.#pooling() : undefined;
-    const calling = inOwnPlaces(this.#ownPlace, callWithFallback(services, this.#targets, this, pooling));
+    const calling = inOwnPlaces(this.#ownPlace, callWithFallback(services, this.#planned.targets, this, pooling));
     return this.#isSentOnce || plan.store ? calling : releasing(context, calling);
   }
 
@@ -159,7 +162,7 @@ class PlannedCall implements Attempts {
       writer: turn?.writer ?? writer,
       signal: this.#signal,
       observer,
-      onSent: this.#isSentOnce ? forgetting(this.#scope) : undefined,
+      onSent: this.#isSentOnce ? forgetting(this.#scope, this.#planned) : undefined,
       again:
         this.#mayAskAgain && !isSecond
           ? new SecondAsking({
@@ -198,18 +201,18 @@ class PlannedCall implements Attempts {
 
   #pooling(): Pooling {
     const { plan, conversation, kept } = this.#planned;
-    return poolingOf(this.#scope, plan, conversation, this.#targets, kept.bytes + kept.tokens > 0);
+    return poolingOf(this.#scope, plan, conversation, this.#planned.targets, kept.bytes + kept.tokens > 0);
   }
 
   #makeWithTools(tools: CallTools): Promise<Answer<EventSource>> {
     const { services, writer, effects } = this.#scope;
     const { plan, conversation } = this.#planned;
-    const [first] = this.#targets;
+    const [first] = this.#planned.targets;
     const form = { thinkingRequested: false, choices: 1 };
     const pooling = this.#isPooled ? this.#pooling() : undefined;
     return answerWithTools({
       scope: this.#scope,
-      targets: this.#targets,
+      targets: this.#planned.targets,
       isGroup: plan.strategy !== undefined,
       tools: tools.granted,
       bounds: tools.bounds,
@@ -227,12 +230,17 @@ class PlannedCall implements Attempts {
   }
 }
 
-/** Empties the cell of a request. Holds no more than that, as it lives until the request is sent. */
+const noTargets: Planned["targets"] = [];
+
+/** Empties the cells of a request. Holds no more than that, as it lives until the request is sent. */
 const forgetting =
-  ({ context, asked }: CallScope) =>
+  ({ context, asked }: CallScope, planned: Planned) =>
   () => {
     asked.call = nothingAsked;
     asked.source = nothingAsked;
+    planned.plan = nothingAsked;
+    planned.conversation = nothingAsked;
+    planned.targets = noTargets;
     context.forgetBody();
   };
 

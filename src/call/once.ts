@@ -1,18 +1,64 @@
 /** Calls with a service-request-id: made once, joined while they run, replayed afterwards. */
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
+import { withEndCallback } from "../lib/streams/flow.ts";
 import { splitReference } from "../personas/references.ts";
 import { hugeBody } from "../protocols/body.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { ParsedCall } from "../protocols/protocol.ts";
 import { parsedBytes, type Source } from "../protocols/source.ts";
-import type { Answer, Producer } from "../upstream/answer.ts";
+import type { Answer, EventSource, Producer } from "../upstream/answer.ts";
 import { refusedBy } from "../usage/error-note.ts";
 import type { RequestContext } from "./context.ts";
-import { noteAnsweredVersion } from "./plan/persona-version.ts";
-import { noteAnsweredVariant } from "./plan/variant.ts";
+import { noteAnsweredVersion, versionHeaders } from "./plan/persona-version.ts";
+import { noteAnsweredVariant, variantHeaders } from "./plan/variant.ts";
 import type { CallScope } from "./scope.ts";
+import { upstreamHeaders } from "./send/upstream-headers.ts";
 import { nextAttempt } from "./settle/observer.ts";
+
+type CallMaker = (scope: CallScope, until: AbortSignal) => Promise<Answer<EventSource>>;
+
+/** Makes the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
+export function once(scope: CallScope, signal: AbortSignal, make: CallMaker): Promise<Answer> {
+  const requestId = serviceRequestId(scope.context);
+  return requestId === undefined ? make(scope, signal) : makeIdentified(scope, requestId, signal, make);
+}
+
+function makeIdentified(scope: CallScope, requestId: string, signal: AbortSignal, make: CallMaker): Promise<Answer> {
+  const { services, context, caller } = scope;
+  const produce = async (until: AbortSignal) => {
+    const identified = {
+      ...scope,
+      effects: services.idempotency.effectsOf({ scope: `${caller.keyId} ${context.area}`, requestId }),
+    };
+    const calling = whileRetained(context, until, () => make(identified, until));
+    const made = await calling.catch((error) => {
+      throw error instanceof ApiError ? error.withHeaders(upstreamHeaders(context)) : error;
+    });
+    const headers = { ...upstreamHeaders(context), ...versionHeaders(context), ...variantHeaders(context) };
+    return { ...made, headers: { ...made.headers, ...headers } };
+  };
+  return idempotentAnswer(identifiedIn(scope), requestId, signal, produce);
+}
+
+/** Counts the request's body as in memory until the call ends, as it may outlive its client. @param until aborts on cancel */
+export async function whileRetained(
+  context: RequestContext,
+  until: AbortSignal,
+  call: () => Promise<Answer<EventSource>>,
+): Promise<Answer<EventSource>> {
+  const release = context.retain();
+  until.addEventListener("abort", release, { once: true });
+  try {
+    const answered = await call();
+    if (answered.kind === "stream") return { ...answered, events: withEndCallback(answered.events, release) };
+    release();
+    return answered;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
 
 /** The parts of a request that distinguish it from others of the same service-request-id. */
 type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller"> & {
