@@ -82,7 +82,7 @@ const pieces: Record<string, readonly Switch[]> = {
   ],
   "estimate's sample of the prompt": [
     [
-      "call/send/attempts.ts",
+      "call/send/send.ts",
       "input: requestMeter(call.request, source)",
       "input: OFF ? undefined : requestMeter(call.request, source)",
     ],
