@@ -4,6 +4,7 @@
  * what a function is called with, in what it returned, in schemas; and anywhere in place of an integer that a double does not hold.
  */
 import { isObject, type JsonObject, parseJson } from "./json.ts";
+import { hasOddNumbers } from "./scan.ts";
 
 type Raw = { readonly rawJSON: string };
 const { rawJSON, isRawJSON } = JSON as unknown as {
@@ -33,7 +34,7 @@ export function keepNumbers(parsed: unknown, text: string): void {
 
 /** @returns false only where `keepNumbers` has nothing to do */
 export const mayDiffer = (text: string): boolean =>
-  oddNumber.test(text) && (holder.test(text) || longInteger.test(text));
+  oddNumber.test(text) && (holder.test(text) || longInteger.test(text)) && hasOddNumbers(text);
 
 /** The fate of numbers: all of them stay as written; those of a schema do that a double does not hold; or it is looked for where either holds. */
 export type Keeping = "all" | "schema" | "where";

@@ -199,6 +199,13 @@ export class JsonScan {
   }
 }
 
+/** @returns false only where `JSON.stringify` writes each number of a JSON text as it stands: what strings hold is none */
+export function hasOddNumbers(text: string): boolean {
+  const scan = new JsonScan(noLimits);
+  scan.push(Buffer.from(text));
+  return scan.hasOddNumbers;
+}
+
 /** Checks whether a number is written otherwise than it stands. */
 function isOdd(digits: Uint8Array): boolean {
   const text = String.fromCharCode(...digits);
