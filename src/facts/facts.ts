@@ -136,7 +136,9 @@ function assumedIn({ models, lines }: Table, name: string): ModelFacts | undefin
   const among = alike.length > 0 ? alike : line;
   const next = among.find(({ version }) => isAtLeast(asked.version, version)) ?? among[0]!;
   const { ends: _, ...facts } = models.get(next.name)!;
-  return { ...facts, assumed: next.name };
+  // Gateways write numbers with a dot: `claude-opus-4.5` is `claude-opus-4-5`.
+  const dashed = (text: string) => text.replaceAll(".", "-");
+  return dashed(withoutDay(name)) === dashed(next.name) ? facts : { ...facts, assumed: next.name };
 }
 
 function tableOf(provider: string): Table {

@@ -92,6 +92,17 @@ describe("a known model", () => {
   });
 });
 
+test.each([
+  ["openrouter", "anthropic/claude-opus-4.5", "anthropic", "claude-opus-4-5"],
+  ["openrouter", "google/gemini-4-argon", "google", "gemini-4-argon"],
+  ["vercel", "openai/gpt-5.4-mini", "openai", "gpt-5.4-mini"],
+  ["cloudflare-gateway", "anthropic/claude-opus-5-5", "anthropic", "claude-opus-5-5"],
+])("a gateway's %s/%s has the facts of its maker, however its number is written", (gateway, name, maker, model) => {
+  const { ends: _, ...facts } = factsOf(maker, model);
+  expect(facts.context).toBeNumber();
+  expect(factsOf(gateway, name)).toEqual(facts);
+});
+
 describe("a model nobody knows", () => {
   test.each([
     ["openai", "gpt-7-sol", "gpt-6.1-sol"],
@@ -110,6 +121,9 @@ describe("a model nobody knows", () => {
     ["zai", "glm-6", "glm-5.3"],
     ["mistral", "mistral-large-5", "mistral-large-4"],
     ["groq", "qwen/qwen4-27b", "qwen/qwen3.8-27b"],
+    ["openrouter", "anthropic/claude-opus-6", "claude-opus-5-5"],
+    ["vercel", "openai/gpt-7-sol", "gpt-6.1-sol"],
+    ["cloudflare-gateway", "google-ai-studio/gemini-3.9-flash", "gemini-3.8-flash"],
   ])("%s/%s is taken for %s", (provider, model, assumed) => {
     const { assumed: _, ends: _e, ...facts } = factsOf(provider, assumed);
     expect(factsOf(provider, model)).toEqual({ ...facts, assumed });
