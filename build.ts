@@ -8,8 +8,8 @@ import { $ } from "bun";
 import { privateKeyOf, publicKeyOf, signedFacts } from "./deploy/release/facts.ts";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
-import { browserPages, bundlePage } from "./src/http/page-bundle.ts";
-import { compressBest } from "./src/http/pages.ts";
+import { browserPages, bundlePage } from "./src/http/pages/page-bundle.ts";
+import { compressBest } from "./src/http/pages/pages.ts";
 import { builtinValues } from "./src/personas/builtin.ts";
 
 export type BuildOptions = {
@@ -27,7 +27,7 @@ const folder = import.meta.dir;
 
 /** What the executable begins with, and the threads that it starts. */
 const entryPoints = [
-  ...["src/main.ts", "src/usage/token-worker.ts", "src/store/sqlite/checkpoint-worker.ts"],
+  ...["src/main.ts", "src/usage/tokens/token-worker.ts", "src/store/sqlite/checkpoint-worker.ts"],
   ...["src/store/sqlite/knowledge/worker.ts", "src/usage/facts/worker.ts"],
 ];
 
@@ -54,7 +54,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_COMMIT", commit),
     ...bake("TROUPE_BUILT_AT", builtAt),
     // Entry points lie as they do in `src`, and what they share beside the first one.
-    ...bake("TROUPE_TOKEN_WORKER", "./usage/token-worker.js"),
+    ...bake("TROUPE_TOKEN_WORKER", "./usage/tokens/token-worker.js"),
     ...bake("TROUPE_CHECKPOINT_WORKER", "./store/sqlite/checkpoint-worker.js"),
     ...bake("TROUPE_KNOWLEDGE_WORKER", "./store/sqlite/knowledge/worker.js"),
     ...bake("TROUPE_FACTS_WORKER", "./usage/facts/worker.js"),

@@ -2,8 +2,8 @@
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { openRoutes } from "../http/ops.ts";
-import { htmlHeaders, isDevelopment, keptOnce, pageFile, pagePolicy, preparedFiles } from "../http/page-files.ts";
-import { answerPage, preparePage } from "../http/pages.ts";
+import { htmlHeaders, isDevelopment, keptOnce, pageFile, pagePolicy, preparedFiles } from "../http/pages/page-files.ts";
+import { answerPage, preparePage } from "../http/pages/pages.ts";
 import { nothingAt } from "../http/routes.ts";
 
 const headers = htmlHeaders(pagePolicy("data:"), "accept-encoding");

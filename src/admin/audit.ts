@@ -6,7 +6,7 @@ import { timeParameter } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { AuditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { KeyNames } from "../usage/report.ts";
+import type { KeyNames } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, page, pageParameters, text } from "./pages.ts";
 import { keyNames } from "./usage.ts";

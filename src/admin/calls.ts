@@ -16,8 +16,8 @@ import {
   placeBefore,
 } from "../store/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
-import { openCalls } from "../usage/open-calls.ts";
-import { type KeyNames, lineJson } from "../usage/report.ts";
+import { openCalls } from "../usage/ledger/open-calls.ts";
+import { type KeyNames, lineJson } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { endWithSignIn } from "./held-open.ts";
 import { adminOperation, page, pageParameters } from "./pages.ts";

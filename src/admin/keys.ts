@@ -10,7 +10,7 @@ import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts
 import type { NewKey as MadeKey } from "../auth/keys.ts";
 import type { Services } from "../call/services.ts";
 import { keySurfaces } from "../config/surfaces.ts";
-import { unmatchedPattern } from "../http/model-patterns.ts";
+import { unmatchedPattern } from "../http/models/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
 import { snakeCase } from "../lib/text/snake-case.ts";

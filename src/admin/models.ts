@@ -4,7 +4,7 @@ import { EndState, LearnedFact, ModelEnding, ModelListState } from "../api/model
 import { OrNull, pageSchema } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import { endState } from "../facts/endings.ts";
-import { gatewayModels } from "../http/models.ts";
+import { gatewayModels } from "../http/models/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { capabilityNames, havingAll, Model } from "../protocols/models.ts";

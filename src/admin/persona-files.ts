@@ -7,7 +7,7 @@ import { jsonAnswer } from "../call/relay/respond.ts";
 import type { Services } from "../call/services.ts";
 import { errorSchema, writing } from "../http/openapi/describe.ts";
 import { Closed, Words } from "../lib/json/schemas.ts";
-import { maxFileBytes } from "../personas/read-file.ts";
+import { maxFileBytes } from "../personas/file/read-file.ts";
 import {
   hashOf,
   idProblem,
@@ -17,7 +17,7 @@ import {
   placeBuiltins,
   readSource,
   replaceSource,
-} from "../personas/source-file.ts";
+} from "../personas/file/source-file.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 

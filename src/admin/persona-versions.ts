@@ -5,10 +5,10 @@ import { PersonaNumbers, PersonaVersion, PersonaVersionText } from "../api/versi
 import type { Services } from "../call/services.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { writePersonaYaml } from "../personas/file/persona-yaml.ts";
+import type { PersonaContent } from "../personas/file/schema.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
-import { writePersonaYaml } from "../personas/persona-yaml.ts";
-import { nameOf } from "../personas/references.ts";
-import type { PersonaContent } from "../personas/schema.ts";
+import { nameOf } from "../personas/versions/references.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter, LedgerLine } from "../store/usage.ts";

@@ -11,7 +11,7 @@ import { joinPools } from "../upstream/pool/joined.ts";
 import { membersOf, type PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
 import { type TestResult, testCall } from "../upstream/test-call.ts";
-import { countedOf } from "../usage/counts.ts";
+import { countedOf } from "../usage/tokens/counts.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 

@@ -7,7 +7,7 @@ import { oneOf } from "../http/openapi/describe.ts";
 import { questionOf, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { type KeyNames, spanName, usageCsv } from "../usage/report.ts";
+import { type KeyNames, spanName, usageCsv } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 
 export async function keyNames({ keys }: Services): Promise<KeyNames> {

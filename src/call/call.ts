@@ -3,7 +3,7 @@
 import type { Caller } from "../auth/keys.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { Answer, EventSource } from "../upstream/answer.ts";
-import { refusedBy } from "../usage/error-note.ts";
+import { refusedBy } from "../usage/ledger/error-note.ts";
 import { admit } from "./admit/authenticate.ts";
 import { answerInBackground } from "./background.ts";
 import type { RequestContext } from "./context.ts";

@@ -9,7 +9,7 @@ import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
 import type { AnsweringPersona, AttemptVariant } from "../usage/attempt.ts";
-import { type Labels, noLabels } from "../usage/labels.ts";
+import { type Labels, noLabels } from "../usage/ledger/labels.ts";
 import type { BodyContext } from "./read/request-body.ts";
 import { sessionOf } from "./read/session.ts";
 import type { Services } from "./services.ts";

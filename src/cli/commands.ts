@@ -8,8 +8,8 @@ import { capabilityNames } from "../protocols/models.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { severalNames } from "../store/chosen-lines.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
-import { leastFilters, severalWords, statusWords } from "../usage/own-filters.ts";
-import { groupWords } from "../usage/report.ts";
+import { leastFilters, severalWords, statusWords } from "../usage/budgets/own-filters.ts";
+import { groupWords } from "../usage/ledger/report.ts";
 
 import {
   collected,

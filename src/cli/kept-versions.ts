@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
-import { labelsFile, parseLabels } from "../personas/labels.ts";
+import { labelsFile, parseLabels } from "../personas/versions/labels.ts";
 import { openStoreFor } from "../store/open.ts";
 import type { PersonaVersionRow } from "../store/persona-versions.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";

@@ -4,7 +4,7 @@ import { type KeyInfo, keyFields } from "../auth/key-info.ts";
 import { checkSpec, type KeyChanges, type KeySpec } from "../auth/key-spec.ts";
 import type { Keys, NewKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
-import { unmatchedPattern } from "../http/model-patterns.ts";
+import { unmatchedPattern } from "../http/models/model-patterns.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import type { Store } from "../store/store.ts";

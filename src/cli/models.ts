@@ -1,7 +1,7 @@
 /** `troupe models`: what providers that are set up have, with limits, prices and the day on which a model ends. */
 
 import { endState } from "../facts/endings.ts";
-import { listedNames, type ModelFacts, modelFacts } from "../http/model-facts.ts";
+import { listedNames, type ModelFacts, modelFacts } from "../http/models/model-facts.ts";
 import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../lib/http/forward-proxy.ts";
 import { globMatches } from "../lib/text/glob.ts";

@@ -4,7 +4,7 @@ import type { Config, StoreConfig } from "../config/config.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { type Moved, move, type Progress } from "../store/move/move.ts";
 import { folderSource } from "../store/sqlite/move-side.ts";
-import { settleInterrupted } from "../usage/call-recovery.ts";
+import { settleInterrupted } from "../usage/ledger/call-recovery.ts";
 import { type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";

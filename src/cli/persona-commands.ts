@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError, Option } from "commander";
 import { exampleNames } from "../facts/examples.ts";
-import { exportFormats, importFormats } from "../personas/formats.ts";
+import { exportFormats, importFormats } from "../personas/exchange/formats.ts";
 import { type FailOn, parseFailOn } from "../personas/review/fail-on.ts";
 import { filled, parseList, parsePositive, parseShare } from "./arguments.ts";
 import { examples } from "./command.ts";

@@ -2,13 +2,13 @@
 import type { Config, ProviderConfig } from "../config/config.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import type { LedgerSum } from "../store/usage.ts";
-import { UsageQueryError } from "../usage/own-filters.ts";
+import { UsageQueryError } from "../usage/budgets/own-filters.ts";
+import { allSums, dollarsOf, timeOf } from "../usage/ledger/report.ts";
 import { type Reason, type Reconciled, type ReconciledRow, reconcile, type Side } from "../usage/reconcile/compare.ts";
 import { fetchReports } from "../usage/reconcile/fetch.ts";
 import { type FileReport, readReport, vendors } from "../usage/reconcile/files.ts";
 import { type Report, ReportError, reportKinds } from "../usage/reconcile/reported.ts";
 import type { Asked, Vendor } from "../usage/reconcile/vendor.ts";
-import { allSums, dollarsOf, timeOf } from "../usage/report.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { assertDatabase, usingStore } from "./storage.ts";

@@ -5,8 +5,8 @@ import { snakeCaseNumbered } from "../lib/text/snake-case.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { metadataKeyOf, timeGroups } from "../store/ledger-columns.ts";
 import type { LedgerRepository, LedgerSum } from "../store/usage.ts";
+import { ownFilterNames, UsageQueryError, type UsageQuestion } from "../usage/budgets/own-filters.ts";
 import { firstTokensOf } from "../usage/first-token.ts";
-import { ownFilterNames, UsageQueryError, type UsageQuestion } from "../usage/own-filters.ts";
 import {
   allLines,
   allSums,
@@ -19,7 +19,7 @@ import {
   type UsageQuery,
   usageCsv,
   usageJson,
-} from "../usage/report.ts";
+} from "../usage/ledger/report.ts";
 import { type Context, type ExitCode, UsageError } from "./context.ts";
 import { keysIn, withStore } from "./storage.ts";
 import { formatTable } from "./table.ts";

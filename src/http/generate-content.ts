@@ -9,10 +9,10 @@ import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { addressOf, methods } from "../protocols/generate-content/address.ts";
 import { generateContent, generateContentCount } from "../protocols/generate-content/generate-content.ts";
-import { embedContent } from "./embed-content.ts";
 import { endingsOf } from "./openapi/generate-content.ts";
+import { embedContent } from "./relay/embed-content.ts";
+import { countTokens } from "./relay/token-count.ts";
 import { nothingAt, type Route } from "./routes.ts";
-import { countTokens } from "./token-count.ts";
 
 /**
  * Google's newest API, whose routes are described, the older one, that some clients ask for the same, and names with a slash, which two

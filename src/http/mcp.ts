@@ -18,7 +18,7 @@ import type { Persona } from "../personas/persona.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
-import { personasFor, prepareNamed } from "./models.ts";
+import { personasFor, prepareNamed } from "./models/models.ts";
 import type { Route } from "./routes.ts";
 
 export const mcpRoutes: readonly Route[] = [

@@ -6,7 +6,7 @@ import { asApiError, errorAnswer, respondWhole } from "../call/relay/respond.ts"
 import type { ServedSurface } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
-import { modelHint } from "./hints.ts";
+import { modelHint } from "./models/hints.ts";
 import { allowOrigin, checkHost } from "./origins.ts";
 import { basePath, type Route } from "./routes.ts";
 

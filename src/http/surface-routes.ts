@@ -14,18 +14,18 @@ import { compaction, responses } from "../protocols/responses/responses.ts";
 import { accountRoutes } from "./account.ts";
 import { generateContentRoutes } from "./generate-content.ts";
 import { mcpRoutes } from "./mcp.ts";
-import { modelRoutes } from "./models.ts";
+import { modelRoutes } from "./models/models.ts";
 import { describeCompletion } from "./openapi/chat.ts";
 import { describeTextCompletion } from "./openapi/completions.ts";
 import { describeCountTokens, describeMessages } from "./openapi/messages.ts";
 import { describeCompaction, describeInputTokens, describeResponses } from "./openapi/responses.ts";
-import { operationRoutes } from "./operations.ts";
 import { previewRoutes } from "./preview-routes.ts";
-import { rawRoutes } from "./raw.ts";
+import { operationRoutes } from "./relay/operations.ts";
+import { rawRoutes } from "./relay/raw.ts";
+import { tokenCountRoute } from "./relay/token-count.ts";
 import { responseRoutes } from "./responses.ts";
 import { basePath, type Description, type Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
-import { tokenCountRoute } from "./token-count.ts";
 import { usageRoutes } from "./usage.ts";
 
 type Format = {

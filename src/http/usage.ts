@@ -10,7 +10,6 @@ import { severalNames } from "../store/chosen-lines.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter } from "../store/usage.ts";
-import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
 import {
   leastFilters,
   maxLeast,
@@ -20,7 +19,8 @@ import {
   statusWords,
   UsageQueryError,
   type UsageQuestion,
-} from "../usage/own-filters.ts";
+} from "../usage/budgets/own-filters.ts";
+import { budgetStates, heldBudgetJson } from "../usage/budgets/states.ts";
 import {
   groupWords,
   type KeyNames,
@@ -29,7 +29,7 @@ import {
   parseUsageQuestion,
   timeOf,
   usagePage,
-} from "../usage/report.ts";
+} from "../usage/ledger/report.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
 

@@ -11,8 +11,8 @@ import minutes from "../../personas/troupe/minutes.yaml" with { type: "text" };
 import translator from "../../personas/troupe/translator.yaml" with { type: "text" };
 import tutor from "../../personas/troupe/tutor.yaml" with { type: "text" };
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
+import type { PersonaContent } from "./file/schema.ts";
 import { contentOf, type Persona, parsePersona, personaFrom } from "./persona.ts";
-import type { PersonaContent } from "./schema.ts";
 
 /** The content of the files, read and checked when the executable was built: reading YAML is most of a start otherwise. */
 declare const TROUPE_PERSONAS: Readonly<Record<string, PersonaContent>> | undefined;

@@ -11,7 +11,11 @@ import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts"
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/tiers.ts";
-import { createdByDefault, parseCreated } from "./created.ts";
+import { type Presentation, toPresentation } from "./compose/presentation.ts";
+import type { Sampling } from "./compose/sampling.ts";
+import { findMarks, parseTemplate, type Template } from "./compose/template.ts";
+import { defaultMaxLength, type Variable } from "./compose/variables.ts";
+import { createdByDefault, parseCreated } from "./file/created.ts";
 import {
   type Expanded,
   expandIncludes,
@@ -20,19 +24,15 @@ import {
   type Partials,
   positionIn,
   positionInYaml,
-} from "./includes.ts";
+} from "./file/includes.ts";
+import type { RuleError } from "./file/rule-error.ts";
+import { validationErrors } from "./file/rules.ts";
+import { type PersonaContent, PersonaFile, type PersonaFileValue } from "./file/schema.ts";
 import { type Knowledge, type Lorebook, toKnowledge, toLorebook } from "./knowledge/schema.ts";
 import { type ToolGrant, type ToolLimits, toolLimitsOf } from "./mcp.ts";
-import { type Presentation, toPresentation } from "./presentation.ts";
-import type { RuleError } from "./rule-error.ts";
-import { validationErrors } from "./rules.ts";
-import type { Sampling } from "./sampling.ts";
-import { type PersonaContent, PersonaFile, type PersonaFileValue } from "./schema.ts";
 import { findSkills } from "./skills/find-skills.ts";
 import { type Skill, type Skills, toSkills } from "./skills/schema.ts";
-import { findMarks, parseTemplate, type Template } from "./template.ts";
-import { defaultMaxLength, type Variable } from "./variables.ts";
-import { type StopRule, stopRule, variantName, withVariant } from "./variants.ts";
+import { type StopRule, stopRule, variantName, withVariant } from "./versions/variants.ts";
 
 /** A checked persona. Frozen throughout: every call shares it. */
 export type Persona = Presentation & {

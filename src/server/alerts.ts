@@ -8,12 +8,12 @@ import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
 import { AlertWatch, type BudgetState, type Watched } from "../observability/alerts/watch.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Store } from "../store/store.ts";
-import type { Budgets } from "../usage/budgets.ts";
-import type { LedgerWriter } from "../usage/ledger-writer.ts";
-import type { PriceWatch } from "../usage/price-watch.ts";
-import type { RetiringModels } from "../usage/retiring-models.ts";
+import type { Budgets } from "../usage/budgets/budgets.ts";
+import type { LedgerWriter } from "../usage/ledger/writer.ts";
+import type { PriceWatch } from "../usage/prices/price-watch.ts";
+import type { RetiringModels } from "../usage/prices/retiring-models.ts";
 import { dollarsFrom, endOf, spanOf } from "../usage/spans.ts";
-import { stopFields, type VariantStops } from "../usage/variant-stops.ts";
+import { stopFields, type VariantStops } from "../usage/variants/stops.ts";
 
 export type AlertParts = {
   readonly store: Store;

@@ -12,7 +12,7 @@ import { type Sweeper, sweepMetrics } from "../store/sweeper.ts";
 import { learnedMetrics } from "../upstream/learned/learned.ts";
 import { poolMetrics } from "../upstream/pool/metrics.ts";
 import { budgetMetrics, ledgerMetrics } from "../usage/metrics.ts";
-import { variantStopMetrics } from "../usage/variant-stops.ts";
+import { variantStopMetrics } from "../usage/variants/stops.ts";
 
 export type SampledParts = {
   readonly sweeper: Sweeper;

@@ -13,7 +13,7 @@ import { createLogger, type Logger, type LogSink, withFields } from "../lib/proc
 import { type Clock, systemClock } from "../lib/time/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
-import { openCalls } from "../usage/open-calls.ts";
+import { openCalls } from "../usage/ledger/open-calls.ts";
 import { RunningServer } from "./server.ts";
 import { Upgrade } from "./upgrade.ts";
 import type { WorkerChannel } from "./worker.ts";

@@ -15,7 +15,7 @@ import { openCredentialSources } from "../upstream/credentials/open.ts";
 import { Learned } from "../upstream/learned/learned.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { Pools } from "../upstream/pool/pools.ts";
-import { ClientNames } from "../usage/labels.ts";
+import { ClientNames } from "../usage/ledger/labels.ts";
 import { liveFrom } from "./live.ts";
 import { sampleServices } from "./metrics.ts";
 import { openAnswers } from "./rooms/answers.ts";

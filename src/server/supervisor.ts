@@ -19,7 +19,7 @@ import { MetricsSum } from "../observability/metrics-sum.ts";
 import { openStoreFor } from "../store/open.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
-import { joinOpenCalls, type OpenCallsQuestion } from "../usage/open-calls.ts";
+import { joinOpenCalls, type OpenCallsQuestion } from "../usage/ledger/open-calls.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
 import { announceFirstKey, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
 import { Upgrade } from "./upgrade.ts";

@@ -6,7 +6,7 @@ import type { Parent, Signal } from "../lib/process/io.ts";
 import type { Snapshot } from "../lib/process/metrics.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";
-import type { OpenCalls, OpenCallsQuestion } from "../usage/open-calls.ts";
+import type { OpenCalls, OpenCallsQuestion } from "../usage/ledger/open-calls.ts";
 
 /** Settings that need a restart. */
 export const fixedSettings = [

@@ -4,8 +4,8 @@
  */
 import { isObject, type JsonObject } from "../lib/json/json.ts";
 import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
-import type { ComposedRequest } from "../personas/compose.ts";
-import type { Origin, Part, Segment } from "../personas/origins.ts";
+import type { ComposedRequest } from "../personas/compose/compose.ts";
+import type { Origin, Part, Segment } from "../personas/compose/origins.ts";
 
 export type BodyPart = {
   /** `messages[0].content` */

@@ -3,7 +3,7 @@ import type { CallEnd, FailureReason } from "../api/words.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import type { VariantCall, VariantOutcome } from "../store/variants.ts";
-import type { Labels } from "./labels.ts";
+import type { Labels } from "./ledger/labels.ts";
 
 /** Known before anything is sent. */
 export type Attempt = {

@@ -9,8 +9,8 @@ import {
 } from "../lib/process/metrics.ts";
 import { type LedgerLine, tokenKinds } from "../store/usage.ts";
 import type { Attempt } from "./attempt.ts";
-import type { Budgets } from "./budgets.ts";
-import type { LedgerWriter } from "./ledger-writer.ts";
+import type { Budgets } from "./budgets/budgets.ts";
+import type { LedgerWriter } from "./ledger/writer.ts";
 
 const usageMetrics = {
   costs: {

@@ -7,14 +7,14 @@ import { billed, type Usage } from "../protocols/chat/schema.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { Attempt, Outcome, Reserved, Seen, UsageEntry } from "./attempt.ts";
-import type { Budgets } from "./budgets.ts";
-import { countedOf, noTokens } from "./counts.ts";
-import { refusedBy } from "./error-note.ts";
-import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
-import type { LedgerWriter } from "./ledger-writer.ts";
+import type { Budgets } from "./budgets/budgets.ts";
+import { refusedBy } from "./ledger/error-note.ts";
+import type { LedgerWriter } from "./ledger/writer.ts";
 import { pricedWithParts, tokensWithParts } from "./prices/parts.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
-import type { TokenCounter } from "./tokenizer.ts";
+import { countedOf, noTokens } from "./tokens/counts.ts";
+import { type Estimate, type Estimating, estimateMeter } from "./tokens/estimate.ts";
+import type { TokenCounter } from "./tokens/tokenizer.ts";
 
 export type UsageTools = {
   readonly clock: Clock;

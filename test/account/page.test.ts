@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { bundlePage } from "../../src/http/page-bundle.ts";
+import { bundlePage } from "../../src/http/pages/page-bundle.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";

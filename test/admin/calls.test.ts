@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { upstreamErrorNote } from "../../src/call/relay/error-fields.ts";
 import type { Config } from "../../src/config/config.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
-import { ownErrorNote } from "../../src/usage/error-note.ts";
+import { ownErrorNote } from "../../src/usage/ledger/error-note.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";

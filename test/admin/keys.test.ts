@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { KeySpec } from "../../src/auth/key-spec.ts";
 import type { Config } from "../../src/config/config.ts";
-import { runsOutAt } from "../../src/usage/forecast.ts";
+import { runsOutAt } from "../../src/usage/budgets/forecast.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe } from "../helpers/troupe.ts";

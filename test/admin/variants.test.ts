@@ -1,7 +1,7 @@
 /** The admin API's routes of variants. */
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { attemptVariant } from "../../src/usage/variant-stops.ts";
+import { attemptVariant } from "../../src/usage/variants/stops.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -12,7 +12,7 @@ import { fillLarge, respell, restoreTranslated, type Source } from "../../src/pr
 import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
 import { encodeBody } from "../../src/providers/anthropic/request.ts";
 import type { Call } from "../../src/providers/provider.ts";
-import { requestMeter } from "../../src/usage/text-meter.ts";
+import { requestMeter } from "../../src/usage/tokens/text-meter.ts";
 import { clientFormats } from "../helpers/client-formats.ts";
 import { promptOf } from "./answer-shape.ts";
 

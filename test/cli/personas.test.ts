@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtinFiles, builtinText } from "../../src/personas/builtin.ts";
-import { personaJsonSchema } from "../../src/personas/schema.ts";
+import { personaJsonSchema } from "../../src/personas/file/schema.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";

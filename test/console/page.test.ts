@@ -1,8 +1,8 @@
 /** The console as it is served: one page and its two files, on listeners that have the admin API. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { brotliDecompressSync } from "node:zlib";
-import { bundlePage } from "../../src/http/page-bundle.ts";
-import { compressBest } from "../../src/http/pages.ts";
+import { bundlePage } from "../../src/http/pages/page-bundle.ts";
+import { compressBest } from "../../src/http/pages/pages.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 

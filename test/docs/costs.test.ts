@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import manifest from "../../package.json" with { type: "json" };
 import type { PriceConfig } from "../../src/config/config.ts";
 import type { Usage } from "../../src/protocols/chat/schema.ts";
-import { countedOf } from "../../src/usage/counts.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
+import { countedOf } from "../../src/usage/tokens/counts.ts";
 import packages from "../tools/prices/packages.json" with { type: "json" };
 
 const addressOf: Readonly<Record<string, string>> = {

@@ -8,10 +8,10 @@ import { type RenderedCall, renderCall, variantOf } from "../../src/http/render.
 import { wireBytes } from "../../src/lib/http/client.ts";
 import type { JsonObject } from "../../src/lib/json/json.ts";
 import { builtinPersonas } from "../../src/personas/builtin.ts";
-import { loadFolder } from "../../src/personas/folder.ts";
+import { parseTemplate } from "../../src/personas/compose/template.ts";
+import { loadFolder } from "../../src/personas/file/folder.ts";
+import { placesOf, textOf } from "../../src/personas/file/source.ts";
 import type { Persona } from "../../src/personas/persona.ts";
-import { placesOf, textOf } from "../../src/personas/source.ts";
-import { parseTemplate } from "../../src/personas/template.ts";
 import type { ChatRequest } from "../../src/protocols/chat/schema.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { fixtureFamilies } from "../helpers/fixtures.ts";

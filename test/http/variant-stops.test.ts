@@ -1,7 +1,7 @@
 /** A variant that is worse than its bound and than the others stops itself, and a good one does not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { chooseVariant } from "../../src/personas/variant-choice.ts";
+import { chooseVariant } from "../../src/personas/versions/variant-choice.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";

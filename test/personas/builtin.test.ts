@@ -8,10 +8,10 @@ import {
   builtinText,
   builtinValues,
 } from "../../src/personas/builtin.ts";
-import { exporters } from "../../src/personas/exporters/all.ts";
-import { loadFolder } from "../../src/personas/folder.ts";
+import { exporters } from "../../src/personas/exchange/exporters/all.ts";
+import { loadFolder } from "../../src/personas/file/folder.ts";
+import { type PersonaContent, personaFileWith } from "../../src/personas/file/schema.ts";
 import { contentOf, type Persona, personaFrom } from "../../src/personas/persona.ts";
-import { type PersonaContent, personaFileWith } from "../../src/personas/schema.ts";
 import { tiers } from "../../src/protocols/tiers.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";

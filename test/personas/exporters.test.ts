@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parse } from "yaml";
-import { exporters } from "../../src/personas/exporters/all.ts";
-import { importFile } from "../../src/personas/importers/all.ts";
-import { SourceFile } from "../../src/personas/importers/source.ts";
-import type { PersonaContent } from "../../src/personas/schema.ts";
+import { exporters } from "../../src/personas/exchange/exporters/all.ts";
+import { importFile } from "../../src/personas/exchange/importers/all.ts";
+import { SourceFile } from "../../src/personas/exchange/importers/source.ts";
+import type { PersonaContent } from "../../src/personas/file/schema.ts";
 
 const content: PersonaContent = {
   description: "Answers questions about kettles.",

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { parse } from "yaml";
-import { labelsJsonSchema, parseLabels } from "../../src/personas/labels.ts";
+import { labelsJsonSchema, parseLabels } from "../../src/personas/versions/labels.ts";
 
 const schema = labelsJsonSchema();
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
+import { PersonaFile, personaFileWith, personaJsonSchema } from "../../src/personas/file/schema.ts";
 import { type Persona, parsePersona } from "../../src/personas/persona.ts";
-import { PersonaFile, personaFileWith, personaJsonSchema } from "../../src/personas/schema.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";
 

@@ -1,6 +1,6 @@
 /** How often chance stops a variant, and how soon a bad one stops: by the very counting of the stores, over many windows of seeded calls. */
 import { expect, test } from "bun:test";
-import { countBeyond } from "../../src/personas/variants.ts";
+import { countBeyond } from "../../src/personas/versions/variants.ts";
 import {
   countCall,
   newState,

@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/usage.ts";
-import { countedOf } from "../../src/usage/counts.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
+import { countedOf } from "../../src/usage/tokens/counts.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 

@@ -2,10 +2,10 @@
 import { expect, test } from "bun:test";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { billed, type Usage } from "../../src/protocols/chat/schema.ts";
-import { countedOf, noTokens } from "../../src/usage/counts.ts";
 import { cardFromConfig } from "../../src/usage/prices/configured.ts";
 import { costOf } from "../../src/usage/prices/cost.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
+import { countedOf, noTokens } from "../../src/usage/tokens/counts.ts";
 import { Random } from "../helpers/random.ts";
 
 const random = Random.fromEnvironment("COST_SEED");

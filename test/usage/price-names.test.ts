@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { compiledList, PriceList } from "../../src/facts/prices/list.ts";
 import type { Match } from "../../src/facts/prices/listed.ts";
-import { noTokens } from "../../src/usage/counts.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
+import { noTokens } from "../../src/usage/tokens/counts.ts";
 
 const now = Date.UTC(2026, 10, 22);
 const only = (match: Match, prices: object = { input_mtok: 1, output_mtok: 2 }) =>

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseFilter, timeOf } from "../../src/usage/report.ts";
+import { parseFilter, timeOf } from "../../src/usage/ledger/report.ts";
 
 const now = Date.parse("2026-11-28T19:41:07Z");
 const at = (text: string) => new Date(timeOf("since", text, now)).toISOString();

@@ -11,8 +11,8 @@ import {
   pageFile,
   pagePolicy,
   preparedFiles,
-} from "../../http/page-files.ts";
-import { answerPage, preparePage } from "../../http/pages.ts";
+} from "../../http/pages/page-files.ts";
+import { answerPage, preparePage } from "../../http/pages/pages.ts";
 import { isSignedOut } from "../act.ts";
 
 export const consolePolicy = pagePolicy("'self' data: blob:");

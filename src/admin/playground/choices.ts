@@ -3,11 +3,11 @@ import { type Static, Type } from "@sinclair/typebox";
 import { OrNull } from "../../api/shape.ts";
 import { standsFor } from "../../call/admit/named.ts";
 import type { Services } from "../../call/services.ts";
-import { gatewayModelIds } from "../../http/models.ts";
+import { gatewayModelIds } from "../../http/models/models.ts";
 import { Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { isoTime } from "../../lib/time/clock.ts";
-import { splitReference } from "../../personas/references.ts";
+import { splitReference } from "../../personas/versions/references.ts";
 import { needsStorage } from "../../store/require-storage.ts";
 
 export const Choice = Type.Object({

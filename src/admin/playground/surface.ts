@@ -4,8 +4,8 @@ import { gateway } from "../../call/plan/gateway.ts";
 import { orchestrator } from "../../call/plan/orchestrator.ts";
 import type { Services } from "../../call/services.ts";
 import type { Surface } from "../../call/surface.ts";
-import { splitReference } from "../../personas/references.ts";
-import type { Personas } from "../../personas/registry.ts";
+import { splitReference } from "../../personas/versions/references.ts";
+import type { Personas } from "../../personas/versions/registry.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 
 /** The orchestrator for personas, and for names among them that none has; else the gateway, whose error names the providers. */

@@ -7,8 +7,8 @@ import { refuseDoubledWithin } from "../../protocols/doubled-names.ts";
 import { bodyBytes, type Source } from "../../protocols/source.ts";
 import type { Call, Operation } from "../../providers/provider.ts";
 import type { AttemptBounds, HostedTool, TextMeter } from "../../usage/attempt.ts";
-import { inputTokensOf } from "../../usage/cost-estimate.ts";
-import { bodyMeter } from "../../usage/text-meter.ts";
+import { inputTokensOf } from "../../usage/prices/cost-estimate.ts";
+import { bodyMeter } from "../../usage/tokens/text-meter.ts";
 import type { KeptSize } from "../admit/named.ts";
 import type { RequestContext } from "../context.ts";
 import {

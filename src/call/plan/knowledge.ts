@@ -6,7 +6,7 @@ import type { Declared, MetricTable, Registry, SampledTable } from "../../lib/pr
 import type { FoundSection } from "../../lib/text/sections.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import { OnceAMinute } from "../../lib/time/once-a-minute.ts";
-import { valuesIn } from "../../personas/compose.ts";
+import { valuesIn } from "../../personas/compose/compose.ts";
 import { type Additions, additionsOf } from "../../personas/knowledge/additions.ts";
 import { candidatesOf } from "../../personas/knowledge/sections.ts";
 import { questionIn } from "../../personas/knowledge/texts.ts";

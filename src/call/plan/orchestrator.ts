@@ -3,7 +3,7 @@
 import type { Caller } from "../../auth/keys.ts";
 import { retryAfterMs } from "../../lib/http/retry-after.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import { type ComposedRequest, changedFields, compose } from "../../personas/compose.ts";
+import { type ComposedRequest, changedFields, compose } from "../../personas/compose/compose.ts";
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
@@ -14,7 +14,7 @@ import type { Accounts } from "../../upstream/accounts.ts";
 import type { UpstreamError } from "../../upstream/answer.ts";
 import { classifyFailure } from "../../upstream/failures.ts";
 import { resolveTarget, type Target } from "../../upstream/target.ts";
-import { attemptVariant } from "../../usage/variant-stops.ts";
+import { attemptVariant } from "../../usage/variants/stops.ts";
 import { count } from "../admit/authenticate.ts";
 import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";

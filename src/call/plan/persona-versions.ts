@@ -6,10 +6,10 @@
 import type { Logger } from "../../lib/process/log.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
+import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, hasContent, type Persona, personaFrom, sourceOf } from "../../personas/persona.ts";
-import { isVersion, nameOf, splitReference } from "../../personas/references.ts";
-import type { Personas } from "../../personas/registry.ts";
-import type { PersonaContent } from "../../personas/schema.ts";
+import { isVersion, nameOf, splitReference } from "../../personas/versions/references.ts";
+import type { Personas } from "../../personas/versions/registry.ts";
 import { auditRow } from "../../store/audit.ts";
 import type { PersonaVersionRepository, PersonaVersionRow } from "../../store/persona-versions.ts";
 import { needsStorage } from "../../store/require-storage.ts";

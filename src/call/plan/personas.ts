@@ -1,8 +1,8 @@
 /** Finds the persona that a call names. */
 import { type Caller, mayUseModel } from "../../auth/keys.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { splitReference } from "../../personas/references.ts";
 import { isPreview } from "../../personas/review/previews.ts";
+import { splitReference } from "../../personas/versions/references.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { mayUseNamed, standsFor } from "../admit/named.ts";
 import type { Services } from "../services.ts";

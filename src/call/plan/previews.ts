@@ -8,10 +8,8 @@ import type { Config } from "../../config/config.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import { few } from "../../lib/text/few.ts";
 import { type Clock, isoTime } from "../../lib/time/clock.ts";
-import { isLabel, labelName } from "../../personas/labels.ts";
+import { personaFileWith } from "../../personas/file/schema.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { nameOf, splitReference } from "../../personas/references.ts";
-import type { Personas } from "../../personas/registry.ts";
 import {
   keptPersona,
   keptText,
@@ -19,7 +17,9 @@ import {
   previewName,
   uploadedPersonas,
 } from "../../personas/review/previews.ts";
-import { personaFileWith } from "../../personas/schema.ts";
+import { isLabel, labelName } from "../../personas/versions/labels.ts";
+import { nameOf, splitReference } from "../../personas/versions/references.ts";
+import type { Personas } from "../../personas/versions/registry.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { tiers } from "../../protocols/tiers.ts";
 import { optionSchemas } from "../../providers/options.ts";

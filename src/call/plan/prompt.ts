@@ -4,7 +4,7 @@
  */
 import type { Caller } from "../../auth/keys.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import { unnamed } from "../../personas/references.ts";
+import { unnamed } from "../../personas/versions/references.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { ParsedCall, Prompt } from "../../protocols/protocol.ts";
 import type { Services } from "../services.ts";

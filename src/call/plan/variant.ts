@@ -1,7 +1,7 @@
 /** The variant of a persona that answers a call: its choice, and where its name is shown. */
 import type { Caller } from "../../auth/keys.ts";
 import type { Persona, Variant } from "../../personas/persona.ts";
-import { chooseVariant } from "../../personas/variant-choice.ts";
+import { chooseVariant } from "../../personas/versions/variant-choice.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import type { AttemptVariant } from "../../usage/attempt.ts";

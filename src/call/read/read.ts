@@ -6,7 +6,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EarlierAnswers, Protocol } from "../../protocols/protocol.ts";
 import type { Source } from "../../protocols/source.ts";
-import { labelsOf } from "../../usage/labels.ts";
+import { labelsOf } from "../../usage/ledger/labels.ts";
 import type { RequestContext } from "../context.ts";
 import { isIdentified } from "../once.ts";
 import { holderOf } from "../plan/conversation.ts";

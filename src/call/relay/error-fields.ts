@@ -3,7 +3,7 @@ import type { FailureReason } from "../../api/words.ts";
 import type { ApiError } from "../../protocols/errors.ts";
 
 import type { UpstreamError } from "../../upstream/answer.ts";
-import { type ErrorNote, errorNote } from "../../usage/error-note.ts";
+import { type ErrorNote, errorNote } from "../../usage/ledger/error-note.ts";
 
 /** Messages of errors below 500 may quote the caller: those are logged by their code. */
 export function describeError(error: ApiError, field: "failure" | "fault"): Record<string, unknown> {

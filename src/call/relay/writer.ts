@@ -6,7 +6,7 @@ import type { EventEncoder, NativeEncoder, Protocol } from "../../protocols/prot
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import type { AnswerWriter } from "../../upstream/call.ts";
 import type { TextMeter } from "../../usage/attempt.ts";
-import { reckonMeter } from "../../usage/estimate.ts";
+import { reckonMeter } from "../../usage/tokens/estimate.ts";
 import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 import type { Surface } from "../surface.ts";

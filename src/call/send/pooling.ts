@@ -3,7 +3,7 @@
 import type { ApiError } from "../../protocols/errors.ts";
 import type { LeftReport, Pooling } from "../../upstream/pool/walk.ts";
 import type { Target } from "../../upstream/target.ts";
-import { refusedBy } from "../../usage/error-note.ts";
+import { refusedBy } from "../../usage/ledger/error-note.ts";
 import { type Conversation, heldAt } from "../plan/conversation.ts";
 import { conversationKey } from "../read/conversation-key.ts";
 import { describeFailure } from "../relay/errors.ts";

@@ -9,7 +9,7 @@ import type { Attempts, CallOptions } from "../../upstream/call.ts";
 import { callWithFallback } from "../../upstream/fallback.ts";
 import type { Pooling } from "../../upstream/pool/walk.ts";
 import type { Target } from "../../upstream/target.ts";
-import { requestMeter } from "../../usage/text-meter.ts";
+import { requestMeter } from "../../usage/tokens/text-meter.ts";
 import type { RequestContext } from "../context.ts";
 import { chatBounds, isHeldToBudgets } from "../plan/bounds.ts";
 import type { Conversation } from "../plan/conversation.ts";

@@ -21,8 +21,8 @@ import type {
   TextMeter,
   UsageEntry,
 } from "../../usage/attempt.ts";
-import { type ErrorNote, ownErrorNote, refusedBy } from "../../usage/error-note.ts";
-import { answerMeter, OutputMeter } from "../../usage/text-meter.ts";
+import { type ErrorNote, ownErrorNote, refusedBy } from "../../usage/ledger/error-note.ts";
+import { answerMeter, OutputMeter } from "../../usage/tokens/text-meter.ts";
 import type { RequestContext } from "../context.ts";
 import { describeError, upstreamErrorNote } from "../relay/error-fields.ts";
 import { encodedName, isAscii } from "../send/upstream-headers.ts";

@@ -6,8 +6,8 @@ import type { Persona } from "../../personas/persona.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { VariantOutcome } from "../../store/variants.ts";
 import type { AttemptVariant } from "../../usage/attempt.ts";
-import { countedOf, noTokens } from "../../usage/counts.ts";
-import { attemptVariant } from "../../usage/variant-stops.ts";
+import { countedOf, noTokens } from "../../usage/tokens/counts.ts";
+import { attemptVariant } from "../../usage/variants/stops.ts";
 import type { Member } from "./people.ts";
 import type { Random } from "./random.ts";
 

@@ -1,7 +1,7 @@
 /** `troupe personas diff`: what differs between two versions of a persona, or two personas. */
 import { createTwoFilesPatch } from "diff";
-import { writePersonaYaml } from "../../personas/persona-yaml.ts";
-import { splitReference } from "../../personas/references.ts";
+import { writePersonaYaml } from "../../personas/file/persona-yaml.ts";
+import { splitReference } from "../../personas/versions/references.ts";
 import type { Context, ExitCode } from "../context.ts";
 import { withStore } from "../storage.ts";
 import { versionFinder } from "./versions.ts";

@@ -3,12 +3,12 @@
 import { join } from "node:path";
 import { exampleNames } from "../../facts/examples.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
-import { acceptable } from "../../personas/importers/acceptable.ts";
-import type { Imported, Variables } from "../../personas/importers/draft.ts";
+import { acceptable } from "../../personas/exchange/importers/acceptable.ts";
+import type { Imported, Variables } from "../../personas/exchange/importers/draft.ts";
+import { personaYaml, writeYaml } from "../../personas/file/persona-yaml.ts";
+import { maxFileBytes } from "../../personas/file/read-file.ts";
+import { type PersonaContent, personaFileWith } from "../../personas/file/schema.ts";
 import { nameProblem, parsePersona } from "../../personas/persona.ts";
-import { personaYaml, writeYaml } from "../../personas/persona-yaml.ts";
-import { maxFileBytes } from "../../personas/read-file.ts";
-import { type PersonaContent, personaFileWith } from "../../personas/schema.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { CommandError, UsageError } from "../context.ts";

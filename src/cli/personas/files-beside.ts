@@ -1,7 +1,7 @@
 /** Files that stand beside one that is imported, as partials and values do: none outside its folder is read, links looked through. */
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
-import type { FilesBeside } from "../../personas/importers/source.ts";
+import type { FilesBeside } from "../../personas/exchange/importers/source.ts";
 
 const maxBytes = 16 * 1024 * 1024;
 

@@ -1,9 +1,9 @@
 /** The commits by which versions of a persona came into a folder that is a git checkout. */
 import { dirname } from "node:path";
-import type { Partials, PartialText } from "../../personas/includes.ts";
-import { resolveDraft } from "../../personas/partial-reader.ts";
+import type { Partials, PartialText } from "../../personas/file/includes.ts";
+import { resolveDraft } from "../../personas/file/partial-reader.ts";
+import { personaFileWith } from "../../personas/file/schema.ts";
 import { draftPersona } from "../../personas/persona.ts";
-import { personaFileWith } from "../../personas/schema.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 

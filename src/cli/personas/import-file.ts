@@ -2,9 +2,9 @@
 import { statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { printable } from "../../lib/text/printable.ts";
-import { importFile } from "../../personas/importers/all.ts";
-import type { Imported, Omission } from "../../personas/importers/draft.ts";
-import { ImportError, SourceFile } from "../../personas/importers/source.ts";
+import { importFile } from "../../personas/exchange/importers/all.ts";
+import type { Imported, Omission } from "../../personas/exchange/importers/draft.ts";
+import { ImportError, SourceFile } from "../../personas/exchange/importers/source.ts";
 import { CommandError, UsageError } from "../context.ts";
 import { acceptableDraft, fileName, filesOf, usualModels } from "./draft-files.ts";
 import { filesBeside } from "./files-beside.ts";

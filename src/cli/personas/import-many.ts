@@ -1,6 +1,6 @@
 /** Imports many files: each whole or not at all, and one table of what came in and what did not. */
 import { printable } from "../../lib/text/printable.ts";
-import { UnknownFormat } from "../../personas/importers/all.ts";
+import { UnknownFormat } from "../../personas/exchange/importers/all.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { printJson } from "../print-json.ts";
 import { formatTable } from "../table.ts";

@@ -4,7 +4,7 @@ import { knowledgeCollection } from "../../call/plan/knowledge.ts";
 import { printable } from "../../lib/text/printable.ts";
 import type { FoundSection } from "../../lib/text/sections.ts";
 import type { FindAdditions } from "../../operate/suites/run-tests.ts";
-import { valuesIn } from "../../personas/compose.ts";
+import { valuesIn } from "../../personas/compose/compose.ts";
 import { type Additions, additionsOf } from "../../personas/knowledge/additions.ts";
 import { candidatesOf, sectionTokens } from "../../personas/knowledge/sections.ts";
 import { questionIn } from "../../personas/knowledge/texts.ts";

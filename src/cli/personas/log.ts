@@ -1,8 +1,8 @@
 /** `troupe personas log`: a persona's versions, with where they came from and how they did. */
 import { systemClock } from "../../lib/time/clock.ts";
-import { nameOf } from "../../personas/references.ts";
+import { nameOf } from "../../personas/versions/references.ts";
 import type { LedgerRepository, LedgerSum } from "../../store/usage.ts";
-import { dollarsOf } from "../../usage/report.ts";
+import { dollarsOf } from "../../usage/ledger/report.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print-json.ts";

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { personaJsonSchema } from "../../personas/schema.ts";
+import { personaJsonSchema } from "../../personas/file/schema.ts";
 import { testJsonSchema } from "../../personas/suites/schema.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { Document, isMap, isScalar, parseDocument, Scalar } from "yaml";
 import { systemClock } from "../../lib/time/clock.ts";
-import { labelsFile, parseLabels } from "../../personas/labels.ts";
-import { PartialReader, resolveDraft } from "../../personas/partial-reader.ts";
+import { PartialReader, resolveDraft } from "../../personas/file/partial-reader.ts";
+import { personaYaml } from "../../personas/file/persona-yaml.ts";
+import { personaFileWith } from "../../personas/file/schema.ts";
 import { draftPersona, type Persona } from "../../personas/persona.ts";
-import { personaYaml } from "../../personas/persona-yaml.ts";
-import { nameOf } from "../../personas/references.ts";
-import { personaFileWith } from "../../personas/schema.ts";
+import { labelsFile, parseLabels } from "../../personas/versions/labels.ts";
+import { nameOf } from "../../personas/versions/references.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { auditRow } from "../../store/audit.ts";

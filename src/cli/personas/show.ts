@@ -1,10 +1,10 @@
 /** `troupe personas show`: a persona's file, as it is or resolved, or what it comes to. */
 import type { Config } from "../../config/config.ts";
 import { builtinPersonas, builtinText } from "../../personas/builtin.ts";
+import { writePersonaYaml } from "../../personas/file/persona-yaml.ts";
+import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, type Persona, personaFrom } from "../../personas/persona.ts";
-import { writePersonaYaml } from "../../personas/persona-yaml.ts";
-import { splitReference } from "../../personas/references.ts";
-import type { PersonaContent } from "../../personas/schema.ts";
+import { splitReference } from "../../personas/versions/references.ts";
 import { CommandError, type Context, type ExitCode, keyless, printDiagnostics, withConfig } from "../context.ts";
 import { loadPersonas, summaryOf, unknownPersona } from "../personas.ts";
 import { printJson } from "../print-json.ts";

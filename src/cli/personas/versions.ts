@@ -1,8 +1,8 @@
 /** Versions of personas for commands: those that the store keeps, and what the folder holds now. */
 import type { Config } from "../../config/config.ts";
+import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, type Persona, sourceOf } from "../../personas/persona.ts";
-import { current, isVersion, nameOf, splitReference } from "../../personas/references.ts";
-import type { PersonaContent } from "../../personas/schema.ts";
+import { current, isVersion, nameOf, splitReference } from "../../personas/versions/references.ts";
 import type { PersonaVersionRepository } from "../../store/persona-versions.ts";
 import { CommandError, type Context } from "../context.ts";
 import { type LoadedPersonas, loadPersonas } from "../personas.ts";

@@ -7,7 +7,7 @@ import { buildInfo } from "../../build-info.ts";
 import type { Host } from "../../call/context.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import { openRoutes } from "../ops.ts";
-import { immutable, type Page, pageAnswer } from "../pages.ts";
+import { immutable, type Page, pageAnswer } from "../pages/pages.ts";
 import { basePath, type Description } from "../routes.ts";
 import { surfaceRoutes, vendorFolder } from "../surface-routes.ts";
 import { withComponents } from "./components.ts";

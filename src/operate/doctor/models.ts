@@ -10,11 +10,11 @@ import type { Upstream } from "../../upstream/client.ts";
 import { membersOf } from "../../upstream/pool/pools.ts";
 import { type TestResult, testCall } from "../../upstream/test-call.ts";
 import type { AttemptTarget } from "../../usage/attempt.ts";
-import { estimateUse } from "../../usage/cost-estimate.ts";
-import { countedOf } from "../../usage/counts.ts";
+import { dollarsOf } from "../../usage/ledger/report.ts";
+import { estimateUse } from "../../usage/prices/cost-estimate.ts";
 import { billedTarget } from "../../usage/prices/outlook.ts";
 import type { Prices } from "../../usage/prices/prices.ts";
-import { dollarsOf } from "../../usage/report.ts";
+import { countedOf } from "../../usage/tokens/counts.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { type Contrary, contraries, type Play, plays } from "./plays.ts";
 

@@ -1,6 +1,6 @@
 /** Where the answers of tests come from: a server, or recordings. */
 import { isObject, listOf, numberOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { compose } from "../../personas/compose.ts";
+import { compose } from "../../personas/compose/compose.ts";
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { Answer, McpCall } from "../../personas/suites/answer.ts";

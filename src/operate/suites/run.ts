@@ -6,8 +6,8 @@ import { orchestrator } from "../../call/plan/orchestrator.ts";
 import type { Services } from "../../call/services.ts";
 import { completeInside } from "../../http/inside.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { Personas } from "../../personas/registry.ts";
 import { NotJudged } from "../../personas/suites/not-judged.ts";
+import { Personas } from "../../personas/versions/registry.ts";
 import { LiveAnswers, type Send } from "./answers.ts";
 import { type Planned, runTests, type TestResult } from "./run-tests.ts";
 

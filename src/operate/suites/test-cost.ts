@@ -8,10 +8,10 @@ import type { Assertion, AssertionSet } from "../../personas/suites/suite.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
-import { estimateUse } from "../../usage/cost-estimate.ts";
-import { countedOf } from "../../usage/counts.ts";
+import { estimateUse } from "../../usage/prices/cost-estimate.ts";
 import { Prices } from "../../usage/prices/prices.ts";
 import { listInUse } from "../../usage/prices/stored-list.ts";
+import { countedOf } from "../../usage/tokens/counts.ts";
 import type { PreparedTest } from "./answers.ts";
 
 export type Estimate = {

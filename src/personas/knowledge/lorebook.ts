@@ -4,7 +4,7 @@
  */
 import { estimateTokens } from "../../lib/text/token-estimate.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
-import { fillTemplate } from "../template.ts";
+import { fillTemplate } from "../compose/template.ts";
 import type { Lorebook, LorebookEntry } from "./schema.ts";
 import { textOf } from "./texts.ts";
 

@@ -1,7 +1,7 @@
 /** Validates `knowledge` and `lorebook` beyond their schemas. */
 import type { Static } from "@sinclair/typebox";
-import type { RuleErrors } from "../rule-error.ts";
-import { findMarks } from "../template.ts";
+import { findMarks } from "../compose/template.ts";
+import type { RuleErrors } from "../file/rule-error.ts";
 import type { KnowledgeField, LorebookField } from "./schema.ts";
 
 export function* knowledgeErrors(field: Static<typeof KnowledgeField>): RuleErrors {

@@ -1,7 +1,7 @@
 /** The schemas of a persona's `knowledge` and `lorebook`, and what a file's fields come to. */
 import { type Static, Type } from "@sinclair/typebox";
 import { Closed, Words } from "../../lib/json/schemas.ts";
-import { parseTemplate, type Template } from "../template.ts";
+import { parseTemplate, type Template } from "../compose/template.ts";
 
 const Globs = Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
   minItems: 1,

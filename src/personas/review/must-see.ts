@@ -5,10 +5,10 @@
 import { globMatches } from "../../lib/text/glob.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { type Tier, tiers } from "../../protocols/tiers.ts";
-import { entriesOf, exceeds, type Sampling, spellingsOf } from "../sampling.ts";
-import type { PersonaContent } from "../schema.ts";
+import { entriesOf, exceeds, type Sampling, spellingsOf } from "../compose/sampling.ts";
+import type { PersonaContent } from "../file/schema.ts";
 import { scriptsOf } from "../skills/schema.ts";
-import { variantName, withVariant } from "../variants.ts";
+import { variantName, withVariant } from "../versions/variants.ts";
 import { codeMarked } from "./code-mark.ts";
 
 type Two = { readonly before: PersonaContent; readonly after: PersonaContent };

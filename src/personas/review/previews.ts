@@ -6,9 +6,9 @@ import { Closed, Open, titled } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
+import { validationErrors } from "../file/rules.ts";
+import type { PersonaContent, PersonaFile } from "../file/schema.ts";
 import { nameProblem, type Persona, personaFrom } from "../persona.ts";
-import { validationErrors } from "../rules.ts";
-import type { PersonaContent, PersonaFile } from "../schema.ts";
 
 /** As many as a folder may have. */
 const maxPersonas = 2000;

@@ -1,7 +1,7 @@
 /** Finds the skills that a persona names, among the texts of its folder. Pure: a folder gives the lists and texts. */
 import { posix } from "node:path";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
-import type { Partials } from "../includes.ts";
+import type { Partials } from "../file/includes.ts";
 import { charactersOf, maxCharacters, maxFileCharacters, type Skill, tooManyCharacters } from "./schema.ts";
 import { parseSkill } from "./skill-file.ts";
 

@@ -2,7 +2,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { globMatches } from "../../lib/text/glob.ts";
-import type { PartialText } from "../includes.ts";
+import type { PartialText } from "../file/includes.ts";
 import { maxDepth, maxFiles, maxSkills } from "./schema.ts";
 
 /** Why there is no list, as a sentence without its subject. */

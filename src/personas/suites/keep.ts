@@ -4,7 +4,7 @@ import { isObject, listOf } from "../../lib/json/json.ts";
 import { type DetailKind, redacted } from "../../lib/text/redact.ts";
 import { YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
-import { writeYaml } from "../persona-yaml.ts";
+import { writeYaml } from "../file/persona-yaml.ts";
 import { reservedFields } from "./test-file.ts";
 
 type Json = Readonly<Record<string, unknown>>;

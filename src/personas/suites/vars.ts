@@ -1,9 +1,9 @@
 /** `{{name}}` in prompts, messages and assertions of test files: promptfoo's templates without filters and statements. */
 import { isObject } from "../../lib/json/json.ts";
-import { type Piece, variablesOf } from "../importers/pieces.ts";
-import { ImportError } from "../importers/source.ts";
-import { jinjaPieces } from "../importers/templates/jinja.ts";
-import { findMarks } from "../template.ts";
+import { findMarks } from "../compose/template.ts";
+import { type Piece, variablesOf } from "../exchange/importers/pieces.ts";
+import { ImportError } from "../exchange/importers/source.ts";
+import { jinjaPieces } from "../exchange/importers/templates/jinja.ts";
 import { plainText } from "./suite.ts";
 
 export type Vars = Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 /** The room of what may stop a call, read with the keys: budgets, variants that stop themselves, facts. Ends with the keys in memory. */
 import { join } from "node:path";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
-import { Budgets } from "../../usage/budgets.ts";
+import { Budgets } from "../../usage/budgets/budgets.ts";
 import { LineCounter } from "../../usage/metrics.ts";
-import { VariantStops } from "../../usage/variant-stops.ts";
+import { VariantStops } from "../../usage/variants/stops.ts";
 import { openFacts } from "../facts.ts";
 import type { Opening } from "./opening.ts";
 import type { Stored } from "./stored.ts";

@@ -5,7 +5,7 @@ import { openMachineLimits } from "../../limits/machine/limiter.ts";
 import { StoredLimiter } from "../../limits/stored.ts";
 import { openStoreFor } from "../../store/open.ts";
 import { openRedisWindows } from "../../store/redis/windows.ts";
-import { CallRecovery } from "../../usage/call-recovery.ts";
+import { CallRecovery } from "../../usage/ledger/call-recovery.ts";
 import { openSharedState } from "../shared-state.ts";
 import type { FirstOpening } from "./opening.ts";
 

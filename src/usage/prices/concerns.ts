@@ -4,7 +4,7 @@ import { PriceList } from "../../facts/prices/list.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
 import type { LedgerRepository } from "../../store/usage.ts";
 import type { Accounts } from "../../upstream/accounts.ts";
-import { allSums } from "../report.ts";
+import { allSums } from "../ledger/report.ts";
 import { billedTarget } from "./outlook.ts";
 import { type ModelPrice, Prices } from "./prices.ts";
 

@@ -2,7 +2,7 @@
 
 import { type RateCard, ratesAbove, type UnitKind } from "../../facts/prices/rates.ts";
 import { type CostParts, costKinds } from "../../store/usage.ts";
-import type { Counted } from "../counts.ts";
+import type { Counted } from "../tokens/counts.ts";
 import { type Scaled, type Tariff, tariffOf } from "./tariff.ts";
 
 export type Cost = {

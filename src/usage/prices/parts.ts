@@ -6,7 +6,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { type BilledPart, billed } from "../../protocols/chat/schema.ts";
 import { type CostParts, costKinds, type LedgerLine, type TokenCounts } from "../../store/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
-import { countedOf } from "../counts.ts";
+import { countedOf } from "../tokens/counts.ts";
 import type { Priced, Prices } from "./prices.ts";
 
 /** @param own the price of the answer itself @param asked the model of parts that name none, and are of no model that is known for them */

@@ -6,7 +6,7 @@ import { cardFromList, type RateCard, type Rates, ratesAbove } from "../../facts
 import { globMatches } from "../../lib/text/glob.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
-import { type Counted, noTokens } from "../counts.ts";
+import { type Counted, noTokens } from "../tokens/counts.ts";
 import { cardFromConfig } from "./configured.ts";
 import { costOf } from "./cost.ts";
 

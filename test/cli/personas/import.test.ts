@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { YamlSource } from "../../../src/lib/yaml/yaml.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
-import { cardImage, image, v2, v3 } from "../../personas/importers/card-examples.ts";
+import { cardImage, image, v2, v3 } from "../../personas/exchange/importers/card-examples.ts";
 import { Console } from "../console.ts";
 
 function withFile(name: string, content: string | Uint8Array): { folder: TempFolder; shell: Console } & Disposable {

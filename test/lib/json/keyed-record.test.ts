@@ -4,7 +4,7 @@ import { Check } from "@sinclair/typebox/value";
 import { ConfigFile } from "../../../src/config/schema.ts";
 import { KeyedRecord, keyOfLength } from "../../../src/lib/json/keyed-record.ts";
 import { schemaErrors } from "../../../src/lib/json/schema-errors.ts";
-import { PersonaFile } from "../../../src/personas/schema.ts";
+import { PersonaFile } from "../../../src/personas/file/schema.ts";
 import { ChatRequestBody } from "../../../src/protocols/chat/schema.ts";
 import { providers } from "../../../src/providers/registry.ts";
 

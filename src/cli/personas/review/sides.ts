@@ -2,12 +2,12 @@
 import { readFileSync } from "node:fs";
 import { knowledgeCollection } from "../../../call/plan/knowledge.ts";
 import { type Diagnostic, formatDiagnostic } from "../../../lib/yaml/yaml.ts";
-import { loadFolder } from "../../../personas/folder.ts";
-import { labelsFile, parseLabels } from "../../../personas/labels.ts";
+import { loadFolder } from "../../../personas/file/folder.ts";
+import { personaFileWith } from "../../../personas/file/schema.ts";
 import type { Persona } from "../../../personas/persona.ts";
 import { type FileReview, patchOf } from "../../../personas/review/report.ts";
-import { personaFileWith } from "../../../personas/schema.ts";
 import { findTests, recordingPath } from "../../../personas/suites/find.ts";
+import { labelsFile, parseLabels } from "../../../personas/versions/labels.ts";
 import { optionSchemas } from "../../../providers/options.ts";
 import { providers } from "../../../providers/registry.ts";
 import { filesOf } from "../../../store/sqlite/knowledge/files.ts";
