@@ -7,7 +7,7 @@ import type { JsonObject } from "../lib/json/json.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { parseDuration } from "../lib/time/duration.ts";
 import { capabilitiesIn, capabilityNames } from "../protocols/models.ts";
-import { parseExpiry } from "./expiry.ts";
+import { parseExpiry } from "./print/expiry.ts";
 
 export function filled(text: string): string {
   if (text === "") throw new InvalidArgumentError("It must not be empty.");

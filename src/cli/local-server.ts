@@ -13,8 +13,8 @@ import type { LogFields, Logger } from "../lib/process/log.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import type { Persona } from "../personas/persona.ts";
 import { storedListPath } from "../usage/prices/stored-list.ts";
+import { copyKeptVersions } from "./commands/kept-versions.ts";
 import type { ExitCode } from "./context.ts";
-import { copyKeptVersions } from "./kept-versions.ts";
 
 /** What it needs of a command's context. */
 type LocalContext = { readonly io: Pick<Io, "stderr" | "env" | "onSignal"> };

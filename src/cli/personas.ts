@@ -19,8 +19,8 @@ import { labelsJsonSchema } from "../personas/versions/labels.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, keyless, printDiagnostics, withConfig } from "./context.ts";
-import { printJson } from "./print-json.ts";
-import { formatTable } from "./table.ts";
+import { printJson } from "./print/print-json.ts";
+import { formatTable } from "./print/table.ts";
 
 type Json = { readonly json?: boolean };
 

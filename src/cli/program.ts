@@ -7,9 +7,9 @@ import { withoutQuotes } from "../config/variables.ts";
 import type { Io } from "../lib/process/io.ts";
 import { filled } from "./arguments.ts";
 import { type Act, allFlags, examples, refuseRepeated } from "./command.ts";
+import type { ServeOptions } from "./commands/serve.ts";
 import type { Context, ExitCode } from "./context.ts";
 import { addHelp, addHints, flagsFor, helpHint, reading, refuseUnknown, sharedOptions } from "./help.ts";
-import type { ServeOptions } from "./serve.ts";
 
 /**
  * Runs one command. @param args without the program's own name
@@ -30,7 +30,7 @@ export async function run(args: readonly string[], given: Io): Promise<ExitCode>
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0;
-    const { reportFailure } = await import("./failure.ts");
+    const { reportFailure } = await import("./print/failure.ts");
     return reportFailure(error, io, called && helpHint(called));
   }
 }
@@ -104,7 +104,7 @@ async function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => 
       act(async (context: Context, options: ServeOptions, command: Command) => {
         const [word] = command.args;
         if (word !== undefined) refuseUnknown(program, word);
-        const { serve } = await import("./serve.ts");
+        const { serve } = await import("./commands/serve.ts");
         return serve(context, options);
       }),
     );

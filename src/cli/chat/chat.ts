@@ -8,7 +8,7 @@ import type { ChunkBody, CompletionBody } from "../../protocols/chat/schema.ts";
 import { collectedFields } from "../arguments.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import type { Turn } from "../personas/keep-test.ts";
-import { readInput, readText } from "../request-fields.ts";
+import { readInput, readText } from "../print/request-fields.ts";
 import { ChatClient, type ChatModel } from "./client.ts";
 import { Conversation } from "./conversation.ts";
 import { ChatHistory } from "./history.ts";

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { Config, ListenerConfig } from "../../config/config.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
+import { reachable } from "../commands/health.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "../context.ts";
-import { reachable } from "../health.ts";
 import { withLocalServer } from "../local-server.ts";
 import type { Server } from "./client.ts";
 

@@ -3,10 +3,10 @@
 import type { Config } from "../../config/config.ts";
 import { type Check, ok, warning } from "../../operate/doctor/check.ts";
 import { ReportError } from "../../usage/reconcile/reported.ts";
+import { billedLately } from "../commands/reconcile.ts";
+import { isStored } from "../commands/storage.ts";
+import { printable } from "../commands/usage.ts";
 import type { Context } from "../context.ts";
-import { billedLately } from "../reconcile.ts";
-import { isStored } from "../storage.ts";
-import { printable } from "../usage.ts";
 
 const what = "bills";
 

@@ -2,7 +2,7 @@
 import type { Check } from "../../operate/doctor/check.ts";
 import { examineMachine } from "../../operate/doctor/machine.ts";
 import { type Context, codeOf, type ExitCode, errorsOf, loadFrom, UsageError } from "../context.ts";
-import { printJson } from "../print-json.ts";
+import { printJson } from "../print/print-json.ts";
 import { type ClientOptions, examineClient } from "./client.ts";
 import { examineInstallation } from "./installation.ts";
 import { examineModels } from "./models.ts";

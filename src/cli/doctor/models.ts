@@ -5,9 +5,9 @@ import type { Check } from "../../operate/doctor/check.ts";
 import { planModels, playModels } from "../../operate/doctor/models.ts";
 import { Upstream } from "../../upstream/client.ts";
 import { Prices } from "../../usage/prices/prices.ts";
+import { modelsInUse } from "../commands/price-update.ts";
+import { listFor } from "../commands/prices.ts";
 import type { Context } from "../context.ts";
-import { modelsInUse } from "../price-update.ts";
-import { listFor } from "../prices.ts";
 import { signedAccounts } from "./installation.ts";
 
 /** Says how many calls it will make, and what they cost at most, before it makes them. */

@@ -2,8 +2,8 @@
 import { createTwoFilesPatch } from "diff";
 import { writePersonaYaml } from "../../personas/file/persona-yaml.ts";
 import { splitReference } from "../../personas/versions/references.ts";
+import { withStore } from "../commands/storage.ts";
 import type { Context, ExitCode } from "../context.ts";
-import { withStore } from "../storage.ts";
 import { versionFinder } from "./versions.ts";
 
 /** @param other absent: what is in the folder now */

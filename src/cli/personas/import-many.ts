@@ -2,8 +2,8 @@
 import { printable } from "../../lib/text/printable.ts";
 import { UnknownFormat } from "../../personas/exchange/importers/all.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
-import { printJson } from "../print-json.ts";
-import { formatTable } from "../table.ts";
+import { printJson } from "../print/print-json.ts";
+import { formatTable } from "../print/table.ts";
 import { type ImportOptions, type Made, personaJson, readPersonas } from "./import-file.ts";
 import { placeFiles, schemaFiles } from "./place-files.ts";
 

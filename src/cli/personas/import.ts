@@ -1,7 +1,7 @@
 /** `troupe personas import`: files of other programs become personas. */
 import { join, relative, resolve } from "node:path";
 import { type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
-import { printJson } from "../print-json.ts";
+import { printJson } from "../print/print-json.ts";
 import { checkName } from "./draft-files.ts";
 import { omissionsText } from "./export.ts";
 import { type ImportOptions, type Made, personaJson, readPersonas } from "./import-file.ts";

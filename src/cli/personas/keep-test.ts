@@ -15,10 +15,10 @@ import { keepAsTest } from "../../personas/suites/keep.ts";
 import type { TestCase } from "../../personas/suites/suite.ts";
 import { parseTestFile } from "../../personas/suites/test-file.ts";
 import type { AssistantMessage, Message } from "../../protocols/chat/schema.ts";
-import { record } from "../audit.ts";
+import { record } from "../commands/audit.ts";
+import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
-import { withStore } from "../storage.ts";
 
 /** A turn, and what its answer has to be. */
 export type Turn = {

@@ -14,8 +14,8 @@ import type { Collection } from "../../store/knowledge.ts";
 import { type LocalKnowledge, openKnowledgeInMemory } from "../../store/sqlite/knowledge/in-memory.ts";
 import { CommandError, type Context, type ExitCode, keyless, withConfig } from "../context.ts";
 import { findServed } from "../personas.ts";
-import { printJson } from "../print-json.ts";
-import { formatTable } from "../table.ts";
+import { printJson } from "../print/print-json.ts";
+import { formatTable } from "../print/table.ts";
 
 type Json = { readonly json?: boolean };
 

@@ -3,11 +3,11 @@ import { systemClock } from "../../lib/time/clock.ts";
 import { nameOf } from "../../personas/versions/references.ts";
 import type { LedgerRepository, LedgerSum } from "../../store/usage.ts";
 import { dollarsOf } from "../../usage/ledger/report.ts";
+import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
-import { printJson } from "../print-json.ts";
-import { withStore } from "../storage.ts";
-import { formatTable } from "../table.ts";
+import { printJson } from "../print/print-json.ts";
+import { formatTable } from "../print/table.ts";
 import { type Commit, commitsOf } from "./git-versions.ts";
 
 type LogOptions = { readonly all?: boolean; readonly json?: boolean };

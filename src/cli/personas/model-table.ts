@@ -4,7 +4,7 @@ import { printable } from "../../lib/text/printable.ts";
 import type { TestResult } from "../../operate/suites/run-tests.ts";
 import { reasonOf, type SideResult, summaryOf } from "../../operate/suites/test-report.ts";
 import { dollars } from "../../personas/suites/dollars.ts";
-import { formatTable } from "../table.ts";
+import { formatTable } from "../print/table.ts";
 
 type Measures = {
   /** Dollars of the answers, without those of grades; undefined where one of them is unknown, or none came. */

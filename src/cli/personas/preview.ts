@@ -12,8 +12,8 @@ import { refusal, type Server } from "../chat/client.ts";
 import { type ServerOptions, serverOf } from "../chat/server.ts";
 import { CommandError, type Context, type ExitCode, keyless, printDiagnostics, withConfig } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
-import { printJson } from "../print-json.ts";
-import { formatTable } from "../table.ts";
+import { printJson } from "../print/print-json.ts";
+import { formatTable } from "../print/table.ts";
 
 type Options = ServerOptions & { readonly json?: boolean };
 type PushOptions = Options & { readonly label: string; readonly days?: number };

@@ -13,12 +13,12 @@ import { ApiError } from "../../protocols/errors.ts";
 import { providers } from "../../providers/registry.ts";
 import type { BodyPart } from "../../upstream/body-origins.ts";
 import { MediaFetcher } from "../../upstream/media.ts";
+import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
 import { findServed } from "../personas.ts";
-import { printJson } from "../print-json.ts";
-import { readInput, readMessages } from "../request-fields.ts";
-import { withStore } from "../storage.ts";
-import { formatTable } from "../table.ts";
+import { printJson } from "../print/print-json.ts";
+import { readInput, readMessages } from "../print/request-fields.ts";
+import { formatTable } from "../print/table.ts";
 import { additionsFrom } from "./knowledge.ts";
 import { versionFinder } from "./versions.ts";
 

@@ -22,7 +22,7 @@ import { reportUpload } from "../../personas/review/report-upload.ts";
 import { type ServerOptions, serverOf } from "../chat/server.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
-import { printJson } from "../print-json.ts";
+import { printJson } from "../print/print-json.ts";
 import { type Base, baseOf, writeTree } from "./git-tree.ts";
 import { withAdditions } from "./knowledge.ts";
 import { askServer } from "./preview.ts";

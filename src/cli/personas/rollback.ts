@@ -12,10 +12,10 @@ import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { auditRow } from "../../store/audit.ts";
 import type { PersonaVersionRepository } from "../../store/persona-versions.ts";
-import { actorOf, record } from "../audit.ts";
+import { actorOf, record } from "../commands/audit.ts";
+import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
-import { printJson } from "../print-json.ts";
-import { withStore } from "../storage.ts";
+import { printJson } from "../print/print-json.ts";
 import { placeFiles, schemaAddress } from "./place-files.ts";
 import { type FoundVersion, versionFinder } from "./versions.ts";
 

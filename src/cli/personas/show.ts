@@ -5,10 +5,10 @@ import { writePersonaYaml } from "../../personas/file/persona-yaml.ts";
 import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, type Persona, personaFrom } from "../../personas/persona.ts";
 import { splitReference } from "../../personas/versions/references.ts";
+import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode, keyless, printDiagnostics, withConfig } from "../context.ts";
 import { loadPersonas, summaryOf, unknownPersona } from "../personas.ts";
-import { printJson } from "../print-json.ts";
-import { withStore } from "../storage.ts";
+import { printJson } from "../print/print-json.ts";
 import { versionFinder } from "./versions.ts";
 
 type ShowOptions = { readonly json?: boolean; readonly resolved?: boolean };

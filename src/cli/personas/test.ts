@@ -26,7 +26,7 @@ import { Accounts } from "../../upstream/accounts.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, UsageError, withConfig } from "../context.ts";
 import { withLocalServer } from "../local-server.ts";
 import { loadPersonas } from "../personas.ts";
-import { printJson } from "../print-json.ts";
+import { printJson } from "../print/print-json.ts";
 import { junitXml } from "./junit.ts";
 import { withAdditions } from "./knowledge.ts";
 import { byCost, measuresJson, modelTable } from "./model-table.ts";

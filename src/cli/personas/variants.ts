@@ -8,13 +8,13 @@ import { UsageQueryError } from "../../usage/budgets/own-filters.ts";
 import { dollarsOf, parseFilter } from "../../usage/ledger/report.ts";
 import { promoteVariant, stopVariant } from "../../usage/variants/changes.ts";
 import { type VariantReport, variantReports, type WindowCount } from "../../usage/variants/report.ts";
-import { record } from "../audit.ts";
+import { record } from "../commands/audit.ts";
+import { withStore } from "../commands/storage.ts";
+import { count } from "../commands/usage.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "../context.ts";
 import { findServed } from "../personas.ts";
-import { printJson } from "../print-json.ts";
-import { withStore } from "../storage.ts";
-import { formatTable } from "../table.ts";
-import { count } from "../usage.ts";
+import { printJson } from "../print/print-json.ts";
+import { formatTable } from "../print/table.ts";
 
 type VariantOptions = { readonly since?: string; readonly until?: string; readonly json?: boolean };
 

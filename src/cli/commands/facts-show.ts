@@ -1,0 +1,98 @@
+/** `troupe facts show`: which facts are in use, and what they say of a model. */
+import { factsKeys } from "../../build-info.ts";
+import { explained } from "../../facts/explain.ts";
+import { factsInForce, factsOf } from "../../facts/facts.ts";
+import { compiledAsOf, inForce } from "../../facts/in-force.ts";
+import { isoTime, systemClock } from "../../lib/time/clock.ts";
+import { parseModelId } from "../../protocols/model-id.ts";
+import { providers } from "../../providers/registry.ts";
+import { Accounts } from "../../upstream/accounts.ts";
+import { billedTarget } from "../../usage/prices/outlook.ts";
+import { Prices } from "../../usage/prices/prices.ts";
+import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
+import { printJson } from "../print/print-json.ts";
+import { formatFields, formatTable } from "../print/table.ts";
+import { listFor } from "./prices.ts";
+import { isStored, usingStore } from "./storage.ts";
+import { printable } from "./usage.ts";
+
+export type FactsShowOptions = { readonly explain?: boolean; readonly json?: boolean };
+
+/** @param modelId `<provider>/<model>`; absent: which facts are in use */
+export function showFacts(context: Context, modelId: string | undefined, options: FactsShowOptions): Promise<ExitCode> {
+  return modelId === undefined ? showState(context, options) : showModel(context, modelId, options);
+}
+
+const dayMs = 86_400_000;
+
+function showState(context: Context, { json }: FactsShowOptions): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { list } = listFor(context, config);
+    const { renewed } = inForce();
+    const state = (await isStored(config)) ? await usingStore(config, ({ facts }) => facts.state()) : undefined;
+    const asOf = renewed?.asOf ?? compiledAsOf;
+    const days = Math.max(0, Math.floor((systemClock.now() - Date.parse(asOf)) / dayMs));
+    const { update, from } = config.facts;
+    const wanted = state?.inForce ?? null;
+    const awaited = wanted !== null && wanted !== renewed?.sha256 ? wanted : undefined;
+    if (json) {
+      printJson(context.io, {
+        as_of: asOf,
+        days_old: days,
+        source: renewed?.source ?? null,
+        sha256: renewed?.sha256 ?? null,
+        models_as_of: factsInForce().as_of,
+        prices_as_of: list.asOf,
+        update: { mode: update, from: from ?? null, keys: factsKeys.length, awaited: awaited ?? null },
+        last_look: { at: isoTime(state?.triedAt ?? null), failure: state?.failure ?? null },
+      });
+      return 0;
+    }
+    const look = state?.triedAt == null ? undefined : `${isoTime(state.triedAt)}: ${state.failure ?? "no failure"}`;
+    context.io.stdout.write(
+      formatFields({
+        facts: `of ${asOf}, ${days} ${days === 1 ? "day" : "days"} old`,
+        from: printable(renewed?.source ?? "the executable"),
+        ...(renewed && { sha256: renewed.sha256 }),
+        models: `of ${factsInForce().as_of}`,
+        prices: `of ${list.asOf}`,
+        update: from === undefined ? update : `${update}, from ${printable(from)}`,
+        key: factsKeys.length === 0 ? "none in this build: only files with their hash are taken" : "in this build",
+        ...(look !== undefined && { "last look": printable(look) }),
+        ...(awaited !== undefined && { "not here yet": `${awaited}: a server takes it at its start or next call` }),
+      }),
+    );
+    return 0;
+  });
+}
+
+function showModel(context: Context, modelId: string, { explain, json }: FactsShowOptions): Promise<ExitCode> {
+  return withConfig(context, (config) => {
+    const id = parseModelId(modelId);
+    if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
+    const { list } = listFor(context, config);
+    const accounts = new Accounts(config.providers, providers);
+    const provider = accounts.find(id.namespace)?.provider.name ?? id.namespace;
+    const { assumed } = factsOf(provider, id.name);
+    const target = billedTarget(accounts, modelId) ?? {
+      ...{ provider: id.namespace, dialect: provider, baseUrl: "", model: id.name, isLocal: false, isListed: false },
+    };
+    const price = new Prices(config.prices, list).find(target);
+    const rows = explained(provider, id.name);
+    if (rows.length === 0 && price === undefined)
+      throw new CommandError(`Nothing is known of ${printable(modelId)}. 'troupe models' lists what providers have.`);
+    const priced =
+      price === undefined ? "none is known" : `${price.name}${price.date === null ? "" : ` of ${price.date}`}`;
+    if (json) {
+      printJson(context.io, { model: modelId, assumed: assumed ?? null, facts: rows, price: price?.name ?? null });
+      return 0;
+    }
+    const shown = rows.map(({ fact, value, by, source }) =>
+      [fact, JSON.stringify(value), ...(explain === true ? [by, source.join(" ")] : [])].map(printable),
+    );
+    const head = ["fact", "value", ...(explain === true ? ["by", "source"] : [])];
+    const of = assumed === undefined ? "" : `, whose line is known by ${assumed}`;
+    context.io.stdout.write(`${printable(`${modelId}${of}; price: ${priced}`)}\n\n${formatTable(head, shown)}`);
+    return 0;
+  });
+}
