@@ -14,11 +14,12 @@ const serve = ({ config, ...options }: TroupeOptions = {}) =>
 
 const end = Date.now();
 const hour = 3_600_000;
-/** Lines of as many hours and kinds. */
-const lines = (count: number) =>
-  Array.from({ length: count }, (_, at) =>
-    ledgerLine(`req_${at}`, { at: end - ((at % 200) + 1) * hour, keyId: `key_${at}`, model: `m/${at % 20}` }),
-  );
+/** Lines of as many hours and kinds. @param from number of the first */
+const lines = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, place) => {
+    const at = from + place;
+    return ledgerLine(`req_${at}`, { at: end - ((at % 200) + 1) * hour, keyId: `key_${at}`, model: `m/${at % 20}` });
+  });
 
 const since = `since=${new Date(end - 300 * hour).toISOString()}`;
 const questions = [
@@ -91,7 +92,9 @@ describe("on SQLite", () => {
     "%s: no more slices are read",
     async (_, path) => {
       await using troupe = await serve();
-      await troupe.server.services.store.ledger.append(lines(12_000));
+      // So many that the server hears of the leaving long before the last slice.
+      for (let from = 0; from < 30_000; from += 6_000)
+        await troupe.server.services.store.ledger.append(lines(6_000, from));
       const { services } = troupe.server;
       const idle = async () => {
         while (services.running > 0) await new Promise((resolve) => setImmediate(resolve));
@@ -113,7 +116,7 @@ describe("on SQLite", () => {
       leave = report.leave;
       expect(await report.left).toBe("AbortError");
       await idle();
-      expect(whole).toBeGreaterThan(10);
+      expect(whole).toBeGreaterThan(8);
       expect(count).toBeLessThan(whole);
     },
     60_000,

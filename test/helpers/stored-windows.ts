@@ -18,8 +18,11 @@ export async function openTestWindows(url: string, windowMs = 60_000): Promise<S
     leaseSeconds: 15,
     keysWithoutDatabaseSeconds: 60,
   };
+  // Tables and functions take longer to make than a statement may take, on a busy machine.
+  const maker = await openPool(settings, systemClock, { deadlineMs: 30_000, connections: 1 });
+  await migrate(maker, "test");
+  await maker.close();
   const pool = await openPool(settings, systemClock, { deadlineMs: 1_000, connections: 2 });
-  await migrate(pool, "test");
   return postgresWindows(pool, systemClock.newId, windowMs);
 }
 

@@ -34,6 +34,8 @@ export class PersonaVersions {
   readonly #options: Options;
   #running: Promise<void> = Promise.resolve();
   #isQueued = false;
+  /** What was in service when it was asked to be kept: it may be out of it when its turn comes, and calls were answered by it. */
+  readonly #due = new Map<string, Persona>();
   readonly #stopTouching: () => void;
   #cancelRetry = () => {};
   #isClosed = false;
@@ -71,7 +73,9 @@ export class PersonaVersions {
 
   /** Keeps what is in service, and notes that it is used; in turn, so that each sees what the one before it wrote. */
   record(): Promise<void> {
-    if (this.#isQueued || this.#isClosed) return this.#running;
+    if (this.#isClosed) return this.#running;
+    for (const persona of this.#options.personas.inUse()) this.#due.set(nameOf(persona), persona);
+    if (this.#isQueued) return this.#running;
     this.#isQueued = true;
     this.#running = this.#running.then(async () => {
       this.#isQueued = false;
@@ -97,17 +101,18 @@ export class PersonaVersions {
   }
 
   async #keep(): Promise<void> {
-    const { versions, personas, clock } = this.#options;
+    const { versions, clock } = this.#options;
     const now = clock.now();
-    const used = new Map(personas.inUse().map((persona) => [nameOf(persona), persona]));
-    const ids = [...used.keys()];
-    const known = new Set(await versions.known(ids));
-    for (const [id, persona] of used) {
+    const due = [...this.#due];
+    const known = new Set(await versions.known(due.map(([id]) => id)));
+    for (const [id, persona] of due) {
       if (this.#isClosed) return;
-      if (known.has(id) || !hasContent(persona)) continue;
-      // A folder may be rewritten whole, and a data folder's statements take no turn of the event loop.
-      await nextSlice();
-      await versions.keep(rowOf(persona, now));
+      if (!known.has(id) && hasContent(persona)) {
+        // A folder may be rewritten whole, and a data folder's statements take no turn of the event loop.
+        await nextSlice();
+        await versions.keep(rowOf(persona, now));
+      }
+      if (this.#due.get(id) === persona) this.#due.delete(id);
     }
     await versions.touch([...known], now);
   }

@@ -18,8 +18,10 @@ const prefix = "troupe:{limits}:";
  * limit or -1 to count whatever there is, then requests: id, age, how many.
  *
  * A part is "<number> <requests before it> <requests>", by its end in parts since 1970: so what is used is known by the first and the last one.
+ *
+ * It says by its first line that it writes: a replica, and a server without memory, refuse it whole, also where it happens to read alone.
  */
-const hitScript = `
+const hitScript = `#!lua
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local parts, recent = KEYS[1], KEYS[2]
