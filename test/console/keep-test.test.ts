@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
       `axe.run(document, { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] } }).then(({ violations }) =>
         violations.map(({ id, nodes }) => id + " at " + nodes.map(({ target }) => target.join(" "))))`,
     );
-  const modelOf = (column: number) => `[...document.querySelectorAll("main input[list]")][${column}]`;
+  const modelOf = (column: number) => `[...document.querySelectorAll("main input[role=combobox]")][${column}]`;
 
   test("a tool that is defined is called, answered, and the answer goes to whoever called, with its thoughts", async () => {
     const ofModel = (json: Json) => asked.filter(({ model }) => model === json["model"]).length;
@@ -252,7 +252,8 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
   test("names are found among thousands as they are typed, and a persona's versions and labels are chosen", async () => {
     await show("#/playground");
     await write(modelOf(0), "open-29");
-    const options = `[...${modelOf(0)}.list.options].map((one) => one.value)`;
+    const shown = `[...document.querySelectorAll('[aria-label="Models and personas that fit"]:not([hidden]) [role=option]')]`;
+    const options = `${shown}.map((one) => one.querySelector("span").innerText)`;
     await page.until(`${options}.includes("openai/open-299") && ${options}.every((one) => one.includes("open-29"))`);
     expect(await page.read<number>(`${options}.length`)).toBeLessThanOrEqual(30);
     await write(modelOf(0), "acme bulk-29");
@@ -264,10 +265,52 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     const label = { persona: "acme/help", label: "stable", version, movedAt: 1 };
     await services.store.personaVersions.moveLabel(label, null, line);
     await show("#/playground?model=acme/help");
-    await page.until(labelled("Version"));
+    await page.until(`${labelled("Version")} && !${labelled("Version")}.disabled`);
     const values = `[...${labelled("Version")}.options].map((one) => one.value)`;
     await page.until(`${values}.length === 3`);
     expect(await page.read<string[]>(values)).toEqual(["acme/help", "acme/help@stable", `acme/help@${version}`]);
+    expect(page.errors).toEqual([]);
+  }, 60_000);
+
+  test("the list opens with the field, those that were asked last first, with prices; by keys and by the mouse", async () => {
+    answer = () => says({ content: "Hello." });
+    await page.look({ width: 1440, height: 900, theme: "light" });
+    for (const model of ["acme/help", "openai/gpt-5.4"]) {
+      await show(`#/playground?model=${model}`);
+      await ask("Hi");
+    }
+    await show("#/playground");
+    const list = `document.querySelector('[aria-label="Models and personas that fit"]:not([hidden])')`;
+    const rows = `[...(${list}?.querySelectorAll("[role=option]") ?? [])].map((one) => one.innerText.replaceAll("\\n", " "))`;
+    expect(await page.read<boolean>(`Boolean(${list})`)).toBe(false);
+    await page.click(modelOf(0));
+    await page.until(`${rows}.length > 2`);
+    expect((await page.read<string[]>(rows)).slice(0, 2)).toEqual([
+      expect.stringMatching(/^openai\/gpt-5\.4 recent · \$[\d.]+ in, \$[\d.]+ out a million$/),
+      "acme/help recent · persona: Helps.",
+    ]);
+    await page.press("Escape");
+    await page.until(`!${list}`);
+    // What is typed is not changed by an arrow that only opens the list.
+    await page.press("ArrowDown");
+    await page.until(`${rows}.length > 2`);
+    await page.press("ArrowDown");
+    await page.until(
+      `document.getElementById(${modelOf(0)}.getAttribute("aria-activedescendant"))?.ariaSelected === "true"`,
+    );
+    await page.press("Enter");
+    await page.until(
+      `!${list} && decodeURIComponent(location.hash) === "#/playground?model=openai/gpt-5.4" && ${modelOf(0)}.value === "openai/gpt-5.4"`,
+    );
+    // A persona's versions come later than its name: nothing moves for them.
+    await page.until(labelled("Version"));
+    const top = `document.querySelector(".composer").getBoundingClientRect().top + scrollY`;
+    const before = await page.read<number>(top);
+    await page.write(modelOf(0), "acme/help");
+    await page.until(`${rows}[0]?.startsWith("acme/help")`);
+    await page.click(`${list}.querySelector("[role=option]")`);
+    await page.until(`!${list} && ${labelled("Version")}?.options.length > 1`);
+    expect(await page.read<number>(top)).toBe(before);
     expect(page.errors).toEqual([]);
   }, 60_000);
 
@@ -317,7 +360,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await write(labelled("System text"), "You are plain.");
     await ask("Which city?");
     await press("Keep as a test");
-    await write(`document.querySelector("dialog[open] input[list]")`, "acme/bare");
+    await write(`document.querySelector("dialog[open] input[role=combobox]")`, "acme/bare");
     await page.press("Tab");
     await page.until(`(${dialog}).includes("city: Bern") && (${dialog}).includes('prompts: ["{{question}}"]')`);
     await press("Save");

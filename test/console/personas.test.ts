@@ -255,9 +255,9 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     const link = `[...document.querySelectorAll("main a")].find((one) => one.innerText === "Ask both, side by side")`;
     await page.until(link);
     await page.click(link);
-    await page.until(`document.querySelectorAll("main input[list]").length === 2`);
+    await page.until(`document.querySelectorAll("main input[role=combobox]").length === 2`);
     const models = await page.read<string[]>(
-      `[...document.querySelectorAll("main input[list]")].map((one) => one.value)`,
+      `[...document.querySelectorAll("main input[role=combobox]")].map((one) => one.value)`,
     );
     expect(models).toEqual([1, 2].map(() => expect.stringMatching(/^acme\/support@[0-9a-f]{12}$/)));
     expect(new Set(models).size).toBe(2);

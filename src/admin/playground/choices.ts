@@ -3,7 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { OrNull } from "../../api/shape.ts";
 import { standsFor } from "../../call/admit/named.ts";
 import type { Services } from "../../call/services.ts";
-import { gatewayModelIds } from "../../http/models/models.ts";
+import { gatewayModelIds, pricingOf } from "../../http/models/models.ts";
 import { Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { isoTime } from "../../lib/time/clock.ts";
@@ -16,6 +16,12 @@ export const Choice = Type.Object({
   kind: Words(["persona", "version", "alias", "model"]),
   title: Type.String({ description: "A persona's description, what names a version, what an alias stands for." }),
   persona: OrNull(Type.String(), { description: "The persona that would answer; null: a model would." }),
+  pricing: Type.Optional(
+    Type.Object(
+      { input: Type.Number(), output: Type.Number() },
+      { description: "Of a model: dollars per million tokens." },
+    ),
+  ),
 });
 type Choice = Static<typeof Choice>;
 
@@ -47,8 +53,21 @@ async function versionsOf({ store, personas, previews }: Services, id: string, b
   ].filter((one) => one.id.startsWith(`${id}@${beginning}`));
 }
 
-/** @returns those that have all words, whose names begin with the search first */
-export async function choicesFor(services: Services, search: string): Promise<Choice[]> {
+/** With the prices of those that are models: of a page, as to look for all of them takes a while. */
+export const priced = (services: Services, choices: readonly Choice[]): Choice[] =>
+  choices.map((one) => {
+    const pricing = one.kind === "model" ? pricingOf(services, one.id) : undefined;
+    return pricing === undefined ? one : { ...one, pricing };
+  });
+
+/** @param first ids that go before all others @returns those that have all words, whose names begin with the search first */
+export async function choicesFor(services: Services, search: string, first: readonly string[]): Promise<Choice[]> {
+  const all = await found(services, search);
+  const before = first.flatMap((id) => all.find((one) => one.id === id) ?? []);
+  return before.length === 0 ? all : [...new Set([...before, ...all])];
+}
+
+async function found(services: Services, search: string): Promise<Choice[]> {
   const { personas, live } = services;
   const { id, reference } = splitReference(search) ?? {};
   if (id !== undefined && reference !== undefined) return versionsOf(services, id, reference);
@@ -56,7 +75,7 @@ export async function choicesFor(services: Services, search: string): Promise<Ch
   const words = asked.split(/\s+/);
   const fits = (...texts: string[]) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
   const personaOf = (model: string) => personas.find(model)?.id ?? null;
-  const found = [
+  const fitting = [
     ...personas
       .list()
       .flatMap((one) => (fits(one.id, one.description) ? choice("persona", one.id, one.description, one.id) : [])),
@@ -71,6 +90,6 @@ export async function choicesFor(services: Services, search: string): Promise<Ch
     if (name === asked) return 0;
     return name.startsWith(asked) ? 1 : name.includes(`/${asked}`) ? 2 : 3;
   };
-  const groups = Map.groupBy(found, rank);
+  const groups = Map.groupBy(fitting, rank);
   return ([0, 1, 2, 3] as const).flatMap((one) => groups.get(one) ?? []);
 }

@@ -18,8 +18,8 @@ import { Open, Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
-import { adminOperation, page } from "../pages.ts";
-import { Choice, choicesFor } from "./choices.ts";
+import { adminOperation, page, text } from "../pages.ts";
+import { Choice, choicesFor, priced } from "./choices.ts";
 import { servicesForAll, surfaceOf } from "./surface.ts";
 
 const Body = Open(
@@ -108,8 +108,9 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/playground/models",
-      async ({ services, query: { search = "", limit } }) => {
-        return page(await choicesFor(services, search), limit, ({ id }) => id);
+      async ({ services, query: { search = "", first = "", limit } }) => {
+        const found = page(await choicesFor(services, search, first.split(",")), limit, ({ id }) => id);
+        return { ...found, data: priced(services, found.data) };
       },
       adminOperation({
         operationId: "adminListPlaygroundModels",
@@ -122,6 +123,7 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
                 "Words that an id, or a persona's description, has to hold. With <persona>@: its labels and versions.",
             }),
           ),
+          first: text("Ids that go before all others, with commas."),
           limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20 }),
         }),
         response: pageSchema(Choice),

@@ -10,7 +10,7 @@ import { Button } from "../ui/form.tsx";
 import { count, duration, exactMoney, Money, Time } from "../ui/format.tsx";
 import { Facts, Page, Panel, Stat, State, Stats } from "../ui/layout.tsx";
 import { Empty, Failure, Loading } from "../ui/states.tsx";
-import { type Column, Table } from "../ui/table.tsx";
+import { type Column, moneyColumn, Table } from "../ui/table.tsx";
 import { explain } from "./calls/explain.ts";
 import { type Call, endWords, saidBy, targetOf } from "./calls/line.ts";
 import { Waterfall } from "./calls/waterfall.tsx";
@@ -45,7 +45,7 @@ const attemptColumns: readonly Column<Call>[] = [
   { id: "at", title: "Begun", cell: ({ at }) => <Time at={at} exact="brief" /> },
   { id: "first", title: "First token", align: "end", cell: ({ first_token_ms: ms }) => duration(ms) },
   { id: "total", title: "Took", align: "end", cell: ({ total_ms: ms }) => duration(ms) },
-  { id: "cost", title: "Cost", align: "end", cell: ({ cost_micro_dollars: cost }) => <Money micro={cost} /> },
+  moneyColumn("cost", "Cost", ({ cost_micro_dollars: cost }) => cost),
 ];
 
 const neighbourColumns: readonly Column<Call>[] = [

@@ -10,7 +10,7 @@ import { type PersonaDetails, pathOf } from "./personas/types.ts";
 import "./playground.css";
 import { AnswerView } from "./playground/answer.tsx";
 import { call, type Json, messagesOf, type Turn } from "./playground/call.ts";
-import { Choice, personaOf } from "./playground/choice.tsx";
+import { Choice, keepRecent, personaOf } from "./playground/choice.tsx";
 import { How } from "./playground/how.tsx";
 import { PictureInput } from "./playground/picture.tsx";
 import { Sent } from "./playground/sent.tsx";
@@ -58,6 +58,7 @@ function send(all: readonly Column[], turn: Turn): void {
   const ending = new AbortController();
   const bodies = columns.map((column) => bodyOf(column, conversation));
   turns.value = conversation;
+  for (const { model } of columns) keepRecent(model);
   if (results === undefined) draft.value = { text: "" };
   calling.value = ending;
   const calls = bodies.map((body, index) =>

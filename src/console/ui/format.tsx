@@ -25,10 +25,15 @@ export function Time({
   );
 }
 
-/** A sum, with all of its digits behind it. @param micro millionths of a dollar; null: unknown */
-export const Money = ({ micro }: { readonly micro: number | null }) => (
-  <span title={micro === null ? undefined : exactMoney(micro)}>{money(micro)}</span>
+type MoneyProps = { readonly micro: number | null; readonly most?: number | undefined };
+
+/** A sum, with all of its digits behind it. @param micro millionths of a dollar; null: unknown @param most the largest of its column */
+export const Money = ({ micro, most }: MoneyProps) => (
+  <span title={micro === null ? undefined : exactMoney(micro)}>{money(micro, most)}</span>
 );
+/** The largest of a column of sums, by which all of them are rounded. */
+export const largest = (sums: readonly (number | null)[]): number =>
+  sums.reduce<number>((max, one) => Math.max(max, Math.abs(one ?? 0)), 0);
 /** For what takes a function. */
 export const shownMoney = (micro: number | null) => <Money micro={micro} />;
 /** A sum of so many dollars, as budgets have them. */

@@ -2,10 +2,10 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button, Check } from "./form.tsx";
+import { largest, Money } from "./format.tsx";
 import { Icon } from "./icon.tsx";
 import { Bar } from "./layout.tsx";
 import { Menu } from "./menu.tsx";
-import { exactMoney, money } from "./numbers.ts";
 import "./table.css";
 
 export type Column<T> = {
@@ -39,11 +39,7 @@ export function moneyColumn<T>(
   return {
     ...{ id, title, align: "end" as const },
     sort: (a, b) => (of(a) ?? -1) - (of(b) ?? -1),
-    cell: (row, rows) => {
-      const micro = of(row);
-      const most = rows.reduce((max, one) => Math.max(max, Math.abs(of(one) ?? 0)), 0);
-      return wrap(<span title={micro === null ? undefined : exactMoney(micro)}>{money(micro, most)}</span>, row);
-    },
+    cell: (row, rows) => wrap(<Money micro={of(row)} most={largest(rows.map(of))} />, row),
   };
 }
 

@@ -238,6 +238,15 @@ export const gatewayModelIds = ({ live, modelLists }: Services): string[] =>
       listedNames(bound, modelLists.of(bound)).map((name) => formatModelId({ namespace: bound.account.name, name })),
     );
 
+/** The dollars per million tokens of a model, by which its calls are charged; undefined: unknown. */
+export function pricingOf(services: Services, id: string) {
+  const { namespace = "", name = "" } = parseModelId(id) ?? {};
+  const bound = services.live.accounts.find(namespace);
+  if (bound === undefined) return undefined;
+  const listed = services.modelLists.of(bound)?.models.get(name);
+  return modelFacts(bound, name, { listed, prices: services.live.prices, now: services.clock.now() }).pricing;
+}
+
 /** The models that are configured, else those that providers list, else well-known ones; a provider may accept others. */
 export const gatewayModels = (services: Services): readonly Model[] =>
   services.modelPages.models(editionOf(services), () => describedModels(services));

@@ -8,7 +8,7 @@ import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
 import { Dollars, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { KeyTabs } from "./tabs.tsx";
 import { anyOf, type Budget, type Listed, periods } from "./types.ts";
 
@@ -112,6 +112,8 @@ function ChangeForm({
   );
 }
 
+const micro = (dollars: number) => Math.round(dollars * 1e6);
+
 const columns = (choose: (change: Change) => void): readonly Column<Budget>[] => [
   { id: "name", title: "Scope", cell: (budget) => <a href={linkOfScope(budget.scope)}>{nameOf(budget)}</a> },
   { id: "period", title: "Period", cell: ({ period }) => period },
@@ -133,28 +135,10 @@ const columns = (choose: (change: Change) => void): readonly Column<Budget>[] =>
       );
     },
   },
-  {
-    id: "left",
-    title: "Left",
-    align: "end",
-    cell: ({ left }) => <Dollars of={left} />,
-    sort: (a, b) => a.left - b.left,
-  },
-  {
-    id: "of",
-    title: "Of",
-    align: "end",
-    cell: (one) => <Dollars of={one.dollars} />,
-    sort: (a, b) => a.dollars - b.dollars,
-  },
-  {
-    id: "spent",
-    title: "Spent",
-    align: "end",
-    cell: ({ spent }) => <Dollars of={spent} />,
-    sort: (a, b) => a.spent - b.spent,
-  },
-  { id: "reserved", title: "Reserved", align: "end", cell: ({ reserved }) => <Dollars of={reserved} />, hidden: true },
+  moneyColumn("left", "Left", ({ left }) => micro(left)),
+  moneyColumn("of", "Of", ({ dollars }) => micro(dollars)),
+  moneyColumn("spent", "Spent", ({ spent }) => micro(spent)),
+  { ...moneyColumn<Budget>("reserved", "Reserved", ({ reserved }) => micro(reserved)), hidden: true },
   {
     id: "runs_out",
     title: "At this pace",

@@ -6,10 +6,10 @@ import { askedTime, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select } from "../../ui/form.tsx";
-import { count, Money, Time } from "../../ui/format.tsx";
+import { count, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Facts, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
+import { moneyColumn, Table } from "../../ui/table.tsx";
 import { BudgetTable } from "./budgets.tsx";
 import { KeyForm } from "./form.tsx";
 import { Secret } from "./secret.tsx";
@@ -131,7 +131,7 @@ function Clients({ id }: { readonly id: string }) {
                 cell: ({ calls }) => count(calls),
                 sort: (a, b) => a.calls - b.calls,
               },
-              { id: "cost", title: "Cost", align: "end", cell: (row) => <Money micro={row.cost_micro_dollars} /> },
+              moneyColumn<Client>("cost", "Cost", (row) => row.cost_micro_dollars),
             ]}
             rows={data}
             rowKey={({ client }) => client}

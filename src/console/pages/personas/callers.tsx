@@ -4,10 +4,10 @@ import { useResource } from "../../data.ts";
 import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, Money } from "../../ui/format.tsx";
+import { count } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
+import { moneyColumn, Table } from "../../ui/table.tsx";
 import type { PersonaDetails, Sum } from "./types.ts";
 
 type Row = Sum & {
@@ -69,13 +69,7 @@ export function Callers({ persona: { id, version } }: { readonly persona: Person
                     cell: ({ calls }) => count(calls),
                     sort: (a, b) => a.calls - b.calls,
                   },
-                  {
-                    id: "cost",
-                    title: "Cost",
-                    align: "end",
-                    cell: (row) => <Money micro={row.cost_micro_dollars} />,
-                    sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
-                  },
+                  moneyColumn<Row>("cost", "Cost", (row) => row.cost_micro_dollars),
                 ]}
                 rows={[...old, ...data.filter((row) => !isOld(row))]}
                 rowKey={(row) => [row.model, row.key, row.persona_version].join(" ")}

@@ -6,10 +6,10 @@ import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { go, href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
-import { count, exactMoney, money, Time } from "../../ui/format.tsx";
+import { count, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { errorsOf, failedEnds } from "../spend/sums.ts";
 import { Previews } from "./previews.tsx";
 import type { Listed, Persona, Sum } from "./types.ts";
@@ -74,11 +74,10 @@ type LeadProps = {
   readonly to: string;
   readonly text: string;
   readonly name: string;
-  readonly title?: string | undefined;
 };
 
-const Lead = ({ to, text, name, title }: LeadProps) => (
-  <a href={to} title={title} aria-label={`${text}: ${name}`}>
+const Lead = ({ to, text, name }: LeadProps) => (
+  <a href={to} aria-label={`${text}: ${name}`}>
     {text}
   </a>
 );
@@ -119,20 +118,17 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
       />
     ),
   },
-  {
-    id: "cost",
-    title: "Cost",
-    align: "end",
-    sort: byNumber((sum) => sum.cost_micro_dollars),
-    cell: ({ id, sum }) => (
-      <Lead
-        to={href("spend", [], { persona: id, ...linkedTime() })}
-        text={isCounted ? money(sum?.cost_micro_dollars ?? 0) : "…"}
-        title={isCounted ? exactMoney(sum?.cost_micro_dollars ?? 0) : undefined}
-        name={`spend of ${id}`}
-      />
+  moneyColumn(
+    "cost",
+    "Cost",
+    ({ sum }) => sum?.cost_micro_dollars ?? 0,
+    (words, { id }) => (
+      <a href={href("spend", [], { persona: id, ...linkedTime() })}>
+        {isCounted ? words : "…"}
+        <span class="unseen">: spend of {id}</span>
+      </a>
     ),
-  },
+  ),
   {
     id: "tests",
     title: "Tests",

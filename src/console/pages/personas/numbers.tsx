@@ -7,17 +7,16 @@ import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
-import { count, duration, Money, Time } from "../../ui/format.tsx";
+import { count, duration, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
-import { Table } from "../../ui/table.tsx";
+import { moneyColumn, Table } from "../../ui/table.tsx";
 import { useUndo } from "../../ui/undo.tsx";
 import { type PersonaDetails, pathOf } from "./types.ts";
 
 const both = ({ p50, p95 }: Times) => (p50 === null ? "–" : `${duration(p50)} / ${duration(p95)}`);
-const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: PersonaNumbersRow) => (
-  <Money micro={calls > unknown ? Math.round(cost / (calls - unknown)) : null} />
-);
+const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown }: PersonaNumbersRow) =>
+  calls > unknown ? Math.round(cost / (calls - unknown)) : null;
 
 function Variants({ persona, onChange }: { readonly persona: PersonaDetails; readonly onChange: () => void }) {
   const path = `${pathOf(persona.id)}/variants`;
@@ -169,19 +168,18 @@ export function Numbers({ persona, onChange }: { readonly persona: PersonaDetail
                 },
                 { id: "first", title: "First token p50 / p95", align: "end", cell: (row) => both(row.first_token_ms) },
                 { id: "total", title: "Whole answer p50 / p95", align: "end", cell: (row) => both(row.total_ms) },
-                { id: "each", title: "Cost each", align: "end", cell: perCall },
-                {
-                  id: "cost",
-                  title: "Cost",
-                  align: "end",
-                  cell: (row) => (
+                moneyColumn("each", "Cost each", perCall),
+                moneyColumn<PersonaNumbersRow>(
+                  "cost",
+                  "Cost",
+                  (row) => row.cost_micro_dollars,
+                  (words, { unknown_cost_calls: unknown }) => (
                     <>
-                      <Money micro={row.cost_micro_dollars} />
-                      {row.unknown_cost_calls > 0 && ` + ${count(row.unknown_cost_calls)} unknown`}
+                      {words}
+                      {unknown > 0 && ` + ${count(unknown)} unknown`}
                     </>
                   ),
-                  sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
-                },
+                ),
               ]}
               rows={data}
               rowKey={(row) => `${row.version} ${row.variant}`}

@@ -3,7 +3,8 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
-import { Field, Select, TextInput } from "../../ui/form.tsx";
+import { Field, Select } from "../../ui/form.tsx";
+import { type Option, Options, stepped } from "../../ui/options.tsx";
 import { Failure } from "../../ui/states.tsx";
 import type { Listed } from "../personas/types.ts";
 
@@ -12,6 +13,8 @@ type Known = {
   readonly kind: "persona" | "version" | "alias" | "model";
   readonly title: string;
   readonly persona: string | null;
+  /** Dollars per million tokens. */
+  readonly pricing?: { readonly input: number; readonly output: number };
 };
 
 /** Shown at once, of however many there are. */
@@ -19,8 +22,18 @@ const maxShown = "30";
 const maxVersions = "1000";
 const typedMs = 150;
 
-const find = (search: string, limit: string, signal: AbortSignal) =>
-  get<Listed<Known>>("v1/playground/models", { search, limit }, { signal }).then(({ data }) => data);
+const find = (search: string, limit: string, signal: AbortSignal, first?: string) =>
+  get<Listed<Known>>("v1/playground/models", { search, limit, first }, { signal }).then(({ data }) => data);
+
+const maxRecent = 8;
+const recentName = "troupe.recent";
+/** Whom this browser asked last. */
+const recent = () => (localStorage.getItem(recentName) ?? "").split(",").filter((id) => id !== "");
+/** @param model a name, which has no comma */
+export function keepRecent(model: string): void {
+  const kept = [model, ...recent().filter((id) => id !== model)].slice(0, maxRecent);
+  localStorage.setItem(recentName, kept.join());
+}
 
 /** @returns the id of the persona that would answer; undefined: a model would, or nobody */
 export async function personaOf(model: string, signal: AbortSignal): Promise<string | undefined> {
@@ -31,7 +44,15 @@ export async function personaOf(model: string, signal: AbortSignal): Promise<str
   return (known?.id === name ? known.persona : undefined) ?? undefined;
 }
 
-/** A field for the name of a model or persona, with those that fit what is typed. */
+const dollars = (number: number) => `$${Number(number.toPrecision(3))}`;
+
+function noteOf({ id, kind, title, pricing }: Known, asked: readonly string[]): string {
+  const price = pricing && `${dollars(pricing.input)} in, ${dollars(pricing.output)} out a million`;
+  const words = kind === "model" ? price : `${kind}${title && `: ${title}`}`;
+  return [asked.includes(id) ? "recent" : "", words ?? ""].filter((one) => one !== "").join(" · ");
+}
+
+/** A field for the name of a model or persona, with those that fit what is typed; before that, with all, those that were asked last first. */
 export function ModelInput({
   label,
   model,
@@ -44,7 +65,10 @@ export function ModelInput({
   readonly onChange: (model: string) => void;
 }) {
   const [text, setText] = useState(model);
-  const [search, setSearch] = useState(model);
+  /** Undefined: it is closed. Empty: nothing was typed since it was opened. */
+  const [typed, setTyped] = useState<string>();
+  const [search, setSearch] = useState("");
+  const [at, setAt] = useState(-1);
   const listId = useId();
   const shown = useRef(model);
   useEffect(() => {
@@ -53,41 +77,98 @@ export function ModelInput({
     shown.current = model;
   }, [model]);
   useEffect(() => {
-    const timer = setTimeout(() => setSearch(text), typedMs);
+    const timer = setTimeout(() => setSearch(typed ?? ""), typed ? typedMs : 0);
     return () => clearTimeout(timer);
-  }, [text]);
-  const found = useResource((signal) => find(search, maxShown, signal), [search]);
+  }, [typed]);
+  const isOpen = typed !== undefined;
+  const asked = recent();
+  const found = useResource(
+    async (signal) => (isOpen ? find(search, maxShown, signal, asked.join() || undefined) : []),
+    [search, isOpen],
+  );
+  const close = () => {
+    setTyped(undefined);
+    setAt(-1);
+  };
+  const options = (found.data ?? []).map(
+    (one): Option => ({
+      ...{ id: one.id, words: one.id, note: noteOf(one, asked) },
+      take: () => {
+        setText(one.id);
+        close();
+        onChange(one.id);
+      },
+    }),
+  );
+  const press = (event: KeyboardEvent) => {
+    const to = stepped(event, at < 0 && event.key === "ArrowUp" ? 0 : at, options.length);
+    if (to !== undefined) {
+      if (isOpen) setAt(to);
+      else setTyped("");
+    } else if (event.key === "Escape" && isOpen) close();
+    else if (event.key === "Enter" && isOpen) {
+      // What is typed is taken as it is, where nothing of the list was gone to.
+      if (options[at] === undefined) {
+        close();
+        return;
+      }
+      options[at].take();
+    } else return;
+    event.preventDefault();
+  };
   return (
-    <>
+    <div class="field-with-options">
       <Field label={label} error={error}>
-        <TextInput
-          value={text}
-          onInput={setText}
-          onChange={(chosen) => onChange(chosen.trim())}
-          list={listId}
+        <input
+          type="text"
+          role="combobox"
+          autocomplete="off"
+          spellcheck={false}
+          aria-autocomplete="list"
+          aria-expanded={isOpen}
+          aria-controls={listId}
+          aria-activedescendant={options[at] && `${listId}-${options[at].id}`}
           placeholder="provider/model or namespace/persona"
+          value={text}
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            setTyped(event.currentTarget.value);
+            setAt(-1);
+          }}
+          onChange={(event) => onChange(event.currentTarget.value.trim())}
+          onFocus={() => setTyped("")}
+          onClick={() => setTyped((before) => before ?? "")}
+          onBlur={close}
+          onKeyDown={press}
         />
       </Field>
-      <datalist id={listId}>
-        {found.data?.map(({ id, kind, title }) => (
-          <option key={id} value={id} label={kind === "model" ? undefined : `${kind}${title && `: ${title}`}`} />
-        ))}
-      </datalist>
+      <Options
+        {...{ id: listId, label: "Models and personas that fit", options, at, isShown: isOpen }}
+        none={found.data === undefined ? "Looking…" : "None is called so: a provider may know it all the same."}
+      />
       {found.error !== undefined && <Failure error={found.error} retry={found.reload} />}
-    </>
+    </div>
   );
 }
 
+/** There from the beginning, so that nothing moves once it is known that a persona answers. */
 function VersionChoice({
   id,
   model,
   onChange,
 }: {
-  readonly id: string;
+  /** Of the persona; undefined: none answers. */
+  readonly id: string | undefined;
   readonly model: string;
   readonly onChange: (model: string) => void;
 }) {
-  const versions = useResource((signal) => find(`${id}@`, maxVersions, signal), [id]);
+  const versions = useResource(async (signal) => (id === undefined ? [] : find(`${id}@`, maxVersions, signal)), [id]);
+  if (id === undefined)
+    return (
+      <Field label="Version">
+        <Select value="" options={[{ value: "", title: "–" }]} onChange={() => {}} disabled />
+      </Field>
+    );
   const known = (versions.data ?? []).map((one) => ({
     value: one.id,
     title: `${one.id.slice(id.length + 1)}${one.title && ` (${one.title})`}`,
@@ -118,9 +199,11 @@ export function Choice({
   return (
     <div class="bar choice">
       <ModelInput label={label} model={model} error={error} onChange={onChange} />
-      {persona !== undefined && model.startsWith(persona) && (
-        <VersionChoice id={persona} model={model} onChange={onChange} />
-      )}
+      <VersionChoice
+        id={persona !== undefined && model.startsWith(persona) ? persona : undefined}
+        model={model}
+        onChange={onChange}
+      />
       {persona !== undefined && <a href={href("personas", [persona])}>Its page</a>}
     </div>
   );

@@ -4,7 +4,7 @@ import { useResource } from "../../data.ts";
 import { beforeWords, linkedTime, range } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
+import { count, duration, largest, Money, Time } from "../../ui/format.tsx";
 import { Page, Panel, State } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -82,11 +82,11 @@ function columnsOf(): readonly Column<Row>[] {
     firstToken("p95"),
     {
       ...{ id: "cost", title: "Cost", align: "end" },
-      cell: ({ provider, now, before }) => (
+      cell: ({ provider, now, before }, rows) => (
         <Change
           now={now.cost}
           before={before.cost}
-          shown={shownMoney}
+          shown={(sum) => <Money micro={sum} most={largest(rows.map((row) => row.now.cost))} />}
           href={href("spend", [], { provider, ...linkedTime() })}
         />
       ),
