@@ -5,7 +5,18 @@ import { tmpdir } from "node:os";
 import { CommandError } from "../../src/cli/context.ts";
 import { Demo } from "../../src/cli/demo/demo.ts";
 import { openerOf } from "../../src/cli/demo/open-browser.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
+
+// A place of its own for what demonstrations leave: others may run beside these tests.
+const place = new TempFolder();
+const { TMPDIR } = process.env;
+process.env["TMPDIR"] = place.path;
+afterAll(() => {
+  if (TMPDIR === undefined) delete process.env["TMPDIR"];
+  else process.env["TMPDIR"] = TMPDIR;
+  place[Symbol.dispose]();
+});
 
 const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith("troupe-demo-"));
 type Json = Record<string, unknown>;
