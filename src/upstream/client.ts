@@ -1,6 +1,6 @@
 /** Sends one request to an upstream and reads its answer, with deadlines and cancellation. No other file does. */
 import type { Timeouts } from "../config/config.ts";
-import { ConnectTimeout, HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
+import { HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
 import type { CallReceiver } from "../lib/http/connection.ts";
 import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
@@ -14,6 +14,7 @@ import { ApiError } from "../protocols/errors.ts";
 import type { UpstreamRequest } from "../providers/provider.ts";
 import type { BoundAccount } from "./accounts.ts";
 import type { Credentials } from "./credentials/credentials.ts";
+import { networkFault } from "./network-fault.ts";
 
 /** The client disconnected, so no response is sent. */
 export class ClientDisconnected extends Error {
@@ -441,12 +442,3 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
 const utf8 = new TextDecoder();
 /** True if it is a complete JSON object or array. Other values don't count: half a number is a number too. */
 const isWholeJson = (body: Uint8Array): boolean => typeof parseJson(utf8.decode(body)) === "object";
-
-function networkFault(error: Error, name: string, { connectSeconds }: Timeouts): Error {
-  // An error in a streamed body is its client's.
-  if (error instanceof ApiError) return error;
-  if (error instanceof ConnectTimeout) {
-    return ApiError.upstreamTimeout(`${name} took no connection within ${connectSeconds} s.`);
-  }
-  return ApiError.upstreamUnreachable(`${name} could not be reached, or broke the connection.`, error);
-}

@@ -72,20 +72,11 @@ const cacheNames = ["cachedContent", "cached_content"];
 
 /** The size of what a call names in a provider's own store. */
 export type KeptSize = { readonly bytes: number; readonly tokens: number };
-const nothingKept: KeptSize = { bytes: 0, tokens: 0 };
+export const nothingKept: KeptSize = { bytes: 0, tokens: 0 };
 
-/** @throws ApiError surface_not_allowed, invalid_value or storage_unavailable */
-export function keptUpstream(
-  services: Services,
-  caller: Caller,
-  surface: SurfaceName,
-  protocol: Protocol,
-  targets: readonly Target[],
-  source: Source,
-): KeptSize | Promise<KeptSize> {
-  if (protocol.upstreamItems === undefined && !namesCached(source, targets)) return nothingKept;
-  return sizeUpstream(services, caller, surface, protocol, targets, source);
-}
+/** True where a call may name what is in a provider's own store, whose size `keptUpstream` finds. */
+export const mayNameKept = ({ upstreamItems }: Protocol, targets: readonly Target[], source: Source): boolean =>
+  upstreamItems !== undefined || namesCached(source, targets);
 
 function namesCached({ parsed }: Source, targets: readonly Target[]): boolean {
   for (const name of cacheNames) {
@@ -95,7 +86,8 @@ function namesCached({ parsed }: Source, targets: readonly Target[]): boolean {
   return false;
 }
 
-async function sizeUpstream(
+/** @throws ApiError surface_not_allowed, invalid_value or storage_unavailable */
+export async function keptUpstream(
   services: Services,
   caller: Caller,
   surface: SurfaceName,

@@ -5,7 +5,7 @@ import { type CallableTool, grantedTools } from "../../mcp/grants.ts";
 import type { ApiError } from "../../protocols/errors.ts";
 import type { StoredForm } from "../../protocols/protocol.ts";
 import type { Target } from "../../upstream/target.ts";
-import { checkNamedModels, type KeptSize, keptUpstream } from "../admit/named.ts";
+import { checkNamedModels, type KeptSize, keptUpstream, mayNameKept, nothingKept } from "../admit/named.ts";
 import type { CallScope } from "../scope.ts";
 import { nativeCall } from "../send/native.ts";
 import { standInsFor } from "../send/tools/hosted.ts";
@@ -51,7 +51,10 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   if (plan.persona !== undefined) noteVersion(context, plan.persona);
   if (plan.variant !== undefined) noteVariant(context, plan.variant);
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
-  const kept = await keptUpstream(services, caller, surface.name, writer.protocol, plan.targets, source);
+  const { protocol } = writer;
+  const kept = mayNameKept(protocol, plan.targets, source)
+    ? await keptUpstream(services, caller, surface.name, protocol, plan.targets, source)
+    : nothingKept;
   if (plan.store) await conversation.checkStorage();
   const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
   const tools = hasTools ? await toolsOf(scope, plan, conversation) : undefined;

@@ -1,7 +1,7 @@
 /** Counts the tokens of a request without answering it: by the provider's own counter where there is one, else estimated. */
 
 import { admit } from "../../call/admit/authenticate.ts";
-import { checkNamedModels, keptUpstream } from "../../call/admit/named.ts";
+import { checkNamedModels, keptUpstream, mayNameKept } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { openConversation } from "../../call/plan/conversation.ts";
 import { personaSurface } from "../../call/plan/orchestrator.ts";
@@ -67,7 +67,8 @@ export async function countTokens(
       ? planned
       : atMember(planned, services.pools.pick(planned, planned.call.model, sessionKey(context.request)));
   checkNamedModels(caller, target.account.name, "gateway", source, isCounted);
-  await keptUpstream(services, caller, surface.name, protocol, plan.targets, source);
+  if (mayNameKept(protocol, plan.targets, source))
+    await keptUpstream(services, caller, surface.name, protocol, plan.targets, source);
   const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
   if (native === undefined) refuseNativeOnly(parsed, target);
   const { provider, call } = target;

@@ -124,6 +124,9 @@ export async function playModels({ planned, words, left }: ModelPlan, tools: Mod
   return [ok("models", words), ...left, ...found.flat()];
 }
 
+/** What a check of a model is of. */
+const subjectOf = ({ id }: Planned): string => `model ${printable(id)}`;
+
 type Played = { readonly play: Play | Contrary; readonly result: TestResult };
 
 async function playModel(planned: Planned, tools: ModelPlays): Promise<Check[]> {
@@ -145,7 +148,7 @@ async function playModel(planned: Planned, tools: ModelPlays): Promise<Check[]> 
   }
   const taken = played.filter(({ play, result }) => !("fact" in play) && result.answered).map(({ play }) => play.name);
   const head = `${played.length} calls, ${costWords(planned, played, tools)}${stopped}`;
-  return [ok(`model ${printable(planned.id)}`, `${head}; it takes: ${taken.join(", ") || "nothing"}`), ...checks];
+  return [ok(subjectOf(planned), `${head}; it takes: ${taken.join(", ") || "nothing"}`), ...checks];
 }
 
 function playOnce({ bound, model }: Planned, play: Play | Contrary, { upstream }: ModelPlays): Promise<TestResult> {
@@ -162,9 +165,9 @@ function playOnce({ bound, model }: Planned, play: Play | Contrary, { upstream }
 /** True for a refusal of what was asked, and not of who asked, or when. */
 const isJudged = ({ status }: TestResult) => status === 400 || status === 422;
 
-const unjudged = ({ id }: Planned, { name }: Play, { status, message = "" }: TestResult): Check =>
+const unjudged = (planned: Planned, { name }: Play, { status, message = "" }: TestResult): Check =>
   (status === 401 || status === 403 || status === 404 ? failure : warning)(
-    `model ${printable(id)}`,
+    subjectOf(planned),
     `${name}: ${status === undefined ? "" : `answered ${status}: `}${printable(message)}`,
     status === 404 ? "It has no such model: name another." : "It could not be judged: look again when that is mended.",
   );
@@ -175,15 +178,15 @@ function findingOf(planned: Planned, play: Play, { answered, completion, ...resu
   const saying = `the facts say: ${factsSaying(planned, play.facts)}`;
   if (!answered)
     return failure(
-      `model ${printable(planned.id)}`,
+      subjectOf(planned),
       `${name}: refused with ${result.status}, ${printable(result.message ?? "")}; ${saying}`,
       advice,
     );
   if (completion === undefined)
-    return warning(`model ${printable(planned.id)}`, `${name}: its answer can't be read`, "Look at the upstream.");
+    return warning(subjectOf(planned), `${name}: its answer can't be read`, "Look at the upstream.");
   if (isShown === undefined || isShown(completion) || isLeft(planned, name)) return undefined;
   return warning(
-    `model ${printable(planned.id)}`,
+    subjectOf(planned),
     `${name}: answered without what was asked for; ${saying}`,
     `${advice} A model may also fail to do it once: play it again.`,
   );
@@ -201,11 +204,7 @@ function contraryFinding(
   { answered, completion }: TestResult,
 ): Check | undefined {
   if (!answered || completion === undefined || isShown?.(completion) === false) return undefined;
-  return warning(
-    `model ${printable(planned.id)}`,
-    `it takes ${name}; the facts say: ${factsSaying(planned, [fact])}`,
-    advice,
-  );
+  return warning(subjectOf(planned), `it takes ${name}; the facts say: ${factsSaying(planned, [fact])}`, advice);
 }
 
 const advice = "Take newer facts (troupe facts update), or write what it takes into the provider's model_rules.";

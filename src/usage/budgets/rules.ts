@@ -1,5 +1,4 @@
-import type { BudgetPeriod } from "../../api/words.ts";
-import { periods } from "../../api/words.ts";
+import { type BudgetPeriod, periods } from "../../api/words.ts";
 import type { BudgetLimits, Config } from "../../config/config.ts";
 import { globMatches, globReaches } from "../../lib/text/glob.ts";
 import { budgetScope, partsOfScope } from "../../store/charges.ts";

@@ -1,4 +1,5 @@
 /** Plays a client against a running server, through whatever stands between: what it strips, collects, cuts or answers itself. */
+import { boundedBody } from "../../../lib/http/bounded-body.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
 import { printable } from "../../../lib/text/printable.ts";
 import { type Check, failure, ok, warning } from "../check.ts";
@@ -35,7 +36,7 @@ const mends = {
 type Asking = Pick<Asked, "path"> & Partial<Asked>;
 type Answered = { readonly status: number; readonly headers: Headers; readonly body: string; readonly json: unknown };
 
-/** Maximum bytes of an answer that are read. */
+/** Maximum bytes of an answer; a longer one is none of the model. */
 const maxAnswer = 4 * 1024 * 1024;
 const graceMs = 15_000;
 /** Pauses of a stream that tell one that is collected, in milliseconds. */
@@ -56,14 +57,28 @@ export class Examination {
 
   /** Never rejects. */
   async run(): Promise<Check[]> {
-    const first = await this.#reached();
-    if (first.state === "error") return [first];
+    const { url, client } = this.#given;
+    const [first, failed] = await this.#tried("Hello");
+    const arrived = first && this.#arrived(first);
+    if (first === undefined)
+      return [
+        failure("call", `no answer: ${failed}`, "Check --url: the base address that the client has, without /v1."),
+      ];
+    if (arrived === undefined) return [failure("call", failed!, adviceFor(first))];
     const rest = await Promise.all([
-      ...[this.#headers(), this.#stream(), this.#signs(), this.#idle(), this.#sizes(), this.#list(), this.#errors()],
+      ...[
+        this.#headers(first, arrived),
+        this.#stream(),
+        this.#signs(),
+        this.#idle(),
+        this.#sizes(),
+        this.#list(),
+        this.#errors(),
+      ],
       ...(this.#contract.count === undefined ? [] : [this.#count(this.#contract.count)]),
       ...(this.#contract.socket === undefined ? [] : [this.#socket(this.#contract.socket)]),
     ]);
-    return [first, ...rest.flat()];
+    return [ok("call", `${url} answers as ${client} asks`), ...rest.flat()];
   }
 
   #fetch({ path, body }: Asking): Promise<Response> {
@@ -79,23 +94,19 @@ export class Examination {
   /** @throws Error where there is no answer */
   async #ask(asked: Asking): Promise<Answered> {
     const answer = await this.#fetch(asked);
-    const body = (await answer.text()).slice(0, maxAnswer);
+    const bytes = await boundedBody(answer, maxAnswer);
+    if (bytes === undefined) throw new Error(`its answer has more than ${maxAnswer / 1_048_576} MiB`);
+    const body = bytes.toString();
     return { status: answer.status, headers: answer.headers, body, json: parseJson(body) };
   }
 
-  async #reached(): Promise<Check> {
-    const what = "call";
+  /** Asks the model plainly. @returns the answer, if there is one, and what is wrong where it is none of the model's */
+  async #tried(text: string): Promise<[answer: Answered | undefined, failed: string | undefined]> {
     try {
-      const answer = await this.#ask(this.#contract.call("Hello", false));
-      if (this.#arrived(answer) !== undefined)
-        return ok(what, `${this.#given.url} answers as ${this.#given.client} asks`);
-      return failure(what, `${answer.status} ${inShort(answer)}`, adviceFor(answer));
+      const answer = await this.#ask(this.#contract.call(text, false));
+      return [answer, this.#arrived(answer) === undefined ? `${answer.status} ${inShort(answer)}` : undefined];
     } catch (error) {
-      return failure(
-        what,
-        `no answer: ${printable(String(error))}`,
-        "Check --url: the base address that the client has, without /v1.",
-      );
+      return [undefined, printable(String(error))];
     }
   }
 
@@ -105,40 +116,30 @@ export class Examination {
     return isObject(said) && isObject(said["arrived"]) ? said["arrived"] : undefined;
   }
 
-  async #headers(): Promise<Check[]> {
-    return attempt("headers", async () => {
-      const answer = await this.#ask(this.#contract.call("Hello", false));
-      const arrived = this.#arrived(answer) ?? {};
-      const sent = this.#contract.headers(this.#given.key);
-      const secret = new Set(["authorization", "x-goog-api-key"]);
-      const lost = Object.keys(sent).filter((name) => arrived[name] === undefined);
-      const changed = Object.keys(sent).filter(
-        (name) => !lost.includes(name) && !secret.has(name) && arrived[name] !== sent[name],
+  #headers(answer: Answered, arrived: Readonly<Record<string, unknown>>): Check[] {
+    const sent = this.#contract.headers(this.#given.key);
+    const secret = new Set(["authorization", "x-goog-api-key"]);
+    const lost = Object.keys(sent).filter((name) => arrived[name] === undefined);
+    const changed = Object.keys(sent).filter(
+      (name) => !lost.includes(name) && !secret.has(name) && arrived[name] !== sent[name],
+    );
+    const needs = this.#contract.needs;
+    const worse = [...lost, ...changed].flatMap((name) => (needs[name] === undefined ? [] : `${name}: ${needs[name]}`));
+    const checks: Check[] = [];
+    if (lost.length + changed.length === 0) checks.push(ok("headers", `all ${Object.keys(sent).length} arrive`));
+    else {
+      const found = [
+        ...(lost.length > 0 ? [`stripped: ${lost.join(", ")}`] : []),
+        ...(changed.length > 0 ? [`changed: ${changed.join(", ")}`] : []),
+        ...worse,
+      ];
+      checks.push((worse.length > 0 ? failure : warning)("headers", found.join("; "), mends.headers));
+    }
+    if (!answer.headers.has("x-request-id"))
+      checks.push(
+        warning("answers' headers", "x-request-id is stripped: a failed call can't be found by its id", mends.headers),
       );
-      const needs = this.#contract.needs;
-      const worse = [...lost, ...changed].flatMap((name) =>
-        needs[name] === undefined ? [] : `${name}: ${needs[name]}`,
-      );
-      const checks: Check[] = [];
-      if (lost.length + changed.length === 0) checks.push(ok("headers", `all ${Object.keys(sent).length} arrive`));
-      else {
-        const found = [
-          ...(lost.length > 0 ? [`stripped: ${lost.join(", ")}`] : []),
-          ...(changed.length > 0 ? [`changed: ${changed.join(", ")}`] : []),
-          ...worse,
-        ];
-        checks.push((worse.length > 0 ? failure : warning)("headers", found.join("; "), mends.headers));
-      }
-      if (!answer.headers.has("x-request-id"))
-        checks.push(
-          warning(
-            "answers' headers",
-            "x-request-id is stripped: a failed call can't be found by its id",
-            mends.headers,
-          ),
-        );
-      return checks;
-    });
+    return checks;
   }
 
   async #stream(): Promise<Check[]> {
@@ -181,12 +182,8 @@ export class Examination {
     const { silenceMs } = this.#given;
     const what = `a plain answer after ${silenceMs / 1000} s`;
     return attempt(what, async () => {
-      const answer = await this.#ask(this.#contract.call(withPauses([silenceMs]), false)).catch((error) =>
-        String(error),
-      );
-      if (typeof answer !== "string" && this.#arrived(answer) !== undefined) return ok(what, "it comes");
-      const found = typeof answer === "string" ? printable(answer) : `${answer.status} ${inShort(answer)}`;
-      return failure(what, found, mends.silence);
+      const [, failed] = await this.#tried(withPauses([silenceMs]));
+      return failed === undefined ? ok(what, "it comes") : failure(what, failed, mends.silence);
     });
   }
 
@@ -194,12 +191,10 @@ export class Examination {
     return attempt("large requests", async () => {
       for (const size of sizes) {
         const filler = "x".repeat(Math.round(size * 1024 * 1024));
-        const answer = await this.#ask(this.#contract.call(filler, false)).catch((error) => String(error));
-        if (typeof answer !== "string" && this.#arrived(answer) !== undefined) continue;
-        const found = typeof answer === "string" ? printable(answer) : `${answer.status} ${inShort(answer)}`;
-        const whose =
-          typeof answer !== "string" && this.#contract.isError(answer.json) ? "the server's" : "of what stands between";
-        return failure("large requests", `${size} MiB are refused, ${whose}: ${found}`, mends.size);
+        const [answer, failed] = await this.#tried(filler);
+        if (failed === undefined) continue;
+        const whose = answer && this.#contract.isError(answer.json) ? "the server's" : "of what stands between";
+        return failure("large requests", `${size} MiB are refused, ${whose}: ${failed}`, mends.size);
       }
       return ok("large requests", `${sizes.at(-1)} MiB pass`);
     });
