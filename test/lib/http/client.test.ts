@@ -227,8 +227,9 @@ describe("connections", () => {
 
   test("that are refused are told of", async () => {
     await expect(call(newClient(), { url: "http://127.0.0.1:1" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    // The second where no name server can be asked.
     await expect(call(newClient(), { url: "http://no-such-host.invalid" })).rejects.toMatchObject({
-      code: "ENOTFOUND",
+      code: expect.stringMatching(/^(?:ENOTFOUND|EAI_AGAIN)$/),
     });
   });
 });
