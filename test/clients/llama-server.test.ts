@@ -43,7 +43,7 @@ describePython("xllamacpp", () => {
     server = await startServer(folder.path, port);
     const providers = { llamacpp: { baseUrl: `http://127.0.0.1:${port}/v1` } };
     troupes = {
-      natively: await Troupe.start({ providers, doors: true }),
+      natively: await Troupe.start({ providers, nativeEndpoints: true }),
       translated: await Troupe.start({ providers }),
     };
   }, 120_000);

@@ -170,19 +170,19 @@ test("a turn with tools and thoughts of Claude by Converse, for a client of Mess
 
 describe("the platform's other formats", () => {
   const claude = "global.anthropic.claude-haiku-4-5-20251001-v1:0";
-  let doors: UpstreamServer;
+  let mantle: UpstreamServer;
   let own: Troupe;
   let answer: () => Response;
 
   beforeAll(async () => {
-    doors = new UpstreamServer(({ headers }) =>
+    mantle = new UpstreamServer(({ headers }) =>
       headers.get("authorization") === `Bearer ${bedrockKey}` ? answer() : new Response("{}", { status: 403 }),
     );
-    own = await Troupe.start({ providers: { bedrock: { baseUrl: doors.url, apiKey: bedrockKey } } });
+    own = await Troupe.start({ providers: { bedrock: { baseUrl: mantle.url, apiKey: bedrockKey } } });
   });
   afterAll(async () => {
     await own[Symbol.asyncDispose]();
-    doors[Symbol.dispose]();
+    mantle[Symbol.dispose]();
   });
 
   test("a client of Messages reaches Claude untranslated, in both directions", async () => {
@@ -202,7 +202,7 @@ describe("the platform's other formats", () => {
     });
     expect([got.status, await got.text()]).toEqual([200, text]);
     expect(got.headers.get("x-troupe-upstream-format")).toBe("messages");
-    const { path, headers, json } = doors.last;
+    const { path, headers, json } = mantle.last;
     expect([path, json]).toEqual(["/anthropic/v1/messages", { model: claude, ...body }]);
     expect([headers.get("anthropic-version"), headers.get("anthropic-beta")]).toEqual(["2023-06-01", betas]);
     expect(headers.get("x-api-key")).toBeNull();
@@ -216,8 +216,8 @@ describe("the platform's other formats", () => {
     });
     const { choices } = await stream.finalChatCompletion();
     expect(choices[0]!.finish_reason).toBe("stop");
-    expect(doors.last.path).toBe("/anthropic/v1/messages");
-    expect(doors.last.json).toMatchObject({ model: claude, stream: true });
+    expect(mantle.last.path).toBe("/anthropic/v1/messages");
+    expect(mantle.last.json).toMatchObject({ model: claude, stream: true });
   });
 
   test("OpenAI's own models have chat completions, and Responses for its clients", async () => {
@@ -229,16 +229,16 @@ describe("the platform's other formats", () => {
     });
     expect(got.status).toBe(200);
     expect(got.headers.get("x-troupe-upstream-format")).toBe("responses");
-    expect(doors.last.path).toBe("/openai/v1/responses");
-    expect(doors.last.json).toEqual({ model: "openai.gpt-5.4", input: "Hi", store: false });
+    expect(mantle.last.path).toBe("/openai/v1/responses");
+    expect(mantle.last.json).toEqual({ model: "openai.gpt-5.4", input: "Hi", store: false });
     answer = () => exampleResponse("openai/finish-length");
     await own.client("gateway").chat.completions.create({
       model: "bedrock/openai.gpt-5.4",
       messages: [{ role: "user", content: "Hi" }],
       max_tokens: 5,
     });
-    expect(doors.last.path).toBe("/openai/v1/chat/completions");
-    expect(doors.last.json).toMatchObject({ model: "openai.gpt-5.4", max_completion_tokens: 5 });
+    expect(mantle.last.path).toBe("/openai/v1/chat/completions");
+    expect(mantle.last.json).toMatchObject({ model: "openai.gpt-5.4", max_completion_tokens: 5 });
   });
 });
 

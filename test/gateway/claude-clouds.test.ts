@@ -111,7 +111,7 @@ beforeAll(async () => {
       foundry: { baseUrl: `${url}/anthropic` },
       deepseek: { baseUrl: url, options: { messages_base_url: `${url}/deepseek` } },
     },
-    doors: true,
+    nativeEndpoints: true,
     personas: folder.path,
     log: watched.log,
   });

@@ -92,7 +92,7 @@ beforeAll(async () => {
     xai: at,
     openrouter: { baseUrl: `${native.url}/api/v1`, apiKey: "sk" },
   };
-  troupe = await Troupe.start({ doors: true, providers });
+  troupe = await Troupe.start({ nativeEndpoints: true, providers });
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

@@ -26,7 +26,7 @@ beforeAll(async () => {
   });
   const { url } = upstream;
   troupe = await Troupe.start({
-    doors: true,
+    nativeEndpoints: true,
     providers: {
       anthropic: { baseUrl: url, apiKey: "k" },
       foundry: { baseUrl: `${url}/anthropic`, apiKey: "k" },

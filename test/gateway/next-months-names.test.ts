@@ -100,7 +100,7 @@ beforeAll(async () => {
     jsonResponse({ error: { message: "enough", type: "invalid_request_error" } }, 400),
   );
   troupe = await Troupe.start({
-    doors: true,
+    nativeEndpoints: true,
     personas: folder.path,
     providers: Object.fromEntries(providers.map((name) => [name, { baseUrl: upstream.url }])),
   });

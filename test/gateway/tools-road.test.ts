@@ -235,7 +235,10 @@ describe("messages to Azure say what they are", () => {
     ["", input],
     ["/api/projects/p", input.map((item) => ({ ...item, type: "message" as const }))],
   ])("where it passes, at %j", async (path, expected) => {
-    await using own = await Troupe.start({ providers: { azure: { baseUrl: `${upstream.url}${path}` } }, doors: true });
+    await using own = await Troupe.start({
+      providers: { azure: { baseUrl: `${upstream.url}${path}` } },
+      nativeEndpoints: true,
+    });
     const response = await own.post("/gateway/v1/responses", { model: "azure/gpt-5.6-sol", input, store: false });
     expect([response.status, upstream.last.path]).toEqual([200, `${path}/openai/v1/responses`]);
     expect((upstream.last.json as Json)["input"]).toEqual(expected);

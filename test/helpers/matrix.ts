@@ -10,8 +10,8 @@ import { jsonResponse, type RecordedRequest, type UpstreamHandler, UpstreamServe
 import { agentFamilies, agentFamilyOf } from "./upstreams/agent.ts";
 import { anthropicKey, anthropicUpstream } from "./upstreams/anthropic.ts";
 import { basePath } from "./upstreams/compatible.ts";
-import { strictDoors } from "./upstreams/doors.ts";
 import { googleKey, strictGemini } from "./upstreams/google.ts";
+import { strictEndpoints } from "./upstreams/native-endpoints.ts";
 import { strictResponses } from "./upstreams/responses.ts";
 
 type Json = Record<string, unknown>;
@@ -115,7 +115,11 @@ function standIn(provider: string): UpstreamHandler {
     const own = ownFormats[provider] ?? (request.path.endsWith("/responses") ? responses[provider] : undefined);
     if (own !== undefined) return own(request);
     const answer = () => answered(undefined, request);
-    const strict = strictDoors(provider, `key-of-${provider}`, { chat: answer, messages: answer, responses: answer });
+    const strict = strictEndpoints(provider, `key-of-${provider}`, {
+      chat: answer,
+      messages: answer,
+      responses: answer,
+    });
     return refusalOf(request) ?? strict(request);
   };
 }
@@ -135,7 +139,7 @@ export async function playMatrix(): Promise<Row[]> {
       ...(keys[provider] !== undefined && { apiKey: String(keys[provider]) }),
     });
     await using troupe = await Troupe.start({
-      doors: true,
+      nativeEndpoints: true,
       providers: Object.fromEntries([...upstreams].map(([name, { url }]) => [name, accountOf(name, url)])),
     });
     const rows: Row[] = [];

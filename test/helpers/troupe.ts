@@ -18,7 +18,7 @@ export type TroupeOptions = {
   /** Providers by name; `dialect` defaults to the name. */
   readonly providers?: Readonly<Record<string, Partial<ProviderConfig> & { readonly baseUrl: string }>>;
   /** Providers are asked in every format that they speak. Absent: in that of their family alone, which most tests are about. */
-  readonly doors?: true;
+  readonly nativeEndpoints?: true;
   /** A folder of personas; absent: those compiled in. */
   readonly personas?: string;
   readonly config?: Partial<Config>;
@@ -117,11 +117,11 @@ export class Troupe implements AsyncDisposable {
   }
 }
 
-const closedDoors = { messages_base_url: false, responses_base_url: false };
+const closedEndpoints = { messages_base_url: false, responses_base_url: false };
 /** Responses are its family's own format, which the same option closes. */
 const opensResponses = new Set(["openai"]);
 
-export function testConfig(data: string, { providers = {}, doors, personas, config }: TroupeOptions): Config {
+export function testConfig(data: string, { providers = {}, nativeEndpoints, personas, config }: TroupeOptions): Config {
   return {
     listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] }],
     data,
@@ -137,7 +137,7 @@ export function testConfig(data: string, { providers = {}, doors, personas, conf
         timeouts: { connectSeconds: 5, firstByteSeconds: 30, idleSeconds: 30 },
         ...provider,
         options: {
-          ...(doors !== true && !opensResponses.has(provider.dialect ?? name) && closedDoors),
+          ...(nativeEndpoints !== true && !opensResponses.has(provider.dialect ?? name) && closedEndpoints),
           ...provider.options,
         },
       }),

@@ -55,7 +55,7 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     providers: { llamacpp: { baseUrl: upstream.url } },
     personas: folder.path,
-    doors: true,
+    nativeEndpoints: true,
   });
 });
 afterAll(async () => {

@@ -52,7 +52,7 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     personas,
     providers: Object.fromEntries(names.map((name) => [name, at(name)])),
-    doors: true,
+    nativeEndpoints: true,
   });
 });
 afterAll(async () => {

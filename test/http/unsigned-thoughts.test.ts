@@ -41,7 +41,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer(() => said());
   const { url: baseUrl } = upstream;
   troupe = await Troupe.start({
-    doors: true,
+    nativeEndpoints: true,
     providers: { deepseek: { baseUrl }, groq: { baseUrl }, anthropic: { baseUrl } },
   });
 });

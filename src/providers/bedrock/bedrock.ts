@@ -18,7 +18,7 @@ import { messagesRoute, native as ownMessages } from "../anthropic/native.ts";
 import { asOldest, onCloud } from "../anthropic/on-cloud.ts";
 import { encodeBody, upstreamRequest } from "../anthropic/request.ts";
 import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
-import { doorRoutes } from "../doors.ts";
+import { nativeRoutes } from "../native-endpoints.ts";
 import { openAiQuirks } from "../openai-compatible/openai.ts";
 import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
 import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
@@ -71,7 +71,7 @@ const chat = openAiCompatible({
 });
 
 /** On `bedrock-mantle` chat completions take the place of Converse. */
-function doorOf(call: Call): BedrockRules["door"] {
+function endpointOf(call: Call): BedrockRules["door"] {
   const { door } = bedrockRules(call);
   return door === "converse" && isMantle(call.account) ? "chat" : door;
 }
@@ -79,7 +79,7 @@ function doorOf(call: Call): BedrockRules["door"] {
 const messagesBase = (account: Account): Pick<Account, "baseUrl"> => ({ baseUrl: `${baseOf(account)}/anthropic` });
 
 function encode(call: Call): UpstreamRequest {
-  switch (doorOf(call)) {
+  switch (endpointOf(call)) {
     case "messages": {
       const body = { ...encodeBody(withRules(call)), model: call.model };
       return upstreamRequest(messagesBase(call.account), "", JSON.stringify(body), { betas: [] });
@@ -114,27 +114,29 @@ const claude = onCloud(
 );
 
 /** Requests are always synchronous here: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html */
-const door = doorRoutes({ name: "bedrock", baseUrl: usualBase, doors: { responses: { takesChanges: true } } })[
-  "responses"
-]!.route;
+const openaiEndpoint = nativeRoutes({
+  name: "bedrock",
+  baseUrl: usualBase,
+  nativeEndpoints: { responses: { takesChanges: true } },
+})["responses"]!.route;
 const openai: NativeRoute = {
-  ...door,
+  ...openaiEndpoint,
   encode: (body, call, headers) => ({
-    ...door.encode(body, call, headers),
+    ...openaiEndpoint.encode(body, call, headers),
     url: `${openAiBase(call.account, call.model)}/responses`,
   }),
 };
 
 function native(format: string, call: Call): NativeRoute | undefined {
-  if (format === "messages" && doorOf(call) === "messages") return claude;
-  return format === "responses" && doorOf(call) === "chat" ? openai : undefined;
+  if (format === "messages" && endpointOf(call) === "messages") return claude;
+  return format === "responses" && endpointOf(call) === "chat" ? openai : undefined;
 }
 
 export const bedrock: RemoteProvider = {
   kind: "remote",
   servedTier: (header) => header(tierHeaders.bedrock) ?? undefined,
   format: "converse",
-  formatOf: doorOf,
+  formatOf: endpointOf,
   name: "bedrock",
   baseUrl: usualBase,
   environment,
@@ -155,11 +157,11 @@ export const bedrock: RemoteProvider = {
   models: listedModels("bedrock"),
   wantsThoughts: asksForThoughts,
   apiRoot: baseOf,
-  remoteMedia: (call) => (doorOf(call) === "converse" ? remoteMedia(call) : []),
+  remoteMedia: (call) => (endpointOf(call) === "converse" ? remoteMedia(call) : []),
   encode,
   native,
   decode(body, text, call: AnsweredCall) {
-    switch (doorOf(call)) {
+    switch (endpointOf(call)) {
       case "messages":
         return decodeAnswer(body, text, withRules(call));
       case "chat":
@@ -169,7 +171,7 @@ export const bedrock: RemoteProvider = {
     }
   },
   streamDecoder(call) {
-    switch (doorOf(call)) {
+    switch (endpointOf(call)) {
       case "messages":
         return new AnthropicStream(withRules(call));
       case "chat":

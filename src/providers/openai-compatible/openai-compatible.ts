@@ -6,9 +6,9 @@ import { Quirks } from "../../facts/vocabulary/chat.ts";
 import { ownMember } from "../../lib/json/own-member.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
-import { type Doors, doorOptions, doorRoutes } from "../doors.ts";
 import { idsFor } from "../made-ids.ts";
 import { chatModelList } from "../model-lists.ts";
+import { endpointOptions, type NativeEndpoints, nativeRoutes } from "../native-endpoints.ts";
 import type {
   Account,
   Call,
@@ -59,7 +59,7 @@ type CompatibleSpec = {
   /** The option by which an account has none of it, where it is false. Default: every account has it. */
   readonly responsesOption?: string;
   /** Formats that it speaks beside chat completions. */
-  readonly doors?: Doors;
+  readonly nativeEndpoints?: NativeEndpoints;
 };
 
 const thinking = Type.Optional(
@@ -71,7 +71,7 @@ const thinking = Type.Optional(
 
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const { name, baseUrl, environment, quirks = {}, modelRules = [], responses } = spec;
-  const routes = doorRoutes(spec);
+  const routes = nativeRoutes(spec);
   const options = optionsOf(spec);
   const rows = following<Rules & ModelRule>(() => [...modelRules, { ...quirks, match: "*" }]);
   const quirksOf = ({ model, account, learned }: Call): Rules =>
@@ -97,8 +97,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     ...(modelList === null ? {} : { modelList }),
     native(format, call) {
       if (format === "completions") return quirksOf(call).completions === true ? legacy : undefined;
-      const door = ownMember(routes, format);
-      return door?.baseOf(call) === undefined ? undefined : door.route;
+      const endpoint = ownMember(routes, format);
+      return endpoint?.baseOf(call) === undefined ? undefined : endpoint.route;
     },
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({
@@ -120,8 +120,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   return responses === undefined ? chat : withResponses(chat, responses, quirksOf, spec);
 }
 
-function optionsOf({ options, doors }: CompatibleSpec): TObject | undefined {
-  const properties = { ...options?.properties, ...doorOptions(doors) };
+function optionsOf({ options, nativeEndpoints }: CompatibleSpec): TObject | undefined {
+  const properties = { ...options?.properties, ...endpointOptions(nativeEndpoints) };
   return Object.keys(properties).length === 0 ? undefined : Type.Object(properties);
 }
 

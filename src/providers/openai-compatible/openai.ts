@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { listedModels, rowsOf } from "../../facts/facts.ts";
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
-import { address } from "../doors.ts";
+import { address } from "../native-endpoints.ts";
 import { openaiResponses } from "../responses/quirks.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 

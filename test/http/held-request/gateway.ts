@@ -8,7 +8,7 @@ import { Troupe } from "../../helpers/troupe.ts";
 
 const upstream = process.argv[2]!;
 await using troupe = await Troupe.start({
-  doors: true,
+  nativeEndpoints: true,
   providers: { openai: { baseUrl: `${upstream}/v1` }, anthropic: { baseUrl: upstream } },
 });
 troupe.setTargets("troupe/tutor", ["openai/gpt-4o"]);

@@ -266,7 +266,7 @@ describe("addresses", () => {
     expect(urlOf(model)).toBe(`${bedrock.baseUrl}${path}`);
   });
 
-  test("a client's own format passes where the model's door speaks it", () => {
+  test("a client's own format passes where the model's endpoint speaks it", () => {
     const route = (format: string, model: string) => bedrock.native?.(format, callOf({}, { model }));
     const claude = "global.anthropic.claude-sonnet-4-6";
     expect(route("messages", claude)?.encode("{}", callOf({}, { model: claude }), {}).url).toBe(

@@ -1,8 +1,8 @@
 /** Gateways to the models of many makers: what each does differently, and where it says so. */
 import { listedModels } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import { openrouterDoors } from "./doors.ts";
 import { openModels } from "./fields.ts";
+import { openrouterEndpoints } from "./native-endpoints.ts";
 
 /** https://openrouter.ai/docs/api-reference/parameters, https://openrouter.ai/docs/use-cases/reasoning-tokens */
 export const openrouter = openAiCompatible({
@@ -10,7 +10,7 @@ export const openrouter = openAiCompatible({
   baseUrl: "https://openrouter.ai/api/v1",
   environment: { keys: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: listedModels("openrouter"),
-  doors: openrouterDoors,
+  nativeEndpoints: openrouterEndpoints,
   quirks: {
     top_k: true,
     // https://openrouter.ai/docs/use-cases/usage-accounting

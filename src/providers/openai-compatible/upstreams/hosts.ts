@@ -1,8 +1,8 @@
 /** Hosts of open models: what each does differently, and where it says so. */
 import { listedModels, rowsOf } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import { groqDoors, ollamaDoors } from "./doors.ts";
 import { allRoles, openModels, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
+import { groqEndpoints, ollamaEndpoints } from "./native-endpoints.ts";
 
 /** https://console.groq.com/docs/openai, https://console.groq.com/docs/reasoning */
 export const groq = openAiCompatible({
@@ -10,7 +10,7 @@ export const groq = openAiCompatible({
   baseUrl: "https://api.groq.com/openai/v1",
   environment: { keys: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
   models: listedModels("groq"),
-  doors: groqDoors,
+  nativeEndpoints: groqEndpoints,
   quirks: {
     dropped: platformFieldsBut("service_tier"),
     dropped_when_neutral: ["n", "logprobs", "logit_bias", "modalities"],
@@ -127,6 +127,6 @@ export const ollamaCloud = openAiCompatible({
     shared: ["OLLAMA_API_KEY"],
     baseUrl: ["OLLAMA_CLOUD_BASE_URL"],
   },
-  doors: ollamaDoors,
+  nativeEndpoints: ollamaEndpoints,
   quirks: { ...openModels, inline_images: true, reasoning_replay: "reasoning" },
 });

@@ -1,8 +1,8 @@
 /** Makers of models that serve them by chat completions: what each does differently, and where it says so. */
 import { listedModels, rowsOf } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import { deepseekDoors, minimaxDoors, moonshotDoors, zaiDoors } from "./doors.ts";
 import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
+import { deepseekEndpoints, minimaxEndpoints, moonshotEndpoints, zaiEndpoints } from "./native-endpoints.ts";
 
 /** https://docs.mistral.ai/api/#tag/chat: unknown fields are answered with 422. */
 export const mistral = openAiCompatible({
@@ -42,7 +42,7 @@ export const deepseek = openAiCompatible({
   baseUrl: "https://api.deepseek.com",
   environment: { keys: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
   models: listedModels("deepseek"),
-  doors: deepseekDoors,
+  nativeEndpoints: deepseekEndpoints,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: platformFields,
@@ -63,7 +63,7 @@ export const moonshot = openAiCompatible({
   baseUrl: "https://api.moonshot.ai/v1",
   environment: { keys: ["MOONSHOT_API_KEY"], baseUrl: ["MOONSHOT_BASE_URL"] },
   models: listedModels("moonshot"),
-  doors: moonshotDoors,
+  nativeEndpoints: moonshotEndpoints,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: platformFieldsBut("prompt_cache_key", "safety_identifier"),
@@ -89,7 +89,7 @@ export const zai = openAiCompatible({
   environment: { keys: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
   models: listedModels("zai"),
   modelList: null,
-  doors: zaiDoors,
+  nativeEndpoints: zaiEndpoints,
   quirks: {
     max_tokens_field: "max_tokens",
     dropped: [...platformFields, "user", "parallel_tool_calls"],
@@ -148,7 +148,7 @@ export const minimax = openAiCompatible({
   name: "minimax",
   baseUrl: "https://api.minimax.io/v1",
   environment: { keys: ["MINIMAX_API_KEY"], baseUrl: ["MINIMAX_BASE_URL"] },
-  doors: minimaxDoors,
+  nativeEndpoints: minimaxEndpoints,
   quirks: {
     // "max_tokens" is deprecated: https://java.agentscope.io/v2/en/integration/model/minimax
     max_tokens_field: "max_completion_tokens",

@@ -5,8 +5,8 @@
 import { Type } from "@sinclair/typebox";
 import type { Account } from "../../provider.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import { databricksDoors, snowflakeDoors } from "./doors.ts";
 import { openModels, platformFields } from "./fields.ts";
+import { databricksEndpoints, snowflakeEndpoints } from "./native-endpoints.ts";
 
 /** An option as a part of a path. */
 const part = ({ options }: Account, name: string) => encodeURIComponent(String(options[name] ?? ""));
@@ -67,7 +67,7 @@ export const databricks = openAiCompatible({
   url: (operation, _model, { baseUrl }) =>
     `${baseUrl.replace(/\/serving-endpoints$/, "")}/serving-endpoints/${operation}`,
   modelList: null,
-  doors: databricksDoors,
+  nativeEndpoints: databricksEndpoints,
   quirks: {
     // https://github.com/OpenHands/software-agent-sdk/pull/2128
     max_tokens_field: "max_tokens",
@@ -94,7 +94,7 @@ export const snowflake = openAiCompatible({
   url: (operation, _model, { baseUrl }) =>
     `${baseUrl.replace(/\/api\/v2\/cortex\/v1$/, "")}/api/v2/cortex/v1/${operation}`,
   modelList: null,
-  doors: snowflakeDoors,
+  nativeEndpoints: snowflakeEndpoints,
   quirks: {
     // https://github.com/anomalyco/opencode/blob/dev/packages/opencode/src/plugin/snowflake-cortex.ts
     max_tokens_field: "max_completion_tokens",

@@ -2,8 +2,8 @@
 
 import type { Quirks } from "../../../facts/vocabulary/chat.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
-import { llamacppDoors, lmstudioDoors, ollamaDoors, vllmDoors } from "./doors.ts";
 import { platformFields } from "./fields.ts";
+import { llamacppEndpoints, lmstudioEndpoints, ollamaEndpoints, vllmEndpoints } from "./native-endpoints.ts";
 
 const ownServer: Quirks = {
   completions: true,
@@ -21,7 +21,7 @@ export const ollama = openAiCompatible({
   environment: { keys: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL", "OLLAMA_HOST"] },
   keyOptional: true,
   // Older versions take images as data URLs only.
-  doors: ollamaDoors,
+  nativeEndpoints: ollamaEndpoints,
   quirks: { ...ownServer, inline_images: true, reasoning_replay: "reasoning" },
 });
 
@@ -31,7 +31,7 @@ export const vllm = openAiCompatible({
   baseUrl: "http://localhost:8000/v1",
   environment: { keys: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
   keyOptional: true,
-  doors: vllmDoors,
+  nativeEndpoints: vllmEndpoints,
   quirks: {
     completions: true,
     top_k: true,
@@ -51,7 +51,7 @@ export const llamacpp = openAiCompatible({
   baseUrl: "http://127.0.0.1:8080/v1",
   environment: { keys: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
   keyOptional: true,
-  doors: llamacppDoors,
+  nativeEndpoints: llamacppEndpoints,
   quirks: { ...ownServer, reasoning_replay: "reasoning_content", repeats_prefill: true },
 });
 
@@ -61,7 +61,7 @@ export const lmstudio = openAiCompatible({
   baseUrl: "http://localhost:1234/v1",
   environment: { keys: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"] },
   keyOptional: true,
-  doors: lmstudioDoors,
+  nativeEndpoints: lmstudioEndpoints,
   quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
 });
 

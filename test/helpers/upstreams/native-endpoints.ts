@@ -1,7 +1,7 @@
 /**
  * Stand-ins for the further formats of upstreams that speak chat completions. Each wants its path and key, refuses what the real one
  * refuses, and answers 599 to what that drops in silence, though a translated call would carry it: such a call should not have come.
- * Written from the public pages named in `src/providers/openai-compatible/upstreams/doors.ts`, not from the rows.
+ * Written from the public pages named in `src/providers/openai-compatible/upstreams/native-endpoints.ts`, not from the rows.
  */
 import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../upstream-server.ts";
 import { type Body, strictCompatible } from "./compatible.ts";
@@ -221,7 +221,7 @@ type Answers = Readonly<Record<"messages" | "responses" | "chat", (body: Body) =
 };
 
 /** All formats of one row. @param answers to what is in order */
-export function strictDoors(name: string, apiKey: string, answers: Answers): UpstreamHandler {
+export function strictEndpoints(name: string, apiKey: string, answers: Answers): UpstreamHandler {
   const chat = strictCompatible(name, apiKey, (body) => answers.chat(body));
   const [messages, responses] = [messagesRules[name], responsesRules[name]];
   return (request) => {

@@ -11,7 +11,7 @@ const row = openAiCompatible({
   name: "made-up",
   baseUrl: "https://api.example.com/api/v4",
   environment: { keys: ["MADE_UP_API_KEY"], baseUrl: [] },
-  doors: {
+  nativeEndpoints: {
     messages: {
       path: "/anthropic",
       besides: ["/api/coding/v4"],
@@ -57,7 +57,7 @@ describe("addresses", () => {
     expect(routeAt(format, baseUrl, options)?.url).toBe(url);
   });
 
-  test("have the key where the door wants it, and the format's own headers", () => {
+  test("have the key where the native endpoint wants it, and the format's own headers", () => {
     const messages = routeAt("messages", "https://api.example.com/api/v4")!;
     expect(messages).toEqual({
       url: "https://api.example.com/anthropic/v1/messages",
@@ -69,7 +69,7 @@ describe("addresses", () => {
   });
 });
 
-describe("what a door drops", () => {
+describe("what a native endpoint drops", () => {
   const call = callAt("https://api.example.com/api/v4");
   test.each<[string, object, boolean]>([
     ["messages", { messages: [{ role: "user", content: "hi" }] }, true],
@@ -101,7 +101,7 @@ describe("what a door drops", () => {
   });
 });
 
-test("a door leaves out what neither it nor a translated call knows, and says system turns as texts", () => {
+test("a native endpoint leaves out what neither it nor a translated call knows, and says system turns as texts", () => {
   const call = callAt("https://api.example.com/api/v4");
   const body = { model: "m", input: "hi", include: ["x"], truncation: "disabled" };
   expect(row.native!("responses", call)!.fit!(body, call, {})).toEqual({ model: "m", input: "hi" });
@@ -121,12 +121,12 @@ test("a door leaves out what neither it nor a translated call knows, and says sy
 });
 const text = (words: string) => ({ type: "text", text: words });
 
-test("a model that is not to be had there has no such door", () => {
+test("a model that is not to be had there has no such native endpoint", () => {
   const call = { ...callAt("https://api.example.com/api/v4"), model: "other" };
   expect([row.native!("messages", call), row.native!("responses", call) === undefined]).toEqual([undefined, false]);
 });
 
-test("a door that counts no tokens has no counter, and what is stored is stored here alone", () => {
+test("a native endpoint that counts no tokens has no counter, and what is stored is stored here alone", () => {
   const route = row.native!("messages", callAt("https://api.example.com/api/v4"))!;
   expect(route.counter).toBeUndefined();
   expect([route.keepsNothing, route.takesAnyThinking]).toEqual([true, true]);

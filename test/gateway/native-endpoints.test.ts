@@ -13,7 +13,7 @@ import { providers } from "../../src/providers/registry.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 import { type Body, basePath, simpleAnswer } from "../helpers/upstreams/compatible.ts";
-import { messagesRules, responsesRules, strictDoors } from "../helpers/upstreams/doors.ts";
+import { messagesRules, responsesRules, strictEndpoints } from "../helpers/upstreams/native-endpoints.ts";
 
 const models: Readonly<Record<string, string>> = {
   moonshot: "kimi-k3",
@@ -104,16 +104,19 @@ const next = {
 };
 const usual = { ...next };
 
-async function startDoors(name: string): Promise<Started> {
+async function startWithEndpoints(name: string): Promise<Started> {
   const upstream = new UpstreamServer(
-    strictDoors(name, `key-of-${name}`, {
+    strictEndpoints(name, `key-of-${name}`, {
       messages: (body) => next.messages(body),
       responses: (body) => next.responses(body),
       chat: (body) => next.chat(body),
       count: (body) => next.count(body),
     }),
   );
-  const troupe = await Troupe.start({ doors: true, providers: { [name]: { baseUrl: upstream.url + basePath(name) } } });
+  const troupe = await Troupe.start({
+    nativeEndpoints: true,
+    providers: { [name]: { baseUrl: upstream.url + basePath(name) } },
+  });
   return { troupe, upstream, model: `${name}/${models[name] ?? "some-model"}` };
 }
 
@@ -127,7 +130,7 @@ for (const [name, rules] of Object.entries(messagesRules)) {
     let at: Started;
     let client: Anthropic;
     beforeAll(async () => {
-      at = await startDoors(name);
+      at = await startWithEndpoints(name);
       client = new Anthropic({
         baseURL: `${at.troupe.url}/gateway`,
         apiKey: at.troupe.key,
@@ -243,7 +246,7 @@ for (const [name, rules] of Object.entries(messagesRules)) {
   });
 }
 
-test("a translated turn's thinking goes back by the door where it is text, and by translation where it is sealed", async () => {
+test("a translated turn's thinking goes back by the native endpoint where it is text, and by translation where it is sealed", async () => {
   const hi = { role: "user", content: "Hi" };
   const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "sunny" }] };
   const use = { type: "tool_use", id: "call_1", name: "weather", input: {} };
@@ -252,7 +255,7 @@ test("a translated turn's thinking goes back by the door where it is text, and b
     ["deepseek", "", "messages", '{"type":"thinking","thinking":"Hm.","signature":""}'],
     ["openrouter", seal("openrouter", { details }), "chat", JSON.stringify(details)],
   ] as const) {
-    const { troupe, upstream, model } = await startDoors(name);
+    const { troupe, upstream, model } = await startWithEndpoints(name);
     const content = [{ type: "thinking", thinking: "Hm.", signature }, use];
     const messages = [hi, { role: "assistant", content }, result];
     const answered = await troupe.post("/gateway/v1/messages", { model, max_tokens: 9, tools: [weather], messages });
@@ -274,7 +277,7 @@ const lost: readonly (readonly [name: string, more: object, found: string])[] = 
   ["llamacpp", { output_config: { format: { type: "json_schema", schema: { type: "object" } } } }, "json_schema"],
 ];
 test.each(lost)("%s drops %j, which is translated", async (name, more, found) => {
-  const { troupe, upstream, model } = await startDoors(name);
+  const { troupe, upstream, model } = await startWithEndpoints(name);
   const body = { model, max_tokens: 9, messages: [{ role: "user", content: "Hi" }], ...more };
   const answered = await troupe.post("/gateway/v1/messages", body);
   expect([answered.status, answered.headers.get(formatHeader)]).toEqual([200, "chat"]);
@@ -283,8 +286,8 @@ test.each(lost)("%s drops %j, which is translated", async (name, more, found) =>
   upstream[Symbol.dispose]();
 });
 
-test("a persona is put before the caller's own words, and is translated where it asks for what the door drops", async () => {
-  const { troupe, upstream, model } = await startDoors("deepseek");
+test("a persona is put before the caller's own words, and is translated where it asks for what the native endpoint drops", async () => {
+  const { troupe, upstream, model } = await startWithEndpoints("deepseek");
   troupe.setTargets("troupe/guide", [model]);
   const ask = () =>
     troupe.post("/v1/messages", { model: "troupe/guide", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] });
@@ -306,7 +309,7 @@ test("a tool that the upstream would run itself is refused by us where it has no
     ["ollama", 400],
     ["deepseek", 200],
   ] as const) {
-    const { troupe, upstream, model } = await startDoors(name);
+    const { troupe, upstream, model } = await startWithEndpoints(name);
     const body = { model, max_tokens: 9, messages: [{ role: "user", content: "Hi" }], tools: [search] };
     expect((await troupe.post("/gateway/v1/messages", body)).status).toBe(status);
     expect(upstream.requests).toHaveLength(status === 200 ? 1 : 0);
@@ -320,7 +323,7 @@ for (const [name, rules] of Object.entries(responsesRules)) {
     let at: Started;
     let client: OpenAI;
     beforeAll(async () => {
-      at = await startDoors(name);
+      at = await startWithEndpoints(name);
       client = at.troupe.client("gateway");
     });
     afterAll(async () => {
@@ -384,7 +387,7 @@ for (const [name, rules] of Object.entries(responsesRules)) {
   });
 }
 
-test("every row with a door has a strict stand-in for it, and each stand-in a row", () => {
+test("every row with a native endpoint has a strict stand-in for it, and each stand-in a row", () => {
   const speaks = (format: string) =>
     providers.flatMap((provider) => {
       if (provider.kind !== "remote" || provider.format !== "chat") return [];

@@ -1,6 +1,6 @@
 /**
- * Doors: formats that an upstream speaks beside its own, as data of its row. A call whose client speaks one of them passes
- * untranslated, unless it says what the door is documented to drop and a translated call does not drop in silence.
+ * Native endpoints: formats that an upstream speaks beside its own, as data of its row. A call whose client speaks one of them passes
+ * untranslated, unless it says what the native endpoint is documented to drop and a translated call does not drop in silence.
  */
 import { type TObject, Type } from "@sinclair/typebox";
 import { isOf, type ModelRule } from "../facts/rules.ts";
@@ -26,7 +26,7 @@ type Dropped = {
   readonly parts?: readonly string[];
 };
 
-type Door = {
+type NativeEndpoint = {
   /**
    * The base URL that clients of the format are given, as a path that takes the place of the row's own in the account's base URL. Absent: the
    * account's base URL.
@@ -48,7 +48,7 @@ type Door = {
   readonly leavesOut?: readonly string[];
 };
 
-export type MessagesDoor = Door & {
+export type MessagesEndpoint = NativeEndpoint & {
   /** It counts the tokens of a prompt: `/v1/messages/count_tokens`. */
   readonly countsTokens?: true;
   /** The models behind it check signatures, as Claude does: thinking of other makers is left out. Absent: it goes back as it came. */
@@ -62,50 +62,50 @@ export type MessagesDoor = Door & {
 };
 
 /** Answers are kept by this gateway alone. */
-export type ResponsesDoor = Door & {
+export type ResponsesEndpoint = NativeEndpoint & {
   /** Its input may hold items that add tools, and change the configuration, as OpenAI's. Absent: a call with such is translated. */
   readonly takesChanges?: true;
 };
 
-export type Doors = { readonly messages?: MessagesDoor; readonly responses?: ResponsesDoor };
+export type NativeEndpoints = { readonly messages?: MessagesEndpoint; readonly responses?: ResponsesEndpoint };
 
-export type DoorRoute = {
+export type EndpointRoute = {
   readonly route: NativeRoute;
-  /** @returns undefined where this call's account, or its model, has no such door */
+  /** @returns undefined where this call's account, or its model, has no such native endpoint */
   baseOf(call: Call): string | undefined;
 };
 
-/** @param row whose doors they are */
-export function doorRoutes(row: {
+/** @param row whose native endpoints they are */
+export function nativeRoutes(row: {
   readonly name: string;
   readonly baseUrl: string;
-  readonly doors?: Doors;
-}): Readonly<Record<string, DoorRoute>> {
-  const { messages, responses } = row.doors ?? {};
+  readonly nativeEndpoints?: NativeEndpoints;
+}): Readonly<Record<string, EndpointRoute>> {
+  const { messages, responses } = row.nativeEndpoints ?? {};
   const own = new URL(row.baseUrl || "http://localhost").pathname.replace(/\/$/, "");
   return {
-    ...(messages !== undefined && { messages: messagesDoor(messages, own) }),
-    ...(responses !== undefined && { responses: responsesDoor(responses, own, row.name) }),
+    ...(messages !== undefined && { messages: messagesEndpoint(messages, own) }),
+    ...(responses !== undefined && { responses: responsesEndpoint(responses, own, row.name) }),
   };
 }
 
-function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
-  const { keyPlace, rules, countsTokens, checksThinking, systemTurns } = door;
-  const placeIn = (account: Account) => ({ baseUrl: baseIn(account, "messages_base_url", own, door)!, keyPlace });
+function messagesEndpoint(endpoint: MessagesEndpoint, own: string): EndpointRoute {
+  const { keyPlace, rules, countsTokens, checksThinking, systemTurns } = endpoint;
+  const placeIn = (account: Account) => ({ baseUrl: baseIn(account, "messages_base_url", own, endpoint)!, keyPlace });
   const { counter, ...route } = messagesRoute(placeIn, rules);
-  const { takes } = taking(door);
+  const { takes } = taking(endpoint);
   return {
-    baseOf: (call) => baseFor(call, "messages_base_url", own, door),
+    baseOf: (call) => baseFor(call, "messages_base_url", own, endpoint),
     route: withHeaders(
       {
         ...route,
         ...(countsTokens === true && { counter }),
         takes: (body) =>
           specialWishes(body).length === 0 &&
-          (door.repeatsPrefill !== true || body["stream"] === true || !endsWithAnswer(body)) &&
+          (endpoint.repeatsPrefill !== true || body["stream"] === true || !endsWithAnswer(body)) &&
           (checksThinking === true || !holds(body["messages"], [isCompaction])) &&
           (takes?.(body) ?? true),
-        fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), door.leavesOut),
+        fit: (body) => without(systemTurns === true ? body : withoutSystemTurns(body, false), endpoint.leavesOut),
         keepsNothing: true,
         ...(checksThinking !== true && { takesAnyThinking: true }),
       },
@@ -117,28 +117,29 @@ function messagesDoor(door: MessagesDoor, own: string): DoorRoute {
 const endsWithAnswer = ({ messages }: JsonObject): boolean =>
   objectOf(listOf(messages).at(-1))?.["role"] === "assistant";
 
-function responsesDoor(door: ResponsesDoor, own: string, provider: string): DoorRoute {
-  const { keyPlace, takesChanges } = door;
-  const { takes } = taking(door);
-  const addressOf: ResponsesAddress = (path, account) => `${baseIn(account, "responses_base_url", own, door)}/${path}`;
+function responsesEndpoint(endpoint: ResponsesEndpoint, own: string, provider: string): EndpointRoute {
+  const { keyPlace, takesChanges } = endpoint;
+  const { takes } = taking(endpoint);
+  const addressOf: ResponsesAddress = (path, account) =>
+    `${baseIn(account, "responses_base_url", own, endpoint)}/${path}`;
   const { encode, ...reading } = nativeResponses({ ...openaiResponses, provider }, addressOf);
   return {
-    baseOf: (call) => baseFor(call, "responses_base_url", own, door),
+    baseOf: (call) => baseFor(call, "responses_base_url", own, endpoint),
     route: {
       ...reading,
       encode: keyPlace === undefined ? encode : (body, call, headers) => ({ ...encode(body, call, headers), keyPlace }),
       takes: (body) =>
         !listOf(body["input"]).some((item) => isReference(item) || (takesChanges !== true && isChange(item))) &&
         (takes?.(body) ?? true),
-      fit: (body) => without(body, door.leavesOut),
+      fit: (body) => without(body, endpoint.leavesOut),
       keepsNothing: true,
       takesAnyThinking: true,
     },
   };
 }
 
-/** The options by which an account moves or closes the doors of its row. */
-export function doorOptions({ messages, responses }: Doors = {}): TObject["properties"] {
+/** The options by which an account moves or closes the native endpoints of its row. */
+export function endpointOptions({ messages, responses }: NativeEndpoints = {}): TObject["properties"] {
   return {
     ...(messages !== undefined && { messages_base_url: address("Messages") }),
     ...(responses !== undefined && { responses_base_url: address("Responses") }),
@@ -153,17 +154,22 @@ export const address = (format: string) =>
     }),
   );
 
-function baseFor(call: Call, option: string, own: string, door: Door): string | undefined {
-  const isServed = door.models?.some((rule) => isOf(rule, call.model)) ?? true;
-  return isServed ? baseIn(call.account, option, own, door) : undefined;
+function baseFor(call: Call, option: string, own: string, endpoint: NativeEndpoint): string | undefined {
+  const isServed = endpoint.models?.some((rule) => isOf(rule, call.model)) ?? true;
+  return isServed ? baseIn(call.account, option, own, endpoint) : undefined;
 }
 
-/** @param own path of the row's base URL: an account's that ends otherwise is no server of whose doors anything is known */
-function baseIn({ baseUrl, options }: Account, option: string, own: string, door: Door): string | undefined {
+/** @param own path of the row's base URL: an account's that ends otherwise is no server of whose native endpoints anything is known */
+function baseIn(
+  { baseUrl, options }: Account,
+  option: string,
+  own: string,
+  endpoint: NativeEndpoint,
+): string | undefined {
   const named = options[option];
   if (typeof named === "string") return named.replace(/\/+$/, "");
   if (named === false) return undefined;
-  const { path, besides = [] } = door;
+  const { path, besides = [] } = endpoint;
   if (path === undefined) return baseUrl;
   const ending = [...besides, own].find((one) => baseUrl.endsWith(one));
   return ending === undefined ? undefined : `${baseUrl.slice(0, baseUrl.length - ending.length)}${path}`;
@@ -178,7 +184,7 @@ function without(body: JsonObject, names: readonly string[] = []): JsonObject {
 /** A test of one object. */
 type Says = (object: JsonObject) => boolean;
 
-function taking({ drops: { fields = [], parts = [] } = {}, tools }: Door): Pick<NativeRoute, "takes"> {
+function taking({ drops: { fields = [], parts = [] } = {}, tools }: NativeEndpoint): Pick<NativeRoute, "takes"> {
   if (fields.length === 0 && parts.length === 0 && tools === undefined) return {};
   const dropped = fields.map(member);
   const droppedParts = parts.map(typed);

@@ -1,11 +1,11 @@
 /**
- * The doors of upstreams that speak chat completions (`../../doors.ts`): what each documents of its other formats. A format that no public
- * page describes has no door here.
+ * The native endpoints of upstreams that speak chat completions (`../../native-endpoints.ts`): what each documents of its other formats. A format that no public
+ * page describes has no native endpoint here.
  *
  * Thinking comes back to all of them as they gave it, signed or not. Where cache marks (`cache_control`) are read, the row says so:
  * elsewhere prefixes are cached without them, as for translated calls.
  */
-import type { Doors } from "../../doors.ts";
+import type { NativeEndpoints } from "../../native-endpoints.ts";
 
 /** Parts with text that a translated call carries. */
 const textDocuments = ["document", "search_result"];
@@ -16,7 +16,7 @@ const foreignResults = [
   ...["bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "web_fetch_tool_result"],
 ];
 
-export const deepseekDoors: Doors = {
+export const deepseekEndpoints: NativeEndpoints = {
   // https://api-docs.deepseek.com/guides/anthropic_api: "x-api-key: Fully Supported"; `container`, `mcp_servers`, `service_tier`, `top_k`,
   // `thinking.budget_tokens` and each `cache_control` are ignored, of `output_config` all but the effort; documents and search results are
   // not supported. https://api-docs.deepseek.com/api/create-message: the choice `any` is treated as `auto`; assistant turns are to
@@ -34,7 +34,7 @@ export const deepseekDoors: Doors = {
   },
 };
 
-export const moonshotDoors: Doors = {
+export const moonshotEndpoints: NativeEndpoints = {
   // https://platform.kimi.ai/docs/api/messages: for Kimi K3 alone, by a bearer; `cache_control` is read at the top of the body, and
   // nowhere else; efforts are low, high and max; samplings are fixed.
   messages: {
@@ -52,7 +52,7 @@ export const moonshotDoors: Doors = {
   },
 };
 
-export const zaiDoors: Doors = {
+export const zaiEndpoints: NativeEndpoints = {
   // https://docs.z.ai/devpack/tool/claude: no field is documented there. URLs of images and system turns are refused:
   // https://github.com/vybestack/llxprt-code/pull/3704, https://github.com/zai-org/GLM-5/issues/74. Prefixes are cached without marks:
   // https://github.com/zai-org/feedback/issues/411
@@ -64,7 +64,7 @@ export const zaiDoors: Doors = {
   },
 };
 
-export const minimaxDoors: Doors = {
+export const minimaxEndpoints: NativeEndpoints = {
   // https://platform.minimax.io/docs/api-reference/text-anthropic-api: `stop_sequences`, `mcp_servers`, `container`, `service_tier` and `top_k`
   // are ignored, documents are no input; turns are to come back whole. https://platform.minimax.io/docs/api-reference/text-chat-anthropic:
   // of tool choices, only auto and none; a bearer is recommended. Tools: https://platform.minimax.io/docs/guides/server-tools
@@ -79,7 +79,7 @@ export const minimaxDoors: Doors = {
 };
 
 /** https://docs.databricks.com/aws/en/machine-learning/model-serving/query-anthropic-messages: for its own Claude models, by a bearer. */
-export const databricksDoors: Doors = {
+export const databricksEndpoints: NativeEndpoints = {
   messages: {
     path: "/serving-endpoints/anthropic",
     besides: ["/serving-endpoints"],
@@ -88,7 +88,7 @@ export const databricksDoors: Doors = {
   },
 };
 
-export const openrouterDoors: Doors = {
+export const openrouterEndpoints: NativeEndpoints = {
   // https://openrouter.ai/docs/guides/coding-agents/claude-code-integration: by a bearer. Cache marks are read:
   // https://openrouter.ai/docs/features/prompt-caching
   messages: {},
@@ -96,7 +96,7 @@ export const openrouterDoors: Doors = {
   responses: {},
 };
 
-export const groqDoors: Doors = {
+export const groqEndpoints: NativeEndpoints = {
   // https://console.groq.com/docs/responses-api#unsupported-features. Tools: #built-in-tools, #model-context-protocol-mcp
   responses: {
     tools: ["mcp", "browser_search", "code_interpreter"],
@@ -108,7 +108,7 @@ export const groqDoors: Doors = {
   },
 };
 
-export const ollamaDoors: Doors = {
+export const ollamaEndpoints: NativeEndpoints = {
   // https://docs.ollama.com/api/anthropic-compatibility: from version 0.14.0 on; images inline only, no documents, no cache marks, no
   // counting. `tool_choice` is known in neither format. https://docs.ollama.com/api/authentication: bearers only
   messages: {
@@ -128,7 +128,7 @@ export const ollamaDoors: Doors = {
   },
 };
 
-export const vllmDoors: Doors = {
+export const vllmEndpoints: NativeEndpoints = {
   // https://github.com/vllm-project/vllm/blob/main/vllm/entrypoints/anthropic/protocol.py: `thinking` is no field of it, and parts and
   // tools of other kinds are refused. https://docs.vllm.ai/en/latest/usage/security.html: keys guard /v1, as bearers
   messages: {
@@ -141,7 +141,7 @@ export const vllmDoors: Doors = {
   responses: { tools: ["mcp", "code_interpreter", "web_search_preview"] },
 };
 
-export const llamacppDoors: Doors = {
+export const llamacppEndpoints: NativeEndpoints = {
   // https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md#post-v1messages-anthropic-compatible-messages-api
   messages: {
     countsTokens: true,
@@ -151,7 +151,7 @@ export const llamacppDoors: Doors = {
   },
 };
 
-export const lmstudioDoors: Doors = {
+export const lmstudioEndpoints: NativeEndpoints = {
   // https://lmstudio.ai/docs/developer/anthropic-compat: by `x-api-key` or a bearer; https://lmstudio.ai/docs/developer/rest: of tools,
   // there are the caller's alone
   messages: { tools: [], drops: { fields: ["mcp_servers"] } },
@@ -160,7 +160,7 @@ export const lmstudioDoors: Doors = {
 };
 
 /** https://docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api: for Claude alone, by a bearer. */
-export const snowflakeDoors: Doors = {
+export const snowflakeEndpoints: NativeEndpoints = {
   messages: {
     path: "/api/v2/cortex",
     besides: ["/api/v2/cortex/v1"],
