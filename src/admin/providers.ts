@@ -45,7 +45,7 @@ const providerJson = (pool: PoolView, { provider }: BoundAccount, counted: Count
     weight: member.weight,
     calls_under_way: member.callsUnderWay,
     first_token_ms: member.firstTokenMs ?? null,
-    rests: member.rests.map(({ model, until, ...rest }) => ({ ...rest, model: model ?? null, until: iso(until)! })),
+    rests: member.cooldowns.map(({ model, until, ...rest }) => ({ ...rest, model: model ?? null, until: iso(until)! })),
     breaker: {
       state: member.breaker.state,
       reason: member.breaker.reason ?? null,

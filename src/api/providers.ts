@@ -6,13 +6,13 @@ import { failureReasons } from "./words.ts";
 
 const Reason = Type.String({ description: `${failureReasons.join(", ")}.` });
 
-export const ProviderRest = Type.Object({
+export const ProviderCooldown = Type.Object({
   model: OrNull(Type.String(), { description: "The only model that it rests for; null: all." }),
   reason: Reason,
   until: Type.String(),
   workers: Type.Integer({ description: "In how many of the server's workers; 1 without workers." }),
 });
-export type ProviderRest = Answer<typeof ProviderRest>;
+export type ProviderCooldown = Answer<typeof ProviderCooldown>;
 
 export const ProviderKey = Type.Object({
   fingerprint: Type.String({ description: "Of the key; empty where there is none." }),
@@ -21,7 +21,7 @@ export const ProviderKey = Type.Object({
   weight: Type.Number(),
   calls_under_way: Type.Integer(),
   first_token_ms: OrNull(Type.Number(), { description: "A moving average of the last minutes." }),
-  rests: Type.Array(ProviderRest),
+  rests: Type.Array(ProviderCooldown),
   breaker: Type.Object({
     state: Words(["closed", "open", "half_open"]),
     reason: OrNull(Reason),

@@ -107,9 +107,9 @@ function checkProviders({ live, pools }: Services, isShownNames: boolean) {
   const degraded = views.filter((pool) => poolState(pool) === "degraded");
   const named = ({ provider, members }: PoolView) => ({
     provider,
-    keys: members.flatMap(({ fingerprint, rests, breaker }) => {
+    keys: members.flatMap(({ fingerprint, cooldowns, breaker }) => {
       const until = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
-      const all = rests.map((rest) => ({ key: fingerprint, ...rest, until: until(rest.until) }));
+      const all = cooldowns.map((cooldown) => ({ key: fingerprint, ...cooldown, until: until(cooldown.until) }));
       if (breaker.state === "closed") return all;
       return [
         ...all,

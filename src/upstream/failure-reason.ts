@@ -4,17 +4,17 @@ import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 
 import type { UpstreamError } from "./answer.ts";
 import { classifyFailure } from "./failures.ts";
-import { restAfterAnswer } from "./pool/rests.ts";
+import { cooldownAfterAnswer } from "./pool/cooldowns.ts";
 
 /** Bytes of an error that are looked at. */
 const maxText = 16_384;
 /** The reason depends on neither. */
 const known = { now: 0, failures: { key: 1, model: 1, endpoint: 1 } };
 
-/** @returns the reason by an error that the upstream answered: the one for which something rests, or the request's own */
+/** @returns the reason by an error that the upstream answered: the one for which something goes into cooldown, or the request's own */
 export function answeredFailure(error: Pick<UpstreamError, "status" | "headers" | "body">): FailureReason {
   const { status, headers, body } = error;
-  const { reason } = restAfterAnswer(
+  const { reason } = cooldownAfterAnswer(
     { status, headers, text: new TextDecoder().decode(body.subarray(0, maxText)) },
     known,
   );
@@ -36,6 +36,6 @@ export function thrownFailure(error: unknown): FailureReason | undefined {
 /** @returns the reason by an error within a stream */
 export function streamFailure(fault: UpstreamFault | ApiError): FailureReason {
   if (fault instanceof ApiError) return thrownFailure(fault) ?? "broken";
-  const { reason } = restAfterAnswer({ status: fault.status, headers: {}, text: fault.payload }, known);
+  const { reason } = cooldownAfterAnswer({ status: fault.status, headers: {}, text: fault.payload }, known);
   return reason ?? "invalid_request";
 }

@@ -1,7 +1,7 @@
 /** Classifies the errors that upstreams answer. */
 import type { ApiError } from "../protocols/errors.ts";
 import type { UpstreamError } from "./answer.ts";
-import { isSpent } from "./pool/rests.ts";
+import { isSpent } from "./pool/cooldowns.ts";
 
 /** True where a budget refused a model as nobody knows what it costs: another may have a price. Nothing was asked of anyone. */
 export const hasNoPrice = ({ code }: { readonly code: string | null }) => code === "model_without_price";

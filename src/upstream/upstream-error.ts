@@ -6,7 +6,7 @@ import type { RemoteProvider } from "../providers/provider.ts";
 import type { UpstreamError } from "./answer.ts";
 import { ClientDisconnected, type UpstreamAnswer } from "./client.ts";
 import type { CallObserver } from "./observer.ts";
-import { isLimitHeader } from "./pool/rests.ts";
+import { isLimitHeader } from "./pool/cooldowns.ts";
 
 /** The media type of an error within an answer that was none. */
 export function typeOf(payload: string): string {

@@ -189,7 +189,7 @@ describe("a key rests", () => {
     const answer = await ask("x");
     expect(answer.status).toBe(200);
     expect(asked()).toHaveLength(3);
-    const [rest] = view().members.flatMap(({ rests }) => rests);
+    const [rest] = view().members.flatMap(({ cooldowns }) => cooldowns);
     expect(rest?.reason).toBe(reason as never);
     expect(rest!.until - begin).toBe(ms);
     script = () => undefined;
@@ -211,7 +211,7 @@ describe("a key rests", () => {
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({ error });
     expect(asked()).toHaveLength(1);
-    expect(view().members.flatMap(({ rests }) => rests)).toEqual([]);
+    expect(view().members.flatMap(({ cooldowns }) => cooldowns)).toEqual([]);
   });
 
   test("all fail: each is asked once, and what waiting helps with is the answer", async () => {
@@ -278,7 +278,7 @@ test("calls that are limited at once after a rest lengthen it once", async () =>
   shift = 11 * second;
   const calls = Array.from({ length: 30 }, (_, at) => ask(`talk ${at}`));
   for (const answer of await Promise.all(calls)) expect([429, 503]).toContain(answer.status);
-  for (const { rests } of view().members) expect(rests[0]!.until - begin - shift).toBeWithin(19_000, 20_001);
+  for (const { cooldowns } of view().members) expect(cooldowns[0]!.until - begin - shift).toBeWithin(19_000, 20_001);
 });
 
 describe("fastest", () => {
@@ -684,7 +684,7 @@ test("a reload keeps the rest of a key that stays, and calls one that was change
   const { server } = troupe;
   const { config } = server.services.live;
   const changed = ["k1", "new", "k3"].map((apiKey) => ({ apiKey, baseUrl: upstream.url, weight: 1 }));
-  const resting = () => view().members.map(({ rests }) => rests.length);
+  const resting = () => view().members.map(({ cooldowns }) => cooldowns.length);
   expect(resting()).toEqual([1, 1, 0]);
   server.reload({ ...config, providers: [{ ...config.providers[0]!, ...pool("sticky", changed) }] });
   expect(resting()).toEqual([1, 0, 0]);
@@ -735,5 +735,7 @@ test("under errors of every kind no call is billed twice, none asks a member twi
   other.requests.length = 0;
   for (let call = 0; call < 60; call += 1) expect((await ask(`late ${call}`)).status).toBe(200);
   expect([new Set(asked()).size, new Set(other.requests.map(keyOf)).size]).toEqual([2, 2]);
-  expect(view().members.flatMap(({ rests, callsUnderWay }) => [rests.length, callsUnderWay])).toEqual(Array(8).fill(0));
+  expect(view().members.flatMap(({ cooldowns, callsUnderWay }) => [cooldowns.length, callsUnderWay])).toEqual(
+    Array(8).fill(0),
+  );
 }, 60_000);

@@ -1,22 +1,22 @@
 /**
- * Keeps calls from what rests. When a breaker's rest is over one call tries it, and the others follow only once that is answered; what is
+ * Keeps calls from what is in cooldown. When a breaker's cooldown is over one call tries it, and the others follow only once that is answered; what is
  * limited or spent is open to all then, as many calls learn no more than one.
  */
-import type { RestReason, Verdict } from "./rests.ts";
+import type { CooldownReason, Verdict } from "./cooldowns.ts";
 
 /** How a call passed: `trial` decides whether the others may follow. */
 export type Passage = "usual" | "trial";
 
 export class Gate {
   readonly #isBreaker: boolean;
-  /** A monotonic reading; undefined: it does not rest. */
+  /** A monotonic reading; undefined: it is not in cooldown. */
   #until: number | undefined;
-  #reason: RestReason | undefined;
+  #reason: CooldownReason | undefined;
   #isStated = false;
   #hasTrial = false;
   /** Failures in a row. */
   #failures = 0;
-  /** When it last began or ended a rest: the failure of a call that began before says nothing about now. */
+  /** When it last began or ended a cooldown: the failure of a call that began before says nothing about now. */
   #changedAt = Number.NEGATIVE_INFINITY;
   #triedAt = Number.NEGATIVE_INFINITY;
 
@@ -29,11 +29,11 @@ export class Gate {
     return this.#failures;
   }
 
-  get reason(): RestReason | undefined {
+  get reason(): CooldownReason | undefined {
     return this.#reason;
   }
 
-  /** When the rest ends; undefined: there is none. */
+  /** When the cooldown ends; undefined: there is none. */
   get until(): number | undefined {
     return this.#until;
   }

@@ -1,5 +1,5 @@
 /** What several processes of one server know of the same keys and endpoints, as one view. Pure. */
-import type { MemberView, PoolView, RestView } from "./pools.ts";
+import type { CooldownView, MemberView, PoolView } from "./pools.ts";
 
 /** The worst first. */
 const breakerOrder = ["open", "half_open", "closed"] as const;
@@ -26,21 +26,21 @@ function joinMember(own: MemberView, all: readonly MemberView[]): MemberView {
     ...own,
     callsUnderWay: all.reduce((sum, { callsUnderWay }) => sum + callsUnderWay, 0),
     firstTokenMs: average,
-    rests: joinRests(all.flatMap(({ rests }) => rests)),
+    cooldowns: joinCooldowns(all.flatMap(({ cooldowns }) => cooldowns)),
     breaker: joinBreakers(all.map(({ breaker }) => breaker)),
   };
 }
 
 /** Those of one model and reason are one, which ends with the last. */
-function joinRests(rests: readonly RestView[]): RestView[] {
-  const joined = new Map<string, RestView>();
-  for (const rest of rests) {
-    const id = JSON.stringify([rest.model, rest.reason]);
-    const known = joined.get(id) ?? { ...rest, workers: 0 };
+function joinCooldowns(cooldowns: readonly CooldownView[]): CooldownView[] {
+  const joined = new Map<string, CooldownView>();
+  for (const cooldown of cooldowns) {
+    const id = JSON.stringify([cooldown.model, cooldown.reason]);
+    const known = joined.get(id) ?? { ...cooldown, workers: 0 };
     joined.set(id, {
       ...known,
-      until: Math.max(known.until, rest.until),
-      workers: known.workers + rest.workers,
+      until: Math.max(known.until, cooldown.until),
+      workers: known.workers + cooldown.workers,
     });
   }
   return [...joined.values()].toSorted((a, b) => b.until - a.until);

@@ -1,11 +1,12 @@
 /** What is known of a key at an endpoint. It outlives the reloads of a configuration that leave both as they are. */
+
+import type { CooldownReason, CooldownScope, Known, Verdict } from "./cooldowns.ts";
 import { Gate, type Passage } from "./gate.ts";
 import { seedOf } from "./rendezvous.ts";
-import type { Known, Resting, RestReason, Verdict } from "./rests.ts";
 
-/** The most models of a key whose rests are remembered: those that rested last. */
+/** The most models of a key whose cooldowns are remembered: the latest. */
 const maxModels = 256;
-/** How often one call tries what rests without a stated end, while nothing else is left. */
+/** How often one call tries what is in cooldown without a stated end, while nothing else is left. */
 const probeEveryMs = 60_000;
 /** Share of the latest time in the moving average. */
 const latestShare = 0.2;
@@ -46,8 +47,8 @@ export class Member {
   readonly endpoint: Endpoint;
   /** Calls under way, open streams included. */
   underWay = 0;
-  /** How often something began to rest, by reason. */
-  readonly restsByReason = new Map<RestReason, number>();
+  /** How often something went into cooldown, by reason. */
+  readonly cooldownsByReason = new Map<CooldownReason, number>();
   readonly #key = new Gate();
   /** By model. */
   readonly #models = new Map<string, Gate>();
@@ -62,17 +63,17 @@ export class Member {
   }
 
   /** @param heedsEndpoint false where there is no other endpoint to go to */
-  isResting(model: string, now: number, heedsEndpoint: boolean): boolean {
+  isInCooldown(model: string, now: number, heedsEndpoint: boolean): boolean {
     return this.#gates(model, heedsEndpoint).some((gate) => gate.isOpen(now));
   }
 
-  /** True if one call may try it though it rests. */
+  /** True if one call may try it though it is in cooldown. */
   mayProbe(model: string, now: number): boolean {
     return this.#gates(model, true).every((gate) => !gate.isOpen(now) || gate.mayProbe(now, probeEveryMs));
   }
 
-  /** When the last of its rests ends, as a monotonic reading; undefined: it does not rest. */
-  restsUntil(model: string): number | undefined {
+  /** When the last of its cooldowns ends, as a monotonic reading; undefined: it is not in cooldown. */
+  coolsUntil(model: string): number | undefined {
     const ends = this.#gates(model, true).flatMap(({ until }) => until ?? []);
     return ends.length === 0 ? undefined : Math.max(...ends);
   }
@@ -83,15 +84,15 @@ export class Member {
     return new Attempt(this, model, now);
   }
 
-  /** @returns the gate of what may rest; of a model that never rested only where it is wanted */
-  gate(resting: Resting, model: string): Gate | undefined {
-    if (resting === "key") return this.#key;
-    return resting === "endpoint" ? this.endpoint.gate : this.#models.get(model);
+  /** @returns the gate of what may be in cooldown; of a model that never was in cooldown only where it is wanted */
+  gate(scope: CooldownScope, model: string): Gate | undefined {
+    if (scope === "key") return this.#key;
+    return scope === "endpoint" ? this.endpoint.gate : this.#models.get(model);
   }
 
-  /** @returns the gate of what rests from now on */
-  restingGate(resting: Resting, model: string): Gate {
-    return this.gate(resting, model) ?? this.#newGate(model);
+  /** @returns the gate of what is in cooldown from now on */
+  coolingGate(scope: CooldownScope, model: string): Gate {
+    return this.gate(scope, model) ?? this.#newGate(model);
   }
 
   firstToken(ms: number, now: number): void {
@@ -112,12 +113,12 @@ export class Member {
     return this.#wholeAnswers.at(now);
   }
 
-  /** What of it rests. */
-  view(now: number): readonly { readonly model?: string; readonly reason: RestReason; readonly until: number }[] {
-    const rests = [...this.#models, ["", this.#key] as const].flatMap(([model, { until, reason }]) =>
+  /** What of it is in cooldown. */
+  view(now: number): readonly { readonly model?: string; readonly reason: CooldownReason; readonly until: number }[] {
+    const cooldowns = [...this.#models, ["", this.#key] as const].flatMap(([model, { until, reason }]) =>
       until === undefined || reason === undefined || until <= now ? [] : { ...(model && { model }), reason, until },
     );
-    return rests.toSorted((one, other) => other.until - one.until);
+    return cooldowns.toSorted((one, other) => other.until - one.until);
   }
 
   #gates(model: string, heedsEndpoint: boolean): Gate[] {
@@ -133,7 +134,7 @@ export class Member {
   }
 }
 
-const all: readonly Resting[] = ["key", "model", "endpoint"];
+const all: readonly CooldownScope[] = ["key", "model", "endpoint"];
 
 /** A call of a member. */
 export class Attempt {
@@ -145,7 +146,7 @@ export class Attempt {
   readonly #model: string;
   /** A failure counts where nothing changed since. */
   #begunAt: number;
-  readonly #passages: Readonly<Record<Resting, Passage>>;
+  readonly #passages: Readonly<Record<CooldownScope, Passage>>;
   /** What it tried has been answered, or has failed. */
   #isDecided = false;
   #isOver = false;
@@ -154,7 +155,7 @@ export class Attempt {
     this.member = member;
     this.#model = model;
     this.#begunAt = now;
-    const pass = (resting: Resting) => member.gate(resting, model)?.pass(now) ?? "usual";
+    const pass = (scope: CooldownScope) => member.gate(scope, model)?.pass(now) ?? "usual";
     this.#passages = { key: pass("key"), model: pass("model"), endpoint: pass("endpoint") };
   }
 
@@ -162,19 +163,19 @@ export class Attempt {
   answered(now: number): void {
     if (this.#isDecided) return;
     this.#isDecided = true;
-    for (const resting of all) this.#gate(resting)?.answered(this.#passages[resting], now);
+    for (const scope of all) this.#gate(scope)?.answered(this.#passages[scope], now);
     // What it tried is open by this very answer, whose own failure counts again from here on.
-    if (all.some((resting) => this.#passages[resting] === "trial")) this.#begunAt = now;
+    if (all.some((scope) => this.#passages[scope] === "trial")) this.#begunAt = now;
   }
 
   /** It was answered to its end. */
   completed(now: number): void {
     this.answered(now);
-    for (const resting of all) this.#gate(resting)?.completed();
+    for (const scope of all) this.#gate(scope)?.completed();
     this.over();
   }
 
-  /** It failed. @param judge decides what rests @param isAnswered true where it failed within its answer, and nobody else is asked */
+  /** It failed. @param judge decides what is in cooldown @param isAnswered true where it failed within its answer, and nobody else is asked */
   failed(judge: (failures: Known["failures"]) => Verdict, now: number, isAnswered = false): void {
     const verdict = judge({
       key: this.#failures("key"),
@@ -182,15 +183,15 @@ export class Attempt {
       endpoint: this.#failures("endpoint"),
     });
     this.verdict = verdict;
-    for (const resting of all) {
-      const passage = this.#isDecided ? "usual" : this.#passages[resting];
-      if (resting === verdict.rests) this.#rest(resting, passage, verdict, now);
+    for (const scope of all) {
+      const passage = this.#isDecided ? "usual" : this.#passages[scope];
+      if (scope === verdict.cools) this.#cool(scope, passage, verdict, now);
       // A server that answers with an error about the key or the request is in order.
-      else if (resting === "endpoint") this.#gate(resting)?.answered(passage, now);
-      else this.#gate(resting)?.released(passage);
+      else if (scope === "endpoint") this.#gate(scope)?.answered(passage, now);
+      else this.#gate(scope)?.released(passage);
     }
     this.#isDecided = true;
-    if (verdict.rests === "endpoint" && (isAnswered || !verdict.mayRepeat)) this.onBroken?.();
+    if (verdict.cools === "endpoint" && (isAnswered || !verdict.mayRepeat)) this.onBroken?.();
     this.over();
   }
 
@@ -207,27 +208,27 @@ export class Attempt {
     this.member.underWay -= 1;
     if (this.#isDecided) return;
     this.#isDecided = true;
-    for (const resting of all) this.#gate(resting)?.released(this.#passages[resting]);
+    for (const scope of all) this.#gate(scope)?.released(this.#passages[scope]);
   }
 
-  #rest(resting: Resting, passage: Passage, verdict: Verdict, now: number): void {
-    const gate = this.member.restingGate(resting, this.#model);
+  #cool(scope: CooldownScope, passage: Passage, verdict: Verdict, now: number): void {
+    const gate = this.member.coolingGate(scope, this.#model);
     const before = gate.until;
     gate.failed(passage, this.#begunAt, verdict, now);
     if (gate.until === before || gate.until === undefined) return;
-    const { restsByReason } = this.member;
-    restsByReason.set(verdict.reason!, (restsByReason.get(verdict.reason!) ?? 0) + 1);
+    const { cooldownsByReason } = this.member;
+    cooldownsByReason.set(verdict.reason!, (cooldownsByReason.get(verdict.reason!) ?? 0) + 1);
   }
 
   /** Failures in a row, with this one. */
-  #failures(resting: Resting): number {
-    const gate = this.#gate(resting);
+  #failures(scope: CooldownScope): number {
+    const gate = this.#gate(scope);
     if (gate === undefined) return 1;
-    const passage = this.#isDecided ? "usual" : this.#passages[resting];
+    const passage = this.#isDecided ? "usual" : this.#passages[scope];
     return gate.failures + (gate.counts(passage, this.#begunAt) ? 1 : 0);
   }
 
-  #gate(resting: Resting): Gate | undefined {
-    return this.member.gate(resting, this.#model);
+  #gate(scope: CooldownScope): Gate | undefined {
+    return this.member.gate(scope, this.#model);
   }
 }

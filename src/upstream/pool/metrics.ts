@@ -1,4 +1,4 @@
-/** The metrics of keys and endpoints: where conversations stay, what rests and why. Labels are names of accounts and words of ours. */
+/** The metrics of keys and endpoints: where conversations stay, what is in cooldown and why. Labels are names of accounts and words of ours. */
 import type { SampledTable } from "../../lib/process/metrics.ts";
 import type { MemberView, PoolView, StickyCounts } from "./pools.ts";
 
@@ -33,14 +33,15 @@ export const poolMetrics: SampledTable<State> = {
     read: (state) => state().sticky.misses,
   },
   troupe_rests_total: {
-    help: "How often a key or an endpoint began to rest, by reason.",
+    help: "How often a key or an endpoint went into cooldown, by reason.",
     labels: ["gen_ai_provider_name", "reason"],
-    series: (state) => counted(state().pools, ({ restsByReason }) => Object.entries(restsByReason)),
+    series: (state) => counted(state().pools, ({ cooldownsByReason }) => Object.entries(cooldownsByReason)),
   },
   troupe_keys_resting: {
-    help: "Keys at endpoints that rest, for all or for some models, by reason.",
+    help: "Keys at endpoints that are in cooldown, for all or for some models, by reason.",
     labels: ["gen_ai_provider_name", "reason"],
-    series: (state) => counted(state().pools, ({ rests }) => new Map(rests.map(({ reason }) => [reason, 1] as const))),
+    series: (state) =>
+      counted(state().pools, ({ cooldowns }) => new Map(cooldowns.map(({ reason }) => [reason, 1] as const))),
   },
   troupe_breakers: {
     help: "Endpoints by the state of their circuit breaker: closed, open, half_open.",

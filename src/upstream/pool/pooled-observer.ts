@@ -5,8 +5,8 @@ import { type ApiError, UpstreamFault } from "../../protocols/errors.ts";
 import type { UpstreamError } from "../answer.ts";
 import { wasUnsent } from "../client.ts";
 import type { CallObserver, CompletedCall } from "../observer.ts";
+import { cooldownAfterAnswer, cooldownAfterFault, type Failure, isUpstreamFault, type Known } from "./cooldowns.ts";
 import type { Attempt } from "./member.ts";
-import { type Failure, isUpstreamFault, type Known, restAfterAnswer, restAfterFault } from "./rests.ts";
 
 /** Bytes of an error that are looked at. */
 const maxText = 16_384;
@@ -130,7 +130,7 @@ export class PooledObserver implements CallObserver {
     const now = this.#clock.now();
     const attempt = this.#attempt;
     const isKeyless = attempt.member.fingerprint === "";
-    const judge = (failures: Known["failures"]) => restAfterAnswer(failure, { now, failures, isKeyless });
+    const judge = (failures: Known["failures"]) => cooldownAfterAnswer(failure, { now, failures, isKeyless });
     attempt.failed(judge, this.#clock.monotonic(), isAnswered);
   }
 
@@ -145,7 +145,7 @@ export class PooledObserver implements CallObserver {
     }
     const now = this.#clock.now();
     this.#attempt.failed(
-      (failures) => restAfterFault(error, !wasUnsent(error), { now, failures }),
+      (failures) => cooldownAfterFault(error, !wasUnsent(error), { now, failures }),
       this.#clock.monotonic(),
     );
   }

@@ -5,12 +5,12 @@ import type { Clock } from "../../lib/time/clock.ts";
 import type { Accounts, BoundAccount } from "../accounts.ts";
 import type { CallObserver } from "../observer.ts";
 import type { Target } from "../target.ts";
+import type { CooldownReason } from "./cooldowns.ts";
 import type { Attempt } from "./member.ts";
 import { Members } from "./members.ts";
 import { type Candidate, ordered } from "./order.ts";
 import { PooledObserver } from "./pooled-observer.ts";
 import { seedOf } from "./rendezvous.ts";
-import type { RestReason } from "./rests.ts";
 
 /** How long a conversation stays where a failure moved it, after its last call; as long as the longest prompt cache lasts. */
 const movedMs = 60 * 60_000;
@@ -25,7 +25,7 @@ export type PooledTarget = Candidate & { readonly target: Target };
 export type Choice = {
   /** In the order in which they are to be tried. */
   readonly candidates: readonly PooledTarget[];
-  /** False where all are at one endpoint, which is called whether it rests or not. */
+  /** False where all are at one endpoint, which is called whether it is in cooldown or not. */
   readonly heedsEndpoints: boolean;
   /** The member that has the conversation; undefined: the call is of none. */
   readonly home: PooledTarget | undefined;
@@ -45,12 +45,12 @@ export type Routing = {
   readonly pinned?: string | undefined;
 };
 
-/** A rest of a key, or of a key for one model. */
-export type RestView = {
+/** A cooldown of a key, or of a key for one model. */
+export type CooldownView = {
   readonly model?: string;
-  readonly reason: RestReason;
+  readonly reason: CooldownReason;
   readonly until: number;
-  /** In how many processes it rests; 1 where one is asked. */
+  /** In how many processes it is in cooldown; 1 where one is asked. */
   readonly workers: number;
 };
 
@@ -65,19 +65,19 @@ export type MemberView = {
   readonly callsUnderWay: number;
   /** Moving average of the time to a stream's first fragment, in milliseconds. */
   readonly firstTokenMs: number | undefined;
-  /** What rests: the key, or the key for one model. The longest first. */
-  readonly rests: readonly RestView[];
+  /** In cooldown: the key, or the key for one model. The longest first. */
+  readonly cooldowns: readonly CooldownView[];
   readonly breaker: {
     /** In how many processes it is in this state; 1 where one is asked. */
     readonly workers: number;
     readonly state: "closed" | "open" | "half_open";
-    readonly reason: RestReason | undefined;
+    readonly reason: CooldownReason | undefined;
     readonly until: number | undefined;
     /** Failures in a row. */
     readonly failures: number;
   };
-  /** How often something of it began to rest, since the start. */
-  readonly restsByReason: Readonly<Partial<Record<RestReason, number>>>;
+  /** How often something of it went into cooldown, since the start. */
+  readonly cooldownsByReason: Readonly<Partial<Record<CooldownReason, number>>>;
 };
 
 export type PoolView = {
@@ -150,7 +150,7 @@ export class Pools {
   /**
    * Chooses for a call that is made once, whatever becomes of it.
    * @param key of the conversation; undefined: of none that is known
-   * @returns one that does not rest; where all do the one whose rest ends first
+   * @returns one that is not in cooldown; where all are the one whose cooldown ends first
    */
   pick(bound: BoundAccount, model: string, key: string | undefined): BoundAccount {
     if (bound.pool === undefined) return bound;
@@ -162,7 +162,7 @@ export class Pools {
       ...candidateOf(one, model),
     }));
     const inOrder = ordered(candidates, strategy, { key, now, isWhole: true, random: this.#random });
-    const isFit = ({ member }: Candidate) => !member.isResting(model, now, areSeveral(inOrder));
+    const isFit = ({ member }: Candidate) => !member.isInCooldown(model, now, areSeveral(inOrder));
     return { ...(inOrder.find(isFit) ?? soonest(inOrder))!.bound, pool: bound.pool };
   }
 
@@ -171,10 +171,10 @@ export class Pools {
     return new PooledObserver(inner, () => member.begin(model, this.#clock.monotonic()), this.#clock);
   }
 
-  /** @returns undefined where it rests */
+  /** @returns undefined where it is in cooldown */
   begin({ member, model }: PooledTarget, { heedsEndpoints, home, key }: Choice): Attempt | undefined {
     const now = this.#clock.monotonic();
-    if (member.isResting(model, now, heedsEndpoints)) return undefined;
+    if (member.isInCooldown(model, now, heedsEndpoints)) return undefined;
     const attempt = member.begin(model, now);
     if (heedsEndpoints && home !== undefined) attempt.onBroken = () => this.#broke(key, member.endpoint.url);
     return attempt;
@@ -186,7 +186,7 @@ export class Pools {
     if (this.#broken.size > maxMoved) this.#broken.delete(this.#broken.keys().next().value!);
   }
 
-  /** Tries one though all rest. @returns undefined where none may be tried by now */
+  /** Tries one though all are in cooldown. @returns undefined where none may be tried by now */
   probe({ candidates }: Choice): { readonly candidate: PooledTarget; readonly attempt: Attempt } | undefined {
     const now = this.#clock.monotonic();
     const candidate = soonest(candidates.filter(({ member, model }) => member.mayProbe(model, now)));
@@ -194,9 +194,9 @@ export class Pools {
   }
 
   /** Milliseconds until the first of them may be called. */
-  restMs({ candidates }: Choice): number {
+  cooldownMs({ candidates }: Choice): number {
     const first = soonest(candidates);
-    const until = first?.member.restsUntil(first.model) ?? 0;
+    const until = first?.member.coolsUntil(first.model) ?? 0;
     return Math.max(0, until - this.#clock.monotonic());
   }
 
@@ -236,7 +236,7 @@ export class Pools {
       weight,
       callsUnderWay: member.underWay,
       firstTokenMs: member.firstTokenMs(now),
-      rests: member.view(now).map((rest) => ({ ...rest, until: unixTime(rest.until), workers: 1 })),
+      cooldowns: member.view(now).map((cooldown) => ({ ...cooldown, until: unixTime(cooldown.until), workers: 1 })),
       breaker: {
         workers: 1,
         state: gate.state(now),
@@ -244,7 +244,7 @@ export class Pools {
         until: gate.until === undefined ? undefined : unixTime(gate.until),
         failures: gate.failures,
       },
-      restsByReason: Object.fromEntries(member.restsByReason),
+      cooldownsByReason: Object.fromEntries(member.cooldownsByReason),
     };
   }
 
@@ -280,7 +280,7 @@ const candidateOf = ({ member, weight }: BoundAccount, model: string): Candidate
 });
 
 function soonest<C extends Candidate>(candidates: readonly C[]): C | undefined {
-  const ends = candidates.map((candidate) => candidate.member.restsUntil(candidate.model) ?? 0);
+  const ends = candidates.map((candidate) => candidate.member.coolsUntil(candidate.model) ?? 0);
   return candidates[ends.indexOf(Math.min(...ends))];
 }
 

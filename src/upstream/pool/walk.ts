@@ -9,21 +9,25 @@ import { type Answer, type EventSource, isUpstreamError, type UpstreamError } fr
 import { type Attempts, type CallTools, callUpstream } from "../call.ts";
 import { classifyFailure, isOfModel } from "../failures.ts";
 import type { Target } from "../target.ts";
+import type { CooldownReason } from "./cooldowns.ts";
 import type { Attempt } from "./member.ts";
 import { PooledObserver } from "./pooled-observer.ts";
 import type { PooledTarget, Pools, Routing } from "./pools.ts";
-import type { RestReason } from "./rests.ts";
 
 export type Pooling = {
   readonly pools: Pools;
   readonly routing: Routing;
   readonly report: LeftReport;
-  /** Called where the call is refused, as all rest. */
+  /** Called where the call is refused, as all are in cooldown. */
   readonly onRefusal: (error: ApiError) => void;
 };
 
 /** Called with the error of a key at an endpoint before the next one is tried. */
-export type LeftReport = (target: Target, failure: UpstreamError | ApiError, reason: RestReason | undefined) => void;
+export type LeftReport = (
+  target: Target,
+  failure: UpstreamError | ApiError,
+  reason: CooldownReason | undefined,
+) => void;
 
 type Walk = Pooling & {
   readonly tools: CallTools;
@@ -63,7 +67,7 @@ export async function walkPool(
   if (failures.length > 0) return given(failures.findLast(isTransient) ?? failures.at(-1)!);
   const probe = pools.probe(choice);
   if (probe === undefined) {
-    const error = resting(targets, pools.restMs(choice));
+    const error = inCooldown(targets, pools.cooldownMs(choice));
     if (!isFollowed) walk.onRefusal(error);
     throw error;
   }
@@ -107,14 +111,14 @@ function mayFollow(
   failure: UpstreamError | ApiError,
   other: PooledTarget,
 ): boolean {
-  if (verdict?.mayRepeat === true) return verdict.rests !== "endpoint" || other.member.endpoint !== member.endpoint;
+  if (verdict?.mayRepeat === true) return verdict.cools !== "endpoint" || other.member.endpoint !== member.endpoint;
   // No such model there, say: another model may still be.
   const isOtherModel = other.target.account.name !== target.account.name || other.model !== target.call.model;
   if (failure instanceof ApiError) return isOtherModel && isOfModel(failure);
   return isOtherModel && classifyFailure(failure).kind === "configuration";
 }
 
-function resting(targets: readonly Target[], ms: number): ApiError {
+function inCooldown(targets: readonly Target[], ms: number): ApiError {
   const names = [...new Set(targets.map(({ account }) => account.name))].join(", ");
   const seconds = Math.max(1, Math.ceil(ms / 1000));
   const message = `Every key and endpoint of ${names} rests after errors; the first one for ${seconds} s more.`;

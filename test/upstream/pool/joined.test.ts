@@ -16,7 +16,7 @@ function pool(...members: readonly Partial<MemberView>[]): PoolView {
     strategy: "first",
     members: members.map((one, at) => ({
       ...{ fingerprint: `key-${at}`, name: undefined, endpoint: "http://a", weight: 1, callsUnderWay: 0 },
-      ...{ firstTokenMs: undefined, rests: [], breaker: closed, restsByReason: {} },
+      ...{ firstTokenMs: undefined, cooldowns: [], breaker: closed, cooldownsByReason: {} },
       ...one,
     })),
   };
@@ -29,13 +29,13 @@ const joined = (...views: readonly PoolView[]) =>
 const rest = (reason: "quota" | "rate_limit", until: number) => ({ reason, until, workers: 1 });
 
 test("calls are added, first tokens averaged over those that know them, and rests end with the last", () => {
-  const one = pool({ callsUnderWay: 2, firstTokenMs: 100, rests: [rest("quota", 20), rest("rate_limit", 5)] });
-  const two = pool({ callsUnderWay: 3, firstTokenMs: 300, rests: [rest("quota", 30)] });
-  const three = pool({ callsUnderWay: 1, rests: [{ ...rest("quota", 7), model: "gpt-5.5" }] });
+  const one = pool({ callsUnderWay: 2, firstTokenMs: 100, cooldowns: [rest("quota", 20), rest("rate_limit", 5)] });
+  const two = pool({ callsUnderWay: 3, firstTokenMs: 300, cooldowns: [rest("quota", 30)] });
+  const three = pool({ callsUnderWay: 1, cooldowns: [{ ...rest("quota", 7), model: "gpt-5.5" }] });
   expect(joined(one, two, three).members[0]).toMatchObject({
     callsUnderWay: 6,
     firstTokenMs: 200,
-    rests: [
+    cooldowns: [
       { reason: "quota", until: 30, workers: 2 },
       { reason: "quota", model: "gpt-5.5", until: 7, workers: 1 },
       { reason: "rate_limit", until: 5, workers: 1 },
@@ -51,7 +51,7 @@ test("a breaker is shown in the worst state that it is in anywhere, with the num
 });
 
 test("all of a provider rests where it does in every process, and is degraded where one can still call it", () => {
-  const resting = pool({ rests: [rest("quota", 9)] }, { breaker: open(9, 3) });
+  const resting = pool({ cooldowns: [rest("quota", 9)] }, { breaker: open(9, 3) });
   const well = pool({}, {});
   expect(poolState(joined(resting, resting), 2)).toBe("resting");
   expect(poolState(joined(resting, well), 2)).toBe("degraded");

@@ -1,9 +1,9 @@
 /** Pools without sockets: shares, half-open breakers and strategies, by a clock that a test moves. */
 import { describe, expect, test } from "bun:test";
+import type { Verdict } from "../../../src/upstream/pool/cooldowns.ts";
 import { Members } from "../../../src/upstream/pool/members.ts";
 import { type Candidate, ordered } from "../../../src/upstream/pool/order.ts";
 import { score, seedOf } from "../../../src/upstream/pool/rendezvous.ts";
-import type { Verdict } from "../../../src/upstream/pool/rests.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 import { Random } from "../../helpers/random.ts";
 
@@ -41,8 +41,8 @@ describe("rendezvous", () => {
   });
 });
 
-const rest = (rests: Verdict["rests"], ms: number): Verdict => ({
-  rests: rests!,
+const rest = (cools: Verdict["cools"], ms: number): Verdict => ({
+  cools: cools!,
   reason: "server_error",
   ms,
   isStated: false,
@@ -68,7 +68,7 @@ describe("a breaker", () => {
     expect(member.endpoint.gate.failures).toBe(3);
     expect(member.underWay).toBe(0);
     const admitted = () =>
-      Array.from({ length: 200 }, () => (member.isResting("m", now(), true) ? [] : member.begin("m", now()))).flat();
+      Array.from({ length: 200 }, () => (member.isInCooldown("m", now(), true) ? [] : member.begin("m", now()))).flat();
     clock.advance(4999);
     expect(admitted()).toHaveLength(0);
     clock.advance(1);
@@ -110,14 +110,14 @@ describe("a breaker", () => {
     const early = member.begin("m", 0);
     member.begin("m", 0).failed(() => rest("key", 1000), 1);
     early.completed(2);
-    expect(member.isResting("m", 3, true)).toBe(true);
-    expect(member.isResting("m", 1001, true)).toBe(false);
+    expect(member.isInCooldown("m", 3, true)).toBe(true);
+    expect(member.isInCooldown("m", 1001, true)).toBe(false);
   });
 
   test("a key rests for one model, and answers for others", () => {
     const member = memberOf();
     member.begin("m", 0).failed(() => ({ ...rest("model", 1000), isStated: true }), 0);
-    expect([member.isResting("m", 1, true), member.isResting("other", 1, true)]).toEqual([true, false]);
+    expect([member.isInCooldown("m", 1, true), member.isInCooldown("other", 1, true)]).toEqual([true, false]);
     expect(member.mayProbe("m", 1)).toBe(false);
     expect(member.view(1)).toEqual([{ model: "m", reason: "server_error", until: 1000 }]);
   });

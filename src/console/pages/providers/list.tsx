@@ -12,7 +12,7 @@ import { serverWords } from "../../workers.ts";
 import { type Compared, compare, nothing } from "./against.ts";
 import { Change, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
-import { RestingTable } from "./resting.tsx";
+import { CooldownTable } from "./resting.tsx";
 import { type Provider, stateTones } from "./types.ts";
 
 /** `set up`: absent for one that the ledger alone knows. */
@@ -119,7 +119,7 @@ export function ProviderList() {
             )}
             {providers.length > 0 && (
               <Panel title="What rests" note={`of ${serverWords(providers[0]!.workers)}`}>
-                <RestingTable providers={providers} reload={list.reload} />
+                <CooldownTable providers={providers} reload={list.reload} />
               </Panel>
             )}
             {(providers.length > 0 || numbers.data?.rows.length !== 0) && (

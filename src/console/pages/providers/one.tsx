@@ -14,7 +14,7 @@ import { type Compared, compare, nothing } from "./against.ts";
 import { Change, ChangeStat, percent } from "./change.tsx";
 import { Course } from "./course.tsx";
 import { bare, type Models, ModelsPanel, modelsQuery } from "./models.tsx";
-import { RestingTable } from "./resting.tsx";
+import { CooldownTable } from "./resting.tsx";
 import { TestCall } from "./test-call.tsx";
 import {
   keyName,
@@ -186,7 +186,7 @@ export function OneProvider({ name }: { readonly name: string }) {
                 </>
               }
             >
-              {one.state !== "ok" && <RestingTable providers={[one]} reload={provider.reload} />}
+              {one.state !== "ok" && <CooldownTable providers={[one]} reload={provider.reload} />}
               <Keys keys={one.keys} />
             </Panel>
             <Loaded resource={numbers}>

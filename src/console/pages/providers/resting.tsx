@@ -18,7 +18,7 @@ type Resting = {
   readonly until: string | null;
 };
 
-function restingOf({ id: provider, keys, workers }: Provider): Resting[] {
+function coolingOf({ id: provider, keys, workers }: Provider): Resting[] {
   const part = (of: number) => (workers && of < workers.answered ? `, in ${of} of ${workers.answered} workers` : "");
   return keys.flatMap((key, at) => {
     const { rests, breaker, endpoint } = key;
@@ -45,14 +45,14 @@ function restingOf({ id: provider, keys, workers }: Provider): Resting[] {
   });
 }
 
-export function RestingTable({
+export function CooldownTable({
   providers,
   reload,
 }: {
   readonly providers: readonly Provider[];
   readonly reload: () => void;
 }) {
-  const rows = providers.flatMap(restingOf);
+  const rows = providers.flatMap(coolingOf);
   const today = dayOf(Date.now());
   return (
     <Table

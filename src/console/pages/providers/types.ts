@@ -4,10 +4,10 @@ import type { Tone } from "../../ui/layout.tsx";
 
 export type {
   Provider,
+  ProviderCooldown as Rest,
   ProviderDetail,
   ProviderError as LastError,
   ProviderKey,
-  ProviderRest as Rest,
 } from "../../../api/providers.ts";
 
 export const stateTones: Readonly<Record<Provider["state"], Tone>> = { ok: "ok", degraded: "warn", resting: "bad" };

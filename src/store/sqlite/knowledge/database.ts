@@ -17,8 +17,8 @@ const sliceMs = 8;
 /** Of the best section's score: what is below it shares a word by chance. */
 const minShare = 0.3;
 /** Files that change while they are read are being written: waits for whoever writes them, and how often at most. */
-const restMs = 100;
-const maxRests = 10;
+const cooldownMs = 100;
+const maxCooldowns = 10;
 const tables = `
 create table files (
   id integer primary key, path text not null unique, hash text not null, bytes integer not null,
@@ -142,8 +142,8 @@ export class KnowledgeDatabase {
           await slice.turn();
         }
         due = await reading.look();
-        if (due === undefined || rests === maxRests) break;
-        await Bun.sleep(restMs);
+        if (due === undefined || rests === maxCooldowns) break;
+        await Bun.sleep(cooldownMs);
       }
       reading.indexed = indexed.size;
       database.run("delete from members");

@@ -1,16 +1,16 @@
 /**
- * Decides what rests after a failed call, and for how long: one table, without a clock or a memory of its own.
+ * Decides what is in cooldown after a failed call, and for how long: one table, without a clock or a memory of its own.
  *
- * A key is given a rest for what is wrong with the key, an endpoint for what is wrong with the server. What is wrong with the request
- * gives nothing a rest, and is asked of nobody else: the caller gets that answer.
+ * A key is given a cooldown for what is wrong with the key, an endpoint for what is wrong with the server. What is wrong with the request
+ * gives nothing a cooldown, and is asked of nobody else: the caller gets that answer.
  */
 import { resetMs, retryAfterMs } from "../../lib/http/retry-after.ts";
 import { ApiError } from "../../protocols/errors.ts";
 
 /** `model`: the key, for one model. */
-export type Resting = "key" | "model" | "endpoint";
+export type CooldownScope = "key" | "model" | "endpoint";
 
-export type RestReason =
+export type CooldownReason =
   | "unauthorized"
   | "quota"
   | "rate_limit"
@@ -21,8 +21,8 @@ export type RestReason =
 
 export type Verdict = {
   /** Absent: nothing does. */
-  readonly rests?: Resting;
-  readonly reason?: RestReason;
+  readonly cools?: CooldownScope;
+  readonly reason?: CooldownReason;
   /** Milliseconds; 0: not yet, it is counted only. */
   readonly ms: number;
   /** True if the upstream named the end. */
@@ -42,8 +42,8 @@ export type Failure = {
 export type Known = {
   /** Unix time in milliseconds. */
   readonly now: number;
-  /** Failures of that kind in a row, this one included, for each thing that may rest. */
-  readonly failures: Readonly<Record<Resting, number>>;
+  /** Failures of that kind in a row, this one included, for each thing that may be in cooldown. */
+  readonly failures: Readonly<Record<CooldownScope, number>>;
   /** True without a key: a token or a signature's secret that is refused is fetched anew. */
   readonly isKeyless?: boolean;
 };
@@ -54,14 +54,14 @@ const hour = 60 * minute;
 const day = 24 * hour;
 
 /** Without a stated end: a rejected or spent key. */
-const keyRest = hour;
+const keyCooldown = hour;
 /** A refused secret that the server fetches itself: the next one may be good, and is fetched after a minute at the soonest. */
-const secretRest = minute;
+const secretCooldown = minute;
 /** A rate limit that names no end: doubled with each in a row. */
-const rateLimitRest = { first: 10 * second, longest: 5 * minute };
-/** An endpoint rests from this failure in a row on; each one more doubles the rest. */
-export const failuresToRest = 3;
-const endpointRest = { first: 5 * second, longest: 5 * minute };
+const rateLimitCooldown = { first: 10 * second, longest: 5 * minute };
+/** An endpoint is in cooldown from this failure in a row on; each one more doubles the cooldown. */
+export const failuresToCooldown = 3;
+const endpointCooldown = { first: 5 * second, longest: 5 * minute };
 /** Nobody means a longer one; a spent month is no longer. */
 const longest = { rateLimit: day, quota: 32 * day, endpoint: hour };
 
@@ -101,8 +101,8 @@ const ofRequest = /content.?(?:filter|policy|management)|safety|moderation|prohi
 const ofModel =
   /model_not_found|(?:access to|allowed to (?:use|sample from)) (?:the )?model|model.{0,80}(?:access|not allowed)/i;
 
-/** @returns what rests after an error that the upstream answered */
-export function restAfterAnswer(failure: Failure, known: Known): Verdict {
+/** @returns what is in cooldown after an error that the upstream answered */
+export function cooldownAfterAnswer(failure: Failure, known: Known): Verdict {
   const { status, text } = failure;
   if (status === 402 && tooLongToPay.test(text)) return { ...nothing, mayRepeat: true };
   if (isSpent(failure)) return quota(failure, known.now);
@@ -131,43 +131,43 @@ export function isSpent({ status, text }: Pick<Failure, "status" | "text">): boo
 export const isUpstreamFault = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status >= 500 && error.code.startsWith("upstream_");
 
-/** @param wasSent false if the upstream can't have got the whole request @returns what rests after a call without a whole answer */
-export function restAfterFault(error: ApiError, wasSent: boolean, known: Known): Verdict {
+/** @param wasSent false if the upstream can't have got the whole request @returns what is in cooldown after a call without a whole answer */
+export function cooldownAfterFault(error: ApiError, wasSent: boolean, known: Known): Verdict {
   const reason =
     error.code === "upstream_timeout" ? "timeout" : error.code === "upstream_unreachable" ? "unreachable" : "broken";
   return endpoint(reason, known, !wasSent);
 }
 
 const unauthorized = ({ isKeyless }: Known): Verdict => ({
-  rests: "key",
+  cools: "key",
   reason: "unauthorized",
-  ms: isKeyless === true ? secretRest : keyRest,
+  ms: isKeyless === true ? secretCooldown : keyCooldown,
   isStated: false,
   mayRepeat: true,
 });
 
 function quota(failure: Failure, now: number): Verdict {
   const stated = statedDate(failure.text, now) ?? statedMs(failure, now);
-  const ms = Math.min(stated ?? keyRest, longest.quota);
-  return { rests: "key", reason: "quota", ms, isStated: stated !== undefined, mayRepeat: true };
+  const ms = Math.min(stated ?? keyCooldown, longest.quota);
+  return { cools: "key", reason: "quota", ms, isStated: stated !== undefined, mayRepeat: true };
 }
 
 /** Providers limit each model for itself. Sources: https://platform.openai.com/docs/guides/rate-limits, https://platform.claude.com/docs/en/api/rate-limits */
 function rateLimit(failure: Failure, { now, failures }: Known): Verdict {
   const stated = statedMs(failure, now) ?? resetIn(failure, now);
-  const ms = stated === undefined ? doubled(rateLimitRest, failures.model) : Math.min(stated, longest.rateLimit);
-  return { rests: "model", reason: "rate_limit", ms, isStated: stated !== undefined, mayRepeat: true };
+  const ms = stated === undefined ? doubled(rateLimitCooldown, failures.model) : Math.min(stated, longest.rateLimit);
+  return { cools: "model", reason: "rate_limit", ms, isStated: stated !== undefined, mayRepeat: true };
 }
 
-function endpoint(reason: RestReason, { failures }: Known, mayRepeat: boolean, stated?: number): Verdict {
-  const isBroken = failures.endpoint >= failuresToRest;
-  const own = isBroken ? doubled(endpointRest, failures.endpoint - failuresToRest + 1) : 0;
+function endpoint(reason: CooldownReason, { failures }: Known, mayRepeat: boolean, stated?: number): Verdict {
+  const isBroken = failures.endpoint >= failuresToCooldown;
+  const own = isBroken ? doubled(endpointCooldown, failures.endpoint - failuresToCooldown + 1) : 0;
   const ms = stated === undefined ? own : Math.max(own, Math.min(stated, longest.endpoint));
-  return { rests: "endpoint", reason, ms, isStated: stated !== undefined && stated >= own, mayRepeat };
+  return { cools: "endpoint", reason, ms, isStated: stated !== undefined && stated >= own, mayRepeat };
 }
 
-const doubled = (rest: { readonly first: number; readonly longest: number }, times: number) =>
-  Math.min(rest.longest, rest.first * 2 ** Math.min(30, Math.max(0, times - 1)));
+const doubled = (cooldown: { readonly first: number; readonly longest: number }, times: number) =>
+  Math.min(cooldown.longest, cooldown.first * 2 ** Math.min(30, Math.max(0, times - 1)));
 
 /**
  * Reads `retry-after-ms` and `Retry-After`.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ApiError } from "../../../src/protocols/errors.ts";
-import { restAfterAnswer, restAfterFault, type Verdict } from "../../../src/upstream/pool/rests.ts";
+import { cooldownAfterAnswer, cooldownAfterFault, type Verdict } from "../../../src/upstream/pool/cooldowns.ts";
 
 const second = 1000;
 const minute = 60 * second;
@@ -9,21 +9,21 @@ const now = Date.parse("2026-11-23T12:00:00Z");
 const known = (times: number) => ({ now, failures: { key: times, model: times, endpoint: times } });
 const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
 const key = (reason: "unauthorized" | "quota", ms: number, isStated = false): Verdict => ({
-  rests: "key",
+  cools: "key",
   reason,
   ms,
   isStated,
   mayRepeat: true,
 });
 const model = (ms: number, isStated: boolean): Verdict => ({
-  rests: "model",
+  cools: "model",
   reason: "rate_limit",
   ms,
   isStated,
   mayRepeat: true,
 });
 const endpoint = (reason: "server_error" | "timeout", ms: number, mayRepeat: boolean, isStated = false): Verdict => ({
-  rests: "endpoint",
+  cools: "endpoint",
   reason,
   ms,
   isStated,
@@ -247,7 +247,7 @@ describe("an answered error", () => {
     ["no such model", 404, "model_not_found", {}, 1, nothing],
     ["too large", 413, "", {}, 1, nothing],
   ])("%s", (_, status, text, headers, failures, verdict) => {
-    expect(restAfterAnswer({ status, text, headers }, known(failures))).toEqual(verdict);
+    expect(cooldownAfterAnswer({ status, text, headers }, known(failures))).toEqual(verdict);
   });
 });
 
@@ -259,11 +259,11 @@ describe("a call without an answer", () => {
     [ApiError.upstreamTimeout("x"), false, 1, { reason: "timeout", mayRepeat: true }],
     [ApiError.unavailable("upstream_invalid_response", "x"), true, 1, { reason: "broken", mayRepeat: false }],
   ])("%s, sent: %p", (error, wasSent, failures, verdict) => {
-    expect(restAfterFault(error, wasSent, known(failures))).toMatchObject({ rests: "endpoint", ...verdict });
+    expect(cooldownAfterFault(error, wasSent, known(failures))).toMatchObject({ cools: "endpoint", ...verdict });
   });
 });
 
 test.each([401, 403])("a refused secret that is fetched anew (%p) gives its account a rest of a minute", (status) => {
-  const verdict = restAfterAnswer({ status, headers: {}, text: "no" }, { ...known(1), isKeyless: true });
+  const verdict = cooldownAfterAnswer({ status, headers: {}, text: "no" }, { ...known(1), isKeyless: true });
   expect(verdict).toEqual(key("unauthorized", minute));
 });
