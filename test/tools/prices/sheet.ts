@@ -1,13 +1,17 @@
 /** The prices on which independent families agree: what the program is to bill, whoever of them it takes its list from. Pure. */
 import { pricesAt, tiersAt } from "../../../src/facts/prices/list.ts";
 import type { ListedModel, ListedPrices, ListedPricesOf, Match } from "../../../src/facts/prices/listed.ts";
+import { matches } from "../../../src/facts/prices/match.ts";
 import { type Family, kinds, pricesOf, type Row } from "./merge.ts";
 
 /** By `<provider>/<model>` in our names, and the place: `input`, `batch output`, `above 200000 input`. */
 export type Sheet = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** Providers whose own models are judged. */
-const judged = ["openai", "anthropic", "google", "xai", "mistral", "deepseek", "moonshot", "zai", "minimax", "alibaba"];
+/** Providers whose models are judged: makers, clouds and hosts. */
+const judged = [
+  ...["openai", "anthropic", "google", "xai", "mistral", "deepseek", "moonshot", "zai", "minimax", "alibaba"],
+  ...["groq", "cerebras", "perplexity", "together", "fireworks", "bedrock", "azure"],
+];
 
 /** @param nameOf the list's name of a provider, by ours */
 export function sheetOf(
@@ -42,7 +46,8 @@ export function sheetOf(
 function namesOf({ id, match }: ListedModel): string[] {
   const literals = (one: Match): string[] =>
     "or" in one ? one.or.flatMap(literals) : "equals" in one ? [one.equals] : [];
-  return [...new Set([id, ...literals(match)])];
+  // Some ids are the list's own: no upstream knows them.
+  return [...new Set([id, ...literals(match)])].filter((name) => matches(match, name.toLowerCase()));
 }
 
 /** A row as the list says it, without what is published beside. */
