@@ -3,6 +3,7 @@
  * A provider never fetches, logs, reads the clock or draws a random id, so the same input always gives the same output.
  */
 import type { TObject } from "@sinclair/typebox";
+import type { RowsPlace } from "../facts/explain.ts";
 import type { ModelRule } from "../facts/rules.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import type { Framing, SseEvent } from "../lib/streams/sse.ts";
@@ -297,6 +298,8 @@ export interface RemoteProvider extends Described {
   /** The keys a config's `model_rules` row may hold for this provider (beside `match`), and `options`. */
   readonly modelRules?: TObject;
   readonly options?: TObject;
+  /** The rows of facts that a model is called by. Default: the provider's own. */
+  rowsFor?(call: Pick<Call, "model" | "account">): readonly RowsPlace[];
   /** True if the call asks for the text of the model's thoughts: then it goes into `metadata.thinking` too. */
   wantsThoughts(call: Call): boolean;
   /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */

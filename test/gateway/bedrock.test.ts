@@ -240,6 +240,18 @@ describe("the platform's other formats", () => {
     expect(mantle.last.path).toBe("/openai/v1/chat/completions");
     expect(mantle.last.json).toMatchObject({ model: "openai.gpt-5.4", max_completion_tokens: 5 });
   });
+
+  test("tools that chat completions refuse of OpenAI's newer models go by Responses", async () => {
+    answer = () => exampleResponse("openai-responses/phases");
+    const { choices } = await own.client("gateway").chat.completions.create({
+      model: "bedrock/openai.gpt-5.6-luna",
+      messages: [{ role: "user", content: "Hi" }],
+      tools: [{ type: "function", function: { name: "look_up", parameters: { type: "object", properties: {} } } }],
+    });
+    expect(choices[0]!.finish_reason).toBe("stop");
+    expect(mantle.last.path).toBe("/openai/v1/responses");
+    expect(mantle.last.json).toMatchObject({ model: "openai.gpt-5.6-luna", tools: [{ name: "look_up" }] });
+  });
 });
 
 test.each([

@@ -1,9 +1,9 @@
 /** `troupe facts show`: which facts are in use, and what they say of a model. */
 import { factsKeys } from "../../build-info.ts";
-import { explained } from "../../facts/explain.ts";
 import { factsInForce, factsOf } from "../../facts/facts.ts";
 import { compiledAsOf, inForce } from "../../facts/in-force.ts";
 import { isoTime, systemClock } from "../../lib/time/clock.ts";
+import { explainedAt } from "../../operate/checks/explained-at.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
@@ -72,13 +72,14 @@ function showModel(context: Context, modelId: string, { explain, json }: FactsSh
     if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
     const { list } = listFor(context, config);
     const accounts = new Accounts(config.providers, providers);
-    const provider = accounts.find(id.namespace)?.provider.name ?? id.namespace;
+    const bound = accounts.find(id.namespace);
+    const provider = bound?.provider.name ?? id.namespace;
     const { assumed } = factsOf(provider, id.name);
     const target = billedTarget(accounts, modelId) ?? {
       ...{ provider: id.namespace, dialect: provider, baseUrl: "", model: id.name, isLocal: false, isListed: false },
     };
     const price = new Prices(config.prices, list).find(target);
-    const rows = explained(provider, id.name);
+    const rows = explainedAt(bound ?? id.namespace, id.name);
     if (rows.length === 0 && price === undefined)
       throw new CommandError(`Nothing is known of ${printable(modelId)}. 'troupe models' lists what providers have.`);
     const priced =

@@ -1,6 +1,6 @@
 /** Plays a small set against the operator's own providers, for each model in use, and names what the facts say otherwise. */
 import type { Config } from "../../config/config.ts";
-import { type Explained, explained } from "../../facts/explain.ts";
+import type { Explained } from "../../facts/explain.ts";
 import { factsOf } from "../../facts/facts.ts";
 import { few } from "../../lib/text/few.ts";
 import { printable } from "../../lib/text/printable.ts";
@@ -15,6 +15,7 @@ import { estimateUse } from "../../usage/prices/cost-estimate.ts";
 import { billedTarget } from "../../usage/prices/outlook.ts";
 import type { Prices } from "../../usage/prices/prices.ts";
 import { countedOf } from "../../usage/tokens/counts.ts";
+import { explainedAt } from "../checks/explained-at.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { type Contrary, contraries, type Play, plays } from "./plays.ts";
 
@@ -82,10 +83,8 @@ function planOf(id: string, accounts: Accounts): Planned | undefined {
   if (target === undefined || bound === undefined) return undefined;
   const model = parseModelId(id)!.name;
   const limits = factsOf(target.dialect, model);
-  const facts = explained(target.dialect, model);
-  // What is said of every model of a host is no fact of this one: its maker's rows go before.
-  const own = facts.filter(({ by }) => !by.startsWith("* "));
-  const valueIn = (name: string) => own.find(({ fact }) => fact === name)?.value;
+  const facts = explainedAt(bound, model);
+  const valueIn = (name: string) => facts.find(({ fact }) => fact === name)?.value;
   const isResponsesOnly = valueIn("responses_only") === true;
   return {
     ...{ id, bound, model, target, facts },

@@ -23,6 +23,7 @@ export const foundry: RemoteProvider = {
   // Every resource has its own: https://<resource>.services.ai.azure.com/anthropic
   baseUrl: "",
   models: [],
+  rowsFor: () => [{ format: "messages", provider: "anthropic" }],
   // The variables of the official library: https://github.com/anthropics/anthropic-sdk-typescript/tree/main/packages/foundry-sdk
   environment: { keys: ["ANTHROPIC_FOUNDRY_API_KEY"], baseUrl: ["ANTHROPIC_FOUNDRY_BASE_URL"] },
   options: Type.Object(entraOptions),

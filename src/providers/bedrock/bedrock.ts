@@ -6,7 +6,7 @@
  */
 
 import { Type } from "@sinclair/typebox";
-import { listedModels, rowsOf } from "../../facts/facts.ts";
+import { listedModels } from "../../facts/facts.ts";
 import { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
 import { Closed, Words } from "../../lib/json/schemas.ts";
@@ -22,13 +22,14 @@ import { nativeRoutes } from "../native-endpoints.ts";
 import { openAiQuirks } from "../openai-compatible/openai.ts";
 import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
 import type { Account, AnsweredCall, Call, NativeRoute, RemoteProvider, UpstreamRequest } from "../provider.ts";
+import { bedrockResponses } from "../responses/quirks.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { withToolNames } from "../tool-names.ts";
 import { baseOf, converseUrl, isMantle, openAiBase, usualBase } from "./address.ts";
 import { ConverseStream, decodeConverse } from "./answer.ts";
 import { converseBody } from "./body.ts";
 import { remoteMedia } from "./parts.ts";
-import { bedrockRules, takesNewVersions, withRules } from "./rules.ts";
+import { bedrockRules, rowsAt, takesNewVersions, withRules } from "./rules.ts";
 
 const guardrail = Closed({
   guardrailIdentifier: Type.String({ minLength: 1 }),
@@ -66,12 +67,14 @@ const chat = openAiCompatible({
   baseUrl: usualBase,
   environment,
   quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
-  modelRules: rowsOf("chat", "openai"),
+  maker: "openai",
+  responses: bedrockResponses,
+  responsesAddress: (path, account, model = "") => `${openAiBase(account, model)}/${path}`,
   url: (operation, model, account) => `${openAiBase(account, model)}/${operation}`,
 });
 
 /** On `bedrock-mantle` chat completions take the place of Converse. */
-function endpointOf(call: Call): BedrockRules["door"] {
+function endpointOf(call: Pick<Call, "model" | "account">): BedrockRules["door"] {
   const { door } = bedrockRules(call);
   return door === "converse" && isMantle(call.account) ? "chat" : door;
 }
@@ -136,7 +139,10 @@ export const bedrock: RemoteProvider = {
   kind: "remote",
   servedTier: (header) => header(tierHeaders.bedrock) ?? undefined,
   format: "converse",
-  formatOf: endpointOf,
+  formatOf(call) {
+    const door = endpointOf(call);
+    return door === "chat" ? chat.formatOf!(call) : door;
+  },
   name: "bedrock",
   baseUrl: usualBase,
   environment,
@@ -154,6 +160,7 @@ export const bedrock: RemoteProvider = {
   }),
   extras,
   modelRules: Type.Partial(BedrockRules),
+  rowsFor: (call) => rowsAt(call, endpointOf(call)),
   models: listedModels("bedrock"),
   wantsThoughts: asksForThoughts,
   apiRoot: baseOf,

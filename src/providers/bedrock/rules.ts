@@ -2,6 +2,7 @@
  * The models of Bedrock: the format in which each is called, and the fields that it takes there. Names are those of models
  * (`amazon.nova-pro-v1:0`), of inference profiles (`us.anthropic.claude-…`) and ARNs.
  */
+import type { RowsPlace } from "../../facts/explain.ts";
 import { following, rowsOf } from "../../facts/facts.ts";
 import { rulesFor } from "../../facts/rules.ts";
 import type { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
@@ -19,7 +20,9 @@ const claudeName = (model: string): string | undefined => /(?:^|[./])anthropic\.
 
 const complete = new WeakMap<object, readonly [BedrockRules & { match: string }]>();
 
-function rulesRow({ model, account }: Call): readonly [BedrockRules & { match: string }] {
+type Asked = Pick<Call, "model" | "account">;
+
+function rulesRow({ model, account }: Asked): readonly [BedrockRules & { match: string }] {
   const own = rulesFor<Partial<BedrockRules>>(model, account.modelRules, rows);
   const known = complete.get(own);
   if (known !== undefined) return known;
@@ -31,7 +34,19 @@ function rulesRow({ model, account }: Call): readonly [BedrockRules & { match: s
   return row;
 }
 
-export const bedrockRules = (call: Call): BedrockRules => rulesRow(call)[0];
+export const bedrockRules = (call: Asked): BedrockRules => rulesRow(call)[0];
+
+/** @param door the format in which the model is called @returns the rows that say how, for people */
+export function rowsAt({ model }: Asked, door: BedrockRules["door"]): readonly RowsPlace[] {
+  const own = { format: "converse", provider: "bedrock" } as const;
+  if (door === "chat")
+    return [
+      { ...own, part: "named", facts: ["door"] },
+      { format: "chat", provider: "openai" },
+    ];
+  const maker: RowsPlace[] = claudeName(model) === undefined ? [] : [{ format: "messages", provider: "anthropic" }];
+  return [{ ...own, part: "named" }, ...maker, { ...own, part: "all" }];
+}
 
 /** Whether newer versions of the API are taken for a model; an ARN does not tell what it is of. */
 export const takesNewVersions = (call: Call): boolean => bedrockRules(call).new_versions;

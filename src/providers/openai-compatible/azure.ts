@@ -4,7 +4,6 @@
  */
 
 import { Type } from "@sinclair/typebox";
-import { rowsOf } from "../../facts/facts.ts";
 import { entraOptions } from "../entra.ts";
 import type { Account, RemoteProvider } from "../provider.ts";
 import { azureResponses } from "../responses/quirks.ts";
@@ -52,7 +51,7 @@ const chat = openAiCompatible({
   responses: azureResponses,
   responsesAddress,
   // By the model's name, which is a deployment's unless another was chosen for it.
-  modelRules: rowsOf("chat", "openai"),
+  maker: "openai",
 });
 
 /** Source: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/managed-identity */

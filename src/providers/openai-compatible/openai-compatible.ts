@@ -1,6 +1,6 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
-import { following } from "../../facts/facts.ts";
+import { following, rowsOf } from "../../facts/facts.ts";
 import { type ModelRule, rulesFor } from "../../facts/rules.ts";
 import { Quirks } from "../../facts/vocabulary/chat.ts";
 import { ownMember } from "../../lib/json/own-member.ts";
@@ -37,8 +37,10 @@ type CompatibleSpec = {
   readonly keyOptional?: boolean;
   readonly models?: readonly string[];
   readonly quirks?: Quirks;
-  /** Quirks of single models; the first row to name a key wins, and all of them over `quirks`. */
+  /** Quirks of single models; the first row to name a key wins, and all of them over `quirks`. What the facts say of a model goes before. */
   readonly modelRules?: readonly (Rules & ModelRule)[];
+  /** The provider whose rows of facts count here. Default: its own. */
+  readonly maker?: string;
   /** Default: OpenAI's, at `/models` below the base URL. null: it is not documented to have one. */
   readonly modelList?: ModelListFormat | null;
   /** Extra options beside those that every such provider takes. */
@@ -70,10 +72,11 @@ const thinking = Type.Optional(
 );
 
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
-  const { name, baseUrl, environment, quirks = {}, modelRules = [], responses } = spec;
+  const { name, baseUrl, environment, quirks = {}, modelRules = [], maker = name, responses } = spec;
   const routes = nativeRoutes(spec);
   const options = optionsOf(spec);
-  const rows = following<Rules & ModelRule>(() => [...modelRules, { ...quirks, match: "*" }]);
+  const known = rowsOf("chat", maker);
+  const rows = following<Rules & ModelRule>(() => [...known, ...modelRules, { ...quirks, match: "*" }]);
   const quirksOf = ({ model, account, learned }: Call): Rules =>
     rulesFor<Rules>(model, learned ?? account.modelRules, rows);
   const { keyPlace, url = below, lacks = [], operationFields, modelList = chatModelList } = spec;
@@ -88,6 +91,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     models: spec.models ?? [],
     extras: Type.Object({ ...thinkingOptions, thinking, ...spec.extras?.properties }),
     modelRules: Quirks,
+    ...(maker === name ? {} : { rowsFor: () => [{ format: "chat", provider: maker }] }),
     ...(options === undefined ? {} : { options }),
     wantsThoughts: asksForThoughts,
     ...(keyPlace === undefined ? {} : { keyPlace }),

@@ -1,7 +1,7 @@
 /** OpenAI, and any server that follows it to the letter: https://platform.openai.com/docs/api-reference/chat */
 
 import { Type } from "@sinclair/typebox";
-import { listedModels, rowsOf } from "../../facts/facts.ts";
+import { listedModels } from "../../facts/facts.ts";
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { address } from "../native-endpoints.ts";
 import { openaiResponses } from "../responses/quirks.ts";
@@ -28,5 +28,4 @@ export const openai = openAiCompatible({
   // "Invalid 'tools': array too long. Expected an array with maximum length 128": https://github.com/zed-industries/zed/issues/32946
   maxTools: 128,
   quirks: openAiQuirks,
-  modelRules: rowsOf("chat", "openai"),
 });

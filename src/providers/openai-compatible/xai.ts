@@ -1,6 +1,6 @@
 /** xAI's chat completions: https://docs.x.ai/docs/api-reference#chat-completions, https://docs.x.ai/docs/models */
 
-import { listedModels, rowsOf } from "../../facts/facts.ts";
+import { listedModels } from "../../facts/facts.ts";
 import { xaiModelList } from "../model-lists.ts";
 import { xaiResponses } from "../responses/quirks.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
@@ -28,5 +28,4 @@ export const xai = openAiCompatible({
     echoes_last_answer: true,
     efforts: { minimal: "low", xhigh: "high", max: "high" },
   },
-  modelRules: rowsOf("chat", "xai"),
 });

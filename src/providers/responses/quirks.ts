@@ -122,3 +122,6 @@ export const azureResponses: ResponsesQuirks = {
   // https://github.com/vercel/ai/issues/20180
   messageTypes: true,
 };
+
+/** Source: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-responses-api.html */
+export const bedrockResponses: ResponsesQuirks = { ...openaiResponses, countsInput: false };

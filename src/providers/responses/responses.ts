@@ -56,7 +56,8 @@ const responsesExtras = Type.Object({
 });
 
 /** The address of calls of this format. @param path `responses`, or what lies below it */
-export type ResponsesAddress = (path: string, account: Account) => string;
+/** @param model of a call that is sent; absent for what is asked of all */
+export type ResponsesAddress = (path: string, account: Account, model?: string) => string;
 
 const usualAddress: ResponsesAddress = (path, { baseUrl }) => `${baseUrl}/${path}`;
 
@@ -173,7 +174,7 @@ export function withResponses(
       quirks.countsInput && call.account.options[responsesOption] !== false ? counterOf(bodyOf(call), call) : undefined,
     encode: (call) =>
       speaks(call)
-        ? { url: addressOf("responses", call.account), body: JSON.stringify(bodyOf(call)) }
+        ? { url: addressOf("responses", call.account, call.model), body: JSON.stringify(bodyOf(call)) }
         : chat.encode(call),
     decode(body, text, call) {
       const answer = (speaks(call) ? native : chat).decode(body, text, call);

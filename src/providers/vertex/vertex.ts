@@ -4,6 +4,7 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import type { RowsPlace } from "../../facts/explain.ts";
 import { listedModels } from "../../facts/facts.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
@@ -15,7 +16,7 @@ import { openAiCompatible } from "../openai-compatible/openai-compatible.ts";
 import type { AnsweredCall, Call, RemoteProvider } from "../provider.ts";
 import { openUrl, vertexUrl } from "./address.ts";
 import { claude } from "./claude.ts";
-import { type Family, placeOf } from "./families.ts";
+import { type Family, type Publisher, placeOf } from "./families.ts";
 import { embeddings, gemini } from "./gemini.ts";
 
 const options = Type.Object({
@@ -72,6 +73,15 @@ const open = openAiCompatible({
 
 const families: Readonly<Record<string, Family>> = { google: gemini, anthropic: claude, open };
 
+const rowsOf: Readonly<Record<Publisher, readonly RowsPlace[]>> = {
+  google: [
+    { format: "generate-content", provider: "vertex" },
+    { format: "generate-content", provider: "google" },
+  ],
+  anthropic: [{ format: "messages", provider: "anthropic" }],
+  open: [{ format: "chat", provider: "vertex" }],
+};
+
 /** A call as its family takes it. */
 function placed<C extends Call>(call: C): { readonly family: Family; readonly call: C } {
   const { publisher, model } = placeOf(call.model);
@@ -103,6 +113,7 @@ export const vertex: RemoteProvider = {
     ),
   }),
   models: listedModels("vertex"),
+  rowsFor: ({ model }) => rowsOf[placeOf(model).publisher],
   embeddings,
   retryAfterSeconds,
   servedTier: (header) => tierOf(header(tierHeaders.google) ?? undefined),

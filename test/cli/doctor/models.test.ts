@@ -84,7 +84,7 @@ describe("troupe doctor --call --models", () => {
       ["warning", "it takes temperature; the facts say: sam"],
     ]);
     expect(findings[0]!.found.length).toBeLessThan(600);
-    expect(findings[1]!.found).toContain('tools_road: "responses" by gpt-* from 5.6 on (chat) (https://');
+    expect(findings[1]!.found).toContain('tools_road: "responses" by gpt-* from 5.6 on (openai, chat) (https://');
     for (const { advice } of findings) expect(advice).toContain("model_rules");
   });
 
@@ -112,7 +112,7 @@ describe("troupe doctor --call --models", () => {
     expect(of("models").some(({ found }) => found.includes("nobody/x"))).toBe(true);
   });
 
-  test("what is said of all models of a host is not asked of Claude there", async () => {
+  test("what a host says of all models is not asked of Claude there, and what its maker says is", async () => {
     using upstream = new UpstreamServer(() => jsonResponse({ message: "no such model" }, 404));
     using folder = new TempFolder();
     const env = {
@@ -122,7 +122,8 @@ describe("troupe doctor --call --models", () => {
     };
     const shell = new Console(folder.path, env);
     const line = "--port 0 doctor --call --models bedrock/us.anthropic.claude-haiku-5-5-v1:0";
-    expect((await shell.run(line)).err).toContain("Calls 1 model, at most 7 calls");
+    // Seven, and a temperature; it takes forced tools.
+    expect((await shell.run(line)).err).toContain("Calls 1 model, at most 8 calls");
     expect(upstream.requests.length).toBeGreaterThan(0);
   });
 

@@ -1,5 +1,5 @@
 /** Hosts of open models: what each does differently, and where it says so. */
-import { listedModels, rowsOf } from "../../../facts/facts.ts";
+import { listedModels } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
 import { allRoles, openModels, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 import { groqEndpoints, ollamaEndpoints } from "./native-endpoints.ts";
@@ -19,7 +19,6 @@ export const groq = openAiCompatible({
     text_roles: allRoles,
     think_tags: true,
   },
-  modelRules: rowsOf("chat", "groq"),
 });
 
 /** https://docs.together.ai/reference/chat-completions-1 */
@@ -71,7 +70,6 @@ export const cerebras = openAiCompatible({
     reasoning_replay: "reasoning",
     think_tags: true,
   },
-  modelRules: rowsOf("chat", "cerebras"),
 });
 
 /** https://docs.api.nvidia.com/nim/reference/llm-apis */

@@ -1,5 +1,5 @@
 /** Makers of models that serve them by chat completions: what each does differently, and where it says so. */
-import { listedModels, rowsOf } from "../../../facts/facts.ts";
+import { listedModels } from "../../../facts/facts.ts";
 import { openAiCompatible } from "../openai-compatible.ts";
 import { allRoles, platformFields, platformFieldsBut, strictMessageKeys } from "./fields.ts";
 import { deepseekEndpoints, minimaxEndpoints, moonshotEndpoints, zaiEndpoints } from "./native-endpoints.ts";
@@ -33,7 +33,6 @@ export const mistral = openAiCompatible({
     stream_usage: false,
     efforts: { minimal: "low", xhigh: "high", max: "high" },
   },
-  modelRules: rowsOf("chat", "mistral"),
 });
 
 /** https://api-docs.deepseek.com/guides/thinking_mode, https://api-docs.deepseek.com/guides/json_mode */
@@ -79,7 +78,6 @@ export const moonshot = openAiCompatible({
     // The flavour of schemas that it checks: https://github.com/MoonshotAI/walle, as @ai-sdk/moonshotai 3.0 writes it
     typed_variants: true,
   },
-  modelRules: rowsOf("chat", "moonshot"),
 });
 
 /** https://docs.z.ai/api-reference/llm/chat-completion, https://docs.z.ai/guides/capabilities/thinking-mode */
@@ -100,7 +98,6 @@ export const zai = openAiCompatible({
     efforts: { "*": null },
     stream_usage: false,
   },
-  modelRules: rowsOf("chat", "zai"),
 });
 
 /** https://docs.perplexity.ai/api-reference/chat-completions-post */
