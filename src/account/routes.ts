@@ -4,7 +4,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { guardAnswer, refuseForeignPages, refuseForged } from "../admin/act.ts";
 import { surfaceOf } from "../admin/playground/surface.ts";
 import { sessionCookie, setSessionCookie } from "../admin/session-cookie.ts";
-import { countTry, ownerOfKey, startSession } from "../admin/sign-in.ts";
+import { countTry, ownerOfKey, signIn } from "../admin/sign-in.ts";
 import type { Caller } from "../auth/keys.ts";
 import { findSession } from "../auth/sessions.ts";
 import { admitCaller, hitAnonymous } from "../call/admit/authenticate.ts";
@@ -13,11 +13,13 @@ import type { Services } from "../call/services.ts";
 import { accountJson, checkServed, daysQuery, rotateOwn } from "../http/account.ts";
 import { checkedRoutes, documented, elysiaSettings } from "../http/checked-routes.ts";
 import { completeInside } from "../http/inside.ts";
-import { recordAct } from "../http/record-act.ts";
+import { acting, operatorOf } from "../http/operator.ts";
 import { basePath } from "../http/routes.ts";
 import { Closed } from "../lib/json/schemas.ts";
+import { endSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
+import type { SessionRow } from "../store/sessions.ts";
 import { accountPageRoutes } from "./page.ts";
 
 /** The answer to a try is for a look, not for work. */
@@ -29,7 +31,7 @@ const TryBody = Closed({ model: Type.String({ minLength: 1, maxLength: 300 }) })
 /** The page alone asks for these. */
 const hidden = { tag: "Operations", summary: "For /account alone", hide: true } as const;
 
-type Signed = { readonly caller: Caller; readonly sessionId: string };
+type Signed = { readonly caller: Caller; readonly row: SessionRow };
 
 /** The surfaces that a listener serves and a key may use. */
 const surfacesOf = ({ surfaces }: Host, caller: Caller) =>
@@ -45,12 +47,12 @@ async function signedIn(host: Host, services: Services, context: RequestContext)
   guard(services, context);
   const cookie = sessionCookie(context, "account");
   if (cookie !== undefined) refuseForged(context);
-  const session = cookie && (await needsStorage(() => findSession(services, cookie, true, "holders")));
+  const session = cookie && (await needsStorage(() => findSession(services, cookie, true, "account")));
   if (!session) {
     hitAnonymous(services, context, "admin");
     throw ApiError.sessionEnded();
   }
-  return { caller: await admitHolder(host, services, context, session.caller), sessionId: session.row.id };
+  return { caller: await admitHolder(host, services, context, session.caller), row: session.row };
 }
 
 function guard(services: Services, context: RequestContext): void {
@@ -69,7 +71,7 @@ const signInRoutes = (host: Host) =>
       const key = body.key.trim();
       const caller = await ownerOfKey(services, key, failed);
       await admitHolder(host, services, context, caller);
-      await startSession(services, context, { caller, key }, "account");
+      await signIn(services, context, { caller, key }, "account");
       return { object: "account.session" as const, name: caller.name };
     },
     documented({ ...hidden, body: KeyBody }),
@@ -85,9 +87,8 @@ const holderRoutes = (host: Host) =>
     )
     .delete(
       "/session",
-      async ({ services, context, caller: { caller, sessionId } }) => {
-        await needsStorage(() => services.store.sessions.remove(sessionId));
-        await recordAct(services, context, caller.keyId, { act: "session.sign_out", subject: sessionId });
+      async ({ services, context, caller: { caller, row } }) => {
+        await acting(() => endSession(operatorOf(services, context, caller.keyId), row, true));
         setSessionCookie(context, undefined, "account");
         return { object: "account.session.deleted" as const };
       },
@@ -99,7 +100,7 @@ const holderRoutes = (host: Host) =>
         const made = await rotateOwn(services, caller, context);
         // The session was the old secret's.
         await services.keys.catchUp(made.key);
-        await startSession(services, context, { caller, key: made.key }, "account");
+        await signIn(services, context, { caller, key: made.key }, "account");
         return made;
       },
       documented(hidden),

@@ -5,9 +5,8 @@ import { admit, admitCaller, hitAnonymous, keyOf } from "../call/admit/authentic
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
-import { recordAct } from "../http/record-act.ts";
+import { operatorOf } from "../http/operator.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { ReadingNotes } from "./reading-notes.ts";
 import { sessionCookie } from "./session-cookie.ts";
@@ -16,18 +15,19 @@ import { sessionCookie } from "./session-cookie.ts";
 type Actor = string;
 
 /**
- * The plugin of the admin API, whose `caller` is the actor's name and whose `record` writes the line of an act. `recordReading` is awaited before
- * an answer that shows what people wrote; `subject` names whose words they are, a request's id, say.
+ * The plugin of the admin API, whose `caller` is the actor's name and whose `operator` does the acts, and records them. `recordReading` is awaited
+ * before an answer that shows what people wrote; `subject` names whose words they are, a request's id, say.
  */
 export const adminPlugin = (host: Host, prefix: string) => {
   const readings = new ReadingNotes();
-  return checkedRoutes(host, { area: "admin", prefix }, admitAdmin).derive(({ services, context, caller }) => ({
-    record: (act: Act) => recordAct(services, context, caller, act),
-    recordReading: (subject: string) =>
-      readings.once(services.clock.now(), caller, subject, () =>
-        recordAct(services, context, caller, { act: "content.read", subject }),
-      ),
-  }));
+  return checkedRoutes(host, { area: "admin", prefix }, admitAdmin).derive(({ services, context, caller }) => {
+    const operator = operatorOf(services, context, caller);
+    return {
+      operator,
+      recordReading: (subject: string) =>
+        readings.once(services.clock.now(), caller, subject, () => operator.record({ act: "content.read", subject })),
+    };
+  });
 };
 
 export type AdminPlugin = ReturnType<typeof adminPlugin>;

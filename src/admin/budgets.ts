@@ -1,46 +1,20 @@
 /** The admin API's routes of budgets. */
-import { type Static, Type } from "@sinclair/typebox";
-import { Budget, scopeWords } from "../api/budgets.ts";
+import { Type } from "@sinclair/typebox";
+import { Budget } from "../api/budgets.ts";
 import { pageSchema } from "../api/shape.ts";
 import { healths, periods } from "../api/words.ts";
-import { isTag } from "../auth/key-spec.ts";
-import type { Services } from "../call/services.ts";
-import { faultOfBudgetModel } from "../http/models/model-patterns.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
+import { acting } from "../http/operator.ts";
 import { Closed } from "../lib/json/schemas.ts";
-import { isoTime } from "../lib/time/clock.ts";
-import { ApiError } from "../protocols/errors.ts";
-import { tiers } from "../protocols/tiers.ts";
-import type { Act } from "../store/audit.ts";
-import { partsOfScope } from "../store/charges.ts";
-import { needsStorage } from "../store/require-storage.ts";
-import { healthOf, kindOf, nameOf, recentSpending, runsOutAt } from "../usage/budgets/forecast.ts";
-import type { Rule } from "../usage/budgets/rules.ts";
-import { budgetJson, budgetStates } from "../usage/budgets/states.ts";
-import { microsFrom } from "../usage/spans.ts";
+import { budgetsJson, removeBudget, rulesOf, setBudget, topUpBudget } from "../operate/budgets.ts";
+import { kindOf } from "../usage/budgets/forecast.ts";
+import { budgetId } from "../usage/budgets/states.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
-import { keyNames } from "./usage.ts";
 
 const maxDollars = 1_000_000_000;
 const Dollars = Closed({ dollars: Type.Number({ minimum: 0, maximum: maxDollars }) });
 const Named = Type.Object({ scope: Type.String(), period: oneOf(periods) });
-type Named = Static<typeof Named>;
-
-/** Reads what is spent, reserved and left of each, and how long it will last. */
-export async function budgetsJson(services: Services, rules: readonly Rule[]): Promise<Budget[]> {
-  const { store, clock } = services;
-  const now = clock.now();
-  const states = await needsStorage(() => budgetStates(store.budgets, rules, now));
-  const recent = await needsStorage(() => recentSpending(store.ledger, rules, now));
-  const names = states.some(({ scope }) => isOfKey(scope)) ? await keyNames(services) : new Map<string, string>();
-  return states.map((state) => ({
-    object: "budget" as const,
-    ...budgetJson(state, isOfKey(state.scope) ? (names.get(nameOf(state.scope)) ?? null) : null),
-    state: healthOf(state),
-    runs_out_at: isoTime(runsOutAt(state, now, recent)),
-  }));
-}
 
 type Ending = Pick<Budget, "state" | "runs_out_at">;
 
@@ -51,50 +25,6 @@ function endingFirst<T extends Ending>(all: readonly T[]): T[] {
   return all
     .filter(({ state, runs_out_at: at }) => state !== "ok" || at !== null)
     .sort((a, b) => (urgency(a) === urgency(b) ? 0 : urgency(a) - urgency(b)));
-}
-
-const isOfKey = (scope: string) => kindOf(scope) === "key";
-
-/** @throws ApiError invalid_value, not_found where it is the budget of no key */
-async function checkScope({ keys, live }: Services, scope: string): Promise<void> {
-  const [kind, name] = [kindOf(scope), nameOf(scope)];
-  const { whose, model } = partsOfScope(scope);
-  const isScope =
-    whose === "all" ||
-    (kind === "tag" && isTag(name)) ||
-    (kind === "tier" && (tiers as readonly string[]).includes(name)) ||
-    (kind === "key" && name !== "");
-  if (!isScope) throw ApiError.invalidValue("scope", `scope must be ${scopeWords}`);
-  const fault = model === undefined ? undefined : faultOfBudgetModel(model, live.config);
-  if (fault !== undefined) throw ApiError.invalidValue("scope", `scope: ${fault}`);
-  if (kind === "key" && (await needsStorage(() => keys.named(name))) === undefined)
-    throw ApiError.notFound("There is no such key.", "scope");
-}
-
-async function find(services: Services, { scope, period }: Named) {
-  await needsStorage(() => services.budgets.load());
-  const rule = services.budgets.rules.ofScope(scope).find((one) => one.period === period);
-  return rule && (await budgetsJson(services, [rule]))[0];
-}
-
-type Acting = {
-  readonly services: Services;
-  readonly params: Named;
-  readonly record: (act: Act) => Promise<void>;
-};
-
-/**
- * Makes a change, and the line that records it.
- * @param change rejects where there is nothing to change; `isNew`: no such budget was known
- * @returns the budget as it is now: undefined where there is none any more
- */
-async function changed({ services, params, record }: Acting, act: string, change: (isNew: boolean) => Promise<void>) {
-  await checkScope(services, params.scope);
-  const before = await find(services, params);
-  await needsStorage(() => change(before === undefined));
-  const after = await find(services, params);
-  await record({ act, subject: `${params.scope}/${params.period}`, before, after });
-  return after;
 }
 
 /** Parts of routes that take a sum for one budget, and return the budget. */
@@ -110,21 +40,20 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
       "/v1/budgets",
-      async ({ services, query: { scope, kind, period, state, ending, after, limit } }) => {
-        await needsStorage(() => services.budgets.load());
-        const { rules } = services.budgets;
+      async ({ operator, query: { scope, kind, period, state, ending, after, limit } }) => {
+        const rules = await acting(() => rulesOf(operator));
         const wanted = (scope === undefined ? rules.all() : rules.ofAnyModel(scope)).filter(
           (rule) =>
             (kind === undefined || kindOf(rule.scope) === kind) && (period === undefined || rule.period === period),
         );
         if (state !== undefined || ending === "true") {
-          const all = await budgetsJson(services, wanted);
+          const all = await acting(() => budgetsJson(operator, wanted));
           const chosen = all.filter((budget) => state === undefined || budget.state === state);
           return pageOf(ending === "true" ? endingFirst(chosen) : chosen, after, limit);
         }
-        const named = wanted.map((rule) => ({ ...rule, id: `${rule.scope}/${rule.period}` }));
+        const named = wanted.map((rule) => ({ ...rule, id: budgetId(rule) }));
         const { data, ...rest } = pageOf(named, after, limit);
-        return { ...rest, data: await budgetsJson(services, data) };
+        return { ...rest, data: await acting(() => budgetsJson(operator, data)) };
       },
       adminOperation({
         operationId: "adminListBudgets",
@@ -148,13 +77,7 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     )
     .put(
       "/v1/budgets/:scope/:period",
-      async ({ services, params, body, record }) =>
-        (await changed({ services, params, record }, "budget.set", (isNew) =>
-          services.store.budgets.set(
-            { ...params, limit: microsFrom(body.dollars), updatedAt: services.clock.now() },
-            isNew,
-          ),
-        ))!,
+      async ({ operator, params, body }) => (await acting(() => setBudget(operator, params, body.dollars))).after,
       adminOperation({
         operationId: "adminSetBudget",
         summary: "Sets a budget, from the next call on; what was spent stays spent",
@@ -163,11 +86,7 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/budgets/:scope/:period/top-up",
-      async ({ services, params, body, record }) =>
-        (await changed({ services, params, record }, "budget.top-up", async () => {
-          const limit = await services.store.budgets.add(params, microsFrom(body.dollars), services.clock.now());
-          if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
-        }))!,
+      async ({ operator, params, body }) => (await acting(() => topUpBudget(operator, params, body.dollars))).after,
       adminOperation({
         operationId: "adminTopUpBudget",
         summary: "Raises a budget that was set by so many dollars",
@@ -176,12 +95,9 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     )
     .delete(
       "/v1/budgets/:scope/:period",
-      async ({ services, params, record }) => {
-        await changed({ services, params, record }, "budget.remove", async () => {
-          if (!(await services.store.budgets.remove(params)))
-            throw ApiError.notFound("No such budget was set.", "scope");
-        });
-        return { object: "budget.deleted", id: `${params.scope}/${params.period}`, deleted: true };
+      async ({ operator, params }) => {
+        await acting(() => removeBudget(operator, params));
+        return { object: "budget.deleted", id: budgetId(params), deleted: true };
       },
       adminOperation({
         operationId: "adminRemoveBudget",

@@ -77,9 +77,9 @@ export function doctorRoutes(plugin: AdminPlugin) {
     )
     .post(
       "/v1/doctor",
-      async ({ services, record }) => {
+      async ({ services, operator }) => {
         const made = await report(services, "call");
-        await record({ act: "doctor.call", subject: "server", after: made.counts });
+        await operator.record({ act: "doctor.call", subject: "server", after: made.counts });
         return made;
       },
       adminOperation({

@@ -4,22 +4,20 @@ import { Key, KeyStatus, NewKey } from "../api/keys.ts";
 import { OrNull, pageSchema } from "../api/shape.ts";
 import { keyStates } from "../api/words.ts";
 import { maxGraceMs } from "../auth/grace.ts";
-import { type KeyInfo, type KeyQuery, keyFields, keyOrders } from "../auth/key-info.ts";
-import { KeyError } from "../auth/key-lookup.ts";
-import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts";
-import type { NewKey as MadeKey } from "../auth/keys.ts";
+import { type KeyInfo, type KeyQuery, keyOrders } from "../auth/key-info.ts";
+import type { KeyChanges, KeySpec } from "../auth/key-spec.ts";
 import type { Services } from "../call/services.ts";
 import { keySurfaces } from "../config/surfaces.ts";
-import { unmatchedPattern } from "../http/models/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
+import { acting } from "../http/operator.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
-import { snakeCase } from "../lib/text/snake-case.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { budgetsJson, rulesOf } from "../operate/budgets.ts";
+import { createKey, keyJson, revokeKey, rotateKey, updateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { AdminPlugin } from "./act.ts";
-import { budgetsJson } from "./budgets.ts";
 import { adminOperation, pageOf, pageParameters, text, timeFrom } from "./pages.ts";
 
 const rights = {
@@ -45,32 +43,16 @@ const KeyRotation = Closed({
   ),
 });
 
-/** A key as the API shows it. Never the key itself. */
-const keyJson = (key: KeyInfo): Key => ({ object: "key", ...keyFields(key) });
-
-const newKeyJson = ({ secret, key }: MadeKey): NewKey => ({ key: secret, ...keyJson(key) });
-
-/** Rejects with an ApiError in place of the errors of keys and of the store. */
-function doing<T>(work: () => Promise<T>): Promise<T> {
-  return needsStorage(work).catch((error: unknown) => {
-    if (error instanceof KeySpecError) throw ApiError.invalidValue(snakeCase(error.part), error.message);
-    if (error instanceof KeyError) throw ApiError.invalidValue("id", error.message);
-    throw error;
-  });
-}
+const newKeyJson = ({ secret, after }: { readonly secret: string; readonly after: Key }): NewKey => ({
+  key: secret,
+  ...after,
+});
 
 /** @throws ApiError not_found */
-async function find({ keys }: Services, id: string): Promise<KeyInfo> {
-  const key = await doing(() => keys.named(id));
+async function find({ keys }: Pick<Services, "keys">, id: string): Promise<KeyInfo> {
+  const key = await acting(() => keys.named(id));
   if (key === undefined) throw ApiError.notFound("There is no such key.", "id");
   return key;
-}
-
-/** @throws ApiError invalid_value for a pattern that fits no model there can be */
-function checkModels({ live, personas }: Services, { models = [] }: Rights): void {
-  const problem = unmatchedPattern(models, live.config, personas.list());
-  if (problem !== undefined)
-    throw ApiError.invalidValue("models", `models: ${problem}${problem.endsWith("?") ? "" : "."}`);
 }
 
 function changesFrom(given: Rights): KeyChanges {
@@ -118,9 +100,9 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       async ({ services, query }) => {
         const { tag, name, search, state, tier, surface, sort = "created_at", order = "desc", after, limit } = query;
         const asked: KeyQuery = { tag, name, search, state, tier, surface, sort, order };
-        const found = await doing(() => services.keys.found(asked));
+        const found = await acting(() => services.keys.found(asked));
         const { data, ...rest } = pageOf(found, after, limit);
-        const shown = await doing(() => services.keys.shown(data));
+        const shown = await acting(() => services.keys.shown(data));
         return { ...rest, data: shown.map(keyJson), total: found.length };
       },
       adminOperation({
@@ -146,12 +128,9 @@ export const keyRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/keys",
-      async ({ services, body, record }) => {
-        checkModels(services, body);
+      async ({ operator, body }) => {
         const spec = specFrom(body);
-        const made = await doing(() => services.keys.create(spec));
-        await record({ act: "key.create", subject: made.key.id, after: keyJson(made.key) });
-        return newKeyJson(made);
+        return newKeyJson(await acting(() => createKey(operator, spec)));
       },
       adminOperation({
         operationId: "adminCreateKey",
@@ -169,12 +148,13 @@ export const keyRoutes = (plugin: AdminPlugin) =>
     )
     .get(
       "/v1/keys/:id/status",
-      async ({ services, request, params }) => {
+      async ({ services, operator, request, params }) => {
         const { id, tier, tags } = await find(services, params.id);
-        await needsStorage(() => services.budgets.load());
-        const rules = services.budgets.rules.of({ keyId: id, tier, tags });
         const last_call = await lastCall(services, id, request.signal);
-        return { object: "key.status" as const, id, last_call, budgets: await budgetsJson(services, rules) };
+        const budgets = await acting(async () =>
+          budgetsJson(operator, (await rulesOf(operator)).of({ keyId: id, tier, tags })),
+        );
+        return { object: "key.status" as const, id, last_call, budgets };
       },
       adminOperation({
         operationId: "adminGetKeyStatus",
@@ -186,13 +166,10 @@ export const keyRoutes = (plugin: AdminPlugin) =>
     )
     .patch(
       "/v1/keys/:id",
-      async ({ services, params, body, record }) => {
-        checkModels(services, body);
+      async ({ operator, params, body }) => {
         const changes = changesFrom(body);
-        const before = await find(services, params.id);
-        const after = await doing(() => services.keys.update(before.id, changes));
-        await record({ act: "key.update", subject: after.id, before: keyJson(before), after: keyJson(after) });
-        return keyJson(after);
+        const key = await find(operator, params.id);
+        return (await acting(() => updateKey(operator, key, changes))).after;
       },
       adminOperation({
         operationId: "adminUpdateKey",
@@ -206,11 +183,9 @@ export const keyRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/keys/:id/rotate",
-      async ({ services, params, body: { grace_seconds = 0 }, record }) => {
-        const before = await find(services, params.id);
-        const made = await doing(() => services.keys.rotate(before.id, grace_seconds * 1000));
-        await record({ act: "key.rotate", subject: before.id, before: keyJson(before), after: keyJson(made.key) });
-        return newKeyJson(made);
+      async ({ operator, params, body: { grace_seconds = 0 } }) => {
+        const key = await find(operator, params.id);
+        return newKeyJson(await acting(() => rotateKey(operator, key, grace_seconds * 1000)));
       },
       adminOperation({
         operationId: "adminRotateKey",
@@ -225,11 +200,9 @@ export const keyRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/keys/:id/revoke",
-      async ({ services, params, record }) => {
-        const before = await find(services, params.id);
-        const after = await doing(() => services.keys.revoke(before.id));
-        await record({ act: "key.revoke", subject: before.id, before: keyJson(before), after: keyJson(after) });
-        return keyJson(after);
+      async ({ operator, params }) => {
+        const key = await find(operator, params.id);
+        return (await acting(() => revokeKey(operator, key))).after;
       },
       adminOperation({
         operationId: "adminRevokeKey",

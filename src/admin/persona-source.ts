@@ -92,14 +92,19 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
     )
     .put(
       "/v1/personas/:namespace/:name/source",
-      async ({ services, context, params, body, record }) => {
+      async ({ services, context, params, body, operator }) => {
         const id = idOf(params);
         const versionOf = () => services.personas.find(id)?.version ?? null;
         const version = versionOf();
         const saved = await saveFile(services, edited(services, id), body);
         if (saved instanceof NotSaved) return saved.answer(context);
         const before = { version, hash: saved.before };
-        await record({ act: "persona.save", subject: id, before, after: { version: versionOf(), hash: saved.after } });
+        await operator.record({
+          act: "persona.save",
+          subject: id,
+          before,
+          after: { version: versionOf(), hash: saved.after },
+        });
         return sourceJson(services, id);
       },
       adminOperation({

@@ -2,7 +2,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { PersonaTestRun, PersonaTests } from "../api/persona-tests.ts";
 import type { Host, RequestContext } from "../call/context.ts";
+import type { InsideCall } from "../call/inside-call.ts";
 import type { Services } from "../call/services.ts";
+import { completeInside } from "../http/inside.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { truncate } from "../lib/text/truncate.ts";
@@ -119,7 +121,8 @@ export function personaTestRoutes(host: Host) {
     const startedAt = services.clock.now();
     try {
       const caller = actingCaller(context);
-      const results = await runPersonaTests(host, { persona, planned, caller, signal });
+      const complete = (call: InsideCall) => completeInside(host, call);
+      const results = await runPersonaTests(services, { persona, planned, caller, signal, complete });
       const { passed, failed, errors: unjudged, cost, unknownCosts } = summaryOf(results);
       const made: PersonaTestRun = {
         object: "persona.test_run",
@@ -172,13 +175,13 @@ export function personaTestRoutes(host: Host) {
       )
       .post(
         "/v1/personas/:namespace/:name/tests/run",
-        async ({ services, context, params: { namespace, name }, body, record }) => {
+        async ({ services, context, params: { namespace, name }, body, operator }) => {
           const id = `${namespace}/${name}`;
           const made = await run(services, context, id, body);
           const { version, variant, passed, failed, errors, cost_micro_dollars } = made;
           const counts = { passed, failed, errors, cost_micro_dollars };
           const after = { version, variant, whole: body.names === undefined, ...counts };
-          await record({ act: "persona.test", subject: id, after });
+          await operator.record({ act: "persona.test", subject: id, after });
           return made;
         },
         adminOperation({

@@ -133,13 +133,18 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
     )
     .put(
       "/v1/personas/:namespace/:name/tests/source",
-      async ({ services, context, params, body, record }) => {
+      async ({ services, context, params, body, operator }) => {
         const id = idOf(params);
         if (services.live.config.console.write) await readTests(services, id);
         const saved = await saveFile(services, edited(services, id), body);
         if (saved instanceof NotSaved) return saved.answer(context);
         const { before, after } = saved;
-        await record({ act: "persona.save_tests", subject: id, before: { hash: before }, after: { hash: after } });
+        await operator.record({
+          act: "persona.save_tests",
+          subject: id,
+          before: { hash: before },
+          after: { hash: after },
+        });
         return sourceJson(services, id);
       },
       adminOperation({

@@ -156,7 +156,7 @@ export const providerRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/providers/:name/test",
-      async ({ services, params: { name }, body, record }) => {
+      async ({ services, params: { name }, body, operator }) => {
         const bound = boundOf(services, name);
         const model = body.model ?? bound.account.models[0];
         if (model === undefined) throw ApiError.missingField("model");
@@ -185,7 +185,7 @@ export const providerRoutes = (plugin: AdminPlugin) =>
           }),
         );
         const outcome = results.map(({ message: _, answer: __, milliseconds: ___, ...one }) => one);
-        await record({ act: "provider.test", subject: name, after: { model, results: outcome } });
+        await operator.record({ act: "provider.test", subject: name, after: { model, results: outcome } });
         return { object: "provider.tested" as const, provider: name, model, results };
       },
       adminOperation({

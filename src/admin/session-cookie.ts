@@ -1,5 +1,5 @@
 /** The cookie of a session: made by the server, and out of reach of scripts. */
-import { sessionMaxMs } from "../auth/sessions.ts";
+import { type SignInPage, sessionMaxMs } from "../auth/sessions.ts";
 import type { RequestContext } from "../call/context.ts";
 
 /** True where the browser's connection is encrypted: up to here, or to a proxy that the operator trusts. */
@@ -9,21 +9,20 @@ function isSecure({ request, isFromTrustedProxy }: RequestContext): boolean {
   return forwarded !== null && /^\s*https\s*(?:,|$)/i.test(forwarded) && isFromTrustedProxy;
 }
 
-/** Which page signed in: who looks at an account has not signed in to the console. */
-export type SessionPage = "console" | "account";
-const cookieNames: Readonly<Record<SessionPage, string>> = { console: "troupe_session", account: "troupe_account" };
+/** Who looks at an account has not signed in to the console. */
+const cookieNames: Readonly<Record<SignInPage, string>> = { console: "troupe_session", account: "troupe_account" };
 
 /**
  * Browsers share the cookies of a host among its ports, so that of each port has a name of its own.
  * With `__Host-` no other host and no unencrypted answer can set it. Source: https://www.rfc-editor.org/rfc/rfc6265#section-8.5
  */
-function nameFor(context: RequestContext, page: SessionPage): string {
+function nameFor(context: RequestContext, page: SignInPage): string {
   const port = /:(\d{1,5})$/.exec(context.request.headers.get("host") ?? "")?.[1];
   return `${isSecure(context) ? "__Host-" : ""}${cookieNames[page]}${port === undefined ? "" : `_${port}`}`;
 }
 
 /** @returns the cookie's value; undefined where the request has none */
-export function sessionCookie(context: RequestContext, page: SessionPage = "console"): string | undefined {
+export function sessionCookie(context: RequestContext, page: SignInPage = "console"): string | undefined {
   const header = context.request.headers.get("cookie");
   if (header === null) return undefined;
   const start = `${nameFor(context, page)}=`;
@@ -32,7 +31,7 @@ export function sessionCookie(context: RequestContext, page: SessionPage = "cons
 }
 
 /** Sets the cookie with the answer; without a value takes it back. */
-export function setSessionCookie(context: RequestContext, secret?: string, page: SessionPage = "console"): void {
+export function setSessionCookie(context: RequestContext, secret?: string, page: SignInPage = "console"): void {
   const age = secret === undefined ? 0 : sessionMaxMs / 1000;
   const secure = isSecure(context) ? "; Secure" : "";
   context.headers["set-cookie"] =

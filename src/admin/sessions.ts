@@ -8,16 +8,18 @@ import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import { queryOf } from "../http/openapi/describe.ts";
+import { acting } from "../http/operator.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import type { Operator } from "../operate/act.ts";
+import { endSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { Act } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { SessionRow } from "../store/sessions.ts";
 import { type AdminPlugin, guardAnswer, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
 import { adminOperation, pageOf, pageParameters } from "./pages.ts";
 import { setSessionCookie } from "./session-cookie.ts";
-import { countTry, ownerOfKey, startSession } from "./sign-in.ts";
+import { countTry, ownerOfKey, signIn } from "./sign-in.ts";
 
 const Deleted = Type.Object({
   object: Type.Literal("session.deleted"),
@@ -71,7 +73,7 @@ export const signInRoutes = (host: Host, prefix: string) =>
       const key = body.key.trim();
       const caller = await ownerOfKey(services, key, failed);
       await admitCaller(services, context, "admin", "admin", caller);
-      const row = await startSession(services, context, { caller, key }, "console");
+      const row = await signIn(services, context, { caller, key }, "console");
       return signedInJson(services, { by: "session", row, caller });
     },
     adminOperation({
@@ -99,10 +101,10 @@ export const sessionRoutes = (plugin: AdminPlugin) =>
     )
     .delete(
       "/v1/session",
-      async ({ services, context, record }) => {
+      async ({ operator, context }) => {
         const one = signedIn(context);
         if (one.by !== "session") throw ApiError.notFound("This request comes with no session that could end.");
-        return end(services, { context, record, one, currentId: one.row.id });
+        return end(operator, context, one);
       },
       adminOperation({
         operationId: "adminSignOut",
@@ -132,10 +134,10 @@ export const sessionRoutes = (plugin: AdminPlugin) =>
     )
     .delete(
       "/v1/sessions/:id",
-      async ({ services, context, params, record }) => {
+      async ({ services, operator, context, params }) => {
         const one = (await needsStorage(() => listSessions(services))).find(({ row }) => row.id === params.id);
         if (one === undefined) throw ApiError.notFound("There is no such session, or it has ended.", "id");
-        return end(services, { context, record, one, currentId: currentOf(context) });
+        return end(operator, context, one);
       },
       adminOperation({
         operationId: "adminEndSession",
@@ -151,17 +153,9 @@ function currentOf(context: RequestContext): string | undefined {
   return one.by === "session" ? one.row.id : undefined;
 }
 
-type Ending = {
-  readonly context: RequestContext;
-  readonly record: (act: Act) => Promise<void>;
-  readonly one: Session;
-  readonly currentId: string | undefined;
-};
-
-async function end(services: Services, { context, record, one: { row }, currentId }: Ending) {
-  await needsStorage(() => services.store.sessions.remove(row.id));
-  if (row.id === currentId) setSessionCookie(context);
-  const before = { key: row.key, client: row.client };
-  await record({ act: row.id === currentId ? "session.sign_out" : "session.end", subject: row.id, before });
+async function end(operator: Operator, context: RequestContext, { row }: Session) {
+  const isOwn = row.id === currentOf(context);
+  await acting(() => endSession(operator, row, isOwn));
+  if (isOwn) setSessionCookie(context);
   return { object: "session.deleted" as const, id: row.id, deleted: true as const };
 }

@@ -11,8 +11,7 @@ import { type KeyNames, spanName, usageCsv } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 
 export async function keyNames({ keys }: Services): Promise<KeyNames> {
-  const all = await needsStorage(() => keys.list());
-  return new Map(all.map(({ id, name }) => [id, name]));
+  return needsStorage(() => keys.names());
 }
 
 async function ledgerState({ store, ledger, clock, live }: Services) {

@@ -1,14 +1,14 @@
 /** The admin API's routes of personas' variants: their numbers, and which of them callers get. */
 import { Type } from "@sinclair/typebox";
 import { Variants } from "../api/variants.ts";
-import type { Services } from "../call/services.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
+import { acting } from "../http/operator.ts";
 import { questionOf } from "../http/usage.ts";
+import { promoteVariant, resumeVariant, stopVariant } from "../operate/variants.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { UsageQueryError } from "../usage/budgets/own-filters.ts";
 import { parseFilter } from "../usage/ledger/report.ts";
-import { promoteVariant, stopVariant } from "../usage/variants/changes.ts";
 import { variantReports } from "../usage/variants/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, text } from "./pages.ts";
@@ -21,17 +21,6 @@ const Changed = <const O extends string>(object: O) => ({
   variant: Type.String(),
 });
 const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
-
-/** @throws ApiError not_found */
-function findVariant(
-  services: Services,
-  { namespace, name, variant }: Record<"namespace" | "name" | "variant", string>,
-) {
-  const persona = findPersona(services, `${namespace}/${name}`);
-  if (!persona.variants?.some((one) => one.name === variant))
-    throw ApiError.notFound("It has no such variant.", "variant");
-  return persona;
-}
 
 export const variantRoutes = (plugin: AdminPlugin) =>
   plugin
@@ -62,17 +51,9 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/resume",
-      async ({ services, params: { namespace, name, variant }, record }) => {
+      async ({ operator, params: { namespace, name, variant } }) => {
         const id = `${namespace}/${name}`;
-        const { variants, stopped } = await needsStorage(async () => ({
-          stopped: (await services.store.variants.list(id)).filter(
-            (one) => one.variant === variant && one.stoppedAt !== null,
-          ),
-          variants: await services.store.variants.resume(id, variant, services.clock.now()),
-        }));
-        await needsStorage(() => services.variantStops.load());
-        if (variants === 0) throw ApiError.notFound("No such variant is stopped.", "variant");
-        await record({ act: "variant.resume", subject: `${id} ${variant}`, before: stopped });
+        await acting(() => resumeVariant(operator, id, variant));
         return { object: "persona.variant.resumed" as const, persona: id, variant, resumed: true as const };
       },
       adminOperation({
@@ -90,15 +71,16 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/stop",
-      async ({ services, params, record }) => {
-        const persona = findVariant(services, params);
-        const { variant } = params;
-        const { id, version } = persona;
-        const serving = await needsStorage(() => stopVariant(services.store, persona, variant, services.clock.now()));
-        await needsStorage(() => services.variantStops.load());
-        if (serving === undefined) throw ApiError.notFound("No such variant is serving.", "variant");
-        await record({ act: "variant.stop", subject: `${id} ${variant}`, after: { version } });
-        return { object: "persona.variant.stopped" as const, persona: id, version, variant, serving };
+      async ({ services, operator, params: { namespace, name, variant } }) => {
+        const persona = findPersona(services, `${namespace}/${name}`);
+        const { after, serving } = await acting(() => stopVariant(operator, persona, variant));
+        return {
+          object: "persona.variant.stopped" as const,
+          persona: persona.id,
+          ...after,
+          variant,
+          serving: [...serving],
+        };
       },
       adminOperation({
         operationId: "adminStopVariant",
@@ -116,17 +98,13 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/promote",
-      async ({ services, params, record }) => {
-        const persona = findVariant(services, params);
-        const { variant } = params;
-        const { id, version } = persona;
-        const { stopped, resumed } = await needsStorage(async () => {
-          const done = await promoteVariant(services.store, persona, variant, services.clock.now());
-          await services.variantStops.load();
-          return done;
-        });
-        await record({ act: "variant.promote", subject: `${id} ${variant}`, after: { version, stopped, resumed } });
-        return { object: "persona.variant.promoted" as const, persona: id, version, variant, stopped, resumed };
+      async ({ services, operator, params: { namespace, name, variant } }) => {
+        const persona = findPersona(services, `${namespace}/${name}`);
+        const { version, stopped, resumed } = (await acting(() => promoteVariant(operator, persona, variant))).after;
+        return {
+          ...{ object: "persona.variant.promoted" as const, persona: persona.id, version, variant },
+          ...{ stopped: [...stopped], resumed },
+        };
       },
       adminOperation({
         operationId: "adminPromoteVariant",

@@ -206,6 +206,11 @@ export class Keys {
     return (await this.#rows.list()).map((row) => this.#info(row));
   }
 
+  /** Their names by their ids. @throws StorageError */
+  async names(): Promise<Map<string, string>> {
+    return new Map((await this.#rows.list()).map(({ id, name }) => [id, name]));
+  }
+
   /** Keys that fit, for `shown`. @throws StorageError */
   found(query: KeyQuery) {
     return this.#list.found(query, this.#uses, this.#clock.now());

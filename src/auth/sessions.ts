@@ -27,12 +27,12 @@ export const sessionEnd = ({ usedAt, endsAt }: SessionRow): number => Math.min(e
 const secretBytes = 32;
 const secretForm = /^[\w-]{43}$/;
 
-/** Whose sessions count: of the console those of keys with `admin`, of `/account` those of any key. */
-export type SessionsOf = "admins" | "holders";
+/** Where one signs in: to the console with a key that has `admin`, to `/account` with any. */
+export type SignInPage = "console" | "account";
 
-const ownerOf = (keys: Keys, keyHash: string, of: SessionsOf): Caller | undefined => {
+const ownerOf = (keys: Keys, keyHash: string, page: SignInPage): Caller | undefined => {
   const caller = keys.withHash(keyHash);
-  return of === "holders" || caller?.surfaces.has("admin") === true ? caller : undefined;
+  return page === "account" || caller?.surfaces.has("admin") === true ? caller : undefined;
 };
 
 /**
@@ -67,17 +67,17 @@ export async function beginSession(
  * The session of a cookie.
  * @param secret the cookie's value
  * @param isUse whether a person asks, from when it then lasts anew; false for what a page asks by itself
- * @param of whose sessions count here
+ * @param page whose sessions count here
  * @returns undefined where it has ended, be it with its key, or there never was one. Rejects with StorageError
  */
 export async function findSession(
   parts: Parts,
   secret: string,
   isUse: boolean,
-  of: SessionsOf = "admins",
+  page: SignInPage = "console",
 ): Promise<Session | undefined> {
   if (!secretForm.test(secret)) return undefined;
-  const found = await lookUp(parts, hashOf(secret), of);
+  const found = await lookUp(parts, hashOf(secret), page);
   if (found === undefined || !isUse) return found;
   const { row, caller } = found;
   const { store, clock } = parts;
@@ -91,12 +91,12 @@ export async function findSession(
 
 /** Checks whether the session of that hash counts, which is no use of it. Rejects with StorageError */
 export const sessionCounts = async (parts: Parts, hash: string): Promise<boolean> =>
-  (await lookUp(parts, hash, "admins")) !== undefined;
+  (await lookUp(parts, hash, "console")) !== undefined;
 
-async function lookUp({ store, keys, clock }: Parts, hash: string, of: SessionsOf): Promise<Session | undefined> {
+async function lookUp({ store, keys, clock }: Parts, hash: string, page: SignInPage): Promise<Session | undefined> {
   const row = await store.sessions.find(hash);
   if (row === undefined || sessionEnd(row) <= clock.now()) return undefined;
-  const caller = ownerOf(keys, row.keyHash, of);
+  const caller = ownerOf(keys, row.keyHash, page);
   return caller && { row, caller };
 }
 
@@ -104,7 +104,7 @@ async function lookUp({ store, keys, clock }: Parts, hash: string, of: SessionsO
 export async function listSessions({ store, keys, clock }: Parts): Promise<Session[]> {
   const now = clock.now();
   return (await store.sessions.list(maxListed)).flatMap((row) => {
-    const caller = sessionEnd(row) <= now ? undefined : ownerOf(keys, row.keyHash, "holders");
+    const caller = sessionEnd(row) <= now ? undefined : ownerOf(keys, row.keyHash, "account");
     return caller === undefined ? [] : [{ row, caller }];
   });
 }

@@ -36,5 +36,5 @@ export { reportPersonas } from "./personas/report.ts";
 export { rollBackPersona } from "./personas/rollback.ts";
 export { showPersona } from "./personas/show.ts";
 export { testPersonas } from "./personas/test.ts";
-export { promoteVariantByHand, resumeVariant, showVariants, stopVariantByHand } from "./personas/variants.ts";
+export { promoteVariantByHand, resumeVariantByHand, showVariants, stopVariantByHand } from "./personas/variants.ts";
 export { checkPersonas, listPersonas, printPersonaSchema } from "./personas.ts";

@@ -291,7 +291,7 @@ function addVariantCommands(personas: Declare): void {
   const resume = personas(
     "resume",
     "Let a variant go on that has stopped itself, or was stopped",
-    "resumeVariant",
+    "resumeVariantByHand",
     id,
     variant,
     json,

@@ -9,6 +9,7 @@ import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { rotateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerLine } from "../store/usage.ts";
@@ -17,7 +18,7 @@ import { checkedRoutes, documented } from "./checked-routes.ts";
 import { modelsFor } from "./models/models.ts";
 import { nullable } from "./openapi/calls.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
-import { recordAct } from "./record-act.ts";
+import { acting, operatorOf } from "./operator.ts";
 import { basePath } from "./routes.ts";
 import { filterOf, usageJson } from "./usage.ts";
 
@@ -125,14 +126,13 @@ const failedJson = (line: LedgerLine, hidesUpstream: boolean) => ({
 
 /** Gives the key a new secret; the old one counts for the configured time. @throws ApiError not_found where holders may not */
 export async function rotateOwn(services: Services, { keyId }: Caller, context: RequestContext) {
-  const { keys, live } = services;
-  const { rotate, rotateGraceSeconds } = live.config.account;
+  const { rotate, rotateGraceSeconds } = services.live.config.account;
   if (!rotate) throw ApiError.notFound("Keys are rotated by whoever runs this server, who has not allowed it here.");
-  const { secret, key } = await needsStorage(() => keys.rotate(keyId, rotateGraceSeconds * 1000));
-  const { old_key_expires_at } = keyFields(key);
-  const act = { act: "key.rotate", subject: keyId, after: { old_key_expires_at } } as const;
-  await recordAct(services, context, keyId, act, "account");
-  return { object: "account.key" as const, key: secret, old_key_expires_at };
+  const operator = operatorOf(services, context, keyId, "account");
+  const { secret, after } = await acting(async () =>
+    rotateKey(operator, await operator.keys.show(keyId), rotateGraceSeconds * 1000),
+  );
+  return { object: "account.key" as const, key: secret, old_key_expires_at: after.old_key_expires_at };
 }
 
 /** @throws ApiError not_found where the operator serves no accounts */

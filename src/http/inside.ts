@@ -1,29 +1,10 @@
 /** Calls of models that this server makes itself for somebody whom it let in, as for tests of personas: with the limits, budgets and ledger of every call. */
-import type { Caller } from "../auth/keys.ts";
 import { admitCaller } from "../call/admit/authenticate.ts";
 import { answerCall } from "../call/call.ts";
 import type { Host, ServedRoute } from "../call/context.ts";
-import type { Services } from "../call/services.ts";
-import type { Surface } from "../call/surface.ts";
-import type { KeySurface } from "../config/surfaces.ts";
+import type { InsideCall } from "../call/inside-call.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { answerFailure, openContext } from "./serve.ts";
-
-export type InsideCall = {
-  readonly surface: Surface;
-  /** The path by which metrics and log know it. */
-  readonly path: string;
-  readonly caller: Caller;
-  /** What its key must have been given. */
-  readonly permission: KeySurface;
-  /** The body of a chat completion, as JSON. */
-  readonly body: string;
-  /** By which the ledger names the client. */
-  readonly client: string;
-  readonly signal: AbortSignal;
-  /** Other services than the host's, such as other personas. */
-  readonly services?: Services;
-};
 
 /** @returns the answer or the error, as a client gets it */
 export async function completeInside(host: Host, call: InsideCall): Promise<Response> {

@@ -125,6 +125,10 @@ describe("the session of /account", () => {
     expect((await data()).status).toBe(200);
     const out = await fetch(`${troupe.url}/account/session`, { method: "DELETE", headers: { ...own, cookie } });
     expect([out.status, (await data()).status]).toEqual([200, 401]);
+    const { store, keys } = troupe.server.services;
+    const page = { before: null, limit: 1, actor: null, act: "session.sign_out", subject: null };
+    const { keyId } = keys.find(key)!;
+    expect(JSON.parse((await store.audit.list(page))[0]!.before!)).toEqual({ key: keyId, client: expect.any(String) });
     const again = cookieOf(await signIn(key));
     await troupe.server.services.keys.revoke(troupe.server.services.keys.find(key)!.keyId);
     expect((await fetch(`${troupe.url}/account/data`, { headers: { cookie: again } })).status).toBe(401);
@@ -181,6 +185,11 @@ describe("rotating one's own key", () => {
     const page = { before: null, limit: 50, actor: null, act: "key.rotate", subject: null };
     const audited = await troupe.server.services.store.audit.list(page);
     expect(audited).toMatchObject([{ subject: keyId, actor: keyId }]);
+    const [before, after] = [audited[0]!.before, audited[0]!.after].map((side) => JSON.parse(side!));
+    expect([before, after]).toMatchObject([
+      { object: "key", name: "erin", old_key_expires_at: null },
+      { object: "key", name: "erin", old_key_expires_at: made.old_key_expires_at },
+    ]);
     expect(JSON.stringify(audited)).not.toContain(made.key);
   });
 

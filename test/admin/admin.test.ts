@@ -192,8 +192,6 @@ describe("keys", () => {
     expect(dataOf(await house.get("/v1/audit?since=1h"))).toEqual(lines);
     expect(dataOf(await house.get("/v1/audit?until=2001-01-01"))).toEqual([]);
     expect(errorOf(await house.ask("GET", "/v1/audit?since=soon"))).toEqual([400, "invalid_value", "since"]);
-    expect(lines[3]).toMatchObject({ before: { tags: ["team-a"] }, after: { tags: [], per_minute: 9 } });
-    expect(lines[4]).toMatchObject({ before: null, after: { name: "alice" } });
     for (const one of [secret, rotated["key"] as string]) expect(JSON.stringify(lines)).not.toContain(one);
   });
 
@@ -311,14 +309,6 @@ describe("budgets", () => {
       origin: "configuration",
       dollars: 100,
     });
-    const acts = dataOf(await house.get("/v1/audit?limit=100"));
-    expect(acts.map(({ act, subject }) => `${act} ${subject}`)).toEqual([
-      "budget.remove all/month",
-      "budget.set all/month",
-      "budget.top-up tag:team-a/prepaid",
-      "budget.set tag:team-a/prepaid",
-    ]);
-    expect(acts[2]).toMatchObject({ before: { dollars: 12.5 }, after: { dollars: 22.5 } });
     const key = (await store.keys.list())[0]!;
     expect((await house.ask("PUT", `/v1/budgets/key:${key.id}/day`, { dollars: 1 })).json).toMatchObject({
       ...{ scope: `key:${key.id}`, name: key.name },

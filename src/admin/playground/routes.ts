@@ -132,7 +132,7 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/playground/chat/completions",
-      async ({ services, context, request: { signal }, record }) => {
+      async ({ services, context, request: { signal }, operator }) => {
         const caller = actingCaller(context);
         const { body, parsed } = await readBody(services, context);
         const { model, stream } = parsed;
@@ -155,7 +155,7 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
         try {
           const subject = typeof model === "string" ? truncate(model) : "";
           const after = { request_id: headers.get("x-request-id"), stream: stream === true, status };
-          await record({ act: "playground.call", subject, after });
+          await operator.record({ act: "playground.call", subject, after });
         } catch (error) {
           await answer.body?.cancel();
           throw error;

@@ -1,20 +1,18 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
 import { join } from "node:path";
-import { type KeyInfo, keyFields } from "../../auth/key-info.ts";
+import type { Key } from "../../api/keys.ts";
+import type { KeyInfo } from "../../auth/key-info.ts";
 import { checkSpec, type KeyChanges, type KeySpec } from "../../auth/key-spec.ts";
-import type { Keys, NewKey } from "../../auth/keys.ts";
-import type { Config } from "../../config/config.ts";
-import { unmatchedPattern } from "../../http/models/model-patterns.ts";
+import type { Keys } from "../../auth/keys.ts";
 import { systemClock } from "../../lib/time/clock.ts";
+import * as acts from "../../operate/keys.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
-import type { Store } from "../../store/store.ts";
 import { changesFrom, type OrNone } from "../arguments.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
-import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatFields, formatTable } from "../print/table.ts";
-import { record } from "./audit.ts";
-import { keysIn, usingStore, withStore } from "./storage.ts";
+import { checkedBy, operatorOf, withOperator } from "./operator.ts";
+import { usingStore } from "./storage.ts";
 
 type KeyOptions = { readonly json?: boolean };
 type ChangeOptions = KeyOptions & {
@@ -42,17 +40,15 @@ export function createKey(
   // Before anything is opened, or even made.
   checkSpec(spec, systemClock.now());
   return withConfig(context, async (config) => {
-    await assertMatching(context, config, spec.models);
+    await acts.checkModels(checkedBy(context, config), spec.models);
     const file = join(config.data, firstKeyName);
-    const [first, made] = await usingStore(config, async (store) => {
-      const keys = await keysIn(store, config);
+    await usingStore(config, async (store) => {
+      const operator = operatorOf(context, store, config);
       // The first start makes none once there is another key.
-      const created = [await keys.ensureFirstKey(file), await keys.create(spec)] as const;
-      for (const one of created) if (one !== undefined) await recordKey(context, store, "create", undefined, one.key);
-      return created;
+      if (await acts.createFirstKey(operator, file))
+        context.io.stderr.write(`The first key, which opens every surface, is in ${file}.\n`);
+      showNewKey(context, await acts.createKey(operator, spec), json);
     });
-    if (first !== undefined) context.io.stderr.write(`The first key, which opens every surface, is in ${file}.\n`);
-    showNewKey(context, made, json);
     return 0;
   });
 }
@@ -64,74 +60,36 @@ export function updateKey(
 ): Promise<ExitCode> {
   const changes: KeyChanges = { ...rest, ...changesFrom({ expiresAt: expires, perMinute, tokensPerMinute }) };
   if (Object.keys(changes).length === 0) throw new UsageError("Nothing to change: give a flag such as --tags.");
-  return withKnownKeys(context, async (keys, config, store) => {
-    await assertMatching(context, config, changes.models);
-    const before = await findKey(context, keys, given, yes);
-    const after = await keys.update(before.id, changes);
-    await recordKey(context, store, "update", before, after);
-    showInfo(context, after, json);
+  return withOperator(context, async (operator) => {
+    const key = await findKey(context, operator.keys, given, yes);
+    showInfo(context, (await acts.updateKey(operator, key, changes)).after, json);
   });
 }
 
-/** @throws UsageError for a pattern that would open nothing */
-async function assertMatching(context: Context, config: Config, models: readonly string[] = []): Promise<void> {
-  if (models.length === 0) return;
-  const { personas } = await loadPersonas(context, config.personas);
-  const problem = unmatchedPattern(models, config, personas);
-  if (problem !== undefined) throw new UsageError(`--models: ${problem}`);
-}
-
 export function rotateKey(context: Context, given: string, { json, yes, grace }: RotateOptions): Promise<ExitCode> {
-  return withKnownKeys(context, async (keys, _, store) => {
-    const before = await findKey(context, keys, given, yes);
-    const made = await keys.rotate(before.id, grace);
-    await recordKey(context, store, "rotate", before, made.key);
-    showNewKey(context, made, json);
+  return withOperator(context, async (operator) => {
+    const key = await findKey(context, operator.keys, given, yes);
+    showNewKey(context, await acts.rotateKey(operator, key, grace), json);
   });
 }
 
 export function listKeys(context: Context, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, async (keys) => {
-    const all = await keys.list();
-    if (json) printJson(context.io, all.map(keyFields));
+  return withOperator(context, async ({ keys }) => {
+    const all = (await keys.list()).map(acts.keyJson);
+    if (json) printJson(context.io, all.map(plain));
     else if (all.length === 0) context.io.stderr.write("There are no keys yet: troupe keys create <name> makes one.\n");
     else context.io.stdout.write(formatTable(columns, all.map(rowFrom)));
   });
 }
 
 export function showKey(context: Context, given: string, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, async (keys) => showInfo(context, await keys.show(given), json));
+  return withOperator(context, async ({ keys }) => showInfo(context, acts.keyJson(await keys.show(given)), json));
 }
 
 export function revokeKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
-  return withKnownKeys(context, async (keys, _, store) => {
-    const before = await findKey(context, keys, given, yes);
-    const after = await keys.revoke(before.id);
-    await recordKey(context, store, "revoke", before, after);
-    showInfo(context, after, json);
-  });
-}
-
-type Use = (keys: Keys, config: Config, store: Store) => void | Promise<void>;
-
-function withKnownKeys(context: Context, use: Use): Promise<ExitCode> {
-  return withStore(context, async (store, config) => use(await keysIn(store, config), config, store));
-}
-
-/** Writes the audit line that the admin API writes. */
-function recordKey(
-  context: Context,
-  store: Store,
-  act: string,
-  before: KeyInfo | undefined,
-  after: KeyInfo,
-): Promise<void> {
-  const json = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
-  return record(context, store, {
-    act: `key.${act}`,
-    subject: after.id,
-    ...(before && { before: json(before) }),
-    after: json(after),
+  return withOperator(context, async (operator) => {
+    const key = await findKey(context, operator.keys, given, yes);
+    showInfo(context, (await acts.revokeKey(operator, key)).after, json);
   });
 }
 
@@ -145,35 +103,42 @@ async function findKey({ io }: Context, keys: Keys, given: string, yes = false):
   return key;
 }
 
+/** Without the type, which a list of keys and a key's own command tell. */
+const plain = ({ object: _, ...fields }: Key) => fields;
+
 /** The key alone on stdout, so that a script can take it; what it is on stderr. */
-function showNewKey({ io }: Context, { secret, key }: NewKey, json = false): void {
-  if (json) printJson(io, { key: secret, ...keyFields(key) });
+function showNewKey(
+  { io }: Context,
+  { secret, after: key }: { readonly secret: string; readonly after: Key },
+  json = false,
+): void {
+  if (json) printJson(io, { key: secret, ...plain(key) });
   else io.stdout.write(`${secret}\n`);
   io.stderr.write(`${key.id} (${key.name}, ${key.tier}). This is the only time that the key is shown.\n`);
 }
 
-function showInfo({ io }: Context, key: KeyInfo, json = false): void {
-  if (json) printJson(io, keyFields(key));
+function showInfo({ io }: Context, key: Key, json = false): void {
+  if (json) printJson(io, plain(key));
   else io.stdout.write(formatFields(fieldsFrom(key)));
 }
 
 /** @param separator of lists */
-const fieldsFrom = (key: KeyInfo, separator = ", ") => ({
+const fieldsFrom = (key: Key, separator = ", ") => ({
   id: key.id,
   name: key.name,
   key: `${key.prefix}…`,
   state: key.state,
   tier: key.tier,
-  "per minute": key.perMinute?.toString(),
-  "tokens per minute": key.tokensPerMinute?.toString(),
+  "per minute": key.per_minute?.toString(),
+  "tokens per minute": key.tokens_per_minute?.toString(),
   surfaces: key.surfaces.join(separator),
   models: key.models.join(separator),
   tags: key.tags.length === 0 ? undefined : key.tags.join(separator),
-  created: timeOf(key.createdAt),
-  "last used": timeOf(key.lastUsedAt),
-  expires: timeOf(key.expiresAt),
-  revoked: timeOf(key.revokedAt),
-  "old key until": timeOf(key.oldSecretUntil),
+  created: timeOf(key.created_at),
+  "last used": timeOf(key.last_used_at),
+  expires: timeOf(key.expires_at),
+  revoked: timeOf(key.revoked_at),
+  "old key until": timeOf(key.old_key_expires_at),
 });
 
 const columns = [
@@ -189,11 +154,10 @@ const columns = [
   "expires",
 ] as const;
 
-const rowFrom = (key: KeyInfo) => {
+const rowFrom = (key: Key) => {
   const fields = fieldsFrom(key, ",");
   return columns.map((column) => fields[column]);
 };
 
 /** To the second, for people. */
-const timeOf = (ms: number | undefined) =>
-  ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`;
+const timeOf = (time: string | null) => (time === null ? undefined : `${time.slice(0, 19)}Z`);

@@ -1,6 +1,5 @@
 /** The database, for commands about what is in it. */
 import { join } from "node:path";
-import { Keys } from "../../auth/keys.ts";
 import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { type OpenedStore, openStoreFor } from "../../store/open.ts";
@@ -60,10 +59,4 @@ export async function usingStore<T>(config: Config, use: (store: OpenedStore) =>
   } finally {
     await store.close();
   }
-}
-
-export async function keysIn(store: OpenedStore, { tiers }: Config): Promise<Keys> {
-  const keys = new Keys(store.keys, systemClock, tiers);
-  await keys.load();
-  return keys;
 }

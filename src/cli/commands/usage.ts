@@ -22,7 +22,8 @@ import {
 } from "../../usage/ledger/report.ts";
 import { type Context, type ExitCode, UsageError } from "../context.ts";
 import { formatTable } from "../print/table.ts";
-import { keysIn, withStore } from "./storage.ts";
+import { keysIn } from "./operator.ts";
+import { withStore } from "./storage.ts";
 
 export type UsageOptions = {
   readonly json?: boolean;
@@ -48,7 +49,7 @@ export function showUsage(
   const single = ownFilterNames.find((name) => Object.hasOwn(question, name));
   if (single !== undefined && !lines) throw new UsageError(`--${single.replaceAll("_", "-")} chooses among --lines.`);
   return withStore(context, async (store, config) => {
-    const keys = await keysIn(store, config);
+    const keys = keysIn(store, config);
     const key = filter.where?.["key"];
     const named = { ...question, ...(key !== undefined && { key: (await keys.show(key)).id }) };
     const query = asked(named, config.usage.metadata);

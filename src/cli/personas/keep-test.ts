@@ -15,7 +15,7 @@ import { keepAsTest } from "../../personas/suites/keep.ts";
 import type { TestCase } from "../../personas/suites/suite.ts";
 import { parseTestFile } from "../../personas/suites/test-file.ts";
 import type { AssistantMessage, Message } from "../../protocols/chat/schema.ts";
-import { record } from "../commands/audit.ts";
+import { operatorOf } from "../commands/operator.ts";
 import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
@@ -160,7 +160,7 @@ export function keepCallAsTest(
       throw new CommandError(
         `What was said in ${requestId} is not kept: only calls with store: true are, until they are deleted or their retention ends.`,
       );
-    await record(context, store, { act: "content.read", subject: requestId });
+    await operatorOf(context, store, config).record({ act: "content.read", subject: requestId });
     const kept = await keepTurn(context, config, { persona: line.persona, said, wanted, ...options });
     context.io.stdout.write(`${printable(kept)}\n`);
   });

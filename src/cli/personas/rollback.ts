@@ -12,7 +12,7 @@ import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { auditRow } from "../../store/audit.ts";
 import type { PersonaVersionRepository } from "../../store/persona-versions.ts";
-import { actorOf, record } from "../commands/audit.ts";
+import { actorOf, operatorOf } from "../commands/operator.ts";
 import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
@@ -57,7 +57,12 @@ export function rollBackPersona(
     const { text, how } = await textOf(found, path, folder, served);
     placeFiles([{ path, content: text }], true);
     report({ ...done, path, how });
-    await record(context, store, { act: "persona.rollback", subject: id, before, after: found.version });
+    await operatorOf(context, store, config).record({
+      act: "persona.rollback",
+      subject: id,
+      before,
+      after: found.version,
+    });
   });
 }
 

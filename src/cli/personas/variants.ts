@@ -1,14 +1,10 @@
 /** `troupe personas variants`, `stop`, `promote` and `resume`: how a persona's variants do, and which of them answer. */
-import type { Config } from "../../config/config.ts";
-import { suggest } from "../../lib/text/suggest.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import type { Persona } from "../../personas/persona.ts";
-import type { Store } from "../../store/store.ts";
+import { promoteVariant, resumeVariant, stopVariant } from "../../operate/variants.ts";
 import { UsageQueryError } from "../../usage/budgets/own-filters.ts";
 import { dollarsOf, parseFilter } from "../../usage/ledger/report.ts";
-import { promoteVariant, stopVariant } from "../../usage/variants/changes.ts";
 import { type VariantReport, variantReports, type WindowCount } from "../../usage/variants/report.ts";
-import { record } from "../commands/audit.ts";
+import { withOperator } from "../commands/operator.ts";
 import { withStore } from "../commands/storage.ts";
 import { count } from "../commands/usage.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "../context.ts";
@@ -16,7 +12,8 @@ import { findServed } from "../personas.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
 
-type VariantOptions = { readonly since?: string; readonly until?: string; readonly json?: boolean };
+type Json = { readonly json?: boolean };
+type VariantOptions = Json & { readonly since?: string; readonly until?: string };
 
 export function showVariants(context: Context, id: string, { json, ...asked }: VariantOptions): Promise<ExitCode> {
   const span = spanOf(asked);
@@ -33,71 +30,34 @@ export function showVariants(context: Context, id: string, { json, ...asked }: V
   });
 }
 
-export function resumeVariant(
-  context: Context,
-  id: string,
-  variant: string,
-  { json }: Pick<VariantOptions, "json">,
-): Promise<ExitCode> {
-  return withStore(context, async (store) => {
-    const stopped = (await store.variants.list(id)).filter((one) => one.variant === variant && one.stoppedAt !== null);
-    if ((await store.variants.resume(id, variant, systemClock.now())) === 0)
-      throw new CommandError(`${id} has no variant ${variant} that is stopped.`);
-    await record(context, store, { act: "variant.resume", subject: `${id} ${variant}`, before: stopped });
+export function resumeVariantByHand(context: Context, id: string, variant: string, { json }: Json): Promise<ExitCode> {
+  return withOperator(context, async (operator) => {
+    await resumeVariant(operator, id, variant);
     if (json) printJson(context.io, { persona: id, variant, resumed: true });
     else context.io.stderr.write(`${variant} of ${id} goes on, with a new window.\n`);
   });
 }
 
-type Json = Pick<VariantOptions, "json">;
-/** @property after of the audit line @property json what is answered beside the names @property words the same for people */
-type Change = { readonly after: object; readonly json: object; readonly words: string };
-
-export const stopVariantByHand = (context: Context, id: string, variant: string, options: Json): Promise<ExitCode> =>
-  changeVariant(context, id, variant, options, "variant.stop", async (store, persona) => {
-    const serving = await stopVariant(store, persona, variant, systemClock.now());
-    if (serving === undefined) throw new CommandError(`${variant} of ${id} is stopped already.`);
+export function stopVariantByHand(context: Context, id: string, variant: string, { json }: Json): Promise<ExitCode> {
+  return withOperator(context, async (operator, config) => {
+    const persona = await findServed(context, config, id);
+    const { after, serving } = await stopVariant(operator, persona, variant);
     const rest = serving.length === 0 ? "the persona without variants" : serving.join(", ");
     const words = `${variant} of ${id} is stopped: its callers go to ${rest}.\n${goOn(id, variant)}`;
-    return { after: {}, json: { stopped: true, serving }, words };
-  });
-
-export const promoteVariantByHand = (context: Context, id: string, variant: string, options: Json): Promise<ExitCode> =>
-  changeVariant(context, id, variant, options, "variant.promote", async (store, persona) => {
-    const done = await promoteVariant(store, persona, variant, systemClock.now());
-    const others = done.stopped.length === 0 ? "the others were stopped before" : `stopped: ${done.stopped.join(", ")}`;
-    const words = `All callers of ${id} go to ${variant}; ${others}.\nIt holds until the persona's content changes: to keep it, write the variant's fields into the file.\n`;
-    return { after: done, json: done, words };
-  });
-
-/** Changes which variants of a served persona answer, with the line of the audit that the admin API writes. */
-function changeVariant(
-  context: Context,
-  id: string,
-  variant: string,
-  { json }: Json,
-  act: string,
-  change: (store: Store, persona: Persona) => Promise<Change>,
-): Promise<ExitCode> {
-  return withStore(context, async (store, config) => {
-    const persona = await findWithVariant(context, config, id, variant);
-    const { version } = persona;
-    const { after, json: answer, words } = await change(store, persona);
-    await record(context, store, { act, subject: `${id} ${variant}`, after: { version, ...after } });
-    if (json) printJson(context.io, { persona: id, version, variant, ...answer });
+    if (json) printJson(context.io, { persona: id, ...after, variant, stopped: true, serving });
     else context.io.stderr.write(words);
   });
 }
 
-/** @throws CommandError where the persona that is served has no such variant */
-async function findWithVariant(context: Context, config: Config, id: string, variant: string): Promise<Persona> {
-  const persona = await findServed(context, config, id);
-  const names = persona.variants?.map(({ name }) => name) ?? [];
-  if (names.includes(variant)) return persona;
-  const guess = suggest(variant, names);
-  const known =
-    names.length === 0 ? `${id} has no variants.` : `${id} has no variant '${variant}': ${names.join(", ")}.`;
-  throw new CommandError(guess === undefined ? known : `${known} Did you mean '${guess}'?`);
+export function promoteVariantByHand(context: Context, id: string, variant: string, { json }: Json): Promise<ExitCode> {
+  return withOperator(context, async (operator, config) => {
+    const persona = await findServed(context, config, id);
+    const { version, stopped, resumed } = (await promoteVariant(operator, persona, variant)).after;
+    const others = stopped.length === 0 ? "the others were stopped before" : `stopped: ${stopped.join(", ")}`;
+    const words = `All callers of ${id} go to ${variant}; ${others}.\nIt holds until the persona's content changes: to keep it, write the variant's fields into the file.\n`;
+    if (json) printJson(context.io, { persona: id, version, variant, stopped, resumed });
+    else context.io.stderr.write(words);
+  });
 }
 
 const goOn = (id: string, variant: string) => `To let it go on: troupe personas resume ${id} ${variant}\n`;

@@ -4,6 +4,7 @@ import { KeyError } from "../../auth/key-lookup.ts";
 import { withoutKeys } from "../../auth/key-secret.ts";
 import { KeySpecError } from "../../auth/key-spec.ts";
 import type { Io } from "../../lib/process/io.ts";
+import { ApiError } from "../../protocols/errors.ts";
 import { DataError } from "../../store/data-error.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { CommandError, type ExitCode, UsageError, usageError } from "../context.ts";
@@ -13,13 +14,20 @@ export function reportFailure(error: unknown, { stderr }: Io, hint = ""): ExitCo
   // Its message is written already.
   if (error instanceof CommanderError) return usageError;
   if (!isExpected(error)) throw error;
-  stderr.write(`error: ${withoutKeys(error.message)}\n`);
+  stderr.write(`error: ${withoutKeys(error instanceof ApiError ? wordsOf(error) : error.message)}\n`);
   if (!isWrongUse(error)) return 1;
   if (hint !== "") stderr.write(`${hint}\n`);
   return usageError;
 }
 
-const isWrongUse = (error: Error) => error instanceof UsageError || error instanceof KeySpecError;
+/** What an act refuses names its field; the flag is called the same. */
+const wordsOf = ({ param, message }: ApiError) =>
+  message.startsWith(`${param}: `) ? `--${param.replaceAll("_", "-")}${message.slice(param.length)}` : message;
+
+const isWrongUse = (error: Error) =>
+  error instanceof UsageError ||
+  error instanceof KeySpecError ||
+  (error instanceof ApiError && error.code === "invalid_value");
 
 const isExpected = (error: unknown): error is Error =>
-  [CommandError, UsageError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);
+  [ApiError, CommandError, UsageError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);

