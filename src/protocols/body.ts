@@ -27,7 +27,15 @@ export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): S
   const text = textOf(bytes);
   const { body, parsed } = sourceOf(bytes, parseJson(text, bytes.length >= largeBody), text, scan.hasOddNumbers);
   refuseDoubledNames(bytes, scan.outerKeys, parsed);
-  return { body, parsed, keys: scan.keys };
+  return { body, parsed, ...scanned(scan, bytes) };
+}
+
+/** What a scan tells of a body. @param bytes at its beginning */
+export function scanned(
+  { keys, hasOddNumbers, outerColons }: JsonScan,
+  bytes: Uint8Array,
+): Pick<Source, "keys" | "hasOddNumbers" | "outerColons"> {
+  return { keys, hasOddNumbers, outerColons: isMarked(bytes) ? undefined : outerColons };
 }
 
 /** One piece of a body. @throws ApiError invalid_json naming the limit that the body goes beyond */
@@ -119,10 +127,8 @@ export const invalidUtf8 = () => ApiError.invalidJson("The request body is not v
 export const invalidJson = (where = "") => ApiError.invalidJson(`The request body is not valid JSON${where}.`);
 
 /** The byte-order mark is no part of the text: decoding drops it too. */
-function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-  return isMarked ? bytes.subarray(3) : bytes;
-}
+const isMarked = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+const withoutMark = (bytes: Uint8Array<ArrayBuffer>) => (isMarked(bytes) ? bytes.subarray(3) : bytes);
 
 function parseJson(text: string, isLarge: boolean): unknown {
   try {

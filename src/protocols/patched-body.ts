@@ -4,7 +4,6 @@
  */
 import { isExactNumber, keepsSpelling } from "../lib/json/exact.ts";
 import { isObject, type JsonObject, originOf } from "../lib/json/json.ts";
-import type { Outline } from "../lib/json/outline.ts";
 import { elementsAt, isSeparator, type MemberSpan, membersAt, type Span, valueAt } from "../lib/json/spans.ts";
 import type { Source } from "./source.ts";
 
@@ -22,8 +21,9 @@ export function patchBody(source: Source, next: JsonObject, namesOf: (name: stri
   return isPlain(source) ? JSON.stringify(next) : new BodyPatch(source).write(next, namesOf);
 }
 
-function isPlain({ body, large }: Source): boolean {
-  if (body.length > (large === undefined ? maxPlainLength : maxPlainRest)) return false;
+function isPlain({ body, hasOddNumbers }: Source): boolean {
+  if (hasOddNumbers !== undefined) return !hasOddNumbers && body.length <= maxPlainKnown;
+  if (body.length > maxPlainLength) return false;
   return keepsSpelling(typeof body === "string" ? body : viewOf(body).toString("latin1"));
 }
 
@@ -31,8 +31,8 @@ const viewOf = ({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>) => Buff
 
 /** Up to so many characters, or bytes, it is faster to look for odd numbers, and to write a body anew that has none. */
 const maxPlainLength = 16 * 1024;
-/** The same of a body whose large strings were left out: what remains are short ones, which are hardly worth a copy. */
-const maxPlainRest = 256 * 1024;
+/** The same where that is known. */
+const maxPlainKnown = 256 * 1024;
 
 /** Members and elements that are looked up in one body, which takes 1 to 2 µs each: what is beyond them is written anew. */
 const maxLookups = 32 * 1024;
@@ -43,7 +43,6 @@ const maxPlaces = 16;
 class BodyPatch {
   readonly #bytes: Buffer<ArrayBuffer>;
   readonly #root: JsonObject;
-  readonly #outline: Outline | undefined;
   /** The spans of the source's arrays and objects, as far as those that hold them were opened. */
   readonly #spans = new Map<object, Span>();
   /** The members of opened objects; opened arrays have none. */
@@ -53,11 +52,10 @@ class BodyPatch {
   #text = "";
   #comma = false;
 
-  constructor({ body, parsed, outline }: Source) {
+  constructor({ body, parsed }: Source) {
     this.#bytes = typeof body === "string" ? Buffer.from(body) : viewOf(body);
     this.#root = parsed;
-    this.#outline = outline;
-    this.#place(parsed, valueAt(this.#bytes, 0, outline));
+    this.#place(parsed, valueAt(this.#bytes, 0));
   }
 
   write(next: JsonObject, namesOf: (name: string) => readonly string[]): Pieces {
@@ -193,10 +191,10 @@ class BodyPatch {
     this.#lookups += size;
     if (Array.isArray(container)) {
       let at = 0;
-      elementsAt(this.#bytes, span.start, (element) => this.#place(container[at++], element), this.#outline);
+      elementsAt(this.#bytes, span.start, (element) => this.#place(container[at++], element));
       return members;
     }
-    membersAt(this.#bytes, span.start, (name, member) => members.set(name, member), this.#outline);
+    membersAt(this.#bytes, span.start, (name, member) => members.set(name, member));
     const object = container as JsonObject;
     for (const [name, { value, end }] of members) this.#place(object[name], { start: value, end });
     return members;

@@ -4,7 +4,6 @@
  */
 import type { JsonObject } from "../lib/json/json.ts";
 import { charactersPerByte, type LargeStrings } from "../lib/json/large-strings.ts";
-import type { Outline } from "../lib/json/outline.ts";
 
 /** A body, a large one as the bytes that came, and the object that it was parsed to. */
 export type Source = {
@@ -12,8 +11,10 @@ export type Source = {
   readonly parsed: JsonObject;
   /** The number of members that the objects of the text have; more than were parsed, where names are doubled. Absent: as many. */
   readonly keys?: number;
-  /** Where the outer parts of a large body end. */
-  readonly outline?: Outline | undefined;
+  /** Whether `JSON.stringify` would write a number otherwise than it stands; absent: nobody looked. */
+  readonly hasOddNumbers?: boolean;
+  /** Where the colons of outer members stand in the bytes that came; absent: nobody looked, or the body is another. */
+  readonly outerColons?: readonly number[] | undefined;
   /** The strings that placeholders stand for in both. */
   readonly large?: LargeStrings | undefined;
   /** Those of them that every upstream takes without a look; the others only one that speaks the client's format. */
@@ -48,20 +49,22 @@ export function fillLarge<B extends Parameters<LargeStrings["fill"]>[0]>({ large
   return large === undefined ? body : large.fill(body);
 }
 
+/** The body as it came. */
+export const asCame = ({ body, large, outerColons }: Source) =>
+  large === undefined || outerColons === undefined ? body : large.slices(0, large.size);
+
 /**
  * @param next what is to be said: an object whose unchanged fields hold the very values of `source.parsed`
  * @returns the source's body with the model's name of `next`, and the fields that `next` has beside; undefined where it
  *   differs in more, or where the place of the name is in doubt
  */
-export function respell(
-  { body, parsed }: Source,
-  next: JsonObject,
-): string | (string | Uint8Array<ArrayBuffer>)[] | undefined {
+export function respell(source: Source, next: JsonObject): string | (string | Uint8Array<ArrayBuffer>)[] | undefined {
+  const { body, parsed } = source;
   for (const name in parsed) {
     if (name !== "model" && (next[name] !== parsed[name] || !Object.hasOwn(next, name))) return undefined;
   }
   if (next["model"] === undefined) return undefined;
-  const place = typeof body === "string" ? placeInText(body) : placeInBytes(body);
+  const place = typeof body === "string" && source.large === undefined ? placeInText(body) : placeInBytes(source);
   if (place === undefined) return undefined;
   let fields = JSON.stringify(next["model"]);
   for (const name in next) {
@@ -69,9 +72,12 @@ export function respell(
     fields += `,${JSON.stringify(name)}:${JSON.stringify(next[name])}`;
   }
   const { start, end } = place;
-  if (typeof body === "string") return body.slice(0, start) + fields + body.slice(end);
-  return [body.subarray(0, start), fields, body.subarray(end)];
+  if (typeof body === "string" && source.large === undefined) return body.slice(0, start) + fields + body.slice(end);
+  return [...slicesOf(source, 0, start), fields, ...slicesOf(source, end, bodyBytes(source))];
 }
+
+const slicesOf = ({ body, large }: Source, start: number, end: number) =>
+  large?.slices(start, end) ?? [(body as Uint8Array<ArrayBuffer>).subarray(start, end)];
 
 type Place = { readonly start: number; readonly end: number };
 
@@ -83,27 +89,35 @@ const key = '"model"';
 const escapedLetter = "\\u006";
 /** The key and its value, a plain name, from the key on. */
 const field = /"model"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*")/y;
-/** The longest field that is looked for, in bytes; a longer one is written anew. */
-const maxField = 1024;
 
 function placeInText(text: string): Place | undefined {
   const at = text.indexOf(key);
   if (text.indexOf(key, at + 1) >= 0 || text.includes(escapedLetter)) return undefined;
-  return placeOfValue(text, at, 0);
+  return placeOfValue(field, text, at, 0);
 }
 
-function placeInBytes({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): Place | undefined {
-  const bytes = Buffer.from(buffer, byteOffset, length);
-  const at = bytes.indexOf(key);
-  if (bytes.indexOf(key, at + 1) >= 0 || bytes.includes(escapedLetter)) return undefined;
+/** The key, as it is spelled without escapes, up to its colon. */
+const keyAtEnd = /[{,][ \t\n\r]*"model"[ \t\n\r]*$/;
+const maxKey = 32;
+/** The value behind the colon. */
+const fieldValue = /:[ \t\n\r]*("[^"\\]*")/y;
+/** The longest value that is looked for, in bytes; a longer one is written anew. */
+const maxValue = 1024;
+
+function placeInBytes(source: Source): Place | undefined {
   // A character for each byte, so that places are the same.
-  return placeOfValue(bytes.toString("latin1", at, at + maxField), 0, at);
+  const latin1 = (start: number, end: number) => Buffer.concat(slicesOf(source, start, end)).toString("latin1");
+  const size = bodyBytes(source);
+  for (const colon of source.outerColons ?? [])
+    if (keyAtEnd.test(latin1(Math.max(0, colon - maxKey), colon)))
+      return placeOfValue(fieldValue, latin1(colon, Math.min(size, colon + maxValue)), 0, colon);
+  return undefined;
 }
 
-function placeOfValue(text: string, at: number, offset: number): Place | undefined {
-  field.lastIndex = at;
-  const value = field.exec(text)?.[1];
+function placeOfValue(form: RegExp, text: string, at: number, offset: number): Place | undefined {
+  form.lastIndex = at;
+  const value = form.exec(text)?.[1];
   if (value === undefined) return undefined;
-  const end = offset + field.lastIndex;
+  const end = offset + form.lastIndex;
   return { start: end - value.length, end };
 }

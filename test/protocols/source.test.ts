@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../../src/lib/json/json.ts";
+import { JsonScan, noLimits } from "../../src/lib/json/scan.ts";
+import { scanned } from "../../src/protocols/body.ts";
 import { respell } from "../../src/protocols/source.ts";
 import { runs } from "../helpers/long-form.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
@@ -78,8 +80,11 @@ test("what is copied says the same as what would be written anew", () => {
         if (other !== undefined && change === "one less") delete next[other];
         if (other !== undefined && change === "one changed") next[other] = ["new"];
         const result = respell({ body: text, parsed }, next);
-        const bytes = respell({ body: new TextEncoder().encode(text), parsed }, next);
-        expect(bytes && textOfBody(bytes)).toBe(result as string);
+        const read = scannedSource(text);
+        const bytes = respell({ ...read, parsed }, next);
+        // By its colon the name is found where a search for its key has doubts.
+        if (result !== undefined) expect(bytes && textOfBody(bytes)).toBe(result as string);
+        else if (bytes !== undefined) expect(JSON.parse(textOfBody(bytes))).toEqual(JSON.parse(JSON.stringify(next)));
         if (result === undefined) return;
         copied += 1;
         expect(JSON.parse(textOfBody(result))).toEqual(JSON.parse(JSON.stringify(next)));
@@ -89,6 +94,14 @@ test("what is copied says the same as what would be written anew", () => {
   );
   expect(copied).toBeGreaterThan(300);
 }, 60_000);
+
+/** The same as bytes, as they are read. */
+function scannedSource(text: string) {
+  const body = new TextEncoder().encode(text);
+  const scan = new JsonScan(noLimits);
+  scan.push(body);
+  return { body, parsed: JSON.parse(text) as JsonObject, ...scanned(scan, body) };
+}
 
 const source = (body: string) => ({ body, parsed: JSON.parse(body) as JsonObject });
 
@@ -101,9 +114,9 @@ test("all but the model's name stays as it was written", () => {
 
 test("bytes are copied by views of them, around the name", () => {
   const text = (model: string) => `{"é😀":"${"日".repeat(2000)}","model":"${model}","x":1.0}`;
-  const body = new TextEncoder().encode(text("x/é"));
-  const parsed = JSON.parse(text("x/é")) as JsonObject;
-  const copy = respell({ body, parsed }, { ...parsed, model: "y" });
+  const read = scannedSource(text("x/é"));
+  const { body, parsed } = read;
+  const copy = respell(read, { ...parsed, model: "y" });
   expect(textOfBody(copy)).toBe(text("y"));
   expect((copy as Uint8Array[]).map(({ buffer }) => buffer === body.buffer)).toEqual([true, false, true]);
 });
@@ -122,4 +135,20 @@ test("where the place is in doubt, or more has changed, nothing is copied", () =
   expect(refused(`{"model":"x/y","b":1}`, { b: 2 })).toBeUndefined();
   expect(refused(`{"model":"x/y","b":[]}`, { b: [] })).toBeUndefined();
   expect(refused(`{"model":"x/y","b":1}`)).toBe(`{"model":"y","b":1}`);
+});
+
+test("in bytes the name is found by its colon, whatever else says the same", () => {
+  const placed = (text: string) => {
+    const read = scannedSource(text);
+    const copy = respell(read, { ...read.parsed, model: "y" });
+    return copy && textOfBody(copy);
+  };
+  expect(placed(`{"b":{"model":1},"c":"\\u006d","model" : "x/y"}`)).toBe(
+    `{"b":{"model":1},"c":"\\u006d","model" : "y"}`,
+  );
+  expect(placed(`{"b":"model","model":"x/y"}`)).toBe(`{"b":"model","model":"y"}`);
+  expect(placed(String.raw`{"a,\"model":1,"model":"x/y"}`)).toBe(String.raw`{"a,\"model":1,"model":"y"}`);
+  expect(placed(String.raw`{"\u006dodel":"x/y","b":{"model":"x/y"}}`)).toBeUndefined();
+  expect(placed(String.raw`{"model":"x\/y"}`)).toBeUndefined();
+  expect(placed(`{"model":"${"x".repeat(2000)}"}`)).toBeUndefined();
 });

@@ -17,6 +17,7 @@ import {
   parseBody,
   parseBounded,
   parseInTurns,
+  scanned,
 } from "../../protocols/body.ts";
 import { refuseDoubledNames } from "../../protocols/doubled-names.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -95,7 +96,7 @@ const isWorthLeavingOut = ({ bytes }: LargeSpans, parts: readonly Bytes[]): bool
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */
 async function parseLarge(
   context: BodyContext,
-  { keys, outerKeys, outline, hasOddNumbers }: JsonScan,
+  scan: JsonScan,
   parts: readonly Bytes[],
   large?: LargeStrings,
 ): Promise<Source> {
@@ -104,12 +105,10 @@ async function parseLarge(
   if (large !== undefined && large.size >= hugeBody) await nextSlice();
   const bytes = large?.skeleton() ?? parts[0]!;
   const parse = bytes.length < hugeBody ? parseBounded : parseInTurns;
-  const source = await parse(bytes, hasOddNumbers);
-  refuseDoubledNames(bytes, outerKeys, source.parsed);
-  // It has the places of the body as it came.
-  const isAsCame = large === undefined && source.body.length === bytes.length;
+  const source = await parse(bytes, scan.hasOddNumbers);
+  refuseDoubledNames(bytes, scan.outerKeys, source.parsed);
   const passed = large && (await restoreRead(large, context.protocol, source.parsed));
-  return { ...source, keys, large, passed, outline: isAsCame ? outline : undefined };
+  return { ...source, ...scanned(scan, parts[0]!), large, passed };
 }
 
 const noStrings = { everywhere: [], natively: [] };

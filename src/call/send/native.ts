@@ -5,7 +5,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { withoutMaker } from "../../protocols/hidden-maker.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
 import type { NativeChange, NativeForm, ParsedCall, Protocol } from "../../protocols/protocol.ts";
-import { respell, type Source } from "../../protocols/source.ts";
+import { asCame, respell, type Source } from "../../protocols/source.ts";
 import type { Call, NativeBody, NativeRoute, PassedHeaders } from "../../providers/provider.ts";
 import type { NativeCall } from "../../upstream/call.ts";
 import type { Target } from "../../upstream/target.ts";
@@ -151,7 +151,7 @@ export function patchedBody(
 
 /** A patched body, copied from its source as far as it did not change. */
 export function writtenAs(source: Source, body: JsonObject): NativeBody {
-  if (body === source.parsed) return source.body;
+  if (body === source.parsed) return asCame(source);
   return respell(source, body) ?? patchBody(source, body, (name) => [name]);
 }
 

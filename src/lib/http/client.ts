@@ -382,35 +382,45 @@ const maxGathered = 4096;
 
 /** Each piece is a call to the kernel and a packet of its own, and wakes the upstream. */
 function gathered(pieces: Pieces): Pieces {
-  if (pieces.length > 1 && sizeInBytes(pieces) <= maxJoined) return [Buffer.concat(pieces.map(bytesOf))];
-  if (pieces.length < 3) return pieces;
+  if (pieces.length < 2) return pieces;
+  const sizes = pieces.map(sizeOf);
+  if (sizes.reduce((sum, size) => sum + size) <= maxJoined) return [joined(pieces, sizes, 0, pieces.length)];
   const sent: (string | Uint8Array)[] = [];
-  let short: Uint8Array[] = [];
-  const endShort = () => {
-    if (short.length > 0) sent.push(Buffer.concat(short));
-    short = [];
-  };
-  for (const piece of pieces) {
-    if (piece.length <= maxGathered) short.push(bytesOf(piece));
-    else {
-      endShort();
-      sent.push(piece);
-    }
+  for (let from = 0; from < pieces.length; ) {
+    let to = from;
+    while (to < pieces.length && sizes[to]! <= maxGathered) to += 1;
+    if (to > from) sent.push(joined(pieces, sizes, from, to));
+    if (to < pieces.length) sent.push(pieces[to]!);
+    from = to + 1;
   }
-  endShort();
   return sent;
 }
 
-const bytesOf = (piece: string | Uint8Array) => (typeof piece === "string" ? Buffer.from(piece) : piece);
+function joined(pieces: Pieces, sizes: readonly number[], from: number, to: number): Uint8Array {
+  let size = 0;
+  for (let index = from; index < to; index += 1) size += sizes[index]!;
+  const bytes = Buffer.allocUnsafe(size);
+  let at = 0;
+  for (let index = from; index < to; index += 1) {
+    const piece = pieces[index]!;
+    if (typeof piece === "string") bytes.write(piece, at);
+    else bytes.set(piece, at);
+    at += sizes[index]!;
+  }
+  return bytes;
+}
 
 /** Methods whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */
 const bodyMethods = new Set(["POST", "PUT", "PATCH"]);
 
 function sizeInBytes(pieces: Pieces): number {
   let length = 0;
-  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
+  for (const piece of pieces) length += sizeOf(piece);
   return length;
 }
+
+const sizeOf = (piece: string | Uint8Array) =>
+  typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
 
 /** @throws TypeError naming the header that can't be sent */
 function refuse(headers: HttpRequest["headers"]): void {

@@ -17,10 +17,15 @@ type Pieces = readonly (string | Bytes)[];
 
 /**
  * A placeholder stands behind a string's first bytes, which show its kind. No text holds it by chance, or by guessing, and it holds nothing that
- * looks like a number with a spelling of its own.
+ * looks like a number with a spelling of its own. All are of one length: a marker, the string's index in letters, and the last sign.
  */
-const marker = `large-string-${crypto.randomUUID().replace(/\d/g, (digit) => "ghijklmnop"[Number(digit)]!)}_`;
-const placeholder = new RegExp(`${marker}(\\d+);`, "g");
+const marker = `large-string-${crypto.randomUUID().replace(/[\d-]/g, (sign) => "ghijklmnopq"["0123456789-".indexOf(sign)]!)}_`;
+const markerBytes = Buffer.from(marker);
+const indexDigits = 6;
+const lastSign = ";";
+const lastByte = lastSign.charCodeAt(0);
+const placeholderSize = marker.length + indexDigits + lastSign.length;
+const placeholder = new RegExp(`${marker}([a-p]{${indexDigits}})${lastSign}`, "g");
 const maxVisibleBytes = 256;
 /** Of a string: what is shown is parsed. */
 const maxVisibleShare = 1 / 32;
@@ -44,8 +49,6 @@ export class LargeStrings {
   /** Bytes of restored strings. */
   restoredBytes = 0;
   #perByte: number | undefined;
-  /** The text with placeholders, once it is made. */
-  #skeleton: Bytes | undefined;
 
   /** @param strings what stands between the quotes of each, in the order of the text */
   constructor(parts: readonly Bytes[], strings: LargeSpans) {
@@ -77,9 +80,7 @@ export class LargeStrings {
   /** @returns how many bytes a text is long, with what its placeholders stand for */
   sizeOf(text: string): number {
     let size = text.length;
-    for (const index of indexesIn(text)) {
-      size += this.#sizeOf(index) - placeholderOf(index).length;
-    }
+    for (const [, digits] of text.matchAll(placeholder)) size += this.#sizeOf(indexOf(digits!)) - placeholderSize;
     return size;
   }
 
@@ -111,33 +112,43 @@ export class LargeStrings {
 
   /** The text with placeholders. */
   skeleton(): Bytes {
-    let size = this.size;
     const count = this.#kept.length;
-    for (let index = 0; index < count; index += 1) size += placeholderOf(index).length - this.#sizeOf(index);
+    let size = this.size + count * placeholderSize;
+    for (let index = 0; index < count; index += 1) size -= this.#sizeOf(index);
     const text = Buffer.allocUnsafeSlow(size);
     let from = 0;
     let at = 0;
-    const copyUntil = (end: number) => {
-      for (const slice of this.#slices(from, end)) {
-        text.set(slice, at);
-        at += slice.length;
-      }
-    };
     for (let index = 0; index < count; index += 1) {
-      copyUntil(this.#bounds[2 * index]!);
-      at += text.write(placeholderOf(index), at, "latin1");
+      at = this.#copy(from, this.#bounds[2 * index]!, text, at);
+      text.set(markerBytes, at);
+      at += markerBytes.length;
+      for (let shift = 4 * (indexDigits - 1); shift >= 0; shift -= 4) text[at++] = firstDigit + ((index >> shift) & 15);
+      text[at++] = lastByte;
       from = this.#bounds[2 * index + 1]!;
     }
-    copyUntil(this.size);
-    this.#skeleton = text;
+    this.#copy(from, this.size, text, at);
     return text;
+  }
+
+  /** @returns where the copied bytes end */
+  #copy(start: number, end: number, into: Buffer, first: number): number {
+    let at = first;
+    for (let part = this.#partAt(start), from = start; from < end; part += 1) {
+      const bytes = this.#parts[part]!;
+      const begin = this.#starts[part]!;
+      const to = Math.min(end, begin + bytes.length);
+      at += viewOf(bytes).copy(into, at, from - begin, to - begin);
+      from = to;
+    }
+    return at;
   }
 
   /** @returns a text with what its placeholders stand for; nothing is restored @param maxBytes of each of them: the rest is left out */
   textOf(text: string, maxBytes = maxPerTurn): string {
     if (!text.includes(marker)) return text;
-    return text.replace(placeholder, (_, index) => {
-      const { start, end } = this.#spanOf(Number(index));
+    return text.replace(placeholder, (_, digits) => {
+      const index = indexOf(digits);
+      const { start, end } = this.#spanOf(index);
       return this.#restored[index] ?? this.#decoded({ start, end: Math.min(end, start + maxBytes) });
     });
   }
@@ -182,62 +193,58 @@ export class LargeStrings {
 
   /**
    * Puts the bytes in the placeholders' places.
-   * @param body JSON that was made of what was parsed, or of the skeleton
+   * @param body JSON that was made of what was parsed, of the skeleton, or of slices
    * @returns undefined where a string that is not restored does not stand in it exactly once: somebody looked into it
    */
   fill(body: string | Bytes | Pieces | undefined): Pieces | undefined {
     const missing = this.#kept.slice();
     const filled: (string | Bytes)[] = [];
     for (const piece of typeof body === "string" || body instanceof Uint8Array ? [body] : (body ?? [])) {
+      const part = typeof piece === "string" ? -1 : this.#parts.findIndex((part) => holds(part, piece));
+      if (part >= 0 && !this.#take(part, piece as Bytes, missing, filled)) return undefined;
+      if (part >= 0) continue;
       if (typeof piece === "string" && !piece.includes(marker)) filled.push(piece);
-      else if (typeof piece !== "string" && this.#isOfSkeleton(piece)) filled.push(...this.#behindView(piece, missing));
-      else if (!this.#fillPiece(piece, missing, filled)) return undefined;
+      else if (!this.#fillPiece(typeof piece === "string" ? Buffer.from(piece) : viewOf(piece), missing, filled))
+        return undefined;
     }
     return missing.includes(1) ? undefined : filled;
   }
 
-  #isOfSkeleton({ buffer, byteOffset, length }: Bytes): boolean {
-    const whole = this.#skeleton;
-    if (whole === undefined || buffer !== whole.buffer) return false;
-    return byteOffset >= whole.byteOffset && byteOffset + length <= whole.byteOffset + whole.length;
-  }
-
-  #fillPiece(piece: string | Bytes, missing: Uint8Array, filled: (string | Bytes)[]): boolean {
-    const text = typeof piece === "string" ? piece : utf8.decode(piece);
+  #fillPiece(bytes: Buffer<ArrayBuffer>, missing: Uint8Array, filled: (string | Bytes)[]): boolean {
     let from = 0;
-    for (let at = text.indexOf(marker); at >= 0; at = text.indexOf(marker, from)) {
-      const end = text.indexOf(";", at);
-      const index = Number(text.slice(at + marker.length, end));
-      if (this.#kept[index] === 1 && missing[index] === 0) return false;
+    for (let at = bytes.indexOf(markerBytes); at >= 0; at = bytes.indexOf(markerBytes, from)) {
+      const digits = at + marker.length;
+      const index = indexOf(bytes.toString("latin1", digits, digits + indexDigits));
+      // One that was cut, or stands there twice.
+      if (bytes[digits + indexDigits] !== lastByte || (this.#kept[index] === 1 && missing[index] === 0)) return false;
       missing[index] = 0;
-      const { start, end: behind } = this.#spanOf(index);
-      filled.push(text.slice(from, at), ...this.#slices(start, behind));
-      from = end + 1;
+      filled.push(bytes.subarray(from, at), ...this.slices(this.#bounds[2 * index]!, this.#bounds[2 * index + 1]!));
+      from = at + placeholderSize;
     }
-    filled.push(text.slice(from));
+    filled.push(bytes.subarray(from));
     return true;
   }
 
-  /** The bytes of the body that a part of the skeleton stands for. It is cut in no placeholder, as these are within strings. */
-  #behindView(view: Bytes, missing: Uint8Array): Bytes[] {
-    const from = view.byteOffset - this.#skeleton!.byteOffset;
-    const to = from + view.length;
-    let left = 0;
-    let start: number | undefined;
-    for (let index = 0; index < this.#kept.length; index += 1) {
-      const at = this.#bounds[2 * index]! - left;
-      if (at >= to) break;
-      if (at >= from) {
-        start ??= from + left;
-        missing[index] = 0;
-      }
-      left += this.#sizeOf(index) - placeholderOf(index).length;
+  /** Bytes as they came hold the strings that begin in them: they are cut within none. */
+  #take(part: number, bytes: Bytes, missing: Uint8Array, filled: (string | Bytes)[]): boolean {
+    const from = this.#starts[part]! + bytes.byteOffset - this.#parts[part]!.byteOffset;
+    const to = from + bytes.length;
+    filled.push(bytes);
+    let low = 0;
+    for (let high = missing.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (this.#bounds[2 * middle]! < from) low = middle + 1;
+      else high = middle;
     }
-    return this.#slices(start ?? from + left, to + left);
+    for (; low < missing.length && this.#bounds[2 * low]! < to; low += 1) {
+      if (this.#kept[low] === 1 && missing[low] === 0) return false;
+      missing[low] = 0;
+    }
+    return true;
   }
 
   #decoded({ start, end }: Span): string {
-    const slices = this.#slices(start, end);
+    const slices = this.slices(start, end);
     const bytes = slices.length === 1 ? slices[0]! : Buffer.concat(slices);
     return decoded(bytes.subarray(0, wholeLength(bytes)));
   }
@@ -260,7 +267,7 @@ export class LargeStrings {
     const member = members[key];
     if (typeof member === "object" && member !== null) this.#restoreIn(member, seen);
     else if (typeof member === "string" && member.length > marker.length && member.includes(marker)) {
-      members[key] = member.replace(placeholder, (found, index) => this.#restored[Number(index)] ?? found);
+      members[key] = member.replace(placeholder, (found, digits) => this.#restored[indexOf(digits)] ?? found);
     }
   }
 
@@ -268,7 +275,7 @@ export class LargeStrings {
   #showBeginning(index: number): void {
     const start = this.#bounds[2 * index]!;
     const visible = Math.min(maxVisibleBytes, Math.ceil(this.#sizeOf(index) * maxVisibleShare));
-    const [first = new Uint8Array()] = this.#slices(start, start + visible);
+    const [first = new Uint8Array()] = this.slices(start, start + visible);
     this.#bounds[2 * index] = start + wholeLength(first);
   }
 
@@ -277,7 +284,7 @@ export class LargeStrings {
     let done = 0;
     for (const { start, end } of spans) {
       let rest: Bytes = new Uint8Array();
-      for (const slice of this.#slices(start, end)) {
+      for (const slice of this.slices(start, end)) {
         done += slice.length;
         if (done > maxPerTurn) {
           done = 0;
@@ -292,7 +299,8 @@ export class LargeStrings {
     }
   }
 
-  #slices(start: number, end: number): Bytes[] {
+  /** The bytes as they came, from one offset to another. */
+  slices(start: number, end: number): Bytes[] {
     const slices: Bytes[] = [];
     for (let part = this.#partAt(start), at = start; at < end; part += 1) {
       const from = this.#starts[part]!;
@@ -315,7 +323,14 @@ export class LargeStrings {
   }
 }
 
-const placeholderOf = (index: number) => `${marker}${index};`;
+/** An index is spelled by the letters from `a` to `p`. */
+const firstDigit = 0x61;
+
+function indexOf(digits: string): number {
+  let index = 0;
+  for (let at = 0; at < digits.length; at += 1) index = 16 * index + digits.charCodeAt(at) - firstDigit;
+  return index;
+}
 
 /** @returns the part of a text before its placeholder; all of it where it has none */
 export function shownOf(text: string): string {
@@ -323,17 +338,16 @@ export function shownOf(text: string): string {
   return at < 0 ? text : text.slice(0, at);
 }
 
-/** @returns where the placeholder begins that a text ends with; -1: none. Most texts are not looked through for it. */
-const placeholderAt = (text: string) => (text.endsWith(";") ? text.lastIndexOf(marker) : -1);
-
-function indexesIn(text: string): number[] {
-  return [...text.matchAll(placeholder)].map(([, index]) => Number(index));
+/** @returns where the placeholder begins that a text ends with; -1: none */
+function placeholderAt(text: string): number {
+  const at = text.length - placeholderSize;
+  return at >= 0 && text.charCodeAt(text.length - 1) === lastByte && text.startsWith(marker, at) ? at : -1;
 }
 
 /** @returns the index of the placeholder that a string ends with; -1: none */
 function indexAtEnd(text: string): number {
   const at = placeholderAt(text);
-  return at < 0 ? -1 : Number(text.slice(at + marker.length, -1));
+  return at < 0 ? -1 : indexOf(text.slice(at + marker.length, -1));
 }
 
 /** Bytes that are looked at for an estimate. */
@@ -377,13 +391,18 @@ function wholeLength(bytes: Uint8Array): number {
   return length;
 }
 
+/** True if one is a view of the other. */
+const holds = (whole: Bytes, { buffer, byteOffset, length }: Bytes) =>
+  buffer === whole.buffer && byteOffset >= whole.byteOffset && byteOffset + length <= whole.byteOffset + whole.length;
+
 /** True if it holds no control character, and escapes of JSON alone. */
 function isStringContent(bytes: Bytes): boolean {
   return hasBackslash(bytes) ? contentEnd(bytes, 0, bytes.length, pairsOf(bytes)) === bytes.length : !hasControl(bytes);
 }
 
-const hasBackslash = ({ buffer, byteOffset, length }: Bytes) =>
-  Buffer.from(buffer, byteOffset, length).includes(backslash);
+const hasBackslash = (bytes: Bytes) => viewOf(bytes).includes(backslash);
+
+const viewOf = ({ buffer, byteOffset, length }: Bytes) => Buffer.from(buffer, byteOffset, length);
 
 /**
  * Looks at four bytes at once, which takes a third of the time: a byte below 0x20 sets its highest bit as 0x20 is taken from it.
@@ -408,7 +427,7 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Decodes content that was checked. */
 function decoded(piece: Bytes): string {
-  const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+  const bytes = viewOf(piece);
   const text = isAscii(bytes) ? bytes.toString("latin1") : utf8.decode(bytes);
   return bytes.includes(backslash) ? (JSON.parse(`"${text}"`) as string) : text;
 }

@@ -5,7 +5,6 @@
 
 import { closingQuote, contentEnd, contentSigns, pairsOf } from "./closing-quote.ts";
 import { LargeSpans } from "./large-spans.ts";
-import { Outline } from "./outline.ts";
 
 export type JsonLimits = {
   /** Maximum nesting of arrays and objects. */
@@ -51,6 +50,9 @@ const none = new LargeSpans();
 /** Strings whose large ones are noted are looked through byte by byte for so long; behind that the platform looks for their end. */
 const maxLookedThrough = 64 * 1024;
 
+/** Bodies have fewer members. */
+const maxNoted = 64;
+
 /** Names and most values are no longer: their end is looked for at once. */
 const maxShort = 24;
 
@@ -67,6 +69,8 @@ export class JsonScan {
   keys = 0;
   /** Members of the outermost object. Set by the scan alone. */
   outerKeys = 0;
+  /** Where the colons of the first of them stand. */
+  readonly outerColons: number[] = [];
   /** True if the last token opened an array or object, which holds no value if it is closed now. */
   #hasOpened = false;
   #isInString = false;
@@ -83,8 +87,6 @@ export class JsonScan {
   #isLastLarge = false;
   /** False only where `JSON.stringify` writes each number as it stood. */
   hasOddNumbers = false;
-  /** Of a text whose large strings are noted. */
-  readonly outline: Outline | undefined;
 
   /** The piece at hand by two bytes, where large strings are noted. */
   #pairs: Uint16Array | undefined;
@@ -93,9 +95,7 @@ export class JsonScan {
   constructor(limits: JsonLimits, minLargeBytes = Number.POSITIVE_INFINITY) {
     this.#limits = limits;
     this.#minLargeBytes = minLargeBytes;
-    const isNoted = minLargeBytes !== Number.POSITIVE_INFINITY;
-    this.largeStrings = isNoted ? new LargeSpans() : none;
-    this.outline = isNoted ? new Outline() : undefined;
+    this.largeStrings = minLargeBytes === Number.POSITIVE_INFINITY ? none : new LargeSpans();
   }
 
   /** True if all that was opened is closed. */
@@ -108,10 +108,8 @@ export class JsonScan {
     const { jsonDepth, jsonValues, jsonKeys, jsonStringBytes } = this.#limits;
     const { length } = bytes;
     if (length === 0) return undefined;
-    const { outline } = this;
-    if (outline !== undefined) this.#pairs = pairsOf(bytes);
+    if (this.largeStrings !== none) this.#pairs = pairsOf(bytes);
     const maxNear = Math.min(maxShort, jsonStringBytes, this.#minLargeBytes);
-    const offset = this.#offset;
     let depth = this.#depth;
     let values = this.#values;
     let keys = this.keys;
@@ -142,16 +140,14 @@ export class JsonScan {
       } else if (byte === colon) {
         keys += 1;
         if (keys > jsonKeys) return "jsonKeys";
-        if (depth === 1) this.outerKeys += 1;
+        if (depth === 1) this.#noteOuter(this.#offset + at - 1);
         if (this.#isLastLarge) this.#forgetKey();
       } else if (byte === openBracket || byte === openBrace) {
         depth += 1;
         if (depth > jsonDepth) return "jsonDepth";
         values += 1;
         hasOpened = true;
-        outline?.open(depth, offset + at - 1);
       } else if (byte === closeBracket || byte === closeBrace) {
-        outline?.close(depth, offset + at);
         depth -= 1;
         if (hasOpened) values -= 1;
         if (values > jsonValues) return "jsonValues";
@@ -173,6 +169,11 @@ export class JsonScan {
     this.#hasOpened = hasOpened;
     this.#offset += length;
     return undefined;
+  }
+
+  #noteOuter(colon: number): void {
+    this.outerKeys += 1;
+    if (this.outerKeys <= maxNoted) this.outerColons.push(colon);
   }
 
   /** The last string was a key. */

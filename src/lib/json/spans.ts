@@ -3,7 +3,6 @@
  * mean nothing, or none, and never throws.
  */
 import { closingQuote } from "./closing-quote.ts";
-import type { Outline } from "./outline.ts";
 
 /** A value or a member of an object; `end` is behind it. */
 export type Span = { readonly start: number; readonly end: number };
@@ -19,21 +18,18 @@ const openBrace = 123;
 const closeBrace = 125;
 
 /** @returns the value's span; undefined where the text ends before it does */
-export function valueAt(bytes: Buffer, from: number, outline?: Outline): Span | undefined {
+export function valueAt(bytes: Buffer, from: number): Span | undefined {
   const start = skipSpace(bytes, from);
-  const end = valueEnd(bytes, start, outline);
+  const end = valueEnd(bytes, start);
   return end < 0 ? undefined : { start, end };
 }
 
-/**
- * @param visit takes each element's span, in their order; nothing where no array begins at `start`
- * @param outline of the text, where there is one
- */
-export function elementsAt(bytes: Buffer, start: number, visit: (span: Span) => void, outline?: Outline): void {
+/** @param visit takes each element's span, in their order; nothing where no array begins at `start` */
+export function elementsAt(bytes: Buffer, start: number, visit: (span: Span) => void): void {
   if (bytes[start] !== openBracket) return;
   let at = skipSpace(bytes, start + 1);
   while (at < bytes.length && bytes[at] !== closeBracket) {
-    const end = valueEnd(bytes, at, outline);
+    const end = valueEnd(bytes, at);
     if (end < 0) return;
     visit({ start: at, end });
     at = nextAfter(bytes, end);
@@ -43,21 +39,15 @@ export function elementsAt(bytes: Buffer, start: number, visit: (span: Span) => 
 /**
  * @param visit takes each member's name and span, in the order of the text (of members of one name, the last one counts);
  *   nothing where no object begins at `start`
- * @param outline of the text, where there is one
  */
-export function membersAt(
-  bytes: Buffer,
-  start: number,
-  visit: (name: string, span: MemberSpan) => void,
-  outline?: Outline,
-): void {
+export function membersAt(bytes: Buffer, start: number, visit: (name: string, span: MemberSpan) => void): void {
   if (bytes[start] !== openBrace) return;
   let at = skipSpace(bytes, start + 1);
   while (bytes[at] === quote) {
     const keyEnd = stringEnd(bytes, at);
     if (keyEnd < 0) return;
     const value = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1);
-    const end = valueEnd(bytes, value, outline);
+    const end = valueEnd(bytes, value);
     if (end < 0) return;
     const name = stringAt(bytes, at, keyEnd);
     if (name === undefined) return;
@@ -107,11 +97,11 @@ function isClosing(byte: number): boolean {
 }
 
 /** @returns -1 where the text ends first */
-function valueEnd(bytes: Buffer, start: number, outline: Outline | undefined): number {
+function valueEnd(bytes: Buffer, start: number): number {
   const first = bytes[start];
   if (first === undefined) return -1;
   if (first === quote) return stringEnd(bytes, start);
-  return isOpening(first) ? (outline?.endOf(start) ?? containerEnd(bytes, start)) : scalarEnd(bytes, start);
+  return isOpening(first) ? containerEnd(bytes, start) : scalarEnd(bytes, start);
 }
 
 function containerEnd(bytes: Buffer, start: number): number {

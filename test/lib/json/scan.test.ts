@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
-import { elementsAt, membersAt, valueAt } from "../../../src/lib/json/spans.ts";
+import { type MemberSpan, membersAt } from "../../../src/lib/json/spans.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const none: JsonLimits = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
@@ -62,20 +62,21 @@ test("the counts are those of the value, wherever the text is cut and however it
   );
 }, 60_000);
 
-test("the outline has the ends of the four outer levels' lists and objects, wherever the text is cut", () => {
+test("the colons of outer members stand between names and values, wherever the text is cut", () => {
   fc.assert(
     fc.property(anyJson, fc.nat(), fc.constantFrom(0, 2, "\t"), (value, cut, space) => {
       const bytes = Buffer.from(JSON.stringify(value, undefined, space));
-      const scan = new JsonScan(none, 1);
+      const scan = new JsonScan(none);
       for (const piece of [bytes.subarray(0, cut % bytes.length), bytes.subarray(cut % bytes.length)]) scan.push(piece);
-      const expectAt = (start: number, depth: number): void => {
-        const isContainer = "[{".includes(String.fromCharCode(bytes[start]!));
-        const found = scan.outline!.endOf(start);
-        expect(found).toBe(isContainer && depth <= 4 ? valueAt(bytes, start)!.end : undefined);
-        elementsAt(bytes, start, (element) => expectAt(element.start, depth + 1));
-        membersAt(bytes, start, (_, member) => expectAt(member.value, depth + 1));
-      };
-      expectAt(0, 1);
+      const members: MemberSpan[] = [];
+      membersAt(bytes, 0, (_, member) => members.push(member));
+      expect(scan.outerColons).toHaveLength(Math.min(64, members.length));
+      expect(scan.outerKeys).toBe(members.length);
+      for (const [at, colon] of scan.outerColons.entries()) {
+        const { start, value: behind } = members[at]!;
+        expect(bytes.toString("utf8", colon, behind).trim()).toBe(":");
+        expect(bytes.toString("utf8", start, colon).trim()).toEndWith('"');
+      }
     }),
     { numRuns: runs(500) },
   );
