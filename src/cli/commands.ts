@@ -334,6 +334,12 @@ function addFactsCommands(facts: Declare): void {
     "showFacts",
     argument("[model]", "<provider>/<model>", filled),
     option("--explain", "With a model: which row says each fact, and where it was read"),
+    option(
+      "--url <url>",
+      "The server whose learned facts are shown (default: the configuration's where it runs)",
+      filled,
+    ),
+    option("--key <key>", "Its API key, with admin among its surfaces (default: TROUPE_KEY, TROUPE_API_KEY)", filled),
     json,
     examples("troupe facts show", `troupe facts show ${exampleNames.openai} --explain`),
   );

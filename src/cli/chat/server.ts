@@ -18,19 +18,28 @@ const patienceMs = 1000;
 export async function withServer(
   context: Context,
   config: Config,
-  { url, key: given }: ServerOptions,
+  options: ServerOptions,
   use: (server: Server) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  const server = await findServer(context, config, options);
+  return server === undefined ? withLocalServer(context, config, use, { keepsInterrupt: true }) : use(server);
+}
+
+/** @returns undefined where none is named and none runs whose key is known. @throws UsageError where one is named and there is no key */
+export async function findServer(
+  context: Context,
+  config: Config,
+  { url, key: given }: ServerOptions,
+): Promise<Server | undefined> {
   const { env } = context.io;
   const key = given ?? (env["TROUPE_KEY"] || env["TROUPE_API_KEY"] || undefined);
   if (url !== undefined) {
     if (key === undefined) throw new UsageError("The server's key is missing: give it by TROUPE_KEY or --key.");
-    return use({ url: addressOf(url), key });
+    return { url: addressOf(url), key };
   }
   const running = await runningServer(config.listen);
   const usable = key ?? (running && firstKeyOf(context, config));
-  if (running !== undefined && usable !== undefined) return use({ ...running, key: usable });
-  return withLocalServer(context, config, use, { keepsInterrupt: true });
+  return running !== undefined && usable !== undefined ? { ...running, key: usable } : undefined;
 }
 
 /** The server that is named, or the configuration's where it runs. @throws UsageError where there is no key, CommandError for no server */

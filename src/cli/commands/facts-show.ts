@@ -1,22 +1,26 @@
 /** `troupe facts show`: which facts are in use, and what they say of a model. */
 import { factsKeys } from "../../build-info.ts";
+import type { Explained } from "../../facts/explain.ts";
 import { factsInForce, factsOf } from "../../facts/facts.ts";
 import { compiledAsOf, inForce } from "../../facts/in-force.ts";
+import { parseJson } from "../../lib/json/json.ts";
 import { isoTime, systemClock } from "../../lib/time/clock.ts";
 import { explainedAt } from "../../operate/checks/explained-at.ts";
-import { parseModelId } from "../../protocols/model-id.ts";
+import { formatModelId, parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { billedTarget } from "../../usage/prices/outlook.ts";
 import { Prices } from "../../usage/prices/prices.ts";
+import type { ServerOptions } from "../chat/server.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatFields, formatTable } from "../print/table.ts";
+import { type Learned, learnedBy } from "./facts-learned.ts";
 import { listFor } from "./prices.ts";
 import { isStored, usingStore } from "./storage.ts";
-import { printable } from "./usage.ts";
+import { count, printable } from "./usage.ts";
 
-export type FactsShowOptions = { readonly explain?: boolean; readonly json?: boolean };
+export type FactsShowOptions = ServerOptions & { readonly explain?: boolean; readonly json?: boolean };
 
 /** @param modelId `<provider>/<model>`; absent: which facts are in use */
 export function showFacts(context: Context, modelId: string | undefined, options: FactsShowOptions): Promise<ExitCode> {
@@ -25,11 +29,12 @@ export function showFacts(context: Context, modelId: string | undefined, options
 
 const dayMs = 86_400_000;
 
-function showState(context: Context, { json }: FactsShowOptions): Promise<ExitCode> {
+function showState(context: Context, { json, ...server }: FactsShowOptions): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     const { list } = listFor(context, config);
     const { renewed } = inForce();
     const state = (await isStored(config)) ? await usingStore(config, ({ facts }) => facts.state()) : undefined;
+    const learned = await learnedBy(context, config, server);
     const asOf = renewed?.asOf ?? compiledAsOf;
     const days = Math.max(0, Math.floor((systemClock.now() - Date.parse(asOf)) / dayMs));
     const { update, from } = config.facts;
@@ -45,6 +50,7 @@ function showState(context: Context, { json }: FactsShowOptions): Promise<ExitCo
         prices_as_of: list.asOf,
         update: { mode: update, from: from ?? null, keys: factsKeys.length, awaited: awaited ?? null },
         last_look: { at: isoTime(state?.triedAt ?? null), failure: state?.failure ?? null },
+        learned: learned === undefined || learned.failure !== undefined ? null : learned.facts,
       });
       return 0;
     }
@@ -60,14 +66,30 @@ function showState(context: Context, { json }: FactsShowOptions): Promise<ExitCo
         key: factsKeys.length === 0 ? "none in this build: only files with their hash are taken" : "in this build",
         ...(look !== undefined && { "last look": printable(look) }),
         ...(awaited !== undefined && { "not here yet": `${awaited}: a server takes it at its start or next call` }),
+        learned: learnedPhrase(learned),
       }),
     );
+    if (learned !== undefined && learned.facts.length > 0)
+      context.io.stdout.write(`\n${formatTable(["learned of", "fact", "until"], learned.facts.map(learnedCells))}`);
     return 0;
   });
 }
 
-function showModel(context: Context, modelId: string, { explain, json }: FactsShowOptions): Promise<ExitCode> {
-  return withConfig(context, (config) => {
+/** For people. */
+function learnedPhrase(learned: Learned | undefined): string {
+  if (learned === undefined) return "not known: no server of this configuration runs here (--url, --key)";
+  return printable(learned.failure ?? `${count(learned.facts.length)} by refusals, for a day each`);
+}
+
+const learnedCells = ({ provider, model, fact, until }: Learned["facts"][number]) =>
+  [`${provider}/${model}`, fact, until].map(printable);
+
+function showModel(
+  context: Context,
+  modelId: string,
+  { explain, json, ...server }: FactsShowOptions,
+): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
     const id = parseModelId(modelId);
     if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
     const { list } = listFor(context, config);
@@ -79,16 +101,29 @@ function showModel(context: Context, modelId: string, { explain, json }: FactsSh
       ...{ provider: id.namespace, dialect: provider, baseUrl: "", model: id.name, isLocal: false, isListed: false },
     };
     const price = new Prices(config.prices, list).find(target);
+    const learned = ((await learnedBy(context, config, server))?.facts ?? []).filter(
+      ({ provider: account, model }) => formatModelId({ namespace: account, name: model }) === modelId,
+    );
     const rows = explainedAt(bound ?? id.namespace, id.name);
-    if (rows.length === 0 && price === undefined)
+    if (rows.length + learned.length === 0 && price === undefined)
       throw new CommandError(`Nothing is known of ${printable(modelId)}. 'troupe models' lists what providers have.`);
     const priced =
       price === undefined ? "none is known" : `${price.name}${price.date === null ? "" : ` of ${price.date}`}`;
     if (json) {
-      printJson(context.io, { model: modelId, assumed: assumed ?? null, facts: rows, price: price?.name ?? null });
+      printJson(context.io, {
+        model: modelId,
+        assumed: assumed ?? null,
+        facts: rows,
+        learned,
+        price: price?.name ?? null,
+      });
       return 0;
     }
-    const shown = rows.map(({ fact, value, by, source }) =>
+    const taught = learned.map(({ fact, until }): Explained => {
+      const [name = "", value] = fact.split(/: (.*)/s);
+      return { fact: name, value: parseJson(value ?? "true") ?? value, by: `a refusal, until ${until}`, source: [] };
+    });
+    const shown = [...taught, ...rows].map(({ fact, value, by, source }) =>
       [fact, JSON.stringify(value), ...(explain === true ? [by, source.join(" ")] : [])].map(printable),
     );
     const head = ["fact", "value", ...(explain === true ? ["by", "source"] : [])];

@@ -49,9 +49,11 @@ export type ModelPlan = {
 
 /** Plans the calls, and makes none. @param ids `<account>/<model>` */
 export function planModels(ids: readonly string[], tools: ModelPlays): ModelPlan {
-  const planned = ids.slice(0, maxModels).flatMap((id) => planOf(id, tools.accounts) ?? []);
+  const isLocal = (id: string) => tools.accounts.find(parseModelId(id)?.namespace ?? "")?.provider.kind === "local";
+  const asked = ids.filter((id) => !isLocal(id));
+  const planned = asked.slice(0, maxModels).flatMap((id) => planOf(id, tools.accounts) ?? []);
   const known = new Set(planned.map(({ id }) => id));
-  const unknown = ids.slice(0, maxModels).filter((id) => !known.has(id));
+  const unknown = asked.slice(0, maxModels).filter((id) => !known.has(id));
   const costs = planned.map((one) => mostOf(one, tools));
   const calls = planned.reduce((sum, one) => sum + one.plays.length, 0);
   const unpriced = costs.filter((cost) => cost === undefined).length;
@@ -64,12 +66,15 @@ export function planModels(ids: readonly string[], tools: ModelPlays): ModelPlan
       ...(unknown.length === 0
         ? []
         : [warning("models", `not called, as no such provider is set up: ${printable(few(unknown))}`, "Set it up.")]),
-      ...(ids.length <= maxModels
+      ...(asked.length === ids.length
+        ? []
+        : [ok("models", `not called, as this program answers itself: ${printable(few(ids.filter(isLocal)))}`)]),
+      ...(asked.length <= maxModels
         ? []
         : [
             warning(
               "models",
-              `${ids.length - maxModels} more are in use and were not called: ${printable(few(ids.slice(maxModels)))}`,
+              `${asked.length - maxModels} more are in use and were not called: ${printable(few(asked.slice(maxModels)))}`,
               "Name them: --models <provider>/<model>,…",
             ),
           ]),

@@ -6,6 +6,7 @@ import { hasNoPrice } from "../../upstream/failures.ts";
 import { factsMetrics } from "../../usage/facts/renewal.ts";
 import { LedgerJournal } from "../../usage/ledger/journal.ts";
 import { LedgerWriter } from "../../usage/ledger/writer.ts";
+import { calledModels } from "../../usage/prices/concerns.ts";
 import { PriceWatch, priceMetrics } from "../../usage/prices/price-watch.ts";
 import { RetiringModels, retiringMetrics } from "../../usage/prices/retiring-models.ts";
 import { Tokenizer } from "../../usage/tokens/tokenizer.ts";
@@ -66,6 +67,7 @@ export function openLedger(
   metrics.sample(retiringMetrics, retiring);
   const priceWatch = own(
     new PriceWatch({
+      called: () => calledModels(store.ledger, clock.now()),
       used: () => lines.used(),
       named: () => namedModels(personas.list(), current()),
       accounts: () => services().live.accounts,

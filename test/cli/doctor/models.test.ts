@@ -102,7 +102,7 @@ describe("troupe doctor --call --models", () => {
     using upstream = new UpstreamServer(() =>
       jsonResponse({ error: { message: "The model does not exist", code: "model_not_found" } }, 404),
     );
-    const line = "--call --models openai/gpt-9,openai/gpt-9-mini,nobody/x";
+    const line = "--call --models openai/gpt-9,openai/gpt-9-mini,nobody/x,builtin/echo";
     const { code, of, err } = await diagnose(upstream, "openai", "openai/gpt-6-luna", line);
     expect(code).toBe(1);
     expect(upstream.requests).toHaveLength(3);
@@ -110,6 +110,9 @@ describe("troupe doctor --call --models", () => {
     expect(of("model openai/gpt-9")[1]!.found).toContain("plain: answered 404");
     expect(err).toContain("without 2 that have no price");
     expect(of("models").some(({ found }) => found.includes("nobody/x"))).toBe(true);
+    expect(of("models").filter(({ found }) => found.includes("builtin/echo"))).toMatchObject([
+      { state: "ok", found: "not called, as this program answers itself: builtin/echo" },
+    ]);
   });
 
   test("what a host says of all models is not asked of Claude there, and what its maker says is", async () => {

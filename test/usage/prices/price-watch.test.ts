@@ -35,13 +35,16 @@ const list = new PriceList(
 );
 const prices = new Prices([{ match: "google/mine", input: 1, output: 1 }], list);
 
-function scene() {
+const ofTheLedger = async () => ["google/of-last-week", "google/gemini-9-flash", "gone/model", "google/steady"];
+
+function scene(called: () => Promise<readonly string[]> = ofTheLedger) {
   const clock = new ManualClock(start);
   const log = new WatchedLog();
   const used = ["steady", "called-only"];
   const watch = new PriceWatch({
     prices: () => prices,
     accounts: () => accounts,
+    called,
     used: () => used.map((model) => ({ provider: "google", model, calls: 1 })),
     named: () => ["google/gemini-4-argon", "google/mine", "google/named", "nobody/model", "builtin/echo"],
     clock,
@@ -56,20 +59,21 @@ test("a line a day names models without a price, and changes to come", async () 
   await clock.advanceSlowly(60_000);
   const fields = {
     ...{ prices_as_of: "2026-11-20", days_old: 8 },
-    without_a_price: ["google/named", "google/called-only"],
+    without_a_price: ["google/named", "google/of-last-week", "google/gemini-9-flash", "google/called-only"],
+    assumed: ["google/gemini-9-flash as gemini-3.8-flash"],
     changing: ["google/gemini-4-argon on 2026-12-01"],
   };
   expect(log.lines).toEqual([expect.objectContaining({ fields })]);
   await clock.advanceSlowly(120_000);
   expect(log.lines).toHaveLength(1);
-  clock.advance(dayMs);
-  await clock.advanceSlowly(60_000);
+  await clock.advanceSlowly(dayMs);
   expect(log.lines).toHaveLength(2);
   await watch.close();
 });
 
 test("metrics have them, and the day of the list", async () => {
   const { watch } = scene();
+  await watch.look();
   watch.refused("google", "refused");
   const registry = new Registry();
   registry.sample(priceMetrics, watch);
@@ -79,13 +83,26 @@ test("metrics have them, and the day of the list", async () => {
     ["troupe_price_list_timestamp_seconds", [{ labels: [], value: Date.parse("2026-11-20") / 1000 }]],
     [
       "troupe_model_without_price",
-      ["named", "called-only", "refused"].map((model) => ({ labels: of(model), value: 1 })),
+      ["named", "of-last-week", "gemini-9-flash", "called-only", "refused"].map((model) => ({
+        ...{ labels: of(model), value: 1 },
+      })),
     ],
+    ["troupe_model_assumed", [{ labels: of("gemini-9-flash"), value: 1 }]],
     [
       "troupe_price_change_timestamp_seconds",
       [{ labels: of("gemini-4-argon"), value: Date.parse("2026-12-01") / 1000 }],
     ],
   ]);
+});
+
+test("a ledger that can't be asked leaves what is known without it", async () => {
+  const { log, watch } = scene(() => Promise.reject(new Error("away")));
+  await watch.look();
+  expect(log.lines.map(({ message }) => message)).toEqual([
+    "the ledger can't be asked which models are in use",
+    "not all is known of models in use",
+  ]);
+  expect(watch.unpriced().map(({ model }) => model)).toEqual(["named", "called-only"]);
 });
 
 test("a model that was refused is told of until it has a price, and no more than a hundred are", () => {
