@@ -76,7 +76,7 @@ async function callsOf(troupe: Troupe, count: number, body: object = {}, from = 
 const calls = (went: readonly string[]) => went.filter((name) => name === "next").length;
 const stopped = (troupe: Troupe) => troupe.server.services.store.variants.stopped();
 
-/** With 100 calls and a share of 0.05, 14 stop it: docs/personas.md. */
+/** With 100 calls and a share of 0.05, 14 stop it: docs/persona-versions.md. */
 const until = "{ calls: 100, error_rate: 0.05, refusals: 0.05 }";
 
 describe("a variant whose calls", () => {

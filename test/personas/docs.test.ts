@@ -1,4 +1,4 @@
-/** What docs/personas.md tells authors is what the parser does. */
+/** What docs/personas.md and the page of versions tell authors is what the parser does. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,9 @@ import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";
 
-const page = readFileSync(join(import.meta.dir, "../../docs/personas.md"), "utf8");
+const page = ["personas", "persona-versions"]
+  .map((name) => readFileSync(join(import.meta.dir, `../../docs/${name}.md`), "utf8"))
+  .join("\n");
 const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => ({ kind: match[1]!, text: match[2]! }));
 const whole = /^# (personas\/(.+)\.yaml)\n/;
 
