@@ -5,7 +5,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { $ } from "bun";
-import { privateKeyOf, publicKeyOf, signedFacts } from "./deploy/release/facts.ts";
+import { privateKeyOf, publicKeyOf } from "./deploy/release/facts.ts";
+import { librariesOf } from "./deploy/release/libraries.ts";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
 import { browserPages, bundlePage } from "./src/http/pages/page-bundle.ts";
@@ -78,7 +79,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
   }
 }
 
-/** Signs the facts of a release; absent: none are published. */
+/** Signs the sums and facts of a release; absent: neither is there. */
 const factsKey = () => {
   const pem = process.env["TROUPE_FACTS_PRIVATE_KEY"];
   return pem ? privateKeyOf(pem) : undefined;
@@ -146,7 +147,8 @@ async function release(): Promise<string[]> {
     bunVersion: manifest.engines.bun,
     seconds,
     printed: await printed(),
-    ...(factsKey() !== undefined && { published: signedFacts(factsKey()!, seconds) }),
+    ...(factsKey() !== undefined && { key: factsKey()! }),
+    ...imageLibraries(),
     ...releasesAddress(process.env),
     targets: option("target") === undefined ? targets : targets.filter(({ bun }) => bun === option("target")),
     build: async ({ bun, bytecode }) => {
@@ -157,6 +159,14 @@ async function release(): Promise<string[]> {
       return outfile;
     },
   });
+}
+
+/** An image has Debian's C library, which Debian's own program unpacks. */
+function imageLibraries() {
+  if (Bun.which("dpkg-deb") !== null)
+    return { libraries: (architecture: string) => librariesOf(architecture, join(folder, "dist/libraries")) };
+  console.error("No image is made: dpkg-deb is not on this machine.");
+  return {};
 }
 
 /** Source: https://docs.github.com/en/actions/reference/workflows-and-actions/variables */

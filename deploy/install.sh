@@ -1,18 +1,22 @@
 #!/bin/sh
 # Installs one release of Troupe: checks its sum, unpacks it, and puts the executable in place.
 #
-#   sh install.sh [--version X.Y.Z] [--prefix DIR] [--from URL-or-folder] [--target NAME]
+#   sh install.sh [--version X.Y.Z] [--prefix DIR] [--from URL-or-folder] [--target NAME] [--signer KEY]
 #
 # --prefix   where it goes: DIR/bin/troupe, DIR/share/troupe and DIR/share/doc/troupe. Default: $HOME/.local
 # --from     where the archive and SHA256SUMS are: an http(s) URL or a folder. Default: where this script was released
 # --version  Default: the one that SHA256SUMS at --from names
 # --target   e.g. linux-x64-musl. Default: this machine's
+# --signer   the key 'ssh-ed25519 AAAA…' by which SHA256SUMS has to be signed. Default: the one that signed this release,
+#            where ssh-keygen is there to ask
 #
 # It never asks for root. For /usr/local, run it as a user who may write there: sudo sh install.sh --prefix /usr/local
 set -eu
 
 # Filled in by the release.
 releases=
+signer=
+must_be_signed=no
 prefix=${HOME:-}/.local from='' version='' target=''
 
 fail() { echo "install.sh: $*" >&2; exit 1; }
@@ -21,7 +25,7 @@ usage() { sed -n '2,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p;}' "$0"; }
 while [ $# -gt 0 ]; do
   case $1 in
     --help|-h) usage; exit 0 ;;
-    --version|--prefix|--from|--target) [ $# -ge 2 ] || fail "$1 needs a value" ;;
+    --version|--prefix|--from|--target|--signer) [ $# -ge 2 ] || fail "$1 needs a value" ;;
     *) fail "unknown option $1 (see --help)" ;;
   esac
   case $1 in
@@ -29,6 +33,7 @@ while [ $# -gt 0 ]; do
     --prefix) prefix=$2 ;;
     --from) from=$2 ;;
     --target) target=$2 ;;
+    --signer) signer=$2 must_be_signed=yes ;;
   esac
   shift 2
 done
@@ -70,6 +75,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 fetch SHA256SUMS "$work/SHA256SUMS"
+if [ -n "$signer" ] && command -v ssh-keygen >/dev/null; then
+  fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
+  printf 'troupe %s\n' "$signer" >"$work/signers"
+  ssh-keygen -q -Y verify -f "$work/signers" -I troupe -n file -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>&1 ||
+    fail "SHA256SUMS at $from is not signed by $signer: nothing was installed"
+elif [ "$must_be_signed" = yes ]; then
+  fail "ssh-keygen is needed to check a signature"
+fi
 archive=$(sed -n "s/^[0-9a-f]\{64\}  \(troupe-${version:-[0-9][^ ]*}-$target\.tar\.gz\)\$/\1/p" "$work/SHA256SUMS")
 case $archive in
   '') fail "SHA256SUMS at $from names no archive of ${version:-any version} for $target" ;;
@@ -92,10 +105,12 @@ for part in personas deploy; do
   rm -rf "${prefix:?}/share/troupe/$part"
   cp -R "$unpacked/$part" "$prefix/share/troupe/$part"
 done
-place() { mkdir -p "$prefix/$2" && cp "$unpacked/completions/$1" "$prefix/$2/$3"; }
-place troupe.bash share/bash-completion/completions troupe
-place _troupe share/zsh/site-functions _troupe
-place troupe.fish share/fish/vendor_completions.d troupe.fish
+place() { mkdir -p "$prefix/$2" && cp "$unpacked/$1" "$prefix/$2/$3"; }
+place man/troupe.1 share/man/man1 troupe.1
+place man/troupe.yaml.5 share/man/man5 troupe.yaml.5
+place completions/troupe.bash share/bash-completion/completions troupe
+place completions/_troupe share/zsh/site-functions _troupe
+place completions/troupe.fish share/fish/vendor_completions.d troupe.fish
 # As in the archive, so that every link leads somewhere.
 pages=$prefix/share/doc/troupe
 rm -rf "${pages:?}" && mkdir -p "$pages"

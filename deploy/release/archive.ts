@@ -2,10 +2,13 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 
 export type Entry = {
-  /** With forward slashes, of ASCII characters. */
+  /** With forward slashes, of ASCII characters; one that ends with a slash is a folder. */
   readonly path: string;
   readonly bytes: Uint8Array;
   readonly executable?: boolean;
+  /** Permissions of their own, and the number of a user and group that is not root. */
+  readonly mode?: number;
+  readonly owner?: number;
 };
 
 const level = 9;
@@ -13,8 +16,22 @@ const ascii = new TextEncoder();
 
 /** @param seconds Unix time that every entry carries */
 export function tarGz(entries: readonly Entry[], seconds: number): Uint8Array {
+  return gzipSync(tar(entries, seconds), { level });
+}
+
+export function tar(entries: readonly Entry[], seconds: number): Uint8Array {
   const blocks = sorted(entries).flatMap((entry) => [tarHeader(entry, seconds), padded(entry.bytes)]);
-  return gzipSync(Buffer.concat([...blocks, new Uint8Array(2 * tarBlock)]), { level });
+  return Buffer.concat([...blocks, new Uint8Array(2 * tarBlock)]);
+}
+
+/** The entries with the folders that they lie in, for programs that make none by themselves. */
+export function withFolders(entries: readonly Entry[]): Entry[] {
+  const known = new Set(entries.map(({ path }) => path));
+  const parents = entries.flatMap(({ path }) =>
+    [...path.slice(0, -1).matchAll(/\//g)].map(({ index }) => path.slice(0, index + 1)),
+  );
+  const missing = [...new Set(parents)].filter((path) => !known.has(path));
+  return [...missing.map((path) => ({ path, bytes: new Uint8Array() })), ...entries];
 }
 
 const tarBlock = 512;
@@ -25,22 +42,22 @@ function padded(bytes: Uint8Array): Uint8Array {
 }
 
 /** Source: https://www.gnu.org/software/tar/manual/html_node/Standard.html (ustar) */
-function tarHeader({ path, bytes, executable }: Entry, seconds: number): Uint8Array {
+function tarHeader({ path, bytes, executable, mode, owner = 0 }: Entry, seconds: number): Uint8Array {
+  const isFolder = path.endsWith("/");
   const header = new Uint8Array(tarBlock);
   const put = (at: number, text: string) => header.set(ascii.encode(text), at);
   const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, "0")}\0`;
   if (path.length > 100) throw new Error(`${path} is too long for a tar header`);
   put(0, path);
-  put(100, octal(executable === true ? 0o755 : 0o644, 7));
-  put(108, octal(0, 7));
-  put(116, octal(0, 7));
+  put(100, octal(mode ?? (executable === true || isFolder ? 0o755 : 0o644), 7));
+  put(108, octal(owner, 7));
+  put(116, octal(owner, 7));
   put(124, octal(bytes.length, 11));
   put(136, octal(seconds, 11));
   put(148, " ".repeat(8));
-  put(156, "0");
+  put(156, isFolder ? "5" : "0");
   put(257, "ustar\x0000");
-  put(265, "root");
-  put(297, "root");
+  if (owner === 0) for (const at of [265, 297]) put(at, "root");
   const sum = header.reduce((total, byte) => total + byte, 0);
   put(148, `${sum.toString(8).padStart(6, "0")}\0 `);
   return header;

@@ -1,13 +1,18 @@
 /**
- * Everything a tag is released with: an archive for each target, the bill of materials and the sums.
+ * Everything a tag is released with: an archive for each target, packages, the bill of materials and the sums.
  * The same commit gives the same bytes on any machine with the same Bun.
  */
-import { createHash } from "node:crypto";
+import { createHash, type KeyObject } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Entry, tarGz, zip } from "./archive.ts";
+import { deb } from "./deb.ts";
+import { signedFacts } from "./facts.ts";
+import { ociArchive, type Platform } from "./image.ts";
+import { manPages } from "./man.ts";
 import { notices } from "./notices.ts";
 import { sbom } from "./sbom.ts";
+import { sshPublicKey, sshSignature } from "./signature.ts";
 
 export type Target = {
   /** In the archive's name. */
@@ -15,12 +20,14 @@ export type Target = {
   readonly bun: string;
   /** Whether that build was started with bytecode inside and served requests; others go without, and start slower. */
   readonly bytecode: boolean;
+  /** What Debian and OCI call machines that it is for; absent: there is no package and image for them. */
+  readonly architecture?: string;
 };
 
 export const targets: readonly Target[] = [
-  { name: "linux-x64", bun: "bun-linux-x64", bytecode: true },
+  { name: "linux-x64", bun: "bun-linux-x64", bytecode: true, architecture: "amd64" },
   { name: "linux-x64-baseline", bun: "bun-linux-x64-baseline", bytecode: true },
-  { name: "linux-arm64", bun: "bun-linux-arm64", bytecode: true },
+  { name: "linux-arm64", bun: "bun-linux-arm64", bytecode: true, architecture: "arm64" },
   { name: "linux-x64-musl", bun: "bun-linux-x64-musl", bytecode: false },
   { name: "linux-arm64-musl", bun: "bun-linux-arm64-musl", bytecode: false },
   { name: "darwin-x64", bun: "bun-darwin-x64", bytecode: false },
@@ -43,15 +50,17 @@ export type ReleaseInput = {
   /** Texts that the program itself prints, by their paths in the archive. */
   readonly printed: Readonly<Record<string, string>>;
   readonly targets?: readonly Target[];
-  /** Further files beside the archives, by their names. */
-  readonly published?: Readonly<Record<string, string>>;
+  /** An Ed25519 key that signs the sums, and the facts that are published beside the archives; absent: neither is there. */
+  readonly key?: KeyObject;
+  /** The C library for an image; absent: none is made. */
+  readonly libraries?: (architecture: string) => Promise<readonly Entry[]>;
   /** The address that the installer downloads from, as GitHub lays releases out; absent: it must be given. */
   readonly releases?: string;
 };
 
-/** @returns the paths of what was made, the sums last */
+/** @returns the paths of what was made, the sums and their signature last */
 export async function makeRelease(input: ReleaseInput): Promise<string[]> {
-  const { into, version, seconds } = input;
+  const { into, version, seconds, key } = input;
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
   const made: string[] = [];
@@ -60,10 +69,9 @@ export async function makeRelease(input: ReleaseInput): Promise<string[]> {
     writeFileSync(made.at(-1)!, bytes);
   };
   write(`troupe-${version}.cdx.json`, sbom(input));
-  const installer = readFileSync(join(input.folder, "deploy/install.sh"), "utf8");
-  write("install.sh", installer.replace(/^releases=$/m, `releases=${input.releases ?? ""}`));
-  const texts = { ...input.printed, "THIRD-PARTY-NOTICES.txt": notices(input.folder) };
-  const beside = [...companionsIn(input.folder), ...textEntries(texts)];
+  write("install.sh", installer(input));
+  const beside = [...companionsIn(input.folder), ...textEntries(await textsBeside(input))];
+  const platforms: Platform[] = [];
   for (const target of input.targets ?? targets) {
     const executable = readFileSync(await input.build(target));
     const stem = `troupe-${version}-${target.name}`;
@@ -72,16 +80,31 @@ export async function makeRelease(input: ReleaseInput): Promise<string[]> {
       (entry) => ({ ...entry, path: `${stem}/${entry.path}` }),
     );
     write(isWindows ? `${stem}.zip` : `${stem}.tar.gz`, (isWindows ? zip : tarGz)(entries, seconds));
+    const { architecture } = target;
+    if (architecture === undefined) continue;
+    write(`troupe_${version}_${architecture}.deb`, deb({ ...input, architecture, executable, beside }));
+    if (input.libraries !== undefined)
+      platforms.push({ architecture, executable, libraries: await input.libraries(architecture) });
   }
-  for (const [name, text] of Object.entries(input.published ?? {})) write(name, text);
-  write(
-    "SHA256SUMS",
-    made
-      .map((path) => `${sha256(path)}  ${basename(path)}\n`)
-      .toSorted(byName)
-      .join(""),
-  );
+  const dockerfile = readFileSync(join(input.folder, "deploy/Dockerfile"), "utf8");
+  if (platforms.length > 0) write(`troupe-${version}-image.tar`, ociArchive({ ...input, dockerfile, platforms }));
+  for (const [name, text] of Object.entries(key === undefined ? {} : signedFacts(key, seconds))) write(name, text);
+  const sums = made.map((path) => `${sha256(path)}  ${basename(path)}\n`).toSorted(byName);
+  write("SHA256SUMS", sums.join(""));
+  if (key !== undefined) write("SHA256SUMS.sig", sshSignature(key, Buffer.from(sums.join(""))));
   return made;
+}
+
+/** With what it knows of the release it belongs to. */
+const installer = ({ folder, releases = "", key }: ReleaseInput) =>
+  readFileSync(join(folder, "deploy/install.sh"), "utf8")
+    .replace(/^releases=$/m, `releases=${releases}`)
+    .replace(/^signer=$/m, `signer='${key === undefined ? "" : sshPublicKey(key)}'`);
+
+async function textsBeside({ folder, version, seconds, printed }: ReleaseInput): Promise<Record<string, string>> {
+  const pages = Object.entries(await manPages(folder, version, seconds));
+  const manuals = Object.fromEntries(pages.map(([name, text]) => [`man/${name}`, text]));
+  return { ...printed, ...manuals, "THIRD-PARTY-NOTICES.txt": notices(folder) };
 }
 
 const sha256 = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");

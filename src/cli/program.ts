@@ -58,7 +58,7 @@ const withModels = (args: readonly string[]): readonly string[] =>
 const withValue: ReadonlySet<string> = new Set(allFlags.map((name) => `--${name}`));
 
 /** @param isStart whether the command line needs no command but `serve`: making the others takes 4 ms */
-async function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Promise<Command> {
+export async function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Promise<Command> {
   const program = new Command("troupe");
   const act: Act =
     (action) =>

@@ -24,6 +24,20 @@ describe.skipIf(!hasSystemd)("deploy/troupe.service", () => {
     expect(exitCode).toBe(0);
   });
 
+  test("the backup's units, too, and the timer starts the service of its name", async () => {
+    using folder = new TempFolder();
+    for (const name of ["troupe-backup.service", "troupe-backup.timer"])
+      writeFileSync(
+        folder.file(name),
+        readFileSync(`deploy/${name}`, "utf8").replaceAll("/usr/local/bin/troupe", process.execPath),
+      );
+    const { stdout, stderr, exitCode } = await $`systemd-analyze verify ${folder.file("troupe-backup.timer")}`
+      .nothrow()
+      .quiet();
+    expect(stdout.toString() + stderr.toString()).toBe("");
+    expect(exitCode).toBe(0);
+  });
+
   test("exposes no more than the page says", async () => {
     using folder = new TempFolder();
     const report = await $`systemd-analyze security --offline=true --no-pager ${placed(folder)}`
@@ -40,6 +54,20 @@ test("the unit names the page where install.sh puts it, which copies docs as a w
   const [, page] = /^Documentation=file:\/usr\/local\/share\/doc\/troupe\/(.+)$/m.exec(unit)!;
   expect(page).toStartWith("docs/");
   expect(existsSync(page!)).toBe(true);
+});
+
+test("the backup's service hides and keeps what the server's does, by the same user, and has no network", () => {
+  const keysOf = (text: string) =>
+    text
+      .split("\n")
+      .filter((line) => /^(?:Protect|Private|Restrict|Lock|System|NoNew|Capab|Device|Dynamic)/.test(line));
+  const backup = readFileSync("deploy/troupe-backup.service", "utf8");
+  const families = (line: string) => !line.startsWith("RestrictAddressFamilies=");
+  expect(keysOf(backup).filter(families)).toEqual(
+    expect.arrayContaining(keysOf(unit).filter((line) => families(line))),
+  );
+  expect(backup).toContain("\nPrivateNetwork=yes\n");
+  expect(backup).toContain("\nUser=troupe\nDynamicUser=yes\nStateDirectory=troupe troupe-backup\n");
 });
 
 describe("the unit's numbers", () => {

@@ -14,11 +14,16 @@ type Options = {
 
 const unitName = "troupe.service";
 const unitPath = `/etc/systemd/system/${unitName}`;
+/** Where a package of the operating system places it. */
+const packagedPath = `/usr/lib/systemd/system/${unitName}`;
 
-/** The unit that runs this very program. */
+/** The unit that runs this very program, and names the pages installed beside it. */
 function unitText({ io }: Context): string {
   const program = io.processes.program.map(quoted).join(" ");
-  return template.replace("ExecStart=/usr/local/bin/troupe", `ExecStart=${program}`);
+  const [, prefix] = /^(\/[\w@+:,./-]+)\/bin\/troupe$/.exec(program) ?? [];
+  return prefix === undefined
+    ? template.replace("ExecStart=/usr/local/bin/troupe", `ExecStart=${program}`)
+    : template.replaceAll("/usr/local/", `${prefix}/`);
 }
 
 /** Source: systemd.service(5), COMMAND LINES */
@@ -90,7 +95,9 @@ function showNext({ io }: Context, unit: string, done: string, next: readonly st
 
 /** @returns 0 when the unit in place runs this program */
 export function showServiceStatus(context: Context, { root = "/", json }: Options): ExitCode {
-  const path = pathIn(context, root);
+  const placed = pathIn(context, root);
+  const packaged = pathIn(context, root, packagedPath);
+  const path = readUnit(placed) === undefined && readUnit(packaged) !== undefined ? packaged : placed;
   const unit = readUnit(path);
   const own = unitText(context);
   const state =
@@ -108,7 +115,7 @@ export function showServiceStatus(context: Context, { root = "/", json }: Option
   return unit === own && problem === undefined ? 0 : 1;
 }
 
-const pathIn = ({ io }: Context, root: string) => join(resolve(io.cwd, root), unitPath);
+const pathIn = ({ io }: Context, root: string, path = unitPath) => join(resolve(io.cwd, root), path);
 
 function readUnit(path: string): string | undefined {
   try {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Console } from "../console.ts";
@@ -13,7 +13,33 @@ describe("troupe service", () => {
     expect(code).toBe(0);
     const shipped = readFileSync("deploy/troupe.service", "utf8");
     expect(shipped).toContain("\nExecStart=/usr/local/bin/troupe serve\n");
-    expect(out).toBe(shipped.replace("=/usr/local/bin/troupe serve", "=/opt/troupe/bin/troupe serve"));
+    expect(out).toBe(shipped.replaceAll("/usr/local/", "/opt/troupe/"));
+  });
+
+  test("prints the program alone where it lies in no folder of programs", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    shell.program = ["/opt/bun", "/srv/troupe/src/main.ts"];
+    const shipped = readFileSync("deploy/troupe.service", "utf8");
+    expect((await shell.run("service print")).out).toBe(
+      shipped.replace("=/usr/local/bin/troupe serve", "=/opt/bun /srv/troupe/src/main.ts serve"),
+    );
+  });
+
+  test("finds the one that a package placed, unless there is another above it", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    mkdirSync(folder.file("usr/lib/systemd/system"), { recursive: true });
+    writeFileSync(folder.file("usr/lib/systemd/system/troupe.service"), (await shell.run("service print")).out);
+    const found = await shell.run("service status --root .");
+    expect(found.code).toBe(0);
+    expect(found.out).toContain("/usr/lib/systemd/system/troupe.service");
+    mkdirSync(folder.file("etc/systemd/system"), { recursive: true });
+    writeFileSync(folder.file(unit), "[Unit]\n");
+    expect(await shell.run("service status --root .")).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/not as this version/),
+    });
   });
 
   test("places it, tells whether it is in place, and removes it", async () => {

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { createHash } from "node:crypto";
+import { createHash, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { $ } from "bun";
 import { buildExecutable } from "../../../build.ts";
 import { makeRelease, targets } from "../../../deploy/release/release.ts";
+import { sshPublicKey } from "../../../deploy/release/signature.ts";
 import { executableBuild, testExecutable } from "../../helpers/executable.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
@@ -12,8 +13,10 @@ const checkout = resolve(import.meta.dir, "../../..");
 const version = "9.8.7";
 const linux = targets.filter(({ name }) => name === "linux-x64");
 
+type ReleaseOptions = { script?: string; mtime?: number; all?: boolean; key?: KeyObject };
+
 /** A release whose executable is a script, which is enough for all that surrounds it. */
-async function release(into: string, options: { script?: string; mtime?: number; all?: boolean } = {}) {
+async function release(into: string, options: ReleaseOptions = {}) {
   const { script = "#!/bin/sh\necho troupe 9.8.7\n", mtime = 1, all = false } = options;
   return makeRelease({
     folder: checkout,
@@ -25,6 +28,7 @@ async function release(into: string, options: { script?: string; mtime?: number;
     printed: { "completions/troupe.bash": "b\n", "completions/_troupe": "z\n", "completions/troupe.fish": "f\n" },
     targets: all ? targets : linux,
     releases: "https://example.com/releases",
+    ...(options.key !== undefined && { key: options.key }),
     build: async () => {
       const path = `${into}.executable`;
       writeFileSync(path, script);
@@ -46,7 +50,8 @@ describe("a release", () => {
     expect(names).toContain("troupe-9.8.7-darwin-arm64.tar.gz");
     expect(names).toContain("troupe-9.8.7-windows-x64.zip");
     expect(names.toSorted()).toEqual(readdirSync(folder.file("out")).toSorted());
-    expect(names).toHaveLength(targets.length + 3);
+    expect(names).toContain("troupe_9.8.7_arm64.deb");
+    expect(names).toHaveLength(targets.length + targets.filter(({ architecture }) => architecture).length + 3);
     const sums = readFileSync(folder.file("out/SHA256SUMS"), "utf8");
     const expected = made.slice(0, -1).map((path) => `${sha256(path)}  ${basename(path)}`);
     expect(sums.trimEnd().split("\n").toSorted()).toEqual(expected.toSorted());
@@ -74,6 +79,8 @@ describe("a release", () => {
       "deploy/troupe.example.yaml",
       "personas/troupe/guide.yaml",
       "completions/_troupe",
+      "man/troupe.1",
+      "man/troupe.yaml.5",
       "docs/install.md",
     ])
       expect(list.split("\n")).toContain(`troupe-9.8.7-linux-x64/${path}`);
@@ -162,6 +169,36 @@ describe("install.sh", () => {
     expect(done.exitCode).toBe(1);
     expect(done.stderr.toString()).toContain(says);
     expect(readdirSync(folder.file("opt"))).toEqual([]);
+  });
+
+  describe.skipIf(Bun.which("ssh-keygen") === null)("of a signed release", () => {
+    const { privateKey: key } = generateKeyPairSync("ed25519");
+    const { privateKey: other } = generateKeyPairSync("ed25519");
+    const from = async (folder: TempFolder, script: string, ...words: string[]) => {
+      const given = ["--from", folder.file("out"), "--prefix", folder.file("opt"), "--target", "linux-x64", ...words];
+      return $`sh ${script} ${given}`
+        .env({ ...process.env, HOME: "/nowhere" })
+        .nothrow()
+        .quiet();
+    };
+
+    test("installs what its own key has signed, and nothing whose sums were changed since", async () => {
+      using folder = new TempFolder();
+      await release(folder.file("out"), { key });
+      expect((await from(folder, folder.file("out/install.sh"))).exitCode).toBe(0);
+      await $`echo >> ${folder.file("out/SHA256SUMS")}`;
+      const changed = await from(folder, folder.file("out/install.sh"));
+      expect(changed.exitCode).toBe(1);
+      expect(changed.stderr.toString()).toContain("is not signed by ssh-ed25519 ");
+    });
+
+    test("holds a release to the key that it is told, whichever script it is", async () => {
+      using folder = new TempFolder();
+      await release(folder.file("out"), { key });
+      const script = join(checkout, "deploy/install.sh");
+      expect((await from(folder, script, "--signer", sshPublicKey(key))).exitCode).toBe(0);
+      expect((await from(folder, script, "--signer", sshPublicKey(other))).exitCode).toBe(1);
+    });
   });
 
   test("tells of a wrong option, and of a relative prefix", async () => {

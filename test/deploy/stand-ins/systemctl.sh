@@ -26,6 +26,11 @@ stop() {
 }
 case "$*" in
   daemon-reload) test -f "$unit" ;;
+  "enable --now troupe-backup.timer") test -f "${unit%.service}-backup.timer" ;;
+  "start troupe-backup.service")
+    mkdir -p -m 700 /var/lib/troupe-backup
+    # systemd's own escapes; the quotes are the shell's, too.
+    sh -c "$(sed -n 's/^ExecStart=//p' "${unit%.service}-backup.service" | sed 's/\$\$/$/g; s/%%/%/g')" ;;
   "enable --now troupe" | "start troupe") start ;;
   "stop troupe") stop ;;
   "restart troupe") stop; start ;;
