@@ -1,7 +1,7 @@
 /** Which lines of the ledger are of one kind, and the number of a kind. */
 import { isSameList } from "../lib/json/same-list.ts";
 import { dayMs, kindNames } from "./ledger-columns.ts";
-import { coarse, type KindValues, knownTo, type Rollup } from "./ledger-rollups.ts";
+import { type KindValues, parts, type Rollup, rollups } from "./ledger-rollups.ts";
 import type { LedgerLine } from "./usage.ts";
 
 /**
@@ -80,46 +80,67 @@ export type Group = { readonly rollup: Rollup; readonly kind: number; readonly i
 export type LineKind = Kind & { readonly isNew: boolean; readonly groups: readonly Group[] };
 
 const maxKnown = 5_000;
+/** One more than the largest number of a kind: as many bits as a number of JSON has, less one. */
+const numbers = 2 ** 52;
 
 /**
  * The kinds that the database has, as far as this process knows: by their numbers, which are a keyed hash of what they are, so that every
- * process gives one kind the same number without asking.
+ * process gives one kind the same number without asking. It is the sum of the hashes of its parts, and so made of what is known where
+ * only their combination is new.
  */
 export class KnownKinds {
   readonly #salt: string;
-  /** By a kind's values: its number, and in the order of `coarse` those of its groups. */
-  readonly #numbers = new Recent<string, { readonly kind: number; readonly groups: readonly number[] }>();
-  /** By those numbers: the last day that the database has of them. */
-  readonly #days = new Recent<number, number>();
+  /** By a part's values, for each of `parts`. */
+  readonly #hashes = parts.map((members) => ({
+    columns: members.map((name) => kindNames.indexOf(name)),
+    known: new Recent<string, number>(),
+  }));
+  /** Of each rollup: what its kinds' numbers begin with, and by these the last day that the database has of them. */
+  readonly #rollups: readonly {
+    readonly rollup: Rollup;
+    readonly base: number;
+    readonly days: Recent<number, number>;
+  }[];
 
   /** @param salt of the database, so that nobody can choose texts that have another kind's number */
   constructor(salt: number) {
     this.#salt = String(salt);
+    this.#rollups = rollups.map((rollup) => ({
+      rollup,
+      base: this.#hashOf(`${rollup.id}`),
+      days: new Recent<number, number>(),
+    }));
   }
 
   find(line: LedgerLine, values: KindValues): LineKind {
     const day = Math.floor(line.at / dayMs);
-    const text = JSON.stringify(values);
-    let numbers = this.#numbers.get(text);
-    if (numbers === undefined) {
-      const groups = coarse.map((rollup) => this.#numberOf(`${rollup.id} ${JSON.stringify(knownTo(rollup, values))}`));
-      numbers = { kind: this.#numberOf(text), groups };
-      this.#numbers.set(text, numbers);
-    }
-    const isNew = (kind: number) => (this.#days.get(kind) ?? -1) < day;
-    const groups = numbers.groups.map((kind, at) => ({ rollup: coarse[at]!, kind, isNew: isNew(kind) }));
-    return { kind: numbers.kind, day, values, isNew: isNew(numbers.kind), groups };
+    const hashes = this.#hashes.map(({ columns, known }, at) => {
+      const id = JSON.stringify(columns.map((column) => values[column]));
+      let hash = known.get(id);
+      if (hash === undefined) {
+        hash = this.#hashOf(`${at} ${id}`);
+        known.set(id, hash);
+      }
+      return hash;
+    });
+    const groups = this.#rollups.map(({ rollup, base, days }): Group => {
+      const kind = rollup.parts.reduce((sum, part) => (sum + hashes[part]!) % numbers, base);
+      return { rollup, kind, isNew: (days.get(kind) ?? -1) < day };
+    });
+    const { kind, isNew } = groups.pop()!;
+    return { kind, day, values, isNew, groups };
   }
 
   /** The database has it. */
   learn({ kind, day, groups }: LineKind): void {
-    for (const one of [kind, ...groups.map((group) => group.kind)])
-      this.#days.set(one, Math.max(day, this.#days.get(one) ?? 0));
+    for (const [at, { days }] of this.#rollups.entries()) {
+      const one = groups[at]?.kind ?? kind;
+      days.set(one, Math.max(day, days.get(one) ?? 0));
+    }
   }
 
-  /** Hashes a text into as many bits as a number of JSON has. */
-  #numberOf(text: string): number {
-    const hash = new Bun.CryptoHasher("sha256").update(this.#salt).update(text).digest();
+  #hashOf(text: string): number {
+    const hash = new Bun.CryptoHasher("sha256").update(this.#salt).update(` ${text}`).digest();
     return hash.readUIntBE(0, 6) * 16 + (hash[6]! >> 4);
   }
 }
@@ -130,13 +151,15 @@ class Recent<K, V> {
   #old = new Map<K, V>();
 
   get(key: K): V | undefined {
-    const value = this.#young.get(key) ?? this.#old.get(key);
-    if (value !== undefined) this.set(key, value);
-    return value;
+    const young = this.#young.get(key);
+    if (young !== undefined) return young;
+    const old = this.#old.get(key);
+    if (old !== undefined) this.set(key, old);
+    return old;
   }
 
   set(key: K, value: V): void {
-    if (this.#young.size >= maxKnown) [this.#old, this.#young] = [this.#young, new Map()];
+    if (this.#young.size >= maxKnown && !this.#young.has(key)) [this.#old, this.#young] = [this.#young, new Map()];
     this.#young.set(key, value);
   }
 }

@@ -9,38 +9,61 @@ import type { LedgerFilter, LedgerGroup } from "./usage.ts";
 export type Rollup = {
   /** In rows of sums. No other rollup gets it later. */
   readonly id: number;
+  /** Which of `parts` it knows, in their order. */
+  readonly parts: readonly number[];
   readonly members: readonly KindName[];
   /** Sums of hours too; without them, hours are read from one that has them. */
   readonly hasHours: boolean;
 };
 
-/** How calls ended, and whether their tokens were counted, stands in every sum. */
-const always = ["ended", "counted"] as const;
-const owner = ["keyId", "tags"] as const;
-/** Bounded by configuration and upstreams, whatever callers write. */
-const configured = [
-  ...(["surface", "format", "model", "persona", "personaVersion", "variant", "provider", "upstreamModel"] as const),
-  ...(["upstreamFormat", "upstreamKey", "upstreamEndpoint", "serviceTier", "failure", "errorCode"] as const),
-  "priceSource",
-] as const;
+/** Members that rollups know together, or not at all. */
+const named = {
+  /** How calls ended, and whether their tokens were counted, stands in every sum. */
+  always: ["ended", "counted"],
+  owner: ["keyId", "tags"],
+  /** Bounded by configuration and upstreams, whatever callers write. */
+  configured: [
+    ...(["surface", "format", "model", "persona", "personaVersion", "variant", "provider", "upstreamModel"] as const),
+    ...(["upstreamFormat", "upstreamKey", "upstreamEndpoint", "serviceTier", "failure", "errorCode"] as const),
+    "priceSource",
+  ],
+  user: ["user"],
+  client: ["client"],
+  metadata: ["metadata"],
+  /** What no question asks for. */
+  rest: ["priceDate", "priceNote"],
+} as const satisfies Record<string, readonly KindName[]>;
+type Part = keyof typeof named;
+const partNames = Object.keys(named) as Part[];
+/** Every member stands in one of them. */
+export const parts: readonly (readonly KindName[])[] = partNames.map((name) => named[name]);
+
+const rollup = (id: number, names: readonly Part[], hasHours = false): Rollup => {
+  const known = ["always", ...names] as const;
+  return {
+    ...{ id, hasHours, parts: known.map((name) => partNames.indexOf(name)) },
+    members: known.flatMap((name): readonly KindName[] => named[name]),
+  };
+};
 
 /** By how few rows they have. */
 export const rollups: readonly Rollup[] = [
-  { id: 1, members: always, hasHours: true },
-  { id: 2, members: [...always, ...owner], hasHours: false },
-  { id: 3, members: [...always, ...configured], hasHours: true },
-  { id: 4, members: [...always, ...owner, "user"], hasHours: false },
-  { id: 5, members: [...always, ...owner, "client"], hasHours: false },
-  { id: 6, members: [...always, ...owner, "metadata"], hasHours: false },
-  { id: 7, members: [...always, ...owner, ...configured], hasHours: false },
-  { id: 8, members: kindNames, hasHours: true },
+  rollup(1, [], true),
+  rollup(2, ["owner"]),
+  rollup(3, ["configured"], true),
+  rollup(9, ["user"]),
+  rollup(5, ["owner", "client"]),
+  rollup(6, ["owner", "metadata"]),
+  rollup(7, ["owner", "configured"]),
+  rollup(4, ["owner", "user"]),
+  rollup(10, ["configured", "user"]),
+  rollup(8, partNames.slice(1), true),
 ];
 
 /** Sums of all calls. */
 export const ofAll: Rollup = rollups[0]!;
 /** Its rows have the kinds of lines; those of all others have kinds of their own, in `ledger_groups`. */
 export const finest: Rollup = rollups.at(-1)!;
-export const coarse: readonly Rollup[] = rollups.slice(0, -1);
 
 const memberOf = (name: string): KindName =>
   name === "tag" ? "tags" : metadataKeyOf(name) !== undefined ? "metadata" : reportMembers.get(name)!;

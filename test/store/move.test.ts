@@ -24,7 +24,7 @@ const settings = (url: string) => ({
 
 /** What lives for minutes, or is made anew: no part of a move. */
 const left = {
-  sqlite: ["generations", "reservations", "schema_texts", "sessions", "token_uses", "trials"],
+  sqlite: ["generations", "ledger_increments", "reservations", "schema_texts", "sessions", "token_uses", "trials"],
   postgres: [
     "generations",
     "holders",

@@ -7,6 +7,7 @@ import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, Tok
 import type { Synchronous } from "./asynchronous.ts";
 import { budgetsText } from "./call-settlement.ts";
 import type { GroupCommit } from "./group-commit.ts";
+import type { LedgerSums } from "./ledger-sums.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
 
 const windowMs = 60_000;
@@ -25,6 +26,7 @@ export function reservations(
   database: Database,
   shared: GroupCommit,
   lock: () => LivenessLock,
+  summing: Pick<LedgerSums, "addUp">,
 ): Synchronous<Pick<BudgetRepository, "reserve" | "spending">> {
   const spending = database.prepare<Spending, BudgetSpan>(
     "select scope, span, spent, reserved from spending where scope = $scope and span = $span",
@@ -54,7 +56,7 @@ export function reservations(
   function spendingOf({ scope, span }: BudgetSpan): Spending {
     const found = spending.get({ scope, span });
     if (found !== null) return found;
-    const spent = span === "prepaid" ? 0 : costIn(database, scope, span);
+    const spent = span === "prepaid" ? 0 : costIn(database, summing, scope, span);
     open.run({ scope, span, spent });
     return { scope, span, spent, reserved: 0 };
   }
@@ -143,7 +145,8 @@ const partOf: Readonly<Record<string, string>> = {
   tier: "and key_id in (select id from keys where tier = $name)",
 };
 
-function costIn(database: Database, scope: string, span: string): number {
+function costIn(database: Database, summing: Pick<LedgerSums, "addUp">, scope: string, span: string): number {
+  summing.addUp();
   const { whose, model } = partsOfScope(scope);
   const [kind = "", name] = whose.split(":", 2);
   const { firstDay, endDay } = daysOf({ span });

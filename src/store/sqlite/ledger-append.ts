@@ -1,42 +1,23 @@
-/** Appends to the ledger in SQLite: many lines by one statement, and each hour's sums, which grow in the same transaction. */
+/** Appends to the ledger in SQLite: many lines by one statement, and what they add to the sums in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { firstTokenBounds } from "../../api/words.ts";
 import { hourMs, kindColumns, ownColumns, spanSums } from "../ledger-columns.ts";
 import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
-import { finest, knownTo, type Rollup } from "../ledger-rollups.ts";
+import { knownTo } from "../ledger-rollups.ts";
 import type { Appended, LedgerLine } from "../usage.ts";
 import { settling } from "./call-settlement.ts";
+import { type Increment, inserting, type LedgerSums } from "./ledger-sums.ts";
 import { countingVariants } from "./variant-counts.ts";
-
-/** Lines of one statement, as many as there are of them; one by one each costs a third more. */
-const together = 16;
-
-/** Bun takes all values as one list too, which its types do not say: one by one, they are copied into several. */
-type Insert = { run(values: readonly SQLQueryBindings[]): { readonly changes: number } };
-
-function insertOf(database: Database, lines: number): Insert {
-  const row = `(?, ${ownColumns.map(() => "?").join(", ")})`;
-  const rows = Array<string>(lines).fill(row);
-  const sql = `insert into ledger (kind, ${ownColumns.join(", ")}) values ${rows.join(", ")} on conflict do nothing`;
-  return database.prepare(sql) as unknown as Insert;
-}
 
 /** Thrown where a line of a batch is there already: nothing of it is kept, and the others are added without it. */
 const knownLine = new Error("a line is there already");
 
 /** @returns what appends lines that are not there, settles their calls, and throws SQLite's errors */
-export function appending(database: Database): (lines: readonly LedgerLine[]) => Appended {
-  const insertMany = insertOf(database, together);
-  const insertOne = insertOf(database, 1);
+export function appending(database: Database, sums: LedgerSums): (lines: readonly LedgerLine[]) => Appended {
+  const insert = inserting(database, "ledger", ["kind", ...ownColumns], "on conflict do nothing");
   const insertAll = (groups: readonly Group[]) => {
     const rows = groups.flatMap(({ kind, lines }) => lines.map((line) => [kind.kind, line] as const));
-    for (let at = 0; at < rows.length; ) {
-      const size = rows.length - at >= together ? together : 1;
-      const values: SQLQueryBindings[] = [];
-      for (const [kind, line] of rows.slice(at, at + size)) pushValues(values, kind, line);
-      if ((size === 1 ? insertOne : insertMany).run(values).changes < size) throw knownLine;
-      at += size;
-    }
+    if (insert(rows, (values, [kind, line]) => pushValues(values, kind, line)) < rows.length) throw knownLine;
   };
   const salt = database
     .query<{ value: number }, []>("select value from generations where name = 'ledger'")
@@ -49,8 +30,6 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     for (const group of groups)
       if (group.isNew) addGroup.run(group.kind, group.rollup.id, day, ...knownTo(group.rollup, values));
   };
-  const addHour = addingSums(database, "hour");
-  const addDay = addingSums(database, "day");
   const settle = settling(database);
   const countVariants = countingVariants(database);
   const groupsOf = (lines: readonly LedgerLine[]) =>
@@ -76,10 +55,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     const groups = groupsOf(all);
     insertAll(groups);
     for (const { kind } of groups) addNew(kind);
-    const hours = hoursOf(groups);
-    addHour(rolledUp(hours, ({ hasHours }) => hasHours));
-    const days = hours.map((sum) => ({ ...sum, span: Math.floor(sum.span / 24) }));
-    addDay(rolledUp(days, () => true));
+    sums.note(incrementsOf(groups));
     return { groups, appended: { added: all.length, spending: settle(all, known), stopped: countVariants(all) } };
   });
   return (lines) => {
@@ -119,66 +95,15 @@ function addingKinds(database: Database, table: string, key: readonly string[]) 
   );
 }
 
-/** Sums of a span and a kind of lines, in the order of `spanSums`. */
-type KindSum = { readonly span: number; readonly kind: LineKind; readonly sums: number[] };
-/** The same of a rollup's kind. */
-type RollupSum = {
-  readonly rollup: number;
-  readonly span: number;
-  readonly kind: number;
-  readonly sums: readonly number[];
-};
-
-function addingSums(database: Database, span: "hour" | "day"): (sums: readonly RollupSum[]) => void {
-  const columns = ["rollup", span, "kind", ...spanSums];
-  const row = `(${columns.map(() => "?").join(", ")})`;
-  const statementOf = (rows: number) =>
-    database.prepare(
-      `insert into ledger_${span}s (${columns.join(", ")}) values ${Array(rows).fill(row).join(", ")}
-       on conflict (rollup, ${span}, kind) do update set ${spanSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
-    ) as unknown as Insert;
-  const [addMany, addOne] = [statementOf(together), statementOf(1)];
-  return (all) => {
-    for (let at = 0; at < all.length; ) {
-      const size = all.length - at >= together ? together : 1;
-      const values: number[] = [];
-      for (const { rollup, span: of, kind, sums } of all.slice(at, at + size)) values.push(rollup, of, kind, ...sums);
-      (size === 1 ? addOne : addMany).run(values);
-      at += size;
-    }
-  };
-}
-
-function hoursOf(groups: readonly Group[]): KindSum[] {
-  const found: KindSum[] = [];
+/** What is added to the sums: one for each hour of a kind's lines. */
+function incrementsOf(groups: readonly Group[]): Increment[] {
+  const found: Increment[] = [];
   for (const { kind, lines } of groups)
-    for (const [span, own] of Map.groupBy(lines, ({ at }) => Math.floor(at / hourMs))) {
+    for (const [hour, own] of Map.groupBy(lines, ({ at }) => Math.floor(at / hourMs))) {
       const sums = spanSums.map(() => 0);
       for (const line of own) addTo(sums, line);
-      found.push({ span, kind, sums });
+      found.push({ hour, kinds: [...kind.groups.map((group) => group.kind), kind.kind], sums });
     }
-  return found;
-}
-
-/** Adds up what goes to the same row of a rollup, so that a batch of like calls writes it once. */
-function rolledUp(all: readonly KindSum[], isKept: (rollup: Rollup) => boolean): RollupSum[] {
-  const found: RollupSum[] = [];
-  for (const [span, own] of Map.groupBy(all, (sum) => sum.span)) {
-    // No two rollups have kinds of one number.
-    const known = new Map<number, number[]>();
-    const add = ({ id }: Rollup, kind: number, sums: readonly number[]) => {
-      const into = known.get(kind);
-      if (into === undefined) {
-        const fresh = sums.slice();
-        known.set(kind, fresh);
-        found.push({ rollup: id, span, kind, sums: fresh });
-      } else for (let at = 0; at < sums.length; at++) into[at]! += sums[at]!;
-    };
-    for (const { kind, sums } of own) {
-      for (const group of kind.groups) if (isKept(group.rollup)) add(group.rollup, group.kind, sums);
-      add(finest, kind.kind, sums);
-    }
-  }
   return found;
 }
 

@@ -37,6 +37,7 @@ import type {
 } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { appending } from "./ledger-append.ts";
+import type { LedgerSums } from "./ledger-sums.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
 
 const dialect: Dialect = {
@@ -58,6 +59,7 @@ const dialect: Dialect = {
 export function ledgerRepository(
   database: Database,
   lock: () => LivenessLock,
+  summing: LedgerSums,
 ): Synchronous<LedgerRepository> & { removeDays(before: number, max: number): number } {
   let append: ReturnType<typeof appending> | undefined;
   const removeLines = database.prepare<unknown, { before: number; max: number }>(
@@ -90,7 +92,7 @@ export function ledgerRepository(
   return {
     // Made when first needed: its statements take a millisecond, and most commands add nothing.
     append(lines, begun = []) {
-      append ??= appending(database);
+      append ??= appending(database, summing);
       if (begun.length > 0) noteAll.immediate(lock().id, begun);
       return append(lines);
     },
@@ -101,6 +103,7 @@ export function ledgerRepository(
       );
     },
     async sums(filter, by, page) {
+      summing.addUp();
       const merged = new Sums(by.length, page);
       for (const part of partsOf(narrowed(filter, by, page.after), by)) {
         const kinds = await kindsIn(database, part, filter, page.signal);
@@ -132,6 +135,7 @@ export function ledgerRepository(
       const removed = removeLines.run({ before: day * dayMs, max }).changes;
       if (removed > 0) return removed;
       // Sums go once its day's lines are gone, so that all say the same.
+      summing.addUp();
       let sums = 0;
       for (const { id } of rollups) {
         if (sums < max) sums += removeHours.run(id, (day * dayMs) / hourMs, max - sums).changes;

@@ -6,6 +6,7 @@ import { DataError } from "../data-error.ts";
 import type { MoveSource, SettleCalls } from "../move/move.ts";
 import { readingOf } from "../move/side.ts";
 import { storing } from "../storage-error.ts";
+import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, versionOf } from "./migrations.ts";
@@ -14,6 +15,22 @@ import { databaseName, openStore } from "./store.ts";
 
 const readingIn = (database: Database, path: string) =>
   readingOf({ sql: sqliteSql(database, path, () => {}), joined: "k.call = e.call" });
+
+/** Begins one transaction, which does not see what a server writes meanwhile, at a moment at which the sums have all lines. */
+function beginSummed(database: Database, path: string): void {
+  using writing = new Database(path, { strict: true });
+  writing.run(`pragma busy_timeout = ${busyMs}`);
+  const sums = ledgerSums(writing);
+  for (;;) {
+    sums.addUp();
+    database.run("begin");
+    if (database.query("select 1 from ledger_increments").get() === null) return;
+    database.run("rollback");
+  }
+}
+
+/** How long it waits for a server that writes. */
+const busyMs = 10_000;
 
 /**
  * Reads the folder as it is at this moment.
@@ -36,10 +53,9 @@ export async function folderSource(folder: string, isCopy: boolean, settle: Sett
       await settle(store.ledger).finally(() => store.close());
     }
     const database = storing(path, () => new Database(path, { readonly: true, strict: true }));
-    // One transaction: what a server writes meanwhile is not seen.
-    database.run("begin");
     if (versionOf(database, path) < ownVersion)
       throw new DataError(`${path} is of an older version; stop its server, and try again.`);
+    storing(path, () => beginSummed(database, path));
     const read = readingIn(database, path);
     const count = (sql: string) => Number(database.query(sql).values()[0]![0]);
     const oldest = database.query("select id from keys order by created_at, id limit 1").values()[0]?.[0];

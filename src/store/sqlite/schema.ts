@@ -1,4 +1,4 @@
-import { ledgerTables } from "../ledger-columns.ts";
+import { ledgerTables, spanSums } from "../ledger-columns.ts";
 
 /** Rows lie in the order of their keys. */
 const inOrder = " strict, without rowid";
@@ -282,4 +282,12 @@ create table alert_messages (
 
 -- What calls used and cost: a line for each attempt, and the sums of each hour, so that a year is added up from few rows.
 ${ledgerTables({ text: "text", number: "integer", prefix: "", dated: () => inOrder, plain: " strict", ordered: inOrder })}
+-- What lines add to the sums, until it is added up.
+create table ledger_increments (
+  id integer primary key,
+  hour integer not null,
+  -- JSON: their kind in each rollup.
+  kinds text not null,
+  ${spanSums.map((column) => `${column} integer not null`).join(",\n  ")}
+) strict;
 `;

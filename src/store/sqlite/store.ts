@@ -31,6 +31,7 @@ import { sqliteConversations } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { KeyGeneration } from "./key-generation.ts";
 import { ledgerRepository } from "./ledger-repository.ts";
+import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { migrate, ownVersion, versionOf } from "./migrations.ts";
@@ -90,7 +91,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const readVersion = () => storing(path, () => generations.get()!.value);
       const version = options.isServer ? generation.untilRaised(readVersion, () => performance.now()) : readVersion;
       const { leaseTerms, holds, ...runs } = runRepository(database, shared, lock);
-      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock);
+      const summing = ledgerSums(database);
+      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock, summing);
       const checkpointer = options.isServer ? new Checkpointer(database, path) : undefined;
       const isThere = placeCheck(database, path);
       let isClosed = false;
@@ -127,7 +129,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         conversations,
         budgets: {
           ...afterChanges(budgetRows(sql), budgetChanges, changed),
-          ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere, "spending"),
+          ...asynchronous<Reservations>(path, reservations(database, shared, lock, summing), stillThere, "spending"),
         },
         variants: afterChanges(variantRepository(sql), ["stop", "resume"], changed),
         audit: auditRepository(sql),

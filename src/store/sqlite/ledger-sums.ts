@@ -1,0 +1,142 @@
+/**
+ * The sums of the ledger in SQLite. What lines add to them is noted in the transaction of the lines, one row behind the other, and added
+ * up before the first question, or once there are a thousand: the rows of all sums lie scattered in the file, and each page that
+ * a transaction changes is written twice. In one run that was four fifths of what appending lines of many users wrote.
+ */
+import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { spanSums } from "../ledger-columns.ts";
+import { type Rollup, rollups } from "../ledger-rollups.ts";
+
+/** What lines of one kind add to the sums of an hour, in the order of `spanSums`. */
+export type Increment = {
+  readonly hour: number;
+  /** Their kind in each of `rollups`. */
+  readonly kinds: readonly number[];
+  readonly sums: readonly number[];
+};
+
+export type LedgerSums = {
+  /** Within the transaction that appends the lines. */
+  note(increments: readonly Increment[]): void;
+  /** Adds what every process has noted, in one transaction: some 20 ms at most. To be called before sums are read. @throws SQLite's errors */
+  addUp(): void;
+};
+
+/** Rows of one statement, as many as there are of them; one by one each costs a third more. */
+const together = 16;
+/** Noted by one process before they are added up. */
+const maxNoted = 1_000;
+
+/** @returns what inserts rows, and returns how many */
+export function inserting(database: Database, table: string, columns: readonly string[], onConflict = "") {
+  const row = `(${columns.map(() => "?").join(", ")})`;
+  const insertOf = (rows: number) =>
+    database.prepare(
+      `insert into ${table} (${columns.join(", ")}) values ${Array(rows).fill(row).join(", ")} ${onConflict}`,
+      // Bun takes all values as one list too, which its types do not say: one by one, they are copied into several.
+    ) as unknown as { run(values: readonly SQLQueryBindings[]): { readonly changes: number } };
+  const [many, one] = [insertOf(together), insertOf(1)];
+  return <T>(rows: readonly T[], push: (values: SQLQueryBindings[], row: T) => void): number => {
+    let inserted = 0;
+    for (let at = 0; at < rows.length; ) {
+      const size = rows.length - at >= together ? together : 1;
+      const values: SQLQueryBindings[] = [];
+      for (let end = at + size; at < end; at++) push(values, rows[at]!);
+      inserted += (size === 1 ? one : many).run(values).changes;
+    }
+    return inserted;
+  };
+}
+
+type Sum = {
+  readonly rollup: number;
+  readonly span: number;
+  readonly kind: number;
+  readonly sums: number[];
+};
+
+/** The sums that grow by increments, in the order of their rows. */
+function sumsOf(
+  increments: readonly Increment[],
+  spanOf: (hour: number) => number,
+  isKept: (rollup: Rollup) => boolean,
+) {
+  const found: Sum[] = [];
+  for (const [at, rollup] of rollups.entries()) {
+    if (!isKept(rollup)) continue;
+    const own = new Map<string, Sum>();
+    for (const { hour, kinds, sums } of increments) {
+      const [span, kind] = [spanOf(hour), kinds[at]!];
+      const id = `${span} ${kind}`;
+      const known = own.get(id)?.sums;
+      if (known === undefined) own.set(id, { rollup: rollup.id, span, kind, sums: sums.slice() });
+      else for (let place = 0; place < sums.length; place++) known[place]! += sums[place]!;
+    }
+    found.push(...[...own.values()].sort((a, b) => a.span - b.span || a.kind - b.kind));
+  }
+  return found;
+}
+
+export function ledgerSums(database: Database): LedgerSums {
+  const grow = spanSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ");
+  const adding = (span: "hour" | "day") => {
+    const columns = ["rollup", span, "kind", ...spanSums];
+    const add = inserting(
+      database,
+      `ledger_${span}s`,
+      columns,
+      `on conflict (rollup, ${span}, kind) do update set ${grow}`,
+    );
+    return (sums: readonly Sum[]) =>
+      add(sums, (values, { rollup, span: of, kind, sums: own }) => values.push(rollup, of, kind, ...own));
+  };
+  const made = () => {
+    const noted = database.prepare<unknown, []>(`select hour, kinds, ${spanSums.join(", ")} from ledger_increments`);
+    return {
+      insert: inserting(database, "ledger_increments", ["hour", "kinds", ...spanSums]),
+      noted: () => noted.values() as [hour: number, kinds: string, ...sums: number[]][],
+      forget: database.prepare("delete from ledger_increments"),
+      ...{ addHours: adding("hour"), addDays: adding("day") },
+    };
+  };
+  // Made when first needed, as most commands need none of it.
+  let statements: ReturnType<typeof made> | undefined;
+  let notedHere = 0;
+  const addUp = () => {
+    statements ??= made();
+    const { noted, forget, addHours, addDays } = statements;
+    const increments = noted().map(([hour, kinds, ...sums]) => ({ hour, kinds: JSON.parse(kinds) as number[], sums }));
+    notedHere = 0;
+    if (increments.length === 0) return;
+    addHours(
+      sumsOf(
+        increments,
+        (hour) => hour,
+        ({ hasHours }) => hasHours,
+      ),
+    );
+    addDays(
+      sumsOf(
+        increments,
+        (hour) => Math.floor(hour / 24),
+        () => true,
+      ),
+    );
+    forget.run();
+  };
+  const isAny = database.prepare<unknown, []>("select 1 from ledger_increments limit 1");
+  const addAll = database.transaction(addUp);
+  return {
+    note(increments) {
+      statements ??= made();
+      statements.insert(increments, (values, { hour, kinds, sums }) =>
+        values.push(hour, JSON.stringify(kinds), ...sums),
+      );
+      notedHere += increments.length;
+      if (notedHere >= maxNoted) addUp();
+    },
+    addUp() {
+      if (isAny.get() !== null) addAll.immediate();
+    },
+  };
+}
