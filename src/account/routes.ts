@@ -13,12 +13,11 @@ import type { Services } from "../call/services.ts";
 import { accountJson, checkServed, daysQuery, rotateOwn } from "../http/account.ts";
 import { checkedRoutes, documented, elysiaSettings } from "../http/checked-routes.ts";
 import { completeInside } from "../http/inside.ts";
-import { acting, operatorOf } from "../http/operator.ts";
+import { operatorOf } from "../http/operator.ts";
 import { basePath } from "../http/routes.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { endSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { SessionRow } from "../store/sessions.ts";
 import { accountPageRoutes } from "./page.ts";
 
@@ -47,7 +46,7 @@ async function signedIn(host: Host, services: Services, context: RequestContext)
   guard(services, context);
   const cookie = sessionCookie(context, "account");
   if (cookie !== undefined) refuseForged(context);
-  const session = cookie && (await needsStorage(() => findSession(services, cookie, true, "account")));
+  const session = cookie && (await findSession(services, cookie, true, "account"));
   if (!session) {
     hitAnonymous(services, context, "admin");
     throw ApiError.sessionEnded();
@@ -88,7 +87,7 @@ const holderRoutes = (host: Host) =>
     .delete(
       "/session",
       async ({ services, context, caller: { caller, row } }) => {
-        await acting(() => endSession(operatorOf(services, context, caller.keyId), row, true));
+        await endSession(operatorOf(services, context, caller.keyId), row, true);
         setSessionCookie(context, undefined, "account");
         return { object: "account.session.deleted" as const };
       },

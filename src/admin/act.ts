@@ -7,7 +7,6 @@ import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import { operatorOf } from "../http/operator.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import { ReadingNotes } from "./reading-notes.ts";
 import { sessionCookie } from "./session-cookie.ts";
 
@@ -83,7 +82,7 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
   if (cookie === undefined) return { by: "key", caller: await admit(services, context, "admin") };
   refuseForged(context);
   const isUse = !context.request.headers.has(refreshHeader);
-  const session = await needsStorage(() => findSession(services, cookie, isUse));
+  const session = await findSession(services, cookie, isUse);
   if (session === undefined) {
     hitAnonymous(services, context, "admin");
     throw ApiError.sessionEnded();

@@ -4,7 +4,6 @@ import { Budget } from "../api/budgets.ts";
 import { pageSchema } from "../api/shape.ts";
 import { healths, periods } from "../api/words.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
-import { acting } from "../http/operator.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { budgetsJson, removeBudget, rulesOf, setBudget, topUpBudget } from "../operate/budgets.ts";
 import { kindOf } from "../usage/budgets/forecast.ts";
@@ -41,19 +40,19 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/budgets",
       async ({ operator, query: { scope, kind, period, state, ending, after, limit } }) => {
-        const rules = await acting(() => rulesOf(operator));
+        const rules = await rulesOf(operator);
         const wanted = (scope === undefined ? rules.all() : rules.ofAnyModel(scope)).filter(
           (rule) =>
             (kind === undefined || kindOf(rule.scope) === kind) && (period === undefined || rule.period === period),
         );
         if (state !== undefined || ending === "true") {
-          const all = await acting(() => budgetsJson(operator, wanted));
+          const all = await budgetsJson(operator, wanted);
           const chosen = all.filter((budget) => state === undefined || budget.state === state);
           return pageOf(ending === "true" ? endingFirst(chosen) : chosen, after, limit);
         }
         const named = wanted.map((rule) => ({ ...rule, id: budgetId(rule) }));
         const { data, ...rest } = pageOf(named, after, limit);
-        return { ...rest, data: await acting(() => budgetsJson(operator, data)) };
+        return { ...rest, data: await budgetsJson(operator, data) };
       },
       adminOperation({
         operationId: "adminListBudgets",
@@ -77,7 +76,7 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     )
     .put(
       "/v1/budgets/:scope/:period",
-      async ({ operator, params, body }) => (await acting(() => setBudget(operator, params, body.dollars))).after,
+      async ({ operator, params, body }) => (await setBudget(operator, params, body.dollars)).after,
       adminOperation({
         operationId: "adminSetBudget",
         summary: "Sets a budget, from the next call on; what was spent stays spent",
@@ -86,7 +85,7 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     )
     .post(
       "/v1/budgets/:scope/:period/top-up",
-      async ({ operator, params, body }) => (await acting(() => topUpBudget(operator, params, body.dollars))).after,
+      async ({ operator, params, body }) => (await topUpBudget(operator, params, body.dollars)).after,
       adminOperation({
         operationId: "adminTopUpBudget",
         summary: "Raises a budget that was set by so many dollars",
@@ -96,7 +95,7 @@ export const budgetRoutes = (plugin: AdminPlugin) =>
     .delete(
       "/v1/budgets/:scope/:period",
       async ({ operator, params }) => {
-        await acting(() => removeBudget(operator, params));
+        await removeBudget(operator, params);
         return { object: "budget.deleted", id: budgetId(params), deleted: true };
       },
       adminOperation({

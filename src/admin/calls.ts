@@ -7,7 +7,6 @@ import { Id, queryOf } from "../http/openapi/describe.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import {
   type LedgerFilter,
   type LedgerLine,
@@ -79,7 +78,7 @@ async function* tail(
   const look = async (since: number, ends: { readonly endedSince?: number }, limit: number) => {
     const next = clock.now() - writtenMs - ledger.lagSeconds * 1_000;
     const page = { ...filter, ...ends, since, until: clock.now() + tailMs, limit, signal };
-    const { lines } = await needsStorage(() => store.ledger.search(page, maxLooked));
+    const { lines } = await store.ledger.search(page, maxLooked);
     endedSince = next;
     const areMore = lines.length === limit && !sent.has(idFrom(lines.at(-1)!));
     const fresh = lines.filter((line) => !sent.has(idFrom(line))).toReversed();
@@ -141,7 +140,7 @@ export async function attemptLines(
 ): Promise<readonly LedgerLine[]> {
   // Who asks by an answer's id may have it since a moment.
   await ledger.flush();
-  const found = await needsStorage(() => attemptsOf(store.ledger, requestId, signal));
+  const found = await attemptsOf(store.ledger, requestId, signal);
   if (found.length === 0)
     throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
   return found;
@@ -164,14 +163,12 @@ export const callRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/calls",
       async ({ services, request, query: { after, limit, ...chosen } }) => {
-        const { lines, reached } = await needsStorage(() =>
-          services.store.ledger.search({
-            ...filterOf(services, chosen, 400),
-            limit: limit + 1,
-            signal: request.signal,
-            ...(after !== undefined && { before: placeFrom(after, "after") }),
-          }),
-        );
+        const { lines, reached } = await services.store.ledger.search({
+          ...filterOf(services, chosen, 400),
+          limit: limit + 1,
+          signal: request.signal,
+          ...(after !== undefined && { before: placeFrom(after, "after") }),
+        });
         const names = await keyNames(services);
         const found = page(
           lines.map((line) => callJson(line, names)),

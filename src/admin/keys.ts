@@ -9,14 +9,12 @@ import type { KeyChanges, KeySpec } from "../auth/key-spec.ts";
 import type { Services } from "../call/services.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
-import { acting } from "../http/operator.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { budgetsJson, rulesOf } from "../operate/budgets.ts";
 import { createKey, keyJson, revokeKey, rotateKey, updateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text, timeFrom } from "./pages.ts";
 
@@ -50,7 +48,7 @@ const newKeyJson = ({ secret, after }: { readonly secret: string; readonly after
 
 /** @throws ApiError not_found */
 async function find({ keys }: Pick<Services, "keys">, id: string): Promise<KeyInfo> {
-  const key = await acting(() => keys.named(id));
+  const key = await keys.named(id);
   if (key === undefined) throw ApiError.notFound("There is no such key.", "id");
   return key;
 }
@@ -85,7 +83,7 @@ async function lastCall({ store, ledger, clock }: Services, keyId: string, signa
   await ledger.flush();
   const until = clock.now() + 1;
   const page = { since: until - lastCallMs, until, where: { key: keyId }, limit: 1, signal };
-  const [line] = await needsStorage(() => store.ledger.lines(page));
+  const [line] = await store.ledger.lines(page);
   if (line === undefined) return null;
   const { requestId, at, client, model, ended } = line;
   return { request_id: requestId, at: isoTime(at), client, model, ended };
@@ -100,9 +98,9 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       async ({ services, query }) => {
         const { tag, name, search, state, tier, surface, sort = "created_at", order = "desc", after, limit } = query;
         const asked: KeyQuery = { tag, name, search, state, tier, surface, sort, order };
-        const found = await acting(() => services.keys.found(asked));
+        const found = await services.keys.found(asked);
         const { data, ...rest } = pageOf(found, after, limit);
-        const shown = await acting(() => services.keys.shown(data));
+        const shown = await services.keys.shown(data);
         return { ...rest, data: shown.map(keyJson), total: found.length };
       },
       adminOperation({
@@ -130,7 +128,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       "/v1/keys",
       async ({ operator, body }) => {
         const spec = specFrom(body);
-        return newKeyJson(await acting(() => createKey(operator, spec)));
+        return newKeyJson(await createKey(operator, spec));
       },
       adminOperation({
         operationId: "adminCreateKey",
@@ -151,9 +149,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       async ({ services, operator, request, params }) => {
         const { id, tier, tags } = await find(services, params.id);
         const last_call = await lastCall(services, id, request.signal);
-        const budgets = await acting(async () =>
-          budgetsJson(operator, (await rulesOf(operator)).of({ keyId: id, tier, tags })),
-        );
+        const budgets = await budgetsJson(operator, (await rulesOf(operator)).of({ keyId: id, tier, tags }));
         return { object: "key.status" as const, id, last_call, budgets };
       },
       adminOperation({
@@ -169,7 +165,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       async ({ operator, params, body }) => {
         const changes = changesFrom(body);
         const key = await find(operator, params.id);
-        return (await acting(() => updateKey(operator, key, changes))).after;
+        return (await updateKey(operator, key, changes)).after;
       },
       adminOperation({
         operationId: "adminUpdateKey",
@@ -185,7 +181,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       "/v1/keys/:id/rotate",
       async ({ operator, params, body: { grace_seconds = 0 } }) => {
         const key = await find(operator, params.id);
-        return newKeyJson(await acting(() => rotateKey(operator, key, grace_seconds * 1000)));
+        return newKeyJson(await rotateKey(operator, key, grace_seconds * 1000));
       },
       adminOperation({
         operationId: "adminRotateKey",
@@ -202,7 +198,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
       "/v1/keys/:id/revoke",
       async ({ operator, params }) => {
         const key = await find(operator, params.id);
-        return (await acting(() => revokeKey(operator, key))).after;
+        return (await revokeKey(operator, key)).after;
       },
       adminOperation({
         operationId: "adminRevokeKey",

@@ -9,7 +9,6 @@ import { queryOf } from "../http/openapi/describe.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { capabilityNames, havingAll, Model } from "../protocols/models.ts";
 import { dayMs } from "../store/ledger-columns.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import { endOf } from "../upstream/model-lists.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
@@ -45,7 +44,7 @@ const maxUsed = 10_000;
 async function endingModels({ store, live, modelLists, clock }: Services) {
   const now = clock.now();
   const span = { since: Math.floor((now - usedMs) / dayMs) * dayMs, until: now + dayMs };
-  const sums = await needsStorage(() => store.ledger.sums(span, ["provider", "upstream_model"], { limit: maxUsed }));
+  const sums = await store.ledger.sums(span, ["provider", "upstream_model"], { limit: maxUsed });
   const found = sums.flatMap(({ group: [provider = "", model = ""], calls }) => {
     const bound = live.accounts.find(provider);
     const ends = bound && endOf(bound, model, modelLists.find(bound, model));

@@ -17,7 +17,6 @@ import { reasonOf, summaryOf } from "../operate/suites/test-report.ts";
 import type { Persona } from "../personas/persona.ts";
 import { outputOf, textOfOutput } from "../personas/suites/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 import { findingOf } from "./persona-check.ts";
@@ -137,7 +136,7 @@ export function personaTestRoutes(host: Host) {
       if (body.names === undefined && body.variant === undefined) {
         const counts = { version: served.version, passed, failed, errors: unjudged };
         const run = JSON.stringify(shortened(made));
-        await needsStorage(() => services.store.testRuns.put({ persona: id, at: startedAt, ...counts, run }));
+        await services.store.testRuns.put({ persona: id, at: startedAt, ...counts, run });
       }
       return made;
     } finally {
@@ -154,7 +153,7 @@ export function personaTestRoutes(host: Host) {
           const id = `${namespace}/${name}`;
           const { planned, file, errors } = await planOf(services, findPersona(services, id));
           const { calls, most, unknown } = estimateOf(services, planned);
-          const last = await needsStorage(() => services.store.testRuns.get(id));
+          const last = await services.store.testRuns.get(id);
           return {
             ...{ object: "persona.tests", persona: id, file },
             tests: planned.map(({ test }) => ({

@@ -10,7 +10,6 @@ import type { PersonaContent } from "../personas/file/schema.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
 import { nameOf } from "../personas/versions/references.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
@@ -25,9 +24,7 @@ const missing = () => ApiError.notFound("No such version is kept.", "version");
 async function versionsOf(services: Services, id: string) {
   const { store, personas } = services;
   const served = personas.find(id);
-  const [kept, all] = await needsStorage(() =>
-    Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]),
-  );
+  const [kept, all] = await Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]);
   if (kept.length === 0 && served === undefined) throw ApiError.notFound("There is no such persona.", "name");
   const labels = all.filter(({ persona }) => persona === id);
   const isKept = kept.some((one) => one.version === served?.version);
@@ -53,7 +50,7 @@ async function versionJson(services: Services, id: string, asked: string) {
     const content = JSON.parse(contentOf(served)) as PersonaContent;
     return { ...found, source: sourceOf(served) ?? null, resolved: writePersonaYaml(content) };
   }
-  const row = await needsStorage(() => store.personaVersions.get(nameOf({ id, version: asked })));
+  const row = await store.personaVersions.get(nameOf({ id, version: asked }));
   if (row === undefined) throw missing();
   return { ...found, source: row.source, resolved: writePersonaYaml(JSON.parse(row.content) as PersonaContent) };
 }
@@ -63,12 +60,10 @@ const maxLines = 2_000;
 
 async function numbersOf({ store }: Services, persona: string, span: Pick<LedgerFilter, "since" | "until">) {
   const filter = { ...span, where: { persona } };
-  const [sums, lines] = await needsStorage(() =>
-    Promise.all([
-      store.ledger.sums(filter, ["persona_version", "variant"], { limit: 1_000 }),
-      store.ledger.lines({ ...filter, limit: maxLines }),
-    ]),
-  );
+  const [sums, lines] = await Promise.all([
+    store.ledger.sums(filter, ["persona_version", "variant"], { limit: 1_000 }),
+    store.ledger.lines({ ...filter, limit: maxLines }),
+  ]);
   return sums.map(({ group, calls, ended, cost, unknownCosts }) => {
     const [version = "", variant = ""] = group;
     const own = lines.filter(

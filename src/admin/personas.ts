@@ -4,12 +4,13 @@ import { PersonaPush, PersonaSummary, RenderedPersona, Persona as ShownPersona }
 import { type Answer, pageSchema } from "../api/shape.ts";
 import { findAdditions } from "../call/plan/knowledge.ts";
 import { preparePersona } from "../call/plan/personas.ts";
-import type { Preview } from "../call/plan/previews.ts";
 import type { Services } from "../call/services.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall, variantOf } from "../http/render.ts";
 import { Closed, Open, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { listPreviews, type Preview } from "../operate/previews.ts";
+import { findReport, listReports } from "../operate/reports.ts";
 import type { PersonaContent } from "../personas/file/schema.ts";
 import { placesOf, textOf } from "../personas/file/source.ts";
 import { contentOf, hasContent, type Persona } from "../personas/persona.ts";
@@ -19,7 +20,6 @@ import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import type { TestRunCounts } from "../store/persona-test-runs.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { VariantState } from "../store/variants.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
@@ -55,11 +55,10 @@ type Remembered = {
   readonly runs: ReadonlyMap<string, TestRunCounts>;
 };
 
-const remembered = ({ store }: Services): Promise<Remembered> =>
-  needsStorage(async () => {
-    const [stopped, runs] = await Promise.all([store.variants.stopped(), store.testRuns.list()]);
-    return { stopped, runs: new Map(runs.map((one) => [one.persona, one])) };
-  });
+async function remembered({ store }: Services): Promise<Remembered> {
+  const [stopped, runs] = await Promise.all([store.variants.stopped(), store.testRuns.list()]);
+  return { stopped, runs: new Map(runs.map((one) => [one.persona, one])) };
+}
 
 function lastRunJson(run: TestRunCounts | undefined) {
   if (run === undefined) return null;
@@ -106,8 +105,8 @@ async function detailsJson(services: Services, persona: Persona): Promise<ShownP
     examples,
     source,
     since_stable: await sinceStable(services, persona),
-    previews: (await services.previews.list()).flatMap((one) => pushedJson(one, persona.id)),
-    reports: (await services.reports.list(persona.id)).flatMap((one) => pushedJson(one, persona.id)),
+    previews: (await listPreviews(services)).flatMap((one) => pushedJson(one, persona.id)),
+    reports: (await listReports(services, persona.id)).flatMap((one) => pushedJson(one, persona.id)),
   };
 }
 
@@ -119,12 +118,8 @@ const pushedJson = ({ label, personas, keyName, pushedAt, endsAt }: Preview, per
       ...{ label, version, key_name: keyName, pushed_at: isoTime(pushedAt), ends_at: isoTime(endsAt) },
     }));
 
-async function reportJson(
-  { reports }: Services,
-  id: string,
-  label: string | undefined,
-): Promise<Answer<typeof Report>> {
-  const { info, against, persona } = await reports.find(id, label);
+async function reportJson(services: Services, id: string, label: string | undefined): Promise<Answer<typeof Report>> {
+  const { info, against, persona } = await findReport(services, id, label);
   return { object: "persona.report", ...pushedJson(info, id)[0]!, against, persona };
 }
 

@@ -1,6 +1,7 @@
 /** The admin API's routes of previews of personas: those that are kept, and the end of one. */
 import { PersonaPreviewDropped, PersonaPreviewList } from "../api/previews.ts";
 import { droppedJson, LabelParam, previewJson } from "../http/preview-routes.ts";
+import { dropPreview, listPreviews } from "../operate/previews.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 
@@ -10,7 +11,7 @@ export const previewRoutes = (plugin: AdminPlugin) =>
       "/v1/previews",
       async ({ services }) => ({
         object: "list" as const,
-        data: (await services.previews.list()).map(previewJson),
+        data: (await listPreviews(services)).map(previewJson),
       }),
       adminOperation({
         operationId: "adminListPreviews",
@@ -20,7 +21,8 @@ export const previewRoutes = (plugin: AdminPlugin) =>
     )
     .delete(
       "/v1/previews/:label",
-      async ({ services, caller, params: { label } }) => droppedJson(await services.previews.drop(caller, label)),
+      async ({ services, caller, params: { label } }) =>
+        droppedJson((await dropPreview(services, caller, label)).before),
       adminOperation({
         operationId: "adminDropPreview",
         summary: "Ends a preview",

@@ -4,7 +4,6 @@ import { Provider, ProviderDetail, ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { joinPools } from "../upstream/pool/joined.ts";
@@ -74,7 +73,7 @@ async function lastHour(services: Services, provider: string) {
   const { store, clock, ledger } = services;
   await ledger.flush();
   const filter = { since: clock.now() - hourMs, until: clock.now() + 1, where: { provider } };
-  const lines = await needsStorage(() => store.ledger.lines({ ...filter, limit: maxLines }));
+  const lines = await store.ledger.lines({ ...filter, limit: maxLines });
   const failed = lines.filter(({ failure }) => failure !== null && !ofRequest.has(failure));
   const firstTokens = lines.flatMap(({ firstTokenMs }) => firstTokenMs ?? []).toSorted((a, b) => a - b);
   const quantile = (share: number) => firstTokens[Math.ceil(share * firstTokens.length) - 1] ?? null;

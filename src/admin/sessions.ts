@@ -8,13 +8,11 @@ import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
 import { queryOf } from "../http/openapi/describe.ts";
-import { acting } from "../http/operator.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { Operator } from "../operate/act.ts";
 import { endSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { SessionRow } from "../store/sessions.ts";
 import { type AdminPlugin, guardAnswer, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
 import { adminOperation, pageOf, pageParameters } from "./pages.ts";
@@ -116,7 +114,7 @@ export const sessionRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/sessions",
       async ({ services, context, query: { after, limit } }) => {
-        const sessions = await needsStorage(() => listSessions(services));
+        const sessions = await listSessions(services);
         const currentId = currentOf(context);
         return pageOf(
           sessions.map((one) => sessionJson(one, currentId)),
@@ -135,7 +133,7 @@ export const sessionRoutes = (plugin: AdminPlugin) =>
     .delete(
       "/v1/sessions/:id",
       async ({ services, operator, context, params }) => {
-        const one = (await needsStorage(() => listSessions(services))).find(({ row }) => row.id === params.id);
+        const one = (await listSessions(services)).find(({ row }) => row.id === params.id);
         if (one === undefined) throw ApiError.notFound("There is no such session, or it has ended.", "id");
         return end(operator, context, one);
       },
@@ -155,7 +153,7 @@ function currentOf(context: RequestContext): string | undefined {
 
 async function end(operator: Operator, context: RequestContext, { row }: Session) {
   const isOwn = row.id === currentOf(context);
-  await acting(() => endSession(operator, row, isOwn));
+  await endSession(operator, row, isOwn);
   if (isOwn) setSessionCookie(context);
   return { object: "session.deleted" as const, id: row.id, deleted: true as const };
 }

@@ -4,7 +4,7 @@ import type { SignInPage } from "../auth/sessions.ts";
 import { countSignIn } from "../call/admit/authenticate.ts";
 import type { RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
-import { acting, operatorOf } from "../http/operator.ts";
+import { operatorOf } from "../http/operator.ts";
 import { startSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { SessionRow } from "../store/sessions.ts";
@@ -37,7 +37,7 @@ export async function signIn(
   const userAgent = context.request.headers.get("user-agent");
   const old = sessionCookie(context, page);
   const operator = operatorOf(services, context, caller.keyId);
-  const { secret, row } = await acting(() => startSession(operator, { caller, key, userAgent, page, old }));
+  const { secret, row } = await startSession(operator, { caller, key, userAgent, page, old });
   setSessionCookie(context, secret, page);
   return row;
 }

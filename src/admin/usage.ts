@@ -6,18 +6,15 @@ import type { Services } from "../call/services.ts";
 import { oneOf } from "../http/openapi/describe.ts";
 import { questionOf, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import { type KeyNames, spanName, usageCsv } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 
 export async function keyNames({ keys }: Services): Promise<KeyNames> {
-  return needsStorage(() => keys.names());
+  return keys.names();
 }
 
 async function ledgerState({ store, ledger, clock, live }: Services) {
-  const [newest] = await needsStorage(() =>
-    store.ledger.lines({ since: 0, until: clock.now() + 86_400_000, limit: 1 }),
-  );
+  const [newest] = await store.ledger.lines({ since: 0, until: clock.now() + 86_400_000, limit: 1 });
   return {
     newest_call_at: isoTime(newest?.at),
     lines_waiting: ledger.waiting,
@@ -37,12 +34,10 @@ export const usageRoutes = (plugin: AdminPlugin) =>
         return { ...page, ledger: await ledgerState(services) };
       }
       const { query, names } = await usageQuery(services, question, namesOf);
-      return needsStorage(() =>
-        respondText(context, usageCsv(services.store.ledger, query, names, request.signal), {
-          "content-type": "text/csv; charset=utf-8",
-          "content-disposition": `attachment; filename="troupe-usage_${spanName(query.filter)}.csv"`,
-        }),
-      );
+      return respondText(context, usageCsv(services.store.ledger, query, names, request.signal), {
+        "content-type": "text/csv; charset=utf-8",
+        "content-disposition": `attachment; filename="troupe-usage_${spanName(query.filter)}.csv"`,
+      });
     },
     usageOperation({
       tag: "Admin",

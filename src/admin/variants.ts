@@ -2,11 +2,9 @@
 import { Type } from "@sinclair/typebox";
 import { Variants } from "../api/variants.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
-import { acting } from "../http/operator.ts";
 import { questionOf } from "../http/usage.ts";
 import { promoteVariant, resumeVariant, stopVariant } from "../operate/variants.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import { UsageQueryError } from "../usage/budgets/own-filters.ts";
 import { parseFilter } from "../usage/ledger/report.ts";
 import { variantReports } from "../usage/variants/report.ts";
@@ -29,7 +27,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
       async ({ services, params: { namespace, name }, query }) => {
         const persona = findPersona(services, `${namespace}/${name}`);
         const span = spanOf(query, services.clock.now());
-        const data = await needsStorage(() => variantReports(services.store, persona, span));
+        const data = await variantReports(services.store, persona, span);
         return {
           object: "list" as const,
           persona: persona.id,
@@ -53,7 +51,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/variants/:variant/resume",
       async ({ operator, params: { namespace, name, variant } }) => {
         const id = `${namespace}/${name}`;
-        await acting(() => resumeVariant(operator, id, variant));
+        await resumeVariant(operator, id, variant);
         return { object: "persona.variant.resumed" as const, persona: id, variant, resumed: true as const };
       },
       adminOperation({
@@ -73,7 +71,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/variants/:variant/stop",
       async ({ services, operator, params: { namespace, name, variant } }) => {
         const persona = findPersona(services, `${namespace}/${name}`);
-        const { after, serving } = await acting(() => stopVariant(operator, persona, variant));
+        const { after, serving } = await stopVariant(operator, persona, variant);
         return {
           object: "persona.variant.stopped" as const,
           persona: persona.id,
@@ -100,7 +98,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/variants/:variant/promote",
       async ({ services, operator, params: { namespace, name, variant } }) => {
         const persona = findPersona(services, `${namespace}/${name}`);
-        const { version, stopped, resumed } = (await acting(() => promoteVariant(operator, persona, variant))).after;
+        const { version, stopped, resumed } = (await promoteVariant(operator, persona, variant)).after;
         return {
           ...{ object: "persona.variant.promoted" as const, persona: persona.id, version, variant },
           ...{ stopped: [...stopped], resumed },

@@ -44,9 +44,7 @@ import type { BackgroundAnswers } from "./background-answers.ts";
 import type { ModelPages } from "./model-pages.ts";
 import type { PersonaKnowledge } from "./plan/knowledge.ts";
 import type { PersonaVersions } from "./plan/persona-versions.ts";
-import type { Previews } from "./plan/previews.ts";
 import type { BodyMemory } from "./read/body-memory.ts";
-import type { Reports } from "./reports.ts";
 import type { HttpMetrics } from "./settle/metrics.ts";
 
 /** When the configuration was read anew last: the settings that changed, or why the one in force stays. */
@@ -103,8 +101,6 @@ export type Services = {
   readonly comparison: NodeComparison | undefined;
   readonly personas: Personas;
   readonly personaVersions: PersonaVersions;
-  readonly previews: Previews;
-  readonly reports: Reports;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;
   /** The errors that the latest reading of the personas' folder found. */

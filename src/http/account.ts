@@ -11,14 +11,13 @@ import type { SurfaceName } from "../config/config.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { rotateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budgets/states.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { modelsFor } from "./models/models.ts";
 import { nullable } from "./openapi/calls.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
-import { acting, operatorOf } from "./operator.ts";
+import { operatorOf } from "./operator.ts";
 import { basePath } from "./routes.ts";
 import { filterOf, usageJson } from "./usage.ts";
 
@@ -50,7 +49,7 @@ type Asking = {
 export async function accountJson(host: Host, { caller, tags, days, signal }: Asking) {
   const { services, surfaces } = host;
   const { keyId, tier } = caller;
-  const key = keyFields(await needsStorage(() => services.keys.show(keyId)));
+  const key = keyFields(await services.keys.show(keyId));
   const question = { since: `${days}d`, key: keyId };
   const usage = async <By extends "day" | "model">(by: By, top?: string) => {
     const asked = { ...question, by, ...(top !== undefined && { top }) };
@@ -59,7 +58,7 @@ export async function accountJson(host: Host, { caller, tags, days, signal }: As
   };
   const [byDay, byModel] = [await usage("day"), await usage("model", "50")];
   const rules = services.budgets.rules.of({ keyId, tier, tags });
-  const budgets = await needsStorage(() => budgetStates(services.store.budgets, rules, services.clock.now()));
+  const budgets = await budgetStates(services.store.budgets, rules, services.clock.now());
   const { rotate, rotateGraceSeconds } = services.live.config.account;
   return {
     object: "account" as const,
@@ -99,14 +98,12 @@ async function callable({ services, surfaces }: Host, caller: Caller) {
 async function lastFailed(services: Services, keyId: string, days: number, signal: AbortSignal) {
   const { store, personas } = services;
   const filter = filterOf(services, { key: keyId, ended: "broken,interrupted,refused", since: `${days}d` }, days);
-  const { lines } = await needsStorage(() =>
-    store.ledger.search({ ...filter, limit: 2 * maxFailed, signal }, maxLooked),
-  );
+  const { lines } = await store.ledger.search({ ...filter, limit: 2 * maxFailed, signal }, maxLooked);
   const byRequest = Map.groupBy(lines, ({ requestId }) => requestId);
   const last = await Promise.all(
     [...byRequest.values()].slice(0, maxFailed).map(async ([line]) => {
       const around = { since: line!.at, until: line!.at + followedMs, requestId: line!.requestId, limit: 100, signal };
-      const attempts = await needsStorage(() => store.ledger.lines(around));
+      const attempts = await store.ledger.lines(around);
       return attempts.every(({ attempt }) => attempt <= line!.attempt) ? [line!] : [];
     }),
   );
@@ -129,9 +126,7 @@ export async function rotateOwn(services: Services, { keyId }: Caller, context: 
   const { rotate, rotateGraceSeconds } = services.live.config.account;
   if (!rotate) throw ApiError.notFound("Keys are rotated by whoever runs this server, who has not allowed it here.");
   const operator = operatorOf(services, context, keyId, "account");
-  const { secret, after } = await acting(async () =>
-    rotateKey(operator, await operator.keys.show(keyId), rotateGraceSeconds * 1000),
-  );
+  const { secret, after } = await rotateKey(operator, await operator.keys.show(keyId), rotateGraceSeconds * 1000);
   return { object: "account.key" as const, key: secret, old_key_expires_at: after.old_key_expires_at };
 }
 

@@ -3,8 +3,9 @@ import { Type } from "@sinclair/typebox";
 import { PersonaPreview, PersonaPreviewDropped, PersonaPreviewList, PersonaReport } from "../api/previews.ts";
 import { admit } from "../call/admit/authenticate.ts";
 import type { Host } from "../call/context.ts";
-import type { Preview } from "../call/plan/previews.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { dropPreview, listPreviews, type Preview, pushPreview } from "../operate/previews.ts";
+import { pushReport } from "../operate/reports.ts";
 import { PreviewUpload } from "../personas/review/previews.ts";
 import { ReportUpload } from "../personas/review/report-schema.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
@@ -39,7 +40,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
       "/v1/previews",
       async ({ services, caller }) => ({
         object: "list" as const,
-        data: (await services.previews.list(caller)).map(previewJson),
+        data: (await listPreviews(services, caller)).map(previewJson),
       }),
       documented({
         tag: tags.orchestrator,
@@ -52,7 +53,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
     .put(
       "/v1/previews/:label",
       async ({ services, caller, params: { label }, query: { days }, body }) =>
-        previewJson(await services.previews.push(caller, label, body, days)),
+        previewJson((await pushPreview(services, caller, label, body, days)).after),
       documented({
         tag: tags.orchestrator,
         operationId: "pushPreview",
@@ -72,7 +73,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
       "/v1/previews/:label/report",
       async ({ services, caller, params: { label }, body }) => ({
         object: "persona.report" as const,
-        ...membersJson(await services.reports.push(caller, label, body)),
+        ...membersJson((await pushReport(services, caller, label, body)).after),
       }),
       documented({
         tag: tags.orchestrator,
@@ -88,7 +89,7 @@ export const previewRoutes = (host: Host, prefix: string) =>
     .delete(
       "/v1/previews/:label",
       async ({ services, caller, params: { label } }) =>
-        droppedJson(await services.previews.drop(caller.keyId, label, caller)),
+        droppedJson((await dropPreview(services, caller.keyId, label, caller)).before),
       documented({
         tag: tags.orchestrator,
         operationId: "dropPreview",

@@ -8,7 +8,6 @@ import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { severalNames } from "../store/chosen-lines.ts";
 import { ledgerFilters } from "../store/ledger-columns.ts";
-import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter } from "../store/usage.ts";
 import {
   leastFilters,
@@ -132,12 +131,12 @@ export const usageRoutes = (host: Host, surface: SurfaceName, prefix: string) =>
       const question = questionOf(query);
       checkOwn(question);
       const page = await usageJson(services, request.signal, { ...question, key: keyId }, async () => {
-        const { name } = await needsStorage(() => services.keys.show(keyId));
+        const { name } = await services.keys.show(keyId);
         return new Map([[keyId, name]]);
       });
       const rules = services.budgets.rules.of({ keyId, tier, tags: context.tags });
       const { store, clock } = services;
-      const budgets = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));
+      const budgets = await budgetStates(store.budgets, rules, clock.now());
       return { ...page, budgets: budgets.map(heldBudgetJson) };
     },
     usageOperation(
@@ -162,7 +161,7 @@ export async function usageJson(
   keyNames: () => Promise<KeyNames>,
 ) {
   const { query, names } = await usageQuery(services, question, keyNames);
-  return needsStorage(() => usagePage(services.store.ledger, query, names, signal));
+  return usagePage(services.store.ledger, query, names, signal);
 }
 
 /** Reads a question, and has what ended until now written, the last half second too. @throws ApiError invalid_value, storage_unavailable */

@@ -1,12 +1,14 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { adminRoutes } from "../../src/admin/routes.ts";
 import type { Host } from "../../src/call/context.ts";
 import type { Config } from "../../src/config/config.ts";
 import { openApiDocument } from "../../src/http/app.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 
 const listen: Config["listen"] = [
@@ -128,6 +130,26 @@ describe("who may act", () => {
     expect(await ask(["127.0.0.1"], "a b")).toEqual([401, undefined]);
     expect(await ask(["10.0.0.0/8"], "ada@example.com")).toEqual([401, undefined]);
   });
+});
+
+test("a store that is away is told as such by reads and by acts, and an act that was done before it went is in the log", async () => {
+  const logged: string[] = [];
+  const log = {
+    ...silentLogger,
+    info: (message: string, fields: object) => logged.push(`${message} ${JSON.stringify(fields)}`),
+  };
+  await using house = await House.open({ log: log as never });
+  const { audit } = house.troupe.server.services.store;
+  const away = async () => {
+    throw new StorageError("unusable", "db", "away");
+  };
+  spyOn(audit, "list").mockImplementation(away);
+  spyOn(audit, "insert").mockImplementation(away);
+  const refused = [503, "storage_unavailable", ""];
+  expect(errorOf(await house.ask("GET", "/v1/audit"))).toEqual(refused);
+  expect(errorOf(await house.ask("POST", "/v1/keys", { name: "late" }))).toEqual(refused);
+  expect(dataOf(await house.get("/v1/keys?name=late"))).toHaveLength(1);
+  expect(logged.filter((line) => line.startsWith("admin ") && line.includes("key.create"))).toHaveLength(1);
 });
 
 describe("keys", () => {

@@ -284,7 +284,6 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
   }, 60_000);
 
   test("previews of branches are listed while there are any, lead to the playground, and are dropped", async () => {
-    const { previews } = troupe.server.services;
     const secret = await troupe.createKey({ name: "ci", tier: "pro", perMinute: 1000, surfaces: ["preview"] });
     const content = { description: "Helps.", model: "builtin/echo", system: "Branch." };
     const pushed = await troupe.fetch("/v1/previews/pr-12", {
@@ -302,6 +301,6 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(decodeURIComponent(await page.read<string>(`${link}.href`))).toContain("model=acme/support@pr-12");
     await page.click(button("Drop pr-12"));
     await page.until(`!${main}.includes("pr-12")`);
-    expect(await previews.list()).toEqual([]);
+    expect(await troupe.server.services.store.previews.list(Date.now())).toEqual([]);
   });
 });

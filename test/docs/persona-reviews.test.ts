@@ -2,6 +2,8 @@
 import { expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
+import { listPreviews } from "../../src/operate/previews.ts";
+import { findReport, listReports } from "../../src/operate/reports.ts";
 import { Repository } from "../cli/personas/review/workplace.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -151,8 +153,8 @@ test("both push a preview of the branch with a key of previews, and end it", asy
   await using troupe = await Troupe.start({});
   const spec = { name: "ci", tier: "pro", perMinute: 1000, surfaces: ["preview"] } as const;
   const env = { PR: "7", CI_MERGE_REQUEST_IID: "7", TROUPE_URL: troupe.url, TROUPE_KEY: await troupe.createKey(spec) };
-  const { previews } = troupe.server.services;
-  const labels = async () => (await previews.list()).map(({ label }) => label);
+  const { services } = troupe.server;
+  const labels = async () => (await listPreviews(services)).map(({ label }) => label);
   const [push, drop] = runsOf(github.jobs.preview);
   expect(await shop.run([push!, ...gitlab.preview.script], env)).toEqual([0, 0]);
   expect(await labels()).toEqual(["mr-7", "pr-7"]);
@@ -163,9 +165,8 @@ test("both push a preview of the branch with a key of previews, and end it", asy
       CI_MERGE_REQUEST_TARGET_BRANCH_NAME: "main",
     }),
   ).toEqual([0, 0, 0]);
-  const { reports } = troupe.server.services;
-  expect((await reports.list("acme/support")).map(({ label }) => label).toSorted()).toEqual(["mr-7", "pr-7"]);
-  expect((await reports.find("acme/support", "mr-7")).persona.must_see).toEqual([
+  expect((await listReports(services, "acme/support")).map(({ label }) => label).toSorted()).toEqual(["mr-7", "pr-7"]);
+  expect((await findReport(services, "acme/support", "mr-7")).persona.must_see).toEqual([
     "has 2 tests whose recordings are missing or older than this change: record anew",
   ]);
   expect(await shop.run([drop!, drop!, ...gitlab.drop.script], env)).toEqual([0, 0, 0]);

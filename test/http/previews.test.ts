@@ -4,6 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { KeySpec } from "../../src/auth/key-spec.ts";
 import type { Config } from "../../src/config/config.ts";
+import { dropPreview, listPreviews } from "../../src/operate/previews.ts";
+import { listReports } from "../../src/operate/reports.ts";
 import { parsePersona } from "../../src/personas/persona.ts";
 import { completionOf } from "../helpers/chat-upstream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
@@ -73,8 +75,8 @@ beforeEach(() => {
   upstream.requests.length = 0;
 });
 afterEach(async () => {
-  for (const { label } of await troupe.server.services.previews.list())
-    await troupe.server.services.previews.drop("test", label);
+  for (const { label } of await listPreviews(troupe.server.services))
+    await dropPreview(troupe.server.services, "test", label);
 });
 
 type Init = { readonly key?: string; readonly days?: number };
@@ -326,7 +328,6 @@ test("a report is refused with its own words, and the oldest makes room for a ne
       ...{ method: "PUT", key, headers: { "content-type": "application/json" } },
       body: JSON.stringify({ against: { ref: "main", commit: "0123" }, personas }),
     });
-  const { reports } = troupe.server.services;
   const refusals: [label: string, personas: object[], wanted: object][] = [
     ["PR_12", [reviewed("acme/support")], { status: 400, param: "label" }],
     [
@@ -345,12 +346,12 @@ test("a report is refused with its own words, and the oldest makes room for a ne
   expect(await errorOf(await report("a", [reviewed("acme/support")], plain))).toMatchObject({
     code: "surface_not_allowed",
   });
-  expect(await reports.list()).toEqual([]);
+  expect(await listReports(troupe.server.services)).toEqual([]);
   for (const label of ["r1", "r2", "r3", "r1", "r4"]) {
     expect((await report(label, [reviewed("acme/support")])).status).toBe(200);
     clock.advance(1);
   }
-  expect((await reports.list()).map(({ label }) => label)).toEqual(["r4", "r1", "r3"]);
+  expect((await listReports(troupe.server.services)).map(({ label }) => label)).toEqual(["r4", "r1", "r3"]);
   const other = await troupe.createKey(previewKey({ name: "other", models: ["shop/*"] }));
   expect(await errorOf(await report("r1", [reviewed("shop/clerk")], other))).toMatchObject({
     status: 403,
@@ -399,7 +400,7 @@ describe("an upload is refused with its own words", () => {
   ];
   test.each(cases)("%s", async (_, label, personas, wanted) => {
     expect(await errorOf(await push(label, personas))).toMatchObject(wanted);
-    expect(await troupe.server.services.previews.list()).toEqual([]);
+    expect(await listPreviews(troupe.server.services)).toEqual([]);
   });
 
   test("a label in use, and days beyond the setting", async () => {

@@ -7,8 +7,8 @@ import { gatewayModelIds, pricingOf } from "../../http/models/models.ts";
 import { Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { isoTime } from "../../lib/time/clock.ts";
+import { listPreviews } from "../../operate/previews.ts";
 import { splitReference } from "../../personas/versions/references.ts";
-import { needsStorage } from "../../store/require-storage.ts";
 
 export const Choice = Type.Object({
   object: Type.Literal("playground.model"),
@@ -32,11 +32,11 @@ const choice = (kind: Choice["kind"], id: string, title: string, persona: string
 });
 
 /** Versions of a persona that are kept or served, labels and previews. @param beginning of what stands behind the `@` */
-async function versionsOf({ store, personas, previews }: Services, id: string, beginning: string): Promise<Choice[]> {
-  const [kept, labels] = await needsStorage(() =>
-    Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]),
+async function versionsOf({ store, clock, personas }: Services, id: string, beginning: string): Promise<Choice[]> {
+  const [kept, labels] = await Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]);
+  const pushed = (await listPreviews({ store, clock })).filter((one) =>
+    one.personas.some((persona) => persona.id === id),
   );
-  const pushed = (await previews.list()).filter((one) => one.personas.some((persona) => persona.id === id));
   const own = labels.filter(({ persona }) => persona === id);
   const served = personas.find(id)?.version;
   const versions = new Set([...(served === undefined ? [] : [served]), ...kept.map(({ version }) => version)]);

@@ -12,8 +12,9 @@ import { isVersion, nameOf, splitReference } from "../../personas/versions/refer
 import type { Personas } from "../../personas/versions/registry.ts";
 import { auditRow } from "../../store/audit.ts";
 import type { PersonaVersionRepository, PersonaVersionRow } from "../../store/persona-versions.ts";
+import type { PreviewRepository } from "../../store/previews.ts";
 import { needsStorage } from "../../store/require-storage.ts";
-import type { Previews } from "./previews.ts";
+import { preparePreview } from "./previews.ts";
 
 /** Interval at which versions count as used, while they are in service, named by a label or called by their pins. */
 const touchEveryMs = 3_600_000;
@@ -25,7 +26,7 @@ const fileActor = "file:labels.yaml";
 type Options = {
   readonly versions: PersonaVersionRepository;
   readonly personas: Personas;
-  readonly previews: Pick<Previews, "prepare">;
+  readonly previews: PreviewRepository;
   readonly clock: Clock;
   readonly log: Logger;
 };
@@ -62,9 +63,9 @@ export class PersonaVersions {
    */
   prepare(model: string): Promise<void> | undefined {
     if (!model.includes("@")) return undefined;
-    const { personas, previews, versions } = this.#options;
+    const { personas, versions } = this.#options;
     const reference = splitReference(model)?.reference ?? "";
-    if (!isVersion(reference)) return previews.prepare(model);
+    if (!isVersion(reference)) return preparePreview(this.#options, model);
     if (personas.find(model) !== undefined) return undefined;
     return needsStorage(() => versions.get(model)).then((row) => {
       if (row !== undefined) personas.pin(personaOf(row));

@@ -1,10 +1,14 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
 
+import { KeyError } from "../../auth/key-lookup.ts";
+import { KeySpecError } from "../../auth/key-spec.ts";
 import type { Sink } from "../../lib/streams/flow.ts";
+import { snakeCase } from "../../lib/text/snake-case.ts";
 import { withTimeout } from "../../lib/time/clock.ts";
 import { IdleTimer } from "../../lib/time/idle-timer.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
+import { asUnavailable } from "../../store/require-storage.ts";
 import type {
   Answer,
   EventSource,
@@ -52,8 +56,16 @@ export function wholeOf(answered: Answer): WholeAnswer {
   throw new Error("a stream in place of a plain answer");
 }
 
+/** What the rooms below throw, as callers are told it. */
+function known(error: unknown): unknown {
+  if (error instanceof KeySpecError) return ApiError.invalidValue(snakeCase(error.part), error.message);
+  if (error instanceof KeyError) return ApiError.invalidValue("id", error.message);
+  return asUnavailable(error);
+}
+
 /** Anything thrown, as an error of our own. What is unknown says nothing to the client and everything to the log. */
-export function asApiError(services: Services, context: RequestContext, error: unknown): ApiError {
+export function asApiError(services: Services, context: RequestContext, thrown: unknown): ApiError {
+  const error = known(thrown);
   if (error instanceof ApiError) {
     if (error.status >= 500) context.logFields["cause"] = error.cause ?? error.message;
     return error;

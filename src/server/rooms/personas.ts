@@ -1,8 +1,6 @@
 /** The room of personas: those in service, what they know, their versions, previews and reports, and the folder that is watched. */
 import { PersonaKnowledge } from "../../call/plan/knowledge.ts";
 import { PersonaVersions } from "../../call/plan/persona-versions.ts";
-import { Previews } from "../../call/plan/previews.ts";
-import { Reports } from "../../call/reports.ts";
 import type { Config } from "../../config/config.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { builtinFiles, builtinPersonas } from "../../personas/builtin.ts";
@@ -15,21 +13,15 @@ import { openKnowledgeIndex } from "../../store/sqlite/knowledge/thread.ts";
 import type { Opening, ServiceOptions } from "./opening.ts";
 import type { Stored } from "./stored.ts";
 
-export function openPersonas(
-  { config, options, metrics, own, opened, current, clock, log }: Opening,
-  { store }: Stored,
-) {
+export function openPersonas({ config, options, metrics, own, opened, clock, log }: Opening, { store }: Stored) {
   const personas = new Personas([], options.changePersona);
   const index = own(openKnowledgeIndex());
   const knowledge = new PersonaKnowledge({ index, folder: config.personas.folder, clock, log, metrics });
   const versions = store.personaVersions;
-  const rules = () => current().previews;
-  const previews = new Previews({ store: store.previews, versions, personas, rules, clock, log });
-  const reports = new Reports({ store: store.reports, rules, clock });
-  const personaVersions = own(new PersonaVersions({ versions, personas, previews, clock, log }));
+  const personaVersions = own(new PersonaVersions({ versions, personas, previews: store.previews, clock, log }));
   const folder = openFolder(config.personas, personas, { knowledge, versions: personaVersions }, options);
   opened.defer(() => folder.close());
-  return { personas, knowledge, previews, reports, personaVersions, folder };
+  return { personas, knowledge, personaVersions, folder };
 }
 
 export type PersonaParts = ReturnType<typeof openPersonas>;

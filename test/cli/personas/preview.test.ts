@@ -1,5 +1,6 @@
 /** `troupe personas preview`, with a key that may do only that: push, list, drop; and what reaches a preview from a terminal. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { listPreviews } from "../../../src/operate/previews.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import type { Ran } from "../console.ts";
 import { type Body, Workplace } from "./workplace.ts";
@@ -98,7 +99,7 @@ test("what can't be pushed is said, with the place in the file where there is on
   const faulty = await run("push --label a");
   expect([faulty.code, faulty.err]).toEqual([1, expect.stringContaining("acme/dear.yaml:3:10")]);
   expect(faulty.err).toContain("Nothing was pushed");
-  expect((await troupe.server.services.previews.list()).some(({ label }) => label === "a")).toBe(false);
+  expect((await listPreviews(troupe.server.services)).some(({ label }) => label === "a")).toBe(false);
   const { env } = place.shell;
   const key = env["TROUPE_KEY"]!;
   env["TROUPE_KEY"] = troupe.key;
