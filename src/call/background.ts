@@ -2,6 +2,7 @@
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { StoredForm } from "../protocols/protocol.ts";
+import { restoreLarge } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { BackgroundCall } from "./background-answers.ts";
 import { idempotentAnswer, identifiedIn, serviceRequestId, whileRetained } from "./once.ts";
@@ -61,7 +62,7 @@ async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Pro
     if (nativeCall(streamed, plan, conversation, target) === undefined)
       refuseNativeOnly(tools === undefined ? call : { ...call, nativeTools: tools.nativeTools }, target);
   }
-  await source.large?.restore([source.parsed, conversation.whole]);
+  await restoreLarge(source, [source.parsed, conversation.whole]);
   context.logFields["background"] = true;
   const pending = stored.pending("queued", envelope, call.options);
   const made: BackgroundCall = {

@@ -8,7 +8,7 @@ import { Elysia, NotFoundError } from "elysia";
 import type { Answer } from "../api/shape.ts";
 import type { Area, Host, RequestContext, ServedRoute } from "../call/context.ts";
 import { plainQuery } from "../call/read/plain-values.ts";
-import { readJson } from "../call/read/request-body.ts";
+import { readWhole } from "../call/read/request-body.ts";
 import { jsonAnswer, respondWhole } from "../call/relay/respond.ts";
 import type { Services } from "../call/services.ts";
 import { chat } from "../protocols/chat/chat.ts";
@@ -116,9 +116,7 @@ async function readBody(services: Services, context: RequestContext, isOptional:
   const { headers } = context.request;
   const isEmpty = (headers.get("content-length") ?? "0") === "0" && !headers.has("transfer-encoding");
   if (isOptional && isEmpty) return {};
-  const { parsed, large } = await readJson(context, services.live.config.limits);
-  await large?.restore([parsed]);
-  return parsed;
+  return (await readWhole(context, services.live.config.limits)).parsed;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { RequestContext } from "../call/context.ts";
 import { once } from "../call/once.ts";
 import { orchestrator } from "../call/plan/orchestrator.ts";
 import { parseCall } from "../call/read/read.ts";
-import { readJson } from "../call/read/request-body.ts";
+import { readWhole } from "../call/read/request-body.ts";
 import { asApiError, textOf as bodyOf, wholeOf } from "../call/relay/respond.ts";
 import { newEnvelope, Writer } from "../call/relay/writer.ts";
 import type { Services } from "../call/services.ts";
@@ -29,8 +29,7 @@ async function serveMcp(services: Services, context: RequestContext): Promise<Re
   const { request } = context;
   const caller = await admit(services, context, "orchestrator");
   checkOrigin(services, request);
-  const source = await readJson(context, services.live.config.limits);
-  await source.large?.restore([source.parsed]);
+  const source = await readWhole(context, services.live.config.limits);
   const { parsed } = source;
   // Revisions since 2025-06-18 have no lists of requests, by which one hit would be many calls.
   if (!isObject(parsed)) throw ApiError.invalidValue("", "The body must be one JSON-RPC request.");

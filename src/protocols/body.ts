@@ -22,12 +22,12 @@ export const hugeBody = 256 * 1024;
 
 /** @throws ApiError invalid_json naming line and column, or the limit that it goes beyond, or that it is no object or no UTF-8; invalid_value for a doubled name */
 export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): Source {
-  const scan = new JsonScan(limits);
+  const scan = new JsonScan(limits, undefined, bytes.length >= byteBody);
   checkBounds(scan, bytes, limits);
   const text = textOf(bytes);
   const { body, parsed } = sourceOf(bytes, parseJson(text, bytes.length >= largeBody), text, scan.hasOddNumbers);
   refuseDoubledNames(bytes, scan.outerKeys, parsed);
-  return { body, parsed, ...scanned(scan, bytes) };
+  return typeof body === "string" ? { body, parsed, keys: scan.keys } : { body, parsed, ...scanned(scan, bytes) };
 }
 
 /** What a scan tells of a body. @param bytes at its beginning */

@@ -44,16 +44,20 @@ export class PassedStrings {
     const path = ownMember(places, textOf(part["type"]) ?? "") ?? [];
     const value = path.reduce<unknown>((holder, name) => (isObject(holder) ? holder[name] : undefined), part);
     if (path[0] === "text") this.said(value);
-    else if (typeof value === "string" && isBytes(value, /image|audio/.test(textOf(part["type"]) ?? "")))
+    else if (isLeftOut(value) && isBytes(value, /image|audio/.test(textOf(part["type"]) ?? "")))
       this.everywhere.push(value);
   }
 
   #addTexts(content: unknown, to: string[]): void {
     if (Array.isArray(content))
       for (const part of content) this.#addTexts(isObject(part) ? part["text"] : undefined, to);
-    else if (typeof content === "string" && /\S/.test(shownOf(content))) to.push(content);
+    else if (isLeftOut(content) && /\S/.test(shownOf(content))) to.push(content);
   }
 }
+
+/** True for a text that is not all there: no other is told. */
+const isLeftOut = (value: unknown): value is string =>
+  typeof value === "string" && shownOf(value).length < value.length;
 
 /** No web address, which may have to be fetched, and no text, which is read where its charset is another. */
 function isBytes(value: string, isNamed: boolean): boolean {
@@ -67,9 +71,12 @@ function isBytes(value: string, isNamed: boolean): boolean {
  * @param visit takes each turn; `isLast`: nobody else speaks behind it, so that some upstreams begin their answer with it
  */
 export function eachTurn(turns: unknown, visit: (turn: JsonObject, isLast: boolean) => void): void {
-  const list = listOf(turns).filter(isObject);
-  const end = list.findLastIndex((turn) => !isOfModel(turn));
-  for (const [at, turn] of list.entries()) visit(turn, at > end);
+  const list = listOf(turns);
+  const end = list.findLastIndex((turn) => isObject(turn) && !isOfModel(turn));
+  for (let at = 0; at < list.length; at += 1) {
+    const turn = list[at];
+    if (isObject(turn)) visit(turn, at > end);
+  }
 }
 
 const isOfModel = ({ role, type }: JsonObject) =>

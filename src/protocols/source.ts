@@ -15,7 +15,7 @@ export type Source = {
   readonly hasOddNumbers?: boolean;
   /** Where the colons of outer members stand in the bytes that came; absent: nobody looked, or the body is another. */
   readonly outerColons?: readonly number[] | undefined;
-  /** The strings that placeholders stand for in both. */
+  /** The strings that placeholders stand for in both; absent: none is left out. */
   readonly large?: LargeStrings | undefined;
   /** Those of them that every upstream takes without a look; the others only one that speaks the client's format. */
   readonly passed?: readonly string[] | undefined;
@@ -35,7 +35,10 @@ export const bodyBytes = ({ body, large }: Source): number =>
   large?.size ?? (typeof body === "string" ? Buffer.byteLength(body) : body.length);
 
 /** Puts large strings back, for who looks into them. @param roots made of the body, changed in place */
-export async function restoreLarge({ large, parsed }: Source, roots: readonly object[] = [parsed]): Promise<void> {
+export async function restoreLarge(
+  { large, parsed }: Pick<Source, "large" | "parsed">,
+  roots: readonly object[] = [parsed],
+): Promise<void> {
   await large?.restore(roots);
 }
 
@@ -44,10 +47,26 @@ export async function restoreTranslated({ large, passed, parsed }: Source, reque
   await large?.restore([parsed, request], passed);
 }
 
+type Large = Pick<Source, "large">;
+
+/** A text with what its placeholder stands for, or the beginning of that. */
+export const wholeText = ({ large }: Large, text: string, maxBytes?: number): string =>
+  large === undefined ? text : large.textOf(text, maxBytes);
+
+/** Bytes of a text with what its placeholder stands for. */
+export const textBytes = ({ large }: Large, text: string): number => large?.sizeOf(text) ?? text.length;
+
+/** About how many characters are left out of a text. */
+export const charactersLeftOut = ({ large }: Large, text: string): number => large?.charactersBehind(text) ?? 0;
+
 /** @returns a body with the large strings in it; undefined where one of them is not left out of it any more: somebody looked into it */
-export function fillLarge<B extends Parameters<LargeStrings["fill"]>[0]>({ large }: Source, body: B) {
+export function fillLarge<B extends Parameters<LargeStrings["fill"]>[0]>({ large }: Large, body: B) {
   return large === undefined ? body : large.fill(body);
 }
+
+/** @param written of `next` @returns the same with the large strings in it: one that was looked into is there as text */
+export const filled = (source: Large, written: Parameters<LargeStrings["fill"]>[0], next: JsonObject) =>
+  fillLarge(source, written) ?? JSON.stringify(next);
 
 /** The body as it came. */
 export const asCame = ({ body, large, outerColons }: Source) =>

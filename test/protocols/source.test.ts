@@ -98,7 +98,7 @@ test("what is copied says the same as what would be written anew", () => {
 /** The same as bytes, as they are read. */
 function scannedSource(text: string) {
   const body = new TextEncoder().encode(text);
-  const scan = new JsonScan(noLimits);
+  const scan = new JsonScan(noLimits, undefined, true);
   scan.push(body);
   return { body, parsed: JSON.parse(text) as JsonObject, ...scanned(scan, body) };
 }

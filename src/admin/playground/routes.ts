@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { OrNull, pageSchema } from "../../api/shape.ts";
 import { idleTimeoutOf } from "../../call/call.ts";
 import type { Host, RequestContext } from "../../call/context.ts";
-import { readJson } from "../../call/read/request-body.ts";
+import { readWhole } from "../../call/read/request-body.ts";
 import type { Services } from "../../call/services.ts";
 import { completeInside } from "../../http/inside.ts";
 import {
@@ -16,7 +16,7 @@ import {
 } from "../../http/openapi/describe.ts";
 import { Open, Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import { restoreLarge, type Source } from "../../protocols/source.ts";
+import { asCame, type Source } from "../../protocols/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
 import { adminOperation, page, text } from "../pages.ts";
 import { Choice, choicesFor, priced } from "./choices.ts";
@@ -94,13 +94,8 @@ function completionOperation(operation: Omit<Operation, "tag" | "body">) {
 }
 
 async function readBody(services: Services, context: RequestContext): Promise<Source & { readonly body: string }> {
-  const source = await readJson(context, services.live.config.limits);
-  const { body, parsed, large } = source;
-  if (large !== undefined) {
-    await restoreLarge(source);
-    return { parsed, body: JSON.stringify(parsed) };
-  }
-  return { parsed, body: typeof body === "string" ? body : new TextDecoder().decode(body) };
+  const source = await readWhole(context, services.live.config.limits);
+  return { parsed: source.parsed, body: await new Blob([asCame(source)].flat()).text() };
 }
 
 /** @param host of the calls */

@@ -51,7 +51,7 @@ export function chatBounds(source: Source, request: ChatRequest, sent: Sent): At
   const added = addedTo(request, call.request);
   const own = isNative ? namesIn(source) : undefined;
   const whole: JsonObject = isNative ? { ...call.request, messages: added } : call.request;
-  const rest = namesIn({ parsed: whole, large: source.large });
+  const rest = namesIn({ ...source, parsed: whole });
   const server = { tools: call.extras["server_tools"] };
   const tools = [...hostedToolsIn(rest, whole), ...hostedToolsIn(namesIn({ parsed: server }), server)];
   if (own !== undefined) tools.push(...hostedToolsIn(own, source.parsed));

@@ -15,7 +15,7 @@ import { previewTexts } from "../../personas/review/previews.ts";
 import { sourcesMember } from "../../protocols/added-metadata.ts";
 import type { ChatRequest, Metadata } from "../../protocols/chat/schema.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
-import type { Source } from "../../protocols/source.ts";
+import { restoreLarge, type Source } from "../../protocols/source.ts";
 import {
   type Collection,
   collectionOf,
@@ -230,10 +230,10 @@ export async function findAdditions(
   knowledge: PersonaKnowledge,
   persona: Persona,
   request: ChatRequest,
-  { large, parsed }: Pick<Source, "large" | "parsed">,
+  source: Pick<Source, "large" | "parsed">,
 ): Promise<Additions | undefined> {
   const values = valuesIn(persona, request);
-  if (large !== undefined) await large.restore([parsed, request]);
+  await restoreLarge(source, [source.parsed, request]);
   const found = persona.knowledge === undefined ? [] : await knowledge.find(persona, request.messages);
   return additionsOf(persona, request.messages, values, found);
 }

@@ -15,7 +15,7 @@ import type { PathPart } from "../../lib/json/schema-errors.ts";
 import { googleUri } from "../../protocols/generate-content/media.ts";
 import { holdsThoughts } from "../../protocols/responses/reasoning.ts";
 import { isReference } from "../../protocols/responses/references.ts";
-import type { Source } from "../../protocols/source.ts";
+import { type Source, textBytes, wholeText } from "../../protocols/source.ts";
 
 /** `mayAnswer`: in place of the one that is asked; others work for a tool or a check, or are told of in the conversation. */
 export type NamedModel = { readonly name: string; readonly path: readonly PathPart[]; readonly mayAnswer: boolean };
@@ -59,10 +59,11 @@ export const plainModel = (name: string) => name.replace(/^models\//, "");
 const found = new WeakMap<JsonObject, BodyNames>();
 
 /** @returns the same for the same body, however often it is asked for */
-export function namesIn({ parsed, large }: Pick<Source, "parsed" | "large">): BodyNames {
+export function namesIn(source: Pick<Source, "parsed" | "large">): BodyNames {
+  const { parsed } = source;
   const known = found.get(parsed);
   if (known !== undefined) return known;
-  const walk = new Walk(large);
+  const walk = new Walk(source);
   walk.object(parsed, 0);
   found.set(parsed, walk);
   return walk;
@@ -135,11 +136,11 @@ class Walk implements BodyNames {
   imageBytes = 0;
   fileBytes = 0;
   readonly kept: Kept[] = [];
-  readonly #large: Source["large"];
+  readonly #source: Pick<Source, "large">;
   readonly #path: PathPart[] = [];
 
-  constructor(large: Source["large"]) {
-    this.#large = large;
+  constructor(source: Pick<Source, "large">) {
+    this.#source = source;
   }
 
   object(value: JsonObject, place: number): void {
@@ -295,7 +296,7 @@ class Walk implements BodyNames {
   #inline(text: string, place: number): true {
     const type = /^data:([^;,]*)/i.exec(this.#beginning(text))?.[1];
     if (type !== undefined && (type.trim() === "" || isTextType(type))) return true;
-    const size = this.#large?.sizeOf(text) ?? text.length;
+    const size = textBytes(this.#source, text);
     if ((place & inPicture) === 0) this.fileBytes += size;
     else {
       this.images += 1;
@@ -306,7 +307,7 @@ class Walk implements BodyNames {
 
   /** Of a large text less may be there than its type. */
   #beginning(text: string): string {
-    return this.#large?.textOf(text, 256) ?? text;
+    return wholeText(this.#source, text, 256);
   }
 
   #keeps(kind: KeptKind, value: unknown): void {

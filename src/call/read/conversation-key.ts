@@ -1,6 +1,6 @@
 /** The conversation that a call is part of, so that all of its calls go to one key and endpoint, where the prompt's cache is. */
-import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
+import { type Source, wholeText } from "../../protocols/source.ts";
 import type { Conversation } from "../plan/conversation.ts";
 import type { CallScope } from "../scope.ts";
 import type { Plan } from "../surface.ts";
@@ -21,12 +21,12 @@ const tail = 1024;
  * @returns a short hash
  */
 export function conversationKey({ context, asked }: CallScope, plan: Plan, { whole }: Conversation): string {
-  const { parsed, large } = asked.source;
+  const { source } = asked;
   for (const name of members) {
-    const value = parsed[name];
+    const value = source.parsed[name];
     if (typeof value === "string" && value !== "") return hashOf(value);
   }
-  return sessionKey(context.request) ?? hashOf(plan.persona?.id ?? "", ...beginning(whole, large));
+  return sessionKey(context.request) ?? hashOf(plan.persona?.id ?? "", ...beginning(whole, source));
 }
 
 /** @returns the same, where headers alone name it */
@@ -36,14 +36,16 @@ export function sessionKey(request: Request): string | undefined {
 }
 
 /** Of the first system text and the first of the user's. */
-function beginning({ messages }: ChatRequest, large: LargeStrings | undefined): string[] {
+function beginning({ messages }: ChatRequest, source: Source): string[] {
   const system = messages.find(({ role }) => role === "system" || role === "developer");
   const user = messages.find(({ role }) => role === "user");
-  return [system, user].flatMap((message) => (message === undefined ? "" : [message.role, ...textsOf(message, large)]));
+  return [system, user].flatMap((message) =>
+    message === undefined ? "" : [message.role, ...textsOf(message, source)],
+  );
 }
 
-function textsOf({ content }: Message, large: LargeStrings | undefined): string[] {
-  const excerptOf = (text: string) => excerpt(large?.textOf(text) ?? text);
+function textsOf({ content }: Message, source: Source): string[] {
+  const excerptOf = (text: string) => excerpt(wholeText(source, text));
   if (typeof content === "string") return excerptOf(content);
   return (content ?? []).slice(0, 8).flatMap((part) => excerptOf("text" in part ? part.text : JSON.stringify(part)));
 }

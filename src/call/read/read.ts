@@ -5,7 +5,7 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EarlierAnswers, Protocol } from "../../protocols/protocol.ts";
-import type { Source } from "../../protocols/source.ts";
+import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { labelsOf } from "../../usage/ledger/labels.ts";
 import type { RequestContext } from "../context.ts";
 import { isIdentified } from "../once.ts";
@@ -30,7 +30,7 @@ export async function readCall(
 ): Promise<CallScope> {
   const { limits, log } = services.live.config;
   const source = await readJson(context, limits);
-  if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
+  if (source.large !== undefined && (log.content || isIdentified(context))) await restoreLarge(source);
   const asked = await parseCall(services, context, caller, onSurface, protocol, source);
   const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
   const { request, options } = asked.call;

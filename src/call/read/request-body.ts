@@ -22,7 +22,7 @@ import {
 import { refuseDoubledNames } from "../../protocols/doubled-names.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
-import type { Source } from "../../protocols/source.ts";
+import { restoreLarge, type Source } from "../../protocols/source.ts";
 
 type Limits = Config["limits"];
 
@@ -67,6 +67,13 @@ export async function readJson(context: BodyContext, limits: Limits): Promise<So
 
 /** Bytes from which on strings are left out: shorter bodies are parsed as soon. */
 const minDivided = 16 * 1024;
+
+/** The same, with all of its texts. */
+export async function readWhole(context: BodyContext, limits: Limits): Promise<Source> {
+  const source = await readJson(context, limits);
+  await restoreLarge(source);
+  return source;
+}
 
 async function readInParts(context: BodyContext, limits: Limits, declared: number): Promise<Source> {
   context.checkRoom(declared);

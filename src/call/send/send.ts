@@ -2,6 +2,7 @@
 import type { Caller } from "../../auth/keys.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { restoreLarge } from "../../protocols/source.ts";
 import { arrivedOf } from "../../providers/builtin/probe.ts";
 import type { Call } from "../../providers/provider.ts";
 import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "../../upstream/answer.ts";
@@ -31,7 +32,7 @@ import { answerWithTools, type Turn } from "./tools/loop.ts";
 export async function sendCall(scope: CallScope, planned: Planned, signal: AbortSignal): Promise<Answer<EventSource>> {
   const { services, context, surface, writer } = scope;
   if (planned.plan.store || planned.tools !== undefined)
-    await scope.asked.source.large?.restore([scope.asked.source.parsed, planned.conversation.whole]);
+    await restoreLarge(scope.asked.source, [scope.asked.source.parsed, planned.conversation.whole]);
   const calling = new PlannedCall(scope, planned, signal).make();
   let called: Answer<EventSource>;
   try {

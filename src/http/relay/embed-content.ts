@@ -7,7 +7,7 @@ import type { RequestContext } from "../../call/context.ts";
 import { idempotentAnswer, serviceRequestId } from "../../call/once.ts";
 import { heldBounds, inputMeter } from "../../call/plan/bounds.ts";
 import { findPersona } from "../../call/plan/personas.ts";
-import { readJson } from "../../call/read/request-body.ts";
+import { readWhole } from "../../call/read/request-body.ts";
 import { errorObjectIn } from "../../call/relay/error-fields.ts";
 import { jsonAnswer, textOf, wholeOf } from "../../call/relay/respond.ts";
 import { writtenAs } from "../../call/send/native.ts";
@@ -19,7 +19,7 @@ import { ApiError, readingError } from "../../protocols/errors.ts";
 import { addressOf } from "../../protocols/generate-content/address.ts";
 import { embeddingBody, embeddingOf, namedEmbedding } from "../../protocols/generate-content/embeddings.ts";
 import { generateContent } from "../../protocols/generate-content/generate-content.ts";
-import type { Source } from "../../protocols/source.ts";
+import { filled, type Source } from "../../protocols/source.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { resolveModel } from "../../upstream/target.ts";
 import { embed } from "./embeddings.ts";
@@ -32,8 +32,7 @@ export async function embedContent(
   surface: Surface,
 ): Promise<WholeAnswer> {
   const caller = await admit(services, context, surface.name);
-  const source = await readJson(context, services.live.config.limits);
-  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  const source = await readWhole(context, services.live.config.limits);
   const { model, method } = addressOf(context.path);
   if (surface.name === "orchestrator") return refuse(services, caller, model);
   context.setIdleTimeout(0);
@@ -82,8 +81,7 @@ async function passed(
   if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);
   checkNamedModels(caller, bound.account.name, "gateway", source, isBatched);
   const next = namedEmbedding(source.parsed, relay.model);
-  const written = writtenAs(source, next);
-  const body = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(next));
+  const body = filled(source, writtenAs(source, next), next);
   return askVia(relay, { url, body }, signal, "embeddings");
 }
 

@@ -8,7 +8,7 @@ import { admit } from "../../call/admit/authenticate.ts";
 import { isFree } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { inputMeter, isHeldToBudgets } from "../../call/plan/bounds.ts";
-import { contentLength, readJson } from "../../call/read/request-body.ts";
+import { contentLength, readWhole } from "../../call/read/request-body.ts";
 import { RequestSource } from "../../call/read/request-source.ts";
 import type { Services } from "../../call/services.ts";
 import { maxRepeated } from "../../lib/http/client.ts";
@@ -18,7 +18,7 @@ import { decodedText } from "../../lib/text/percent.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { turnEnd } from "../../lib/time/turn-end.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { respell, restoreLarge } from "../../protocols/source.ts";
+import { respell } from "../../protocols/source.ts";
 import type { Account, RemoteProvider } from "../../providers/provider.ts";
 import type { BoundAccount } from "../../upstream/accounts.ts";
 import type { PassedRequest } from "../../upstream/client.ts";
@@ -202,12 +202,10 @@ async function readBody(
   context: RequestContext,
   inPath: string | undefined,
 ): Promise<ReadBody & { readonly body: PassedRequest["body"] }> {
-  const source = await readJson(context, services.live.config.limits);
-  await restoreLarge(source);
+  const source = await readWhole(context, services.live.config.limits);
   const named = ["model", "models"].flatMap((field) => source.parsed[field] ?? []);
   if (inPath !== undefined) named.push(inPath);
-  const plain = source.large === undefined ? respell(source, source.parsed) : undefined;
-  return { body: plain ?? JSON.stringify(source.parsed), source, named };
+  return { body: respell(source, source.parsed) ?? JSON.stringify(source.parsed), source, named };
 }
 
 /** Their answers have words or vectors, and cost what their tokens cost. */

@@ -14,7 +14,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { turnEnd } from "../../lib/time/turn-end.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
-import { fillLarge, respell, type Source } from "../../protocols/source.ts";
+import { filled, respell, type Source } from "../../protocols/source.ts";
 import type { Operation, RemoteProvider } from "../../providers/provider.ts";
 import type { BoundAccount } from "../../upstream/accounts.ts";
 import { isUpstreamError, type WholeAnswer } from "../../upstream/answer.ts";
@@ -125,8 +125,7 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
   }
   const written =
     respell(source, next) ?? patchBody(source, next, (name) => (names.has(name) ? [name, names.get(name)!] : [name]));
-  // A string that was looked into is there as text.
-  return { url, body: fillLarge(source, written) ?? JSON.stringify(next) };
+  return { url, body: filled(source, written, next) };
 }
 
 /**

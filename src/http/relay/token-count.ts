@@ -8,7 +8,7 @@ import { personaSurface } from "../../call/plan/orchestrator.ts";
 import { noteVersion } from "../../call/plan/persona-version.ts";
 import { sessionKey } from "../../call/read/conversation-key.ts";
 import { parseCall } from "../../call/read/read.ts";
-import { readJson } from "../../call/read/request-body.ts";
+import { readWhole } from "../../call/read/request-body.ts";
 import { jsonAnswer } from "../../call/relay/respond.ts";
 import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "../../call/send/native.ts";
 import type { Services } from "../../call/services.ts";
@@ -17,7 +17,7 @@ import type { PathPart } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
-import type { Source } from "../../protocols/source.ts";
+import { filled, type Source } from "../../protocols/source.ts";
 import type { TokenCounter } from "../../providers/provider.ts";
 import type { UpstreamError, WholeAnswer } from "../../upstream/answer.ts";
 import { atMember } from "../../upstream/pool/pools.ts";
@@ -50,8 +50,7 @@ export async function countTokens(
   bodyOf: (tokens: number) => object,
 ): Promise<WholeAnswer> {
   const caller = await admit(services, context, onSurface.name, onSurface.name, true);
-  const source = await readJson(context, services.live.config.limits);
-  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  const source = await readWhole(context, services.live.config.limits);
   const asked = await parseCall(services, context, caller, onSurface, protocol, source);
   const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
   const parsed = asked.call;
@@ -103,9 +102,7 @@ function nativeCounter(
   const change = nativeChange(plan, route, call, headers);
   const body = change && protocol.native && patchedBody(protocol.native, route, source, change, call, headers);
   if (body === undefined) return undefined;
-  const written = writtenAs(source, body);
-  const filled = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(body));
-  return route.counter(filled, call, headers);
+  return route.counter(filled(source, writtenAs(source, body), body), call, headers);
 }
 
 /** Statuses that a server without such a route answers. */

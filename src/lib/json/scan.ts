@@ -69,8 +69,8 @@ export class JsonScan {
   keys = 0;
   /** Members of the outermost object. Set by the scan alone. */
   outerKeys = 0;
-  /** Where the colons of the first of them stand. */
-  readonly outerColons: number[] = [];
+  /** Where the colons of the first of them stand, where that is noted. */
+  readonly outerColons: number[] | undefined;
   /** True if the last token opened an array or object, which holds no value if it is closed now. */
   #hasOpened = false;
   #isInString = false;
@@ -91,9 +91,10 @@ export class JsonScan {
   /** The piece at hand by two bytes, where large strings are noted. */
   #pairs: Uint16Array | undefined;
 
-  /** @param minLargeBytes strings from this length on are noted in `largeStrings` */
-  constructor(limits: JsonLimits, minLargeBytes = Number.POSITIVE_INFINITY) {
+  /** @param minLargeBytes strings from this length on are noted in `largeStrings` @param notesColons of outer members, in any case where strings are noted */
+  constructor(limits: JsonLimits, minLargeBytes = Number.POSITIVE_INFINITY, notesColons = false) {
     this.#limits = limits;
+    if (notesColons || minLargeBytes !== Number.POSITIVE_INFINITY) this.outerColons = [];
     this.#minLargeBytes = minLargeBytes;
     this.largeStrings = minLargeBytes === Number.POSITIVE_INFINITY ? none : new LargeSpans();
   }
@@ -140,7 +141,10 @@ export class JsonScan {
       } else if (byte === colon) {
         keys += 1;
         if (keys > jsonKeys) return "jsonKeys";
-        if (depth === 1) this.#noteOuter(this.#offset + at - 1);
+        if (depth === 1) {
+          this.outerKeys += 1;
+          if (this.outerKeys <= maxNoted) this.outerColons?.push(this.#offset + at - 1);
+        }
         if (this.#isLastLarge) this.#forgetKey();
       } else if (byte === openBracket || byte === openBrace) {
         depth += 1;
@@ -169,11 +173,6 @@ export class JsonScan {
     this.#hasOpened = hasOpened;
     this.#offset += length;
     return undefined;
-  }
-
-  #noteOuter(colon: number): void {
-    this.outerKeys += 1;
-    if (this.outerKeys <= maxNoted) this.outerColons.push(colon);
   }
 
   /** The last string was a key. */

@@ -1,7 +1,6 @@
 /** Measures text that is not kept: counts its characters, and keeps a few of its fragments. */
-import type { LargeStrings } from "../../lib/json/large-strings.ts";
 import type { ChatRequest, CompletionBody, Delta } from "../../protocols/chat/schema.ts";
-import { parsedCharacters, type Source } from "../../protocols/source.ts";
+import { charactersLeftOut, parsedCharacters, type Source, wholeText } from "../../protocols/source.ts";
 import type { TextMeter } from "../attempt.ts";
 
 /** The most characters kept of one fragment, so that a stream's meter holds some kilobytes at most. */
@@ -51,21 +50,20 @@ export function answerMeter({ choices }: CompletionBody): TextMeter {
  * @param source the whole request: what its messages leave of it are its tools, which are not written out for this
  */
 export function requestMeter({ messages, tools }: ChatRequest, source: Source): TextMeter {
-  const { large } = source;
   const meter = new InputMeter();
-  meter.large = large;
+  if (source.large !== undefined) meter.divided = source;
   for (const message of messages) measure(message as MeasuredMessage, meter);
   const written = meter.length + meter.others + messages.length * messageOverhead;
   if (tools !== undefined) meter.length += Math.max(0, parsedCharacters(source) - written);
-  if (large !== undefined) for (const tool of tools ?? []) addDescription(tool, meter);
+  if (source.large !== undefined) for (const tool of tools ?? []) addDescription(tool, source, meter);
   meter.length += meter.leftOut;
   return meter.end();
 }
 
 /** Its other words are among the bytes that the messages leave. */
-function addDescription(tool: NonNullable<ChatRequest["tools"]>[number], into: InputMeter): void {
+function addDescription(tool: NonNullable<ChatRequest["tools"]>[number], source: Source, into: InputMeter): void {
   const { description } = tool.type === "function" ? tool.function : {};
-  if (typeof description === "string") into.leftOut += into.large!.charactersBehind(description);
+  if (typeof description === "string") into.leftOut += charactersLeftOut(source, description);
 }
 
 /** Text that is there at once: its length, and the beginning of the last one. */
@@ -76,7 +74,8 @@ class InputMeter implements TextMeter {
   last = "";
   /** Characters that placeholders stand for. */
   leftOut = 0;
-  large: LargeStrings | undefined;
+  /** What the text is of, where a part of it may be left out. */
+  divided: Source | undefined;
 
   get sample(): readonly string[] {
     return this.last === "" ? [] : [this.last];
@@ -84,7 +83,7 @@ class InputMeter implements TextMeter {
 
   /** Keeps no more than a sample of it. */
   end(): this {
-    const last = this.large?.textOf(this.last, 6 * maxRequestSample) ?? this.last;
+    const last = this.divided === undefined ? this.last : wholeText(this.divided, this.last, 6 * maxRequestSample);
     this.last = copyOf(last, maxRequestSample);
     return this;
   }
@@ -118,7 +117,7 @@ function longestOf(value: unknown): number {
 
 function addText(text: string, into: InputMeter): void {
   into.length += text.length;
-  if (into.large !== undefined) into.leftOut += into.large.charactersBehind(text);
+  if (into.divided !== undefined) into.leftOut += charactersLeftOut(into.divided, text);
   if (text !== "") into.last = text;
 }
 
