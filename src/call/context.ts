@@ -10,6 +10,7 @@ import type { Protocol } from "../protocols/protocol.ts";
 import type { StreamEnd } from "../upstream/answer.ts";
 import type { AnsweringPersona, AttemptVariant } from "../usage/attempt.ts";
 import { type Labels, noLabels } from "../usage/ledger/labels.ts";
+import type { LogFieldName, RequestLogFields } from "./log-fields.ts";
 import type { BodyContext } from "./read/request-body.ts";
 import { sessionOf } from "./read/session.ts";
 import type { Services } from "./services.ts";
@@ -104,7 +105,7 @@ export class RequestContext {
   /** Its spans; absent where it is not traced. */
   readonly trace: RequestTrace | undefined;
   /** Fields of the request's log line. */
-  readonly logFields: Record<string, unknown>;
+  readonly logFields: RequestLogFields;
   readonly #server: ServerHandle | null;
   readonly #services: Services;
   /** A large body, while it is in memory. */
@@ -178,7 +179,7 @@ export class RequestContext {
     const { sample, omit } = live.config.log;
     if (status < 400 && !logSampler.takes(sample)) return;
     const level = area === "operations" ? "debug" : status >= 500 ? "error" : "info";
-    for (const name of omit) delete logFields[name];
+    for (const name of omit) delete logFields[name as LogFieldName];
     log[level]("request", logFields);
   }
 

@@ -74,7 +74,7 @@ describe.skipIf(Bun.which("helm") === null)("helm", () => {
     "$what: every object is one of its kind, without an unknown field",
     ({ values, kinds }) => {
       const objects = rendered(values);
-      expect(kindsOf(objects)).toEqual(kinds);
+      expect(kindsOf(objects)).toEqual([...kinds]);
       using temp = new TempFolder();
       const modules = join(process.cwd(), "node_modules");
       const lines = objects.flatMap(({ apiVersion, kind, ...rest }, at) => {

@@ -23,6 +23,7 @@ import {
   type KnowledgeReport,
   textCollectionOf,
 } from "../../store/knowledge.ts";
+import type { RequestLogFields } from "../log-fields.ts";
 
 /** Waits of a call: for files that were never indexed, and for an answer. Then it goes without. */
 const firstIndexMs = 5_000;
@@ -239,7 +240,7 @@ export async function findAdditions(
 }
 
 /** The fields of a call's log line that say what was added. */
-export function loggedAdditions({ sections, entries, tokens }: Additions): Record<string, number> {
+export function loggedAdditions({ sections, entries, tokens }: Additions): RequestLogFields {
   return {
     ...(sections.length > 0 && { knowledge_sections: sections.length }),
     ...(entries.length > 0 && { lorebook_entries: entries.length }),

@@ -4,9 +4,10 @@ import type { ApiError } from "../../protocols/errors.ts";
 
 import type { UpstreamError } from "../../upstream/answer.ts";
 import { type ErrorNote, errorNote } from "../../usage/ledger/error-note.ts";
+import type { RequestLogFields } from "../log-fields.ts";
 
 /** Messages of errors below 500 may quote the caller: those are logged by their code. */
-export function describeError(error: ApiError, field: "failure" | "fault"): Record<string, unknown> {
+export function describeError(error: ApiError, field: "failure" | "fault"): RequestLogFields {
   return { [field]: error.status >= 500 ? error.message : error.code, cause: error.cause };
 }
 
@@ -18,7 +19,7 @@ export function describeUpstreamError(
   { status }: UpstreamError,
   { type, code, message }: Readonly<Record<string, unknown>>,
   withContent: boolean,
-): Record<string, unknown> {
+): RequestLogFields {
   const names = [type, code].filter(isName);
   return {
     upstream_status: status,

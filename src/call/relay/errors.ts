@@ -2,6 +2,7 @@
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { UpstreamError } from "../../upstream/answer.ts";
+import type { RequestLogFields } from "../log-fields.ts";
 import type { Services } from "../services.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "./error-fields.ts";
 import type { Writer } from "./writer.ts";
@@ -35,7 +36,7 @@ async function placingErrors<T>(ownPlace: (path: string) => string, calling: Pro
   }
 }
 
-export function describeFailure({ live }: Services, failure: UpstreamError | ApiError): Record<string, unknown> {
+export function describeFailure({ live }: Services, failure: UpstreamError | ApiError): RequestLogFields {
   return failure instanceof ApiError
     ? describeError(failure, "failure")
     : describeUpstreamError(failure, errorObjectIn(failure.body), live.config.log.content);
