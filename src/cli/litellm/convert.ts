@@ -7,6 +7,7 @@ import { isObject } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import type { Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import { adviceFor } from "./advice.ts";
+import { budgetsOf, newKeys } from "./budgets.ts";
 import { placesOf } from "./places.ts";
 import { baseUrlOf, optionNames, strategiesOf, upstreamOf } from "./providers.ts";
 
@@ -78,10 +79,19 @@ class Conversion {
       this.#addAlias(aliases, alias, name, targets.get(name)!, fallbacks, groups, strategy);
     const timeout =
       this.#number(["router_settings", "timeout"]) ?? this.#number(["litellm_settings", "request_timeout"]);
-    const budgets = this.#budgets();
-    this.#omitRest(["router_settings"], router, [...usedOfRouter, "timeout"]);
+    const budgets = budgetsOf({
+      at: (path) => this.#at(path),
+      number: (path) => this.#number(path),
+      omit: (path, message) => this.#omit(path, message),
+      accounts: (dialect) =>
+        Object.entries(this.#providers).flatMap(([name, one]) =>
+          ((one as Values)["dialect"] ?? name) === dialect ? [name] : [],
+        ),
+      targets,
+    });
+    this.#omitRest(["router_settings"], router, [...usedOfRouter, "timeout", "provider_budget_config"]);
     this.#omitRest(["litellm_settings"], library, [
-      ...["fallbacks", "default_fallbacks", "request_timeout", "max_budget", "budget_duration"],
+      ...["fallbacks", "default_fallbacks", "request_timeout", "max_budget", "budget_duration", newKeys],
     ]);
     this.#omitRest(["general_settings"], general, []);
     this.#omitRest([], this.#root, [
@@ -404,22 +414,6 @@ class Conversion {
   #indexOf(group: string): number {
     const list = this.#root["model_list"] as readonly unknown[];
     return list.findIndex((entry) => isObject(entry) && entry["model_name"] === group);
-  }
-
-  /** Source: https://docs.litellm.ai/docs/proxy/users */
-  #budgets(): Values | undefined {
-    const path = ["litellm_settings", "max_budget"];
-    const dollars = this.#number(path);
-    if (dollars === undefined) return undefined;
-    const duration = this.#at(["litellm_settings", "budget_duration"]);
-    if (duration === undefined || duration === null) return { all: { prepaid: dollars } };
-    if (/^(?:1d|24h|86400s)$/.test(String(duration))) return { all: { day: dollars } };
-    if (/^(?:1mo|30d|31d)$/.test(String(duration))) return { all: { month: dollars } };
-    this.#omit(
-      ["litellm_settings", "budget_duration"],
-      `'${duration}' is neither a day nor a month: the budget is left out`,
-    );
-    return undefined;
   }
 }
 

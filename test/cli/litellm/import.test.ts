@@ -157,6 +157,40 @@ describe("import litellm", () => {
     expect(err).toBe("");
   });
 
+  test("budgets of providers, and of models for each key", async () => {
+    const { config, err } = await imported(`${models(one)}router_settings:
+  provider_budget_config:
+    openai: { budget_limit: 20, time_period: 1d }
+    cohere: { budget_limit: 5, time_period: 1d }
+litellm_settings:
+  default_key_generate_params:
+    max_budget: 3
+    model_max_budget:
+      a: { budget_limit: 2, time_period: 30d }
+      gone: { budget_limit: 2, time_period: 1d }
+`);
+    expect(config["budgets"]).toEqual({
+      models: { "openai/*": { all: { day: 20 } }, "openai/gpt-5.4": { keys: { month: 2 } } },
+    });
+    for (const words of [
+      "provider_budget_config.cohere: is no provider of a model that is carried over",
+      "default_key_generate_params.max_budget: keys are made by",
+      "model_max_budget.gone: is no model of this file",
+    ])
+      expect(err).toContain(words);
+  });
+
+  test("a model's budget in the older form, which is for all time, and one whose period is neither", async () => {
+    const budgets = (value: string) =>
+      imported(
+        `${models(one)}litellm_settings: { default_key_generate_params: { model_max_budget: { a: ${value} } } }\n`,
+      );
+    expect((await budgets("4")).config["budgets"]).toEqual({ models: { "openai/gpt-5.4": { keys: { prepaid: 4 } } } });
+    const { config, err } = await budgets("{ budget_limit: 4, time_period: 7d }");
+    expect(config["budgets"]).toBeUndefined();
+    expect(err).toContain("a.time_period: '7d' is neither a day nor a month: the budget is left out");
+  });
+
   test("prices are per million tokens; addresses, headers and time-outs are carried over", async () => {
     const entry =
       "{ model_name: a, litellm_params: { model: openai/own, api_base: os.environ/BASE, api_key: os.environ/OPENAI_API_KEY, organization: org-1, extra_headers: { x-team: red }, timeout: 30 }, model_info: { input_cost_per_token: 0.00000125, output_cost_per_token: 0.00001 } }";
