@@ -7,7 +7,7 @@ import { sessionCookie, setSessionCookie } from "../admin/session-cookie.ts";
 import { countTry, ownerOfKey, signIn } from "../admin/sign-in.ts";
 import type { Caller } from "../auth/keys.ts";
 import { findSession } from "../auth/sessions.ts";
-import { admitCaller, hitAnonymous } from "../call/admit/authenticate.ts";
+import { admit, hitAnonymous } from "../call/admit/authenticate.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { accountJson, checkServed, daysQuery, rotateOwn } from "../http/account.ts";
@@ -39,7 +39,7 @@ const surfacesOf = ({ surfaces }: Host, caller: Caller) =>
 /** Counts in the bucket of the admin API, so that a look costs no call. @throws ApiError surface_not_allowed for a key that may call nothing here */
 function admitHolder(host: Host, services: Services, context: RequestContext, caller: Caller) {
   const [own = "orchestrator"] = surfacesOf(host, caller);
-  return admitCaller(services, context, "admin", own, caller);
+  return admit(services, context, "admin", { permission: own }, caller);
 }
 
 async function signedIn(host: Host, services: Services, context: RequestContext): Promise<Signed> {

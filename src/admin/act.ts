@@ -1,7 +1,7 @@
 /** Who may act here, and the lines that record each act. */
 import type { Caller } from "../auth/keys.ts";
 import { findSession, type Session } from "../auth/sessions.ts";
-import { admit, admitCaller, hitAnonymous, keyOf } from "../call/admit/authenticate.ts";
+import { admit, hitAnonymous, keyOf } from "../call/admit/authenticate.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
@@ -87,7 +87,7 @@ async function findSignedIn(services: Services, context: RequestContext): Promis
     hitAnonymous(services, context, "admin");
     throw ApiError.sessionEnded();
   }
-  return { by: "session", ...session, caller: await admitCaller(services, context, "admin", "admin", session.caller) };
+  return { by: "session", ...session, caller: await admit(services, context, "admin", {}, session.caller) };
 }
 
 /** Refuses what another page may have made the browser send with its cookie. @throws ApiError */

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Session as ShownSession, SignedIn as ShownSignedIn } from "../api/sessions.ts";
 import { pageSchema } from "../api/shape.ts";
 import { listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
-import { admitCaller } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/authenticate.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";
@@ -70,7 +70,7 @@ export const signInRoutes = (host: Host, prefix: string) =>
     async ({ services, context, body, caller: failed }) => {
       const key = body.key.trim();
       const caller = await ownerOfKey(services, key, failed);
-      await admitCaller(services, context, "admin", "admin", caller);
+      await admit(services, context, "admin", {}, caller);
       const row = await signIn(services, context, { caller, key }, "console");
       return signedInJson(services, { by: "session", row, caller });
     },

@@ -107,35 +107,29 @@ export class Keys {
   }
 
   /**
-   * To be awaited before `find` where there is something to await: a change by any process counts from the next call on.
-   * @returns undefined when no key has changed, or the store can't say: then who was let in before still is, and /health
-   * reports it
+   * To be awaited before `find`: a change by any process counts from the next call on. Where the store can't say whether there is one, who
+   * was let in before still is, and /health reports it.
    * @throws ApiError storage_unavailable once that has gone on for too long, where the configuration says how long it may
    */
-  refresh(): Promise<void> | undefined {
+  async refresh(): Promise<void> {
     try {
       const version = this.#rows.version();
-      if (version === this.#version) return undefined;
+      if (version === this.#version) return;
       if (this.#loading?.version !== version) this.#loading = { version, done: this.#tryLoading() };
-      return this.#loading.done;
+      await this.#loading.done;
     } catch (error) {
       if (error instanceof StorageError && error.kind === "outdated") throw asUnavailable(error);
-      return undefined;
     }
   }
 
   /**
-   * To be awaited where a well-formed key is not known: another node may have made it a moment ago.
-   * @returns undefined where nothing can have been missed; else whether the key may be new still, as the store can't be asked
+   * To be awaited where a key is not known: another node may have made it a moment ago.
+   * @returns whether the key may be new still, as the store can't be asked
    */
-  catchUp(secret: string | undefined): Promise<boolean> | undefined {
-    if (secret === undefined || this.#rows.catchUp === undefined || !isWellFormed(secret)) return undefined;
-    return this.#catchUp();
-  }
-
-  async #catchUp(): Promise<boolean> {
+  async catchUp(secret: string | undefined): Promise<boolean> {
+    if (secret === undefined || this.#rows.catchUp === undefined || !isWellFormed(secret)) return this.mayBeNew(secret);
     try {
-      await this.#rows.catchUp!();
+      await this.#rows.catchUp();
     } catch (error) {
       if (error instanceof StorageError) return true;
       throw error;

@@ -32,7 +32,7 @@ export async function answerInBackground(
   if (leaving === undefined) return respondWhole(context, begun, withoutUpstream(context));
   const { id } = parseJson(textOf(begun)) as { id: string };
   const holder = holderOf(caller, surface.name);
-  const following = followEvents(services, holder, id, writer.protocol.name, leaving.signal);
+  const following = followEvents(services, { holder, id, format: writer.protocol.name }, leaving.signal);
   return respondStream(services, context, following, streamRules(services, surface, writer, leaving));
 }
 
@@ -59,7 +59,7 @@ async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Pro
   const { envelope, protocol } = writer;
   const { conversation, plan, tools } = planned;
   for (const target of plan.targets) {
-    if (nativeCall(streamed, plan, conversation, target) === undefined)
+    if (nativeCall(streamed, planned, target) === undefined)
       refuseNativeOnly(tools === undefined ? call : { ...call, nativeTools: tools.nativeTools }, target);
   }
   await restoreLarge(source, [source.parsed, conversation.whole]);

@@ -32,15 +32,15 @@ export async function answerCall(
   admitted?: Caller,
 ): Promise<Response> {
   // Admit: whose key it is, and whether it may call now; the hit is counted.
-  const caller = admitted ?? (await admit(services, context, onSurface.name, onSurface.name, true));
+  const caller = admitted ?? (await admit(services, context, onSurface.name, { mayPreview: true }));
   // Read: the body within its bounds, parsed by the client's format. The cell that holds it is emptied once it was sent.
-  const scope = await readCall(services, context, caller, onSurface, protocol);
+  const scope = await readCall({ services, context, surface: onSurface, caller }, protocol);
   const leaving = leavingOf(scope);
   const { stored } = protocol;
   if (stored?.isBackground(scope.asked.call.options) === true) return await answerInBackground(scope, stored, leaving);
   // Plan and send, once for each service-request-id.
   const answering = once(scope, leaving?.signal ?? context.request.signal, planAndSend);
-  const relayed = inOwnNames(scope.writer, answering);
+  const relayed = protocol.param === undefined ? answering : inOwnNames(scope.writer, answering);
   // Relay: the answer as it comes, in the client's format.
   if (leaving === undefined) return respondWhole(context, wholeOf(await relayed));
   return await respondStream(services, context, relayed, streamRules(services, scope.surface, scope.writer, leaving));

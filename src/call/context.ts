@@ -177,7 +177,7 @@ export class RequestContext {
       });
     }
     const { sample, omit } = live.config.log;
-    if (status < 400 && !logSampler.takes(sample)) return;
+    if (status < 400 && sample < 1 && !logSampler.takes(sample)) return;
     const level = area === "operations" ? "debug" : status >= 500 ? "error" : "info";
     for (const name of omit) delete logFields[name as LogFieldName];
     log[level]("request", logFields);
@@ -226,24 +226,19 @@ export class RequestContext {
   }
 
   /** Waits for the request's body. @throws ApiError request_timeout when it takes longer than it may */
-  arrival<T>(body: Promise<T>): Promise<T> {
+  async arrival<T>(body: Promise<T>): Promise<T> {
     const { bodyDeadlines, live } = this.#services;
     const seconds = live.config.limits.bodySeconds;
     const deadlines = bodyDeadlines.of(seconds * 1000);
-    return new Promise((resolve, reject) => {
-      const waiting = { expire: () => reject(ApiError.requestTimeout(seconds)), timeout: undefined };
-      deadlines.add(waiting);
-      body.then(
-        (arrived) => {
-          deadlines.delete(waiting);
-          resolve(arrived);
-        },
-        (error) => {
-          deadlines.delete(waiting);
-          reject(error);
-        },
-      );
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const waiting = { expire: () => reject(ApiError.requestTimeout(seconds)), timeout: undefined };
+    deadlines.add(waiting);
+    body.then(resolve, reject);
+    try {
+      return await promise;
+    } finally {
+      deadlines.delete(waiting);
+    }
   }
 
   /** @throws ApiError overloaded where other requests' bodies leave no room for so many more bytes */

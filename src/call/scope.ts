@@ -27,11 +27,15 @@ export const nothingAsked = new Proxy({} as never, {
   },
 });
 
-export type CallScope = {
+/** A call whose caller was let in. */
+export type Admitted = {
   readonly services: Services;
   readonly context: RequestContext;
   readonly surface: Surface;
   readonly caller: Caller;
+};
+
+export type CallScope = Admitted & {
   readonly asked: Asked;
   readonly writer: Writer;
   /** Of a call with a service-request-id. */

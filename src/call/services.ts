@@ -15,7 +15,7 @@ import type { Clock } from "../lib/time/clock.ts";
 import type { DeadlineLists } from "../lib/time/deadlines.ts";
 import type { ToldOnce } from "../lib/time/told-once.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
-import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
+import type { Limiter } from "../limits/limiter.ts";
 import type { StoredLimiter } from "../limits/stored.ts";
 import type { McpServers } from "../mcp/servers.ts";
 import type { AlertWatch } from "../observability/alerts/watch.ts";
@@ -93,8 +93,8 @@ export type Services = {
   readonly httpMetrics: HttpMetrics;
   readonly store: Store;
   readonly keys: Keys;
-  readonly callerLimits: CallerLimiter;
-  /** The same, where several nodes share the limits. */
+  readonly callerLimits: Limiter;
+  /** Asked in their place where several nodes share the limits. */
   readonly storedLimits: StoredLimiter | undefined;
   readonly anonymousLimits: Limiter;
   /** Compares what is served, where several nodes should serve the same. */

@@ -48,7 +48,7 @@ export interface Surface {
    * @param source the request as it was sent
    * @throws ApiError
    */
-  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan | Promise<Plan>;
+  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Promise<Plan>;
   /** Maps an upstream's error to the answer for this surface's callers. @throws ApiError in its place */
   upstreamErrorAnswer(error: UpstreamError, protocol: Protocol, requestId: string): WholeAnswer;
   /** Maps an error of the call itself, such as a timeout, for this surface's callers. */

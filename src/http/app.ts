@@ -75,7 +75,7 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes, accountRoutes?: A
       if (admin !== undefined) app.use(admin.api);
       if (admin !== undefined) open.push(admin.console);
     } else for (const plugin of checkedSurfaceRoutes(host, surface, prefix)) app.use(plugin);
-    if (surface !== "admin") app.use(callsPlugin(host, table, calls, surface, prefix, lost));
+    if (surface !== "admin") app.use(callsPlugin(host, table, calls, surface, lost));
   }
   if (accountRoutes !== undefined && surfaces.some((name) => name !== "admin")) open.push(accountRoutes(host));
   for (const plugin of open) app.use(plugin);
@@ -101,9 +101,9 @@ function callsPlugin(
   table: RouteTable,
   calls: Map<string, Served>,
   surface: SurfaceName,
-  prefix: string,
   lost: Answer,
 ): AnyElysia {
+  const prefix = basePath(surface, host.surfaces);
   const plugin: AnyElysia = new Elysia({ ...elysiaSettings, name: surface, prefix });
   for (const route of surfaceRoutes[surface]) {
     const path = prefix + route.path;

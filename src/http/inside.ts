@@ -1,5 +1,5 @@
 /** Calls of models that this server makes itself for somebody whom it let in, as for tests of personas: with the limits, budgets and ledger of every call. */
-import { admitCaller } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/authenticate.ts";
 import { answerCall } from "../call/call.ts";
 import type { Host, ServedRoute } from "../call/context.ts";
 import type { InsideCall } from "../call/inside-call.ts";
@@ -14,7 +14,7 @@ export async function completeInside(host: Host, call: InsideCall): Promise<Resp
   const route: ServedRoute = { area: surface.name, path, protocol: chat, format: chat.name };
   const context = openContext(host, { request, server: null }, route);
   try {
-    await admitCaller(host.services, context, surface.name, permission, caller);
+    await admit(host.services, context, surface.name, { permission }, caller);
     return await answerCall(services, context, surface, chat, caller);
   } catch (error) {
     return answerFailure(host, context, error);

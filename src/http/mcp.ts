@@ -8,7 +8,7 @@ import { orchestrator } from "../call/plan/orchestrator.ts";
 import { parseCall } from "../call/read/read.ts";
 import { readWhole } from "../call/read/request-body.ts";
 import { asApiError, textOf as bodyOf, wholeOf } from "../call/relay/respond.ts";
-import { newEnvelope, Writer } from "../call/relay/writer.ts";
+import { CallEnvelope, Writer } from "../call/relay/writer.ts";
 import type { Services } from "../call/services.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";
 import { truncate } from "../lib/text/truncate.ts";
@@ -131,9 +131,10 @@ async function ask(
     };
     const source = { body: JSON.stringify(parsed), parsed };
     context.logFields["model"] = truncate(model);
-    const asked = await parseCall(services, context, caller, orchestrator, chat, source);
-    const writer = new Writer(chat, asked.call.options, newEnvelope(services, context, chat, model));
-    const scope = { services, context, surface: orchestrator, caller, asked, writer };
+    const admitted = { services, context, surface: orchestrator, caller };
+    const asked = await parseCall(admitted, chat, source);
+    const writer = new Writer(chat, asked.call.options, new CallEnvelope(services, context, chat, model));
+    const scope = { ...admitted, asked, writer };
     return resultOf(wholeOf(await once(scope, context.request.signal, planAndSend)));
   } catch (error) {
     if (context.request.signal.aborted) throw error;

@@ -22,28 +22,26 @@ export function isAllowedHost(header: string | null, allowed: readonly string[])
   return localNames.test(name) || allowed.some((glob) => globMatches(glob.toLowerCase(), name));
 }
 
-/** The latest header that named this machine, whatever the configuration: nearly all calls have the same one. */
+/** The latest header that named this machine, whatever the configuration. */
 let lastLocal: string | null = null;
 const maxKept = 255;
+
+/** True if the request calls this machine by the name that a request had before: nearly all do. */
+export const namesThisMachine = ({ headers }: Request): boolean => headers.get("host") === lastLocal;
 
 /**
  * Checks `Host` on loopback listeners, against DNS rebinding: a web page can point its own name at 127.0.0.1, and the browser
  * then lets it read answers as its own origin. `Host` still has the page's name. Skipped for trusted proxies, which check names themselves.
  * Source: https://www.rfc-editor.org/rfc/rfc9110#section-17.1 and https://en.wikipedia.org/wiki/DNS_rebinding
- * @returns a promise only where the name is not allowed; it rejects with ApiError host_not_allowed, or rate_limit_exceeded
+ * @throws ApiError host_not_allowed, or rate_limit_exceeded
  */
-export function checkHost(services: Services, context: RequestContext): Promise<void> | undefined {
+export async function checkHost(services: Services, context: RequestContext): Promise<void> {
   const host = context.request.headers.get("host");
-  if (host === lastLocal) return undefined;
   if (isAllowedHost(host, [])) {
     if (host !== null && host.length <= maxKept) lastLocal = host;
-    return undefined;
+    return;
   }
-  if (isAllowedHost(host, services.live.config.allowedHosts) || context.isFromTrustedProxy) return undefined;
-  return refuseHost(services, context, host);
-}
-
-async function refuseHost(services: Services, context: RequestContext, host: string | null): Promise<void> {
+  if (isAllowedHost(host, services.live.config.allowedHosts) || context.isFromTrustedProxy) return;
   await admitAnyone(services, context);
   throw ApiError.hostNotAllowed(host ?? "");
 }

@@ -34,7 +34,7 @@ export const droppedJson = ({ label, personas }: Preview) => ({
 
 export const previewRoutes = (host: Host, prefix: string) =>
   checkedRoutes(host, { area: "orchestrator", prefix }, (services, context) =>
-    admit(services, context, "orchestrator", "preview"),
+    admit(services, context, "orchestrator", { permission: "preview" }),
   )
     .get(
       "/v1/previews",

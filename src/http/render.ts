@@ -26,10 +26,8 @@ export type RenderTools = Pick<CallTools, "media"> & {
   readonly configured: readonly ProviderConfig[];
   readonly providers: readonly Provider[];
   /** What knowledge and lorebook add. */
-  readonly additions?: (persona: Persona, request: ChatRequest) => MaybePromise<Additions | undefined>;
+  readonly additions?: (persona: Persona, request: ChatRequest) => Promise<Additions | undefined>;
 };
-
-type MaybePromise<T> = T | Promise<T>;
 
 export type RenderQuestion = {
   /** Or its variant. */
@@ -143,7 +141,7 @@ export async function renderCall(
     try {
       models.push({
         ...rendered,
-        ...(await renderModel({ ...tools, media }, known, rendered, composed, parts, source, signal)),
+        ...(await renderModel({ ...tools, media }, known, rendered, { composed, parts, source }, signal)),
       });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -154,13 +152,13 @@ export async function renderCall(
   return { persona: persona.id, composed, parts, models };
 }
 
+type Composed = { readonly composed: ComposedRequest; readonly parts: readonly Part[]; readonly source: Source };
+
 async function renderModel(
   tools: Pick<CallTools, "media"> & { readonly clock: Clock },
   accounts: Accounts,
   { model, origin }: Pick<RenderedModel, "model" | "origin">,
-  composed: ComposedRequest,
-  parts: readonly Part[],
-  source: Source,
+  { composed, parts, source }: Composed,
   signal: AbortSignal,
 ): Promise<Pick<RenderedModel, "request" | "parts">> {
   const target = targetOf(accounts, model, composed, source);

@@ -135,6 +135,6 @@ function follow(services: Services, context: RequestContext, holder: Holder, id:
     ],
     onDisconnect: () => disconnected.abort(),
   };
-  const following = followEvents(services, holder, id, format, disconnected.signal, after);
+  const following = followEvents(services, { holder, id, format }, disconnected.signal, after);
   return respondStream(services, context, following, rules);
 }

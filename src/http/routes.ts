@@ -27,7 +27,7 @@ export type Route = {
   /** The operations of a path that ends in `*`, each by what stands behind the path's last colon. */
   readonly endings?: () => Readonly<Record<string, Description>>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `context.finish()` at its end. */
-  readonly run: (services: Services, context: RequestContext) => WholeAnswer | Promise<WholeAnswer | Response>;
+  readonly run: (services: Services, context: RequestContext) => Promise<WholeAnswer | Response>;
 };
 
 /** The gateway is mounted at `/gateway` where it shares a listener with the orchestrator; the admin API always stands apart. */

@@ -7,7 +7,7 @@ import type { ServedSurface } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import { modelHint } from "./models/hints.ts";
-import { allowOrigin, checkHost } from "./origins.ts";
+import { allowOrigin, checkHost, namesThisMachine } from "./origins.ts";
 import { basePath, type Route } from "./routes.ts";
 
 export type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
@@ -19,8 +19,7 @@ export const isRouted = (request: Request): boolean => "params" in request && re
 export async function serve(host: Host, incoming: Incoming, route: ServedRoute, run: Route["run"]): Promise<Response> {
   const context = openContext(host, incoming, route);
   try {
-    const checking = checkRequest(host, context);
-    if (checking !== undefined) await checking;
+    await checkRequest(host, context);
     const answer = await run(host.services, context);
     return answer instanceof Response ? answer : respondWhole(context, answer);
   } catch (error) {
@@ -42,31 +41,15 @@ export function openContext(host: Host, { request, server }: Incoming, route: Se
 /**
  * Waits for what a request needs and refuses what no route takes.
  * @param takesWebSocket true where the route may go on as one
- * @returns undefined where that is done. @throws ApiError, or rejects with it
+ * @throws ApiError
  */
-export function checkRequest(host: Host, context: RequestContext, takesWebSocket = false): Promise<void> | undefined {
+export async function checkRequest(host: Host, context: RequestContext, takesWebSocket = false): Promise<void> {
   const { services, checksNames } = host;
   const { area } = context;
-  const refreshing = area === "operations" ? undefined : services.keys.refresh();
-  const isLoading = services.loading !== undefined && area === "orchestrator";
-  const upgrade = context.request.headers.get("upgrade");
-  if (refreshing === undefined && !isLoading && upgrade === null)
-    return checksNames ? checkHost(services, context) : undefined;
-  return checkLater(host, context, takesWebSocket, refreshing, upgrade);
-}
-
-async function checkLater(
-  host: Host,
-  context: RequestContext,
-  takesWebSocket: boolean,
-  refreshing: Promise<void> | undefined,
-  upgrade: string | null,
-): Promise<void> {
-  const { services, checksNames } = host;
-  const { area } = context;
-  await refreshing;
+  if (area !== "operations") await services.keys.refresh();
   if (area === "orchestrator") await services.loading;
-  if (checksNames) await checkHost(services, context);
+  if (checksNames && !namesThisMachine(context.request)) await checkHost(services, context);
+  const upgrade = context.request.headers.get("upgrade");
   if (!takesWebSocket && upgrade !== null && area !== "operations" && webSocket.test(upgrade))
     await refuseWebSocket(host, context, area);
 }

@@ -28,12 +28,6 @@ export interface Limiter {
   peek(caller: string, perMinute: number): Decision;
 }
 
-/** A limiter that may have to ask a store first. */
-export interface CallerLimiter {
-  /** Counts a request as `Limiter.hit` does. Never rejects */
-  hit(caller: string, perMinute: number): Decision | Promise<Decision>;
-}
-
 /** @param left of the limit @param growsMs in how many milliseconds there is more room @param wallNow Unix time in milliseconds */
 export function decisionOf(limit: number, allowed: boolean, left: number, growsMs: number, wallNow: number): Decision {
   return {

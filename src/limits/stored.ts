@@ -11,7 +11,7 @@ import type { Clock } from "../lib/time/clock.ts";
 import { OnceAMinute } from "../lib/time/once-a-minute.ts";
 import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
 import { goodForMs, recentIds, type StoredWindows } from "../store/windows.ts";
-import { type CallerLimiter, type Decision, decisionOf, windowMs } from "./limiter.ts";
+import { type Decision, decisionOf, windowMs } from "./limiter.ts";
 import { type Group, NodeWindow, shareOf } from "./share.ts";
 
 type StoredLimiterOptions = {
@@ -41,7 +41,7 @@ const tidyMs = 30_000;
 /** Callers that are reported at once. */
 const reportsAtOnce = 8;
 
-export class StoredLimiter implements CallerLimiter {
+export class StoredLimiter {
   readonly #options: StoredLimiterOptions;
   readonly #windowMs: number;
   readonly #callers = new Map<string, NodeWindow>();
@@ -82,7 +82,8 @@ export class StoredLimiter implements CallerLimiter {
     return this.status;
   }
 
-  hit(caller: string, limit: number): Decision | Promise<Decision> {
+  /** Counts a request as `Limiter.hit` does. Never rejects. */
+  async hit(caller: string, limit: number): Promise<Decision> {
     const { clock } = this.#options;
     const now = clock.monotonic();
     const window = this.#windowOf(caller);

@@ -67,7 +67,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     logSampler: new Sampler(),
     toldOnce: new ToldOnce(mostTold),
     ...{ store, keys, firstKey, storedLimits },
-    callerLimits: storedLimits ?? limits.callers,
+    callerLimits: limits.callers,
     anonymousLimits: limits.addresses,
     workers: options.workerChannel,
     ...personas,

@@ -33,7 +33,7 @@ export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
     a.priceSource === b.priceSource &&
     a.priceDate === b.priceDate &&
     a.priceNote === b.priceNote &&
-    isSameList(a.tags, b.tags)
+    (a.tags === b.tags || isSameList(a.tags, b.tags))
   );
 }
 

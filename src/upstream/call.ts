@@ -111,32 +111,22 @@ export async function callUpstream(
   target: Target,
   options: CallOptions,
 ): Promise<Answer<EventSource>> {
-  await options.observer.begin(options.signal);
   const { provider } = target;
-  return provider.kind === "local"
-    ? callLocal(tools.clock, provider, target, options)
-    : callRemote(tools, provider, target, options);
-}
-
-/** Does not await the answer: it would hold the request, which is to be free once it is sent. */
-async function callRemote(
-  tools: CallTools,
-  provider: RemoteProvider,
-  target: Target,
-  options: CallOptions,
-): Promise<Answer<EventSource>> {
+  const { native, observer, signal, onSent } = options;
+  await observer.begin(signal);
+  if (provider.kind === "local") return callLocal(tools.clock, provider, target, options);
   let request: UpstreamRequest;
   try {
     request = await encode(tools.media, provider, target.call, options);
   } catch (error) {
-    notifyFailed(options.observer, error);
+    notifyFailed(observer, error);
     throw error;
   }
-  const { native, observer, signal, onSent } = options;
   // Without the body, which `native` holds.
   const reading = native && { ...options, native: undefined, reading: native.reading };
   const answered = withoutInput(target, options.answerId);
   observer.sent(target.account.name);
+  // Not awaited: that would hold the request, which is to be free once it is sent.
   return answerOf(tools.upstream.send(request, answered, signal, onSent), provider, answered, reading ?? options);
 }
 
@@ -248,13 +238,13 @@ async function answerOf(
         );
       const chunks = new DecodedStream(answer, decoder);
       if (streamed) return await openStream(chunks, target, options);
-      return completion(await collect(chunks, account.name), chunks.upstreamResponseId, target, options);
+      return await completion(await collect(chunks, account.name), chunks.upstreamResponseId, target, options);
     }
     if (!streamed && reading !== undefined) return await passWhole(answer, reader, answered, observer, reading);
     const { whole, upstreamResponseId } = decodePlain(await answer.text(), reader, answered);
     // Some upstreams ignore `stream: true`.
     if (streamed) return await openStream(new ChunkList([chunkOf(whole)], upstreamResponseId), target, options);
-    return completion(whole, upstreamResponseId, target, options);
+    return await completion(whole, upstreamResponseId, target, options);
   } catch (error) {
     if (isAskedAgain) throw error;
     answer?.cancel();
@@ -323,12 +313,12 @@ async function callLocal(
 }
 
 /** @throws ApiError upstream_invalid_response where the client's format has no place for what was answered */
-function completion(
+async function completion(
   body: CompletionBody,
   upstreamResponseId: string | undefined,
   target: Target,
   { form, observer, writer }: CallOptions,
-): WholeAnswer | Promise<WholeAnswer> {
+): Promise<WholeAnswer> {
   const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
   let answer: WholeAnswer;
   try {
@@ -338,11 +328,9 @@ function completion(
     observer.failed(fault, body.usage);
     throw fault;
   }
-  const recording = observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
-  return recording === undefined ? answer : afterwards(recording, answer);
+  await observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
+  return answer;
 }
-
-const afterwards = <T>(work: Promise<unknown>, result: T): Promise<T> => work.then(() => result);
 
 /** Reads answers. */
 type Reader = Pick<RemoteProvider, "decode" | "streamDecoder" | "upstreamResponseId">;

@@ -69,23 +69,24 @@ export class Upstream {
     signal: AbortSignal,
     onSent?: () => void,
   ): Promise<UpstreamAnswer> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) throw new ClientDisconnected();
-      const deadlines = this.#deadlines.of(timeouts.firstByteSeconds * 1000);
-      const opened = { resolve, reject, onSent, credentials, deadlines };
-      const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, opened);
-      const usual = request.isBare === true ? noHeaders : usualHeaders;
-      const unsigned = {
-        method: request.method ?? "POST",
-        url: request.url,
-        // The same object where there are no others, which `Credentials` knows again.
-        headers: request.headers === undefined ? usual : { ...usual, ...request.headers },
-        body: request.body,
-      };
-      const signed = credentials.sign(unsigned, request.keyPlace);
-      if (signed instanceof Promise) answer.beginLater(this.#transport, signed);
-      else answer.begin(this.#transport, signed);
-    });
+    if (signal.aborted) return Promise.reject(new ClientDisconnected());
+    const { promise, resolve, reject } = Promise.withResolvers<UpstreamAnswer>();
+    const deadlines = this.#deadlines.of(timeouts.firstByteSeconds * 1000);
+    const opened = { resolve, reject, onSent, credentials, deadlines };
+    const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, opened);
+    const usual = request.isBare === true ? noHeaders : usualHeaders;
+    const unsigned = {
+      method: request.method ?? "POST",
+      url: request.url,
+      // The same object where there are no others, which `Credentials` knows again.
+      headers: request.headers === undefined ? usual : { ...usual, ...request.headers },
+      body: request.body,
+    };
+    const keyed = credentials.keyed(unsigned, request.keyPlace);
+    const { signer } = credentials;
+    if (signer === undefined) answer.begin(this.#transport, keyed);
+    else void answer.beginSigned(this.#transport, signer.sign(keyed));
+    return promise;
   }
 
   /** Closes the idle connections, and the others after their calls. */
@@ -184,13 +185,13 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
   }
 
   /** Begins once the request is signed. The deadline of the answer runs meanwhile, and the call may end. */
-  beginLater(transport: Transport, signed: Promise<HttpRequest>): void {
-    signed.then(
-      (request) => {
-        if (!this.#isOver) this.begin(transport, request);
-      },
-      (error: Error) => this.fail(error),
-    );
+  async beginSigned(transport: Transport, signing: Promise<HttpRequest>): Promise<void> {
+    try {
+      const signed = await signing;
+      if (!this.#isOver) this.begin(transport, signed);
+    } catch (error) {
+      this.fail(error as Error);
+    }
   }
 
   begin(transport: Transport, request: HttpRequest): void {
@@ -287,15 +288,13 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
     return whole?.subarray(this.#wholeFrom, this.#wholeEnd);
   }
 
-  /** Reads the whole body as text; synchronously if it has arrived. @throws as `bytes` does */
-  text(): string | Promise<string> {
+  /** Reads the whole body as text. @throws as `bytes` does */
+  async text(): Promise<string> {
     const whole = this.#whole;
     // It reads as the decoder does, but for a byte-order mark.
     if (whole !== undefined && whole[this.#wholeFrom] !== byteOrderMark)
       return whole.toString("utf8", this.#wholeFrom, this.#wholeEnd);
-    const { held } = this.#pieces();
-    if (this.#isOver && this.#isProven && this.#fault === undefined && held.length === 1) return utf8.decode(held[0]);
-    return this.bytes().then((bytes) => utf8.decode(bytes));
+    return utf8.decode(await this.bytes());
   }
 
   /** Ends the call at once, unless its body has ended or is being drained. */

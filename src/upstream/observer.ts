@@ -20,10 +20,9 @@ export interface CallObserver {
   /**
    * The first of all: nothing was done for the call yet.
    * @param signal ends a wait; then it rejects with ClientDisconnected
-   * @returns a promise only where there is something to wait for
-   * @throws ApiError where the call may not be made; rejects with the same
+   * @throws ApiError where the call may not be made
    */
-  begin(signal?: AbortSignal): Promise<void> | undefined;
+  begin(signal?: AbortSignal): Promise<void>;
   /** The request is about to go upstream. */
   sent(provider: string): void;
   /** The upstream's headers arrived, or the call failed. @param status absent where it failed */
@@ -38,8 +37,8 @@ export interface CallObserver {
   body(body: ChunkBody): void;
   /** Gives the cost of an answer with these counts, in micro-dollars; undefined where unknown. */
   costOf(usage: Usage, serviceTier?: string): number | undefined;
-  /** The whole answer was decoded. @returns a promise that the end of the answer waits for; it never rejects */
-  completed(result: CompletedCall): Promise<unknown> | undefined;
+  /** The whole answer was decoded. The end of the answer waits for this, which never rejects. */
+  completed(result: CompletedCall): Promise<void>;
   /** The upstream answered an error or could not be reached; status 0 without an answer. @param error absent where it could not be read @param counted what it bills all the same */
   upstreamFailed(provider: string, status: number, error?: UpstreamError, counted?: Usage): void;
   /** True if the call can be estimated by the text of an answer that is passed on as bytes. */

@@ -48,7 +48,7 @@ class KeepingTransport implements Transport {
 const nothing = () => {};
 
 const observer: CallObserver = {
-  begin: () => undefined,
+  begin: async () => {},
   sent: nothing,
   answered: nothing,
   tierTold: nothing,
@@ -56,7 +56,7 @@ const observer: CallObserver = {
   firstFragment: nothing,
   body: nothing,
   costOf: () => undefined,
-  completed: () => undefined,
+  completed: async () => {},
   upstreamFailed: nothing,
   wantsText: false,
   passedText: nothing,

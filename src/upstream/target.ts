@@ -17,11 +17,18 @@ export type Target = BoundAccount & {
   readonly legacyFunctions: boolean;
 };
 
+/** How the caller named a model. */
+export type Naming = {
+  /** Whether an error message may name that provider to the caller; absent: every one. */
+  readonly mayName?: (provider: string) => boolean;
+  /** True where the caller named a persona. */
+  readonly isPersonas?: boolean;
+};
+
 /**
  * @param modelId `<provider>/<model>`
+ * @param request with the earlier turns of its conversation, and no `previous_response_id`
  * @param source the request as sent
- * @param mayName whether an error message may name that provider to the caller
- * @param isPersonas whether the caller named a persona
  * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
  */
 export function resolveTarget(
@@ -29,13 +36,12 @@ export function resolveTarget(
   modelId: string,
   request: ChatRequest,
   source?: Source,
-  mayName: (provider: string) => boolean = () => true,
-  isPersonas = false,
+  { mayName, isPersonas = false }: Naming = {},
 ): Target {
   const { bound, name } = resolveModel(accounts, modelId, mayName);
   const { account, provider, namespaces } = bound;
   const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
-  const upgraded = upgradeLegacy(withoutPrevious(plain));
+  const upgraded = upgradeLegacy(plain);
   const call: Call = { model: name, request: upgraded, source, extras, account, media: noMedia };
   if (isPersonas) return targetAt(bound, { ...call, isPersonas }, plain.functions !== undefined);
   return targetAt(bound, call, plain.functions !== undefined);
@@ -83,13 +89,6 @@ export function resolveModel(
 }
 
 const noMedia: Call["media"] = new Map();
-
-/** Removes `previous_response_id`, as the earlier turns are already in the messages. */
-function withoutPrevious(request: ChatRequest): ChatRequest {
-  if (request.previous_response_id === undefined) return request;
-  const { previous_response_id: _, ...rest } = request;
-  return rest;
-}
 
 function explainUnknown(accounts: Accounts, modelId: string, mayName: (provider: string) => boolean): string {
   const known = accounts.list().flatMap(({ account: { name } }) => (mayName(name) ? [name] : []));

@@ -46,7 +46,8 @@ export class UsageRecorder {
   async begin(attempt: Attempt, signal?: AbortSignal): Promise<UsageEntry> {
     const entry = new Entry(this.#tools, this.#estimates, attempt);
     try {
-      const reserved = await this.gate?.reserve(attempt, entry.begun, signal);
+      // Bounds are found for calls that a budget applies to.
+      const reserved = attempt.bounds && (await this.gate?.reserve(attempt, entry.begun, signal));
       entry.begin(reserved);
     } catch (error) {
       if (error instanceof ClientDisconnected) entry.settle({ ended: "abandoned" });

@@ -7,7 +7,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import type { ModelRule } from "../../src/facts/rules.ts";
-import type { HttpRequest } from "../../src/lib/http/client.ts";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
 import type {
   Account,
@@ -181,7 +180,7 @@ export function signedHeaders(
   { url, headers = {} }: UpstreamRequest,
 ): Readonly<Record<string, string>> {
   const credentials = new Credentials({ apiKey: "test-key", headers: {}, options: {}, ...account }, keyPlace);
-  return (credentials.sign({ method: "POST", url, headers }) as HttpRequest).headers;
+  return credentials.keyed({ method: "POST", url, headers }).headers;
 }
 
 function readCases(folder: string): FixtureCase[] {

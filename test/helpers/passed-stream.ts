@@ -39,7 +39,7 @@ export function passedThrough(
       fold.push([chunk]);
       length += chunk.choices[0]?.delta.content?.length ?? 0;
     },
-    completed: (result: object) => void known.push(result),
+    completed: async (result: object) => void known.push(result),
     faulted: (fault: Error, counted: unknown) => void known.push(fault.message, counted),
     abandoned() {},
   };

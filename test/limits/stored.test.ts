@@ -67,7 +67,7 @@ describe("a node", () => {
     expect(await nodes.all[0]!.hit("a", 3)).toMatchObject({ allowed: false, remaining: 0, retryAfterSeconds: 40 });
     const { asked } = nodes;
     expect(await nodes.hits(0, 10, 3)).toBe(0);
-    expect(nodes.all[0]!.hit("a", 2)).toMatchObject({ allowed: false });
+    expect(await nodes.all[0]!.hit("a", 2)).toMatchObject({ allowed: false });
     expect(nodes.asked).toBe(asked);
     expect(await nodes.all[0]!.hit("a", 4)).toMatchObject({ allowed: true });
     nodes.clock.advance(40_000);
@@ -107,7 +107,7 @@ describe("a node", () => {
     expect([await nodes.hits(0, 60, 100), await nodes.hits(1, 60, 100), await nodes.hits(2, 60, 100)]).toEqual([
       30, 33, 33,
     ]);
-    expect(nodes.all[1]!.hit("a", 100)).toMatchObject({ allowed: false, limit: 100, remaining: 0 });
+    expect(await nodes.all[1]!.hit("a", 100)).toMatchObject({ allowed: false, limit: 100, remaining: 0 });
     await nodes.clock.advanceSlowly(5_000);
     expect(nodes.all[0]!.status.state).toBe("away");
     nodes.failure = undefined;

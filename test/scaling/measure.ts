@@ -9,7 +9,7 @@ import { Database } from "bun:sqlite";
 import { writeFileSync } from "node:fs";
 import { type Socket, SQL } from "bun";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import type { CallerLimiter } from "../../src/limits/limiter.ts";
+import type { Limiter } from "../../src/limits/limiter.ts";
 import { openMachineLimits } from "../../src/limits/machine/limiter.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
 import { finest } from "../../src/store/ledger-rollups.ts";
@@ -283,7 +283,7 @@ async function limiterCost(): Promise<Measured["limiters"]> {
   const files = openMachineLimits(folder.path, { ...tools, processes: 1, isSweeper: false }).callers;
   const windows = new ModelWindows(() => performance.now(), 60_000);
   const stored = new StoredLimiter({ ...tools, windows, place: "model", group: () => ({ nodes: 1, rank: 0 }) });
-  const timed = async (limiter: CallerLimiter) => {
+  const timed = async (limiter: Limiter | StoredLimiter) => {
     let [hits, micros] = [0, 0];
     for (let round = 0; round < 4_000; round += 1) {
       const caller = `caller ${round % 50}`;

@@ -40,7 +40,7 @@ type Question = {
 export async function previewOf({ services, context, surface, caller, source }: Question) {
   const { parsed } = source;
   const { signal } = context.request;
-  const { request } = (await parseCall(services, context, caller, surface, chat, source)).call;
+  const { request } = (await parseCall({ services, context, surface, caller }, chat, source)).call;
   if (request.previous_response_id != null)
     throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not shown here.");
   const plan = await surface.plan(services, caller, request, source);

@@ -10,9 +10,17 @@ import { ApiError } from "../../protocols/errors.ts";
 import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 
+/** What a key must have been given. */
+export type Right = {
+  /** Default: the surface whose limits count. */
+  readonly permission?: KeySurface;
+  /** True where keys of previews are let in too, each as a caller of `onlyPreviews`. */
+  readonly mayPreview?: boolean;
+};
+
 /**
- * @param surface whose limits count @param permission what the key must have been given; default: the surface
- * @param mayPreview true where keys of previews are let in too, each as a caller of `onlyPreviews`
+ * @param surface whose limits count
+ * @param known the caller, where its key is known already
  * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded; on the orchestrator the rate
  * headers are set in every case
  */
@@ -20,34 +28,10 @@ export async function admit(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
-  permission: KeySurface = surface,
-  mayPreview = false,
+  { permission = surface, mayPreview = false }: Right = {},
+  known?: Caller,
 ): Promise<Caller> {
-  const key = keyOf(context);
-  const known = services.keys.find(key);
-  if (known !== undefined) return admitCaller(services, context, surface, permission, known, mayPreview);
-  // Counted before the store is asked: so that guessing stays as slow as it is.
-  hitAnonymous(services, context, surface);
-  const asking = services.keys.catchUp(key);
-  const mayBeNew = asking === undefined ? services.keys.mayBeNew(key) : await asking;
-  // Other nodes may have made it.
-  const caller = asking && services.keys.find(key);
-  if (caller === undefined) throw mayBeNew ? keysUnread() : ApiError.unauthorized();
-  // The address's counts and headers do not apply to the key.
-  for (const name of rateHeaders) delete context.headers[name];
-  delete context.logFields["client_address"];
-  return admitCaller(services, context, surface, permission, caller, mayPreview);
-}
-
-/** Admits whose key is known already. @throws ApiError as `admit` does */
-export async function admitCaller(
-  services: Services,
-  context: RequestContext,
-  surface: ServedSurface,
-  permission: KeySurface,
-  caller: Caller,
-  mayPreview = false,
-): Promise<Caller> {
+  const caller = known ?? callerOf(services, context) ?? (await newCaller(services, context, surface));
   context.logFields["key"] = caller.keyId;
   await count(services, context, surface, caller);
   const isPreviewer = !caller.surfaces.has(permission);
@@ -63,6 +47,20 @@ export async function admitCaller(
   context.tags = tagHeader === undefined ? caller.tags : tagsOf(tagHeader, context, caller);
   context.labels = services.clients.labelsOf(context.request.headers.get("user-agent"));
   return isPreviewer ? { ...caller, onlyPreviews: true } : caller;
+}
+
+/** The caller whose key another node made a moment ago. @throws ApiError invalid_api_key, storage_unavailable, rate_limit_exceeded */
+async function newCaller(services: Services, context: RequestContext, surface: ServedSurface): Promise<Caller> {
+  const key = keyOf(context);
+  // Counted before the store is asked: so that guessing stays as slow as it is.
+  hitAnonymous(services, context, surface);
+  const mayBeNew = await services.keys.catchUp(key);
+  const caller = services.keys.find(key);
+  if (caller === undefined) throw mayBeNew ? keysUnread() : ApiError.unauthorized();
+  // The address's counts and headers do not apply to the key.
+  for (const name of rateHeaders) delete context.headers[name];
+  delete context.logFields["client_address"];
+  return caller;
 }
 
 /** Lets a key that lacks the permission pass as one of previews alone. @throws ApiError surface_not_allowed */
@@ -131,7 +129,10 @@ export async function count(
   const perMinute = surface === "orchestrator" ? caller.perMinute : (caller.ownPerMinute ?? ofSurface);
   // Only the gateway has no limit where none is configured.
   if (perMinute === undefined) return;
-  const decision = await services.callerLimits.hit(caller.buckets[surface], perMinute);
+  const { callerLimits, storedLimits } = services;
+  const bucket = caller.buckets[surface];
+  const decision =
+    storedLimits === undefined ? callerLimits.hit(bucket, perMinute) : await storedLimits.hit(bucket, perMinute);
   enforce(services, context, decision, surface, caller.tier);
 }
 

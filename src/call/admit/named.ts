@@ -1,7 +1,7 @@
 /** Checks the names in a request: models, by aliases too and beside its own `model`, and things of a provider's own store. A key may name nothing that it may not use. */
 import { type Caller, mayUseModel } from "../../auth/keys.ts";
-import type { SurfaceName } from "../../config/config.ts";
 import type { KeySurface } from "../../config/surfaces.ts";
+import type { Holder } from "../../conversations/conversations.ts";
 import { formatPath } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { refuseDoubledWithin } from "../../protocols/doubled-names.ts";
@@ -13,6 +13,7 @@ import type { Target } from "../../upstream/target.ts";
 import { holderOf } from "../plan/conversation.ts";
 import { isOwnModel, namesIn, plainModel, type Renamed } from "../read/body-names.ts";
 import { inClientsPlace } from "../relay/errors.ts";
+import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
 
 /** @returns `<namespace>/<name>` of an alias; any other name as it is */
@@ -88,9 +89,7 @@ function namesCached({ parsed }: Source, targets: readonly Target[]): boolean {
 
 /** @throws ApiError surface_not_allowed, invalid_value or storage_unavailable */
 export async function keptUpstream(
-  services: Services,
-  caller: Caller,
-  surface: SurfaceName,
+  { services, caller, surface }: Admitted,
   protocol: Protocol,
   targets: readonly Target[],
   source: Source,
@@ -111,17 +110,15 @@ export async function keptUpstream(
   if (protocol.upstreamItems === undefined || !mayKeep) return { bytes: 0, tokens };
   refuseDoubledWithin(source);
   const named = protocol.upstreamItems(parsed);
-  return { bytes: await itemBytes(services, caller, surface, protocol, named), tokens };
+  return { bytes: await itemBytes(services, holderOf(caller, surface.name), protocol, named), tokens };
 }
 
 async function itemBytes(
   { conversations }: Services,
-  caller: Caller,
-  surface: SurfaceName,
+  holder: Holder,
   { name }: Protocol,
   named: readonly { readonly id: string; readonly answer: string | undefined; readonly path: string }[],
 ): Promise<number> {
-  const holder = holderOf(caller, surface);
   let sum = 0;
   for (const { id, answer, path } of named) {
     const bytes = await conversations.itemBytes(holder, id, answer, name);

@@ -24,10 +24,6 @@ import { contentLength } from "../read/request-body.ts";
 import type { Services } from "../services.ts";
 import { countIn, hostedToolsIn } from "./hosted-tools.ts";
 
-/** Checks whether a budget, or a limit of tokens, applies to the caller's calls. */
-export const isHeldToBudgets = ({ budgets }: Services, { tags }: RequestContext, { keyId, tier }: Caller): boolean =>
-  budgets.holds({ keyId, tier, tags });
-
 /** The call as it goes to one of its targets. `isNative`: the upstream gets the client's own body. */
 export type Sent = {
   readonly call: Call;
@@ -220,7 +216,7 @@ export const heldBounds = (
   context: RequestContext,
   caller: Caller,
   ...asked: Parameters<typeof operationBounds>
-): AttemptBounds | undefined => (isHeldToBudgets(services, context, caller) ? operationBounds(...asked) : undefined);
+): AttemptBounds | undefined => (services.budgets.holds(caller, context.tags) ? operationBounds(...asked) : undefined);
 
 /** Measures a body that is passed on, for an estimate of its tokens. */
 export const inputMeter = (source: Source): TextMeter =>

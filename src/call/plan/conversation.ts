@@ -9,7 +9,7 @@ import type { ChatRequest, CompletionBody, Envelope, Message } from "../../proto
 import { needsStorage } from "../../store/require-storage.ts";
 import { type NormalForm, normaliseCompletion } from "../../upstream/stream/normaliser.ts";
 import type { Target } from "../../upstream/target.ts";
-import type { RequestContext } from "../context.ts";
+import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
 import type { Remember } from "../settle/observer.ts";
 
@@ -32,40 +32,20 @@ export type Shown = {
   readonly isBegun: boolean;
 };
 
-/**
- * @returns a promise only where an earlier turn has to be read
- * @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's
- */
-export function openConversation(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  surface: SurfaceName,
-  request: ChatRequest,
-  shown?: Shown,
-): Conversation | Promise<Conversation> {
-  const holder = holderOf(caller, surface);
-  return request.previous_response_id === undefined
-    ? new Conversation(services, context.id, holder, request, undefined, shown)
-    : resumeConversation(services, context, holder, request, shown);
-}
-
-async function resumeConversation(
-  services: Services,
-  context: RequestContext,
-  holder: Holder,
-  { previous_response_id: previous, ...said }: ChatRequest,
-  shown: Shown | undefined,
-): Promise<Conversation> {
-  const resumed = await services.conversations.resume(holder, previous!);
-  return new Conversation(services, context.id, holder, said, resumed, shown);
+/** @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's */
+export async function openConversation(admitted: Admitted, request: ChatRequest, shown?: Shown): Promise<Conversation> {
+  const { previous_response_id: previous, ...said } = request;
+  if (previous === undefined) return new Conversation(admitted, request, undefined, shown);
+  const { services, caller, surface } = admitted;
+  const resumed = await services.conversations.resume(holderOf(caller, surface.name), previous);
+  return new Conversation(admitted, said, resumed, shown);
 }
 
 type Exchange = Omit<ShownExchange, "format" | "state" | "items" | "answer">;
 
 /** The conversation of one call: what was said before, and what is stored of it. */
 export class Conversation {
-  readonly #services: Pick<Services, "conversations" | "log" | "store" | "forgetUpstream">;
+  readonly #services: Services;
   readonly #requestId: string;
   readonly #holder: Holder;
   readonly #said: ChatRequest;
@@ -75,16 +55,14 @@ export class Conversation {
   readonly whole: ChatRequest;
 
   constructor(
-    services: Services,
-    requestId: string,
-    holder: Holder,
+    { services, context, caller, surface }: Admitted,
     said: ChatRequest,
     resumed: Resumed | undefined,
     shown: Shown | undefined,
   ) {
     this.#services = services;
-    this.#requestId = requestId;
-    this.#holder = holder;
+    this.#requestId = context.id;
+    this.#holder = holderOf(caller, surface.name);
     this.#said = said;
     this.#resumed = resumed;
     this.#shown = shown;
@@ -116,8 +94,8 @@ export class Conversation {
 
   /** The target with only the new messages, where the upstream stores the conversation. */
   heldUpstream(target: Target): Target {
-    const { held } = this;
-    const upstream = held && heldAt(held, target);
+    if (this.#resumed?.upstream === undefined) return target;
+    const upstream = heldAt(this.#resumed.upstream, target);
     if (upstream === undefined || !isHeldUpstream(target)) return target;
     const { call } = target;
     const request = { ...call.request, messages: this.#said.messages };

@@ -6,7 +6,7 @@ import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../../protocols/errors.ts";
 import type { Source } from "../../protocols/source.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
-import { resolveTarget } from "../../upstream/target.ts";
+import { type Naming, resolveTarget } from "../../upstream/target.ts";
 import { mayUseNamed, standsFor } from "../admit/named.ts";
 import { errorObjectIn } from "../relay/error-fields.ts";
 import { jsonAnswer } from "../relay/respond.ts";
@@ -22,24 +22,24 @@ function planGroup(
   source: Source,
 ): Plan {
   const isAllowed = mayUseModel(caller, request.model) || models.every((model) => mayUseModel(caller, model));
-  const mayName = namesFor(caller);
-  const targets = models.map((model) => resolveTarget(services.live.accounts, model, request, source, mayName));
+  const naming = namingFor(caller);
+  const targets = models.map((model) => resolveTarget(services.live.accounts, model, request, source, naming));
   if (!isAllowed) throw ApiError.modelNotAllowed(request.model);
   const store = targets[0]!.call.extras["store"] ?? request.store;
   return { targets, strategy, weights, store: store === true, upstreamMayHold: true };
 }
 
-/** @returns whether the caller may be told of a provider's account */
-const namesFor = (caller: Caller) => (provider: string) => mayUseProvider(caller, provider);
+/** A caller is told of the accounts that it may use. */
+const namingFor = (caller: Caller): Naming => ({ mayName: (provider) => mayUseProvider(caller, provider) });
 
 export const gateway: Surface = {
   name: "gateway",
   showsUpstream: true,
-  plan(services, caller, request, source) {
+  async plan(services, caller, request, source) {
     const model = standsFor(services, request.model);
     const group = model === request.model ? undefined : services.live.aliases.group(request.model);
     if (group !== undefined) return planGroup(services, caller, group, request, source);
-    const target = resolveTarget(services.live.accounts, model, request, source, namesFor(caller));
+    const target = resolveTarget(services.live.accounts, model, request, source, namingFor(caller));
     if (!mayUseNamed(caller, request.model, model)) throw ApiError.modelNotAllowed(request.model);
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };

@@ -107,16 +107,13 @@ export class PersonaKnowledge {
   }
 
   /** @returns the best sections for the latest question of the messages; none where they can't be looked up in time */
-  find(
-    persona: Persona,
-    messages: ChatRequest["messages"],
-  ): readonly FoundSection[] | Promise<readonly FoundSection[]> {
+  async find(persona: Persona, messages: ChatRequest["messages"]): Promise<readonly FoundSection[]> {
     const collection = this.#collectionOf(persona);
     const question = questionIn(messages);
     if (collection === undefined || question.trim() === "") return [];
     const name = `${collection.id} ${candidatesOf(persona.knowledge!)} ${question}`;
     const known = this.#kept.get(name);
-    if (known === undefined) return this.#search(persona, collection, question, name);
+    if (known === undefined) return await this.#search(persona, collection, question, name);
     this.#count(known);
     return known;
   }

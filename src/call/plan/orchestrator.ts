@@ -16,7 +16,7 @@ import { classifyFailure } from "../../upstream/failures.ts";
 import { resolveTarget, type Target } from "../../upstream/target.ts";
 import { attemptVariant } from "../../usage/variants/stops.ts";
 import { count } from "../admit/authenticate.ts";
-import type { RequestContext } from "../context.ts";
+import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
 import type { Plan, Surface } from "../surface.ts";
 import { findAdditions } from "./knowledge.ts";
@@ -26,11 +26,7 @@ import { variantFor } from "./variant.ts";
 export const orchestrator: Surface = {
   name: "orchestrator",
   showsUpstream: false,
-  plan(services, caller, request, source) {
-    const preparing = preparePersona(services, request.model);
-    if (preparing === undefined) return planNamed(services, caller, request, source);
-    return preparing.then(() => planNamed(services, caller, request, source));
-  },
+  plan: planPersona,
   upstreamErrorAnswer(error) {
     throw mapUpstreamError(error);
   },
@@ -45,18 +41,14 @@ export const orchestrator: Surface = {
 const personaOnGateway: Surface = { ...orchestrator, name: "gateway" };
 
 /** @throws ApiError rate_limit_exceeded, or rejects with it */
-export async function personaSurface(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  surface: Surface,
-): Promise<Surface> {
+export async function personaSurface({ services, context, caller, surface }: Admitted): Promise<Surface> {
   if (surface.name === "orchestrator") return surface;
   await count(services, context, "orchestrator", caller);
   return personaOnGateway;
 }
 
-async function planNamed(services: Services, caller: Caller, request: ChatRequest, source: Source): Promise<Plan> {
+async function planPersona(services: Services, caller: Caller, request: ChatRequest, source: Source): Promise<Plan> {
+  await preparePersona(services, request.model);
   const found = findPersona(services, caller, request.model);
   if (found === undefined) throw ApiError.modelNotFound(request.model);
   const chosen = found.variants && variantFor(services, found, found.variants, caller, request);
@@ -64,17 +56,6 @@ async function planNamed(services: Services, caller: Caller, request: ChatReques
   const variant = chosen && attemptVariant(found, chosen);
   const isAdding = persona.knowledge !== undefined || persona.lorebook !== undefined;
   const additions = isAdding ? await findAdditions(services.knowledge, persona, request, source) : undefined;
-  return planFor(services, persona, request, source, variant, additions);
-}
-
-function planFor(
-  services: Services,
-  persona: Persona,
-  request: ChatRequest,
-  source: Source,
-  variant: Plan["variant"] | undefined,
-  additions?: Additions,
-): Plan {
   // A persona's conversations are stored here only, never upstream.
   const { store, ...composed } = compose(persona, request, additions);
   return {
@@ -126,7 +107,7 @@ function targetsOf(
 
 /** The call to one of a persona's models. @param composed without `store` @throws ApiError as `resolveTarget` does */
 export const targetOf = (accounts: Accounts, id: string, composed: ComposedRequest, source?: Source): Target =>
-  resolveTarget(accounts, id, { ...composed, model: id }, source, undefined, true);
+  resolveTarget(accounts, id, { ...composed, model: id }, source, { isPersonas: true });
 
 const inputMessages = {
   context_length_exceeded: "The conversation is too long for this model. Shorten it and try again.",

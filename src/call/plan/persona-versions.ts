@@ -59,17 +59,16 @@ export class PersonaVersions {
 
   /**
    * Makes a pinned version, or a preview, ready to be found, where it is not in memory. A call that names none pays nothing but this look.
-   * @param model the model's name @returns undefined where there is nothing to wait for @throws ApiError storage_unavailable, or rejects with it
+   * @param model the model's name @throws ApiError storage_unavailable
    */
-  prepare(model: string): Promise<void> | undefined {
-    if (!model.includes("@")) return undefined;
+  async prepare(model: string): Promise<void> {
+    if (!model.includes("@")) return;
     const { personas, versions } = this.#options;
     const reference = splitReference(model)?.reference ?? "";
-    if (!isVersion(reference)) return preparePreview(this.#options, model);
-    if (personas.find(model) !== undefined) return undefined;
-    return needsStorage(() => versions.get(model)).then((row) => {
-      if (row !== undefined) personas.pin(personaOf(row));
-    });
+    if (!isVersion(reference)) return await preparePreview(this.#options, model);
+    if (personas.find(model) !== undefined) return;
+    const row = await needsStorage(() => versions.get(model));
+    if (row !== undefined) personas.pin(personaOf(row));
   }
 
   /** Keeps what is in service, and notes that it is used; in turn, so that each sees what the one before it wrote. */

@@ -26,6 +26,6 @@ export function mayUseVersions(caller: Caller, name: string): boolean {
   return id !== undefined && mayUseModel(caller, id);
 }
 
-/** Reads the version that a name pins, where it is not in memory. @throws ApiError storage_unavailable, or rejects with it */
-export const preparePersona = (services: Services, name: string): Promise<void> | undefined =>
+/** Reads the version that a name pins, where it is not in memory. @throws ApiError storage_unavailable */
+export const preparePersona = (services: Services, name: string): Promise<void> =>
   services.personaVersions.prepare(standsFor(services, name));

@@ -45,7 +45,7 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   const { call, source } = asked;
   const { stored } = writer.protocol;
   const shown = stored && shownBy(scope, stored);
-  const conversation = await openConversation(services, context, caller, surface.name, call.request, shown);
+  const conversation = await openConversation(scope, call.request, shown);
   const plan = await surface.plan(services, caller, conversation.whole, source);
   if (plan.additions !== undefined) Object.assign(context.logFields, loggedAdditions(plan.additions));
   if (plan.persona !== undefined) noteVersion(context, plan.persona);
@@ -53,7 +53,7 @@ export async function planCall(scope: CallScope): Promise<Planned> {
   for (const { account } of plan.targets) checkNamedModels(caller, account.name, "gateway", source);
   const { protocol } = writer;
   const kept = mayNameKept(protocol, plan.targets, source)
-    ? await keptUpstream(services, caller, surface.name, protocol, plan.targets, source)
+    ? await keptUpstream(scope, protocol, plan.targets, source)
     : nothingKept;
   if (plan.store) await conversation.checkStorage();
   const hasTools = plan.mcp !== undefined || call.hosted !== undefined;
@@ -69,7 +69,7 @@ async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation)
   const standIns =
     call.hosted &&
     standInsFor(services, caller, call.hosted, {
-      isNative: plan.mcp === undefined && nativeCall(scope, plan, conversation, first!) !== undefined,
+      isNative: plan.mcp === undefined && nativeCall(scope, { plan, conversation }, first!) !== undefined,
       drops: first!.account.unsupportedTools === "drop",
     });
   const grants = [...(plan.mcp?.grants ?? []), ...(standIns?.grants ?? [])];

@@ -14,12 +14,12 @@ type Tools = { readonly previews: PreviewRepository; readonly personas: Personas
 
 /**
  * Makes the latest push of a preview ready to be found, or what has ended not to be.
- * @param name `<persona>@<label>` @returns undefined where it names none @throws ApiError storage_unavailable, or rejects with it
+ * @param name `<persona>@<label>` @throws ApiError storage_unavailable
  */
-export function preparePreview(tools: Tools, name: string): Promise<void> | undefined {
+export async function preparePreview(tools: Tools, name: string): Promise<void> {
   const { id, reference: label = "" } = splitReference(name) ?? {};
-  if (id === undefined || !isLabel(label) || tools.personas.labels?.has(name)) return undefined;
-  return needsStorage(() => load(tools, name, id, label));
+  if (id === undefined || !isLabel(label) || tools.personas.labels?.has(name)) return;
+  await needsStorage(() => load(tools, name, id, label));
 }
 
 async function load({ previews, personas, clock }: Tools, name: string, id: string, label: string): Promise<void> {

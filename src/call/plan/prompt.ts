@@ -7,8 +7,8 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { unnamed } from "../../personas/versions/references.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { ParsedCall, Prompt } from "../../protocols/protocol.ts";
+import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
-import type { Surface } from "../surface.ts";
 import { findPersona, preparePersona } from "./personas.ts";
 
 /** A call whose prompt names a persona, on whatever surface it came. */
@@ -16,9 +16,7 @@ export type PromptedCall = ParsedCall<unknown> & { readonly answeredBy?: "person
 
 /** @returns the call to the persona; or to an upstream of its format, which alone may know the prompt. @throws ApiError, or rejects with it */
 export async function withPrompt(
-  services: Services,
-  caller: Caller,
-  surface: Pick<Surface, "name">,
+  { services, caller, surface }: Admitted,
   call: ParsedCall<unknown>,
   prompt: Prompt,
 ): Promise<PromptedCall> {

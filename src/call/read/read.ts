@@ -1,5 +1,4 @@
 /** Reads a call: parses its body in its client format, with the stored answers and the prompt that it refers to. */
-import type { Caller } from "../../auth/keys.ts";
 import type { Holder } from "../../conversations/conversations.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/text/truncate.ts";
@@ -7,48 +6,35 @@ import { ApiError } from "../../protocols/errors.ts";
 import type { EarlierAnswers, Protocol } from "../../protocols/protocol.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { labelsOf } from "../../usage/ledger/labels.ts";
-import type { RequestContext } from "../context.ts";
 import { isIdentified } from "../once.ts";
 import { holderOf } from "../plan/conversation.ts";
 import { personaSurface } from "../plan/orchestrator.ts";
 import { withPrompt } from "../plan/prompt.ts";
-import { newEnvelope, Writer } from "../relay/writer.ts";
-import type { Asked, CallScope } from "../scope.ts";
+import { CallEnvelope, Writer } from "../relay/writer.ts";
+import type { Admitted, Asked, CallScope } from "../scope.ts";
 import { logContent } from "../send/send.ts";
 import type { Services } from "../services.ts";
-import type { Surface } from "../surface.ts";
 import { checkMetadata, checkPlain } from "./plain-values.ts";
 import { readJson } from "./request-body.ts";
 
 /** Reads and parses the request's body. @returns all that is known of the call by then @throws ApiError */
-export async function readCall(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  onSurface: Surface,
-  protocol: Protocol,
-): Promise<CallScope> {
+export async function readCall(admitted: Admitted, protocol: Protocol): Promise<CallScope> {
+  const { services, context } = admitted;
   const { limits, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await restoreLarge(source);
-  const asked = await parseCall(services, context, caller, onSurface, protocol, source);
-  const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
+  const asked = await parseCall(admitted, protocol, source);
+  const surface = asked.byPersona ? await personaSurface(admitted) : admitted.surface;
   const { request, options } = asked.call;
-  const writer = new Writer(protocol, options, newEnvelope(services, context, protocol, request.model));
+  const writer = new Writer(protocol, options, new CallEnvelope(services, context, protocol, request.model));
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
-  return { services, context, surface, caller, asked, writer };
+  return { services, context, surface, caller: admitted.caller, asked, writer };
 }
 
 /** @throws ApiError with the path of the value in the format's own body */
-export async function parseCall(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  surface: Surface,
-  protocol: Protocol,
-  source: Source,
-): Promise<Asked> {
+export async function parseCall(admitted: Admitted, protocol: Protocol, source: Source): Promise<Asked> {
+  const { services, context, caller, surface } = admitted;
   const ids = protocol.references?.(source.parsed);
   const earlier = ids?.length
     ? await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids)
@@ -60,7 +46,7 @@ export async function parseCall(
   context.labels = labelsOf(context.labels, parsed.request, services.live.config.usage.metadata);
   const prompt = protocol.prompt?.(parsed.options);
   if (prompt === undefined) return { call: parsed, source, byPersona: false };
-  const { answeredBy, ...call } = await withPrompt(services, caller, surface, parsed, prompt);
+  const { answeredBy, ...call } = await withPrompt(admitted, parsed, prompt);
   return { call, source, byPersona: answeredBy === "persona" };
 }
 

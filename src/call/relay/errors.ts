@@ -8,11 +8,7 @@ import { describeError, describeUpstreamError, errorObjectIn } from "./error-fie
 import type { Writer } from "./writer.ts";
 
 /** Names the place of errors found behind `parse` as the client knows it. */
-export function inOwnNames<T>(writer: Writer, answering: Promise<T>): Promise<T> {
-  return writer.hasOwnPaths ? renamingErrors(writer, answering) : answering;
-}
-
-async function renamingErrors<T>(writer: Writer, answering: Promise<T>): Promise<T> {
+export async function inOwnNames<T>(writer: Writer, answering: Promise<T>): Promise<T> {
   try {
     return await answering;
   } catch (error) {
@@ -22,11 +18,7 @@ async function renamingErrors<T>(writer: Writer, answering: Promise<T>): Promise
 }
 
 /** Names the place of a provider's refusals in the caller's own messages and tools, in the inner form. */
-export function inOwnPlaces<T>(ownPlace: ReturnType<typeof ownPlaces>, calling: Promise<T>): Promise<T> {
-  return ownPlace === undefined ? calling : placingErrors(ownPlace, calling);
-}
-
-async function placingErrors<T>(ownPlace: (path: string) => string, calling: Promise<T>): Promise<T> {
+export async function inOwnPlaces<T>(ownPlace: (path: string) => string, calling: Promise<T>): Promise<T> {
   try {
     return await calling;
   } catch (error) {

@@ -5,16 +5,16 @@ import { replayEvents, sequenceNumberOf } from "../../protocols/responses/stored
 import type { Answer, Events, LastEvents, RecordedEvents } from "../../upstream/answer.ts";
 import type { Services } from "../services.ts";
 
+/** A stored response. `format` is its format's name. */
+type StoredResponse = { readonly holder: Holder; readonly id: string; readonly format: string };
+
 /**
- * @param format of the response
  * @param after the events up to that number are left out
  * @throws ApiError not_found, storage_unavailable, overloaded; the signal's reason
  */
 export async function followEvents(
   { background }: Services,
-  holder: Holder,
-  id: string,
-  format: string,
+  { holder, id, format }: StoredResponse,
   signal: AbortSignal,
   after = -1,
 ): Promise<Answer> {

@@ -46,12 +46,7 @@ export class Writer implements AnswerWriter {
     return this.protocol.native!.encoder(this.envelope, this.#options);
   }
 
-  /** True where the format's paths are others than those of the inner form. */
-  get hasOwnPaths(): boolean {
-    return this.protocol.param !== undefined;
-  }
-
-  /** Translates a path of the inner form. */
+  /** Translates a path of the inner form, where the format's are others. */
   ownPath(inner: string): string {
     return this.protocol.param?.(inner, this.#options) ?? inner;
   }
@@ -80,16 +75,7 @@ export function streamRules(
   };
 }
 
-export function newEnvelope(
-  { clock }: Services,
-  { uniqueId }: RequestContext,
-  { answerIdPrefix }: Protocol,
-  model: string,
-): CallEnvelope {
-  return new CallEnvelope(clock, `${answerIdPrefix}${uniqueId}`, model);
-}
-
-class CallEnvelope implements Envelope {
+export class CallEnvelope implements Envelope {
   readonly id: string;
   readonly created: number;
   readonly model: string;
@@ -98,9 +84,9 @@ class CallEnvelope implements Envelope {
   readonly #clock: Clock;
   #completed: number | undefined;
 
-  constructor(clock: Clock, id: string, model: string) {
+  constructor({ clock }: Services, { uniqueId }: RequestContext, { answerIdPrefix }: Protocol, model: string) {
     this.#clock = clock;
-    this.id = id;
+    this.id = `${answerIdPrefix}${uniqueId}`;
     this.created = Math.floor(clock.now() / 1000);
     this.model = model;
   }

@@ -35,27 +35,14 @@ const noChange: PersonaChange = { before: [], fields: {} };
 
 /** @returns undefined where the call has to be translated: the upstream does not speak the client's format, or not about this */
 export function nativeCall(
-  scope: CallScope,
-  plan: Plan,
-  conversation: Conversation,
-  target: Target,
-): NativeCall | undefined {
-  const { provider, call } = target;
-  const { protocol } = scope.writer;
-  if (protocol.native === undefined || provider.kind !== "remote") return undefined;
-  const route = provider.native?.(protocol.name, call);
-  return route && nativeCallBy(route, protocol.native, scope, plan, conversation, target);
-}
-
-function nativeCallBy(
-  route: NativeRoute,
-  native: NonNullable<Protocol["native"]>,
   { services, context, surface: { showsUpstream }, asked, writer }: CallScope,
-  plan: Plan,
-  conversation: Conversation,
-  { account, pool, call: upstreamCall }: Target,
+  { plan, conversation }: { readonly plan: Plan; readonly conversation: Conversation },
+  { provider, account, pool, call: upstreamCall }: Target,
 ): NativeCall | undefined {
   const { protocol } = writer;
+  const { native } = protocol;
+  const route = provider.kind === "remote" && native && provider.native?.(protocol.name, upstreamCall);
+  if (!native || !route) return undefined;
   const { call, source } = asked;
   const mayHold = plan.upstreamMayHold && route.keepsNothing !== true;
   const isHeld = mayHold && conversation.isHeldBy({ account, pool });
@@ -64,6 +51,7 @@ function nativeCallBy(
   const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);
   if (earlier !== undefined && said === undefined) return undefined;
   const headers = passedHeaders(protocol, context.request.headers);
+  const going = { route, call: upstreamCall, headers };
   const planned = nativeChange(plan, route, upstreamCall, headers);
   if (planned === undefined) return undefined;
   // A background answer is followed here: the upstream's connection is the call.
@@ -71,7 +59,7 @@ function nativeCallBy(
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
   const change: NativeChange = { ...planned, fields, earlier: said };
   const added = plan.additions && sourcesOf(plan.additions);
-  let patched = patchedBody(native, route, source, change, upstreamCall, headers);
+  let patched = patchedBody(native, going, source, change);
   if (patched === undefined) return undefined;
   const ownEcho =
     (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before, added);
@@ -90,7 +78,7 @@ function nativeCallBy(
     },
     encode(encoded) {
       // Once more, where large strings had to be restored in between.
-      const body = patched ?? patchedBody(native, route, source, change, upstreamCall, headers)!;
+      const body = patched ?? patchedBody(native, going, source, change)!;
       patched = undefined;
       return route.encode(writtenAs(source, body), encoded, headers);
     },
@@ -135,18 +123,19 @@ export function nativeChange(
   return { model: call.model, ...persona, fields, members, ...own };
 }
 
+/** How a body goes to its upstream. */
+type Going = { readonly route: NativeRoute; readonly call: Call; readonly headers: PassedHeaders };
+
 /** @returns the client's body as the call's model takes it; undefined where the call has to be translated */
 export function patchedBody(
   native: NativeForm<never>,
-  { fit, takes }: NativeRoute,
+  { route, call, headers }: Going,
   { parsed }: Source,
   change: NativeChange,
-  call: Call,
-  headers: PassedHeaders,
 ): JsonObject | undefined {
   const patched = native.patch(parsed, change);
-  if (patched === undefined || takes?.(patched) === false) return undefined;
-  return fit?.(patched, call, headers) ?? patched;
+  if (patched === undefined || route.takes?.(patched) === false) return undefined;
+  return route.fit?.(patched, call, headers) ?? patched;
 }
 
 /** A patched body, copied from its source as far as it did not change. */

@@ -12,7 +12,7 @@ import type { Pooling } from "../../upstream/pool/walk.ts";
 import type { Target } from "../../upstream/target.ts";
 import { requestMeter } from "../../usage/tokens/text-meter.ts";
 import type { RequestContext } from "../context.ts";
-import { chatBounds, isHeldToBudgets } from "../plan/bounds.ts";
+import { chatBounds } from "../plan/bounds.ts";
 import type { Conversation } from "../plan/conversation.ts";
 import { sourcesOf } from "../plan/knowledge.ts";
 import type { CallTools, Planned } from "../plan/plan.ts";
@@ -102,17 +102,22 @@ class PlannedCall implements Attempts {
         (request.max_tokens ?? request.max_completion_tokens) !== undefined);
     // A fallback target, another key, or storing the exchange, needs the request for longer.
     this.#isSentOnce = targets.length === 1 && !isPooled && !plan.store && tools === undefined && !this.#mayAskAgain;
-    this.#isHeld = isHeldToBudgets(services, scope.context, scope.caller);
+    this.#isHeld = services.budgets.holds(scope.caller, scope.context.tags);
   }
 
   /** Makes the call. @throws ApiError before anything is called */
   make(): Promise<Answer<EventSource>> {
-    const { services, context } = this.#scope;
+    const { context } = this.#scope;
     const { plan, tools } = this.#planned;
     if (tools !== undefined) return this.#makeWithTools(tools);
     const pooling = this.#isPooled ? this.#pooling() : undefined;
-    const calling = inOwnPlaces(this.#ownPlace, callWithFallback(services, this.#planned.targets, this, pooling));
+    const calling = this.#call(this.#planned.targets, this, pooling);
     return this.#isSentOnce || plan.store ? calling : releasing(context, calling);
+  }
+
+  #call(targets: readonly Target[], attempts: Attempts, pooling?: Pooling): Promise<Answer<EventSource>> {
+    const calling = callWithFallback(this.#scope.services, targets, attempts, pooling);
+    return this.#ownPlace === undefined ? calling : inOwnPlaces(this.#ownPlace, calling);
   }
 
   /** @param isSecond of a call that the upstream refused before */
@@ -129,7 +134,7 @@ class PlannedCall implements Attempts {
       hidesUpstream: context.persona?.hidesUpstream === true,
       metadata: plan.additions && sourcesOf(plan.additions),
     };
-    const native = turn === undefined ? nativeCall(this.#scope, plan, conversation, target) : undefined;
+    const native = turn === undefined ? nativeCall(this.#scope, this.#planned, target) : undefined;
     if (native === undefined)
       refuseNativeOnly(tools === undefined ? asked : { ...asked, nativeTools: tools.nativeTools }, target);
     const memories: Remember[] = [];
@@ -149,13 +154,11 @@ class PlannedCall implements Attempts {
           heldTokens: conversation.heldTokens,
         })
       : undefined;
-    const attempt = attemptAt(context, caller, request.model, target, bounds, upstreamFormat);
+    const attempt = attemptAt(this.#scope, request.model, target, bounds, upstreamFormat);
     const accounts = { input: requestMeter(call.request, source), mayFallBack };
     writer.envelope.input = accounts.input;
-    const observer: CallRecorder =
-      turn === undefined
-        ? new CallRecorder(services, context, attempt, accounts, memories)
-        : turnRecorder(services, context, attempt, accounts, memories, turn, target);
+    if (turn !== undefined) memories.push(turnMemory(turn, target, () => observer));
+    const observer: CallRecorder = new CallRecorder(services, context, attempt, accounts, memories);
     return {
       form,
       native,
@@ -206,7 +209,7 @@ class PlannedCall implements Attempts {
   }
 
   #makeWithTools(tools: CallTools): Promise<Answer<EventSource>> {
-    const { services, writer, effects } = this.#scope;
+    const { writer, effects } = this.#scope;
     const { plan, conversation } = this.#planned;
     const [first] = this.#planned.targets;
     const form = { thinkingRequested: false, choices: 1 };
@@ -223,7 +226,7 @@ class PlannedCall implements Attempts {
           optionsFor: (target, mayFallBack) => this.optionsFor(target, mayFallBack, turn),
           failed: (target, failure) => this.failed(target, failure),
         };
-        return inOwnPlaces(this.#ownPlace, callWithFallback(services, turn.targets, attempts, pooling));
+        return this.#call(turn.targets, attempts, pooling);
       },
       remember: plan.store ? conversation.remember(first!, form, writer.envelope) : undefined,
       onFirstCall: effects && (() => effects.record()),
@@ -247,26 +250,16 @@ const forgetting =
 
 const contentMemory =
   (context: RequestContext): Remember =>
-  ({ choices }) =>
+  async ({ choices }) =>
     logContent(context, "choices", choices);
 
 /** Reports a turn's answer with its cost, which the recorder of its attempt knows. */
-function turnRecorder(
-  services: Services,
-  context: RequestContext,
-  attempt: ConstructorParameters<typeof CallRecorder>[2],
-  accounts: ConstructorParameters<typeof CallRecorder>[3],
-  memories: readonly Remember[],
-  turn: Turn,
-  target: Target,
-): CallRecorder {
-  const report: Remember = (answer) => {
-    const cost = answer.usage && recorder.costOf(answer.usage, answer.service_tier);
+const turnMemory =
+  (turn: Turn, target: Target, recorder: () => CallRecorder): Remember =>
+  async (answer) => {
+    const cost = answer.usage && recorder().costOf(answer.usage, answer.service_tier);
     turn.onAnswer(answer, target, cost);
   };
-  const recorder: CallRecorder = new CallRecorder(services, context, attempt, accounts, [...memories, report]);
-  return recorder;
-}
 
 /** With the turns that the upstream holds, which it bills as it does what is sent. */
 function whollySaid(call: Call, { whole: { messages } }: Conversation): Call {
@@ -290,7 +283,7 @@ function thinkingMemory(
 ): Remember {
   const scope = scopeOf(caller, target);
   const answer = protocol.namesAnswer === true ? envelope.id : undefined;
-  return ({ choices }) => {
+  return async ({ choices }) => {
     const messages = choices.map(({ message }) => message);
     replayMemory.remember(scope, messages, answer);
   };

@@ -25,6 +25,7 @@ import { type ErrorNote, ownErrorNote, refusedBy } from "../../usage/ledger/erro
 import { answerMeter, OutputMeter } from "../../usage/tokens/text-meter.ts";
 import type { RequestContext } from "../context.ts";
 import { describeError, upstreamErrorNote } from "../relay/error-fields.ts";
+import type { Admitted } from "../scope.ts";
 import { encodedName, isAscii } from "../send/upstream-headers.ts";
 import type { Services } from "../services.ts";
 import type { ModelSeries } from "./metrics.ts";
@@ -34,7 +35,7 @@ export type Remember = (
   answer: CompletionBody,
   upstreamResponseId: string | undefined,
   passed: string | undefined,
-) => void | Promise<void>;
+) => Promise<void>;
 
 const nothingSeen: TextMeter = { length: 0, sample: [] };
 /** A header holds no other letters. */
@@ -161,13 +162,14 @@ export class CallRecorder implements CallObserver {
     return this.#entry?.price(usage, serviceTier);
   }
 
-  completed(result: CompletedCall): Promise<unknown> | undefined {
+  async completed(result: CompletedCall): Promise<void> {
     const now = this.#services.clock.monotonic();
-    this.#modelSeries.operation((now - this.#context.startedAt) / 1000);
+    const series = this.#modelSeries;
+    series.operation((now - this.#context.startedAt) / 1000);
     // A call that only reads reports counts that were recorded when they were made.
     if (result.usage !== undefined && !this.#isFree) {
       const { logFields } = this.#context;
-      this.#modelSeries.usage(result.usage);
+      series.usage(result.usage);
       // A call with tools of a server's takes several turns.
       logFields["prompt_tokens"] = Number(logFields["prompt_tokens"] ?? 0) + result.usage.prompt_tokens;
       logFields["completion_tokens"] = Number(logFields["completion_tokens"] ?? 0) + result.usage.completion_tokens;
@@ -184,12 +186,9 @@ export class CallRecorder implements CallObserver {
     const variantOutcome = this.#isJudged ? this.#answerOutcome(result.completion) : undefined;
     const serviceTier = result.completion?.service_tier;
     this.#settle({ ended: "finished", status: 200, usage, model, serviceTier, variantOutcome }, result.completion);
-    if (answer === undefined || this.#remember.length === 0) return undefined;
-    return this.#rememberAll(answer, result);
-  }
-
-  #rememberAll(answer: CompletionBody, { upstreamResponseId, passed }: CompletedCall): Promise<unknown> {
-    return Promise.all(this.#remember.map((remember) => remember(answer, upstreamResponseId, passed)));
+    if (answer === undefined || this.#remember.length === 0) return;
+    const { upstreamResponseId, passed } = result;
+    await Promise.all(this.#remember.map((remember) => remember(answer, upstreamResponseId, passed)));
   }
 
   upstreamFailed(provider: string, status: number, error?: UpstreamError, counted?: Usage): void {
@@ -345,8 +344,7 @@ export function nextAttempt(
 
 /** The next attempt of a request, at a target. */
 export function attemptAt(
-  context: RequestContext,
-  caller: Caller,
+  { context, caller }: Pick<Admitted, "context" | "caller">,
   asked: string,
   { account, provider, call, models, member, pool }: Target,
   bounds: AttemptBounds | undefined,

@@ -191,7 +191,7 @@ function routesAt(
       path: `${path}/*`,
       describe: () => describeOne(surface),
       run: async (services, context) => {
-        const caller = await admit(services, context, surface, surface, true);
+        const caller = await admit(services, context, surface, { mayPreview: true });
         const { model: id } = addressOf(context.path);
         if (surface === "orchestrator") await preparePersona(services, id);
         const model = find(services, caller, id);

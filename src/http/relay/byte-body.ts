@@ -66,6 +66,8 @@ export function finderFor({ headers }: UpstreamAnswer, observer: CallObserver): 
   return new UsageFinder(headers.get("content-type"), onText);
 }
 
+type Passing = { readonly services: Services; readonly context: RequestContext; readonly observer: CallObserver };
+
 /** The evidence that an answer is whole. */
 type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
 
@@ -74,9 +76,7 @@ type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
  * @param proven where the answer's beginning was read ahead: what is not whole at its end breaks the connection
  */
 export function respondBytes(
-  services: Services,
-  context: RequestContext,
-  observer: CallObserver,
+  { services, context, observer }: Passing,
   answer: UpstreamAnswer,
   headers: Readonly<Record<string, string>>,
   proven?: Proven,

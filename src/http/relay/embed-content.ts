@@ -75,7 +75,7 @@ async function passed(
 ): Promise<WholeAnswer> {
   const method = isBatch ? "batchEmbedContents" : "embedContent";
   const bounds = heldBounds(services, context, caller, source, method, isBatched);
-  const relay = relayTo(services, context, caller, model, bounds, inputMeter(source));
+  const relay = relayTo({ services, context, caller }, model, bounds, inputMeter(source));
   const { provider, bound } = relay;
   const url = provider.methodAddress?.(generateContent.name, method, relay.model, bound.account);
   if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);

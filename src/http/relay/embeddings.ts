@@ -33,11 +33,11 @@ export async function embed(
 ): Promise<WholeAnswer> {
   const request = checkEmbeddings(source.parsed);
   const bounds = heldBounds(services, context, caller, source, "embeddings");
-  const relay = relayTo(services, context, caller, request.model, bounds, inputMeter(source));
+  const relay = relayTo({ services, context, caller }, request.model, bounds, inputMeter(source));
   const { embeddings } = relay.provider;
   if (embeddings !== undefined) {
     await restoreLarge(source);
-    return embedInBatches(services, context, relay, embeddings, request, source, signal);
+    return embedInBatches(relay, embeddings, request, source, signal);
   }
   const sent = jsonRequest(relay, "embeddings", source);
   const answer = await askVia(relay, sent, signal, "embeddings");
@@ -86,14 +86,13 @@ function inFormAsked(
 
 /** One request after the other: they are one call to the caller, and to the upstream's rate limit. */
 async function embedInBatches(
-  services: Services,
-  context: RequestContext,
   relay: Relay,
   { batch, encode, decode }: EmbeddingsFormat,
   request: EmbeddingsRequest,
   source: Source,
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
+  const { services, context } = relay;
   const { account } = relay.bound;
   const texts = textsOf(request, account.name);
   const vectors: (readonly number[])[] = [];
@@ -108,12 +107,8 @@ async function embedInBatches(
       from === 0
         ? relay
         : relayVia(
-            services,
-            context,
-            relay.caller,
-            relay.asked,
-            relay.bound,
-            model,
+            relay,
+            relay,
             heldBounds(services, context, relay.caller, source, "embeddings"),
             // Without counts in the answers, the first one's estimate is of all texts.
             { input: { length: 0, sample: [] } },

@@ -3,7 +3,7 @@ import type { Caller } from "../../auth/keys.ts";
 import { isFree } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { serviceRequestId } from "../../call/once.ts";
-import { formBounds, isHeldToBudgets } from "../../call/plan/bounds.ts";
+import { formBounds } from "../../call/plan/bounds.ts";
 import { namedByField } from "../../call/read/body-names.ts";
 import { contentLength } from "../../call/read/request-body.ts";
 import { RequestSource } from "../../call/read/request-source.ts";
@@ -33,7 +33,8 @@ export async function passForm(
   const others = new OtherFields(services, context, caller);
   const named = (model: string) => {
     if (model === "") throw ApiError.missingField("model");
-    relay = relayTo(services, context, caller, model, { ...formBounds(context, operation), ...others.bounds() });
+    const bounds = { ...formBounds(context, operation), ...others.bounds() };
+    relay = relayTo({ services, context, caller }, model, bounds);
     others.allowAt(relay.bound.account.name);
     return relay.model;
   };
@@ -96,7 +97,8 @@ class OtherFields {
 
   constructor(services: Services, context: RequestContext, caller: Caller) {
     this.#caller = caller;
-    this.#isHeld = services.live.config.budgets.unknownPrice === "refuse" && isHeldToBudgets(services, context, caller);
+    this.#isHeld =
+      services.live.config.budgets.unknownPrice === "refuse" && services.budgets.holds(caller, context.tags);
   }
 
   found(name: string): void {

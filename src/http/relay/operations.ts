@@ -116,5 +116,5 @@ function relayOf(services: Services, context: RequestContext, { caller, operatio
   const { model } = source.parsed;
   if (model == null) throw ApiError.missingField("model");
   if (typeof model !== "string") throw ApiError.invalidValue("model", "model must be a string.");
-  return relayTo(services, context, caller, model, heldBounds(services, context, caller, source, operation));
+  return relayTo({ services, context, caller }, model, heldBounds(services, context, caller, source, operation));
 }

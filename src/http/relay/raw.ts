@@ -7,7 +7,7 @@ import { mayUseProvider } from "../../auth/keys.ts";
 import { admit } from "../../call/admit/authenticate.ts";
 import { isFree } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
-import { inputMeter, isHeldToBudgets } from "../../call/plan/bounds.ts";
+import { inputMeter } from "../../call/plan/bounds.ts";
 import { contentLength, readWhole } from "../../call/read/request-body.ts";
 import { RequestSource } from "../../call/read/request-source.ts";
 import type { Services } from "../../call/services.ts";
@@ -45,7 +45,7 @@ export const rawRoutes: readonly Route[] = methods.map((method) => ({
 }));
 
 async function passRaw(services: Services, context: RequestContext): Promise<Response> {
-  const caller = await admit(services, context, "gateway", "raw");
+  const caller = await admit(services, context, "gateway", { permission: "raw" });
   const { request } = context;
   if (request.headers.has("service-request-id")) {
     throw ApiError.invalidValue("service-request-id", "service-request-id is not supported for a provider's own API.");
@@ -58,7 +58,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   const { account, provider } = bound;
   const root = rootOf(provider as RemoteProvider, account);
   const inPath = modelInPath(path);
-  const isHeld = isHeldToBudgets(services, context, caller);
+  const isHeld = services.budgets.holds(caller, context.tags);
   const isLimited = !isFree(caller, name);
   if (isLimited && !isJsonPost(request)) throw ApiError.modelNotAllowed(undefined);
   const judged = isLimited || (isHeld && isJsonPost(request)) ? await readBody(services, context, inPath) : undefined;
@@ -68,7 +68,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   const model = inPath ?? (judged === undefined ? modelInText(opened?.beginning) : textOf(judged.named[0]));
   const bounds = isHeld ? rawBounds(request, rest, path, judged) : undefined;
   const asked = `${name}/${model ?? "*"}`;
-  const relay = relayVia(services, context, caller, asked, bound, model ?? "", bounds, {
+  const relay = relayVia({ services, context, caller }, { asked, bound, model: model ?? "" }, bounds, {
     isFree: isReading(request),
     input: estimated.test(path) && isJsonPost(request) ? meterOf(judged, opened) : undefined,
   });
@@ -92,7 +92,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   }
   const down = responseHeaders(answer.headers, bound, (address) => ownAddress(context, name, root, address));
   if (answer.status >= 400) down["x-troupe-error-source"] = "upstream";
-  return respondBytes(services, context, relay.observer, answer, down);
+  return respondBytes(relay, answer, down);
 }
 
 /** The provider that is asked, and the path there: as it was sent, and decoded. */

@@ -1,12 +1,11 @@
 /** Passes a call on to a provider that speaks the client's format, and its answer back as the bytes that come. */
-import type { Caller } from "../../auth/keys.ts";
 import { mayUseProvider } from "../../auth/keys.ts";
 import { checkNamedModels, mayUseNamed, standsFor } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { sessionKey } from "../../call/read/conversation-key.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "../../call/relay/error-fields.ts";
 import { respondWhole } from "../../call/relay/respond.ts";
-import type { Services } from "../../call/services.ts";
+import type { Admitted } from "../../call/scope.ts";
 import { attemptAt, CallRecorder } from "../../call/settle/observer.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { JsonProof } from "../../lib/json/proof.ts";
@@ -27,57 +26,51 @@ import { readUpstreamError, visibleHeaders } from "../../upstream/upstream-error
 import type { AttemptBounds, TextMeter } from "../../usage/attempt.ts";
 import { type Ahead, finderFor, notWhole, readAhead, respondBytes } from "./byte-body.ts";
 
-/** The upstream of a call that is passed on. */
-export type Relay = {
-  readonly services: Services;
-  readonly context: RequestContext;
-  readonly caller: Caller;
+/** Who passes a call on. */
+type From = Pick<Admitted, "services" | "context" | "caller">;
+
+/** Where a call is passed on to. */
+type To = {
   /** The model, or what stands for it, as the caller named it. */
   readonly asked: string;
   readonly bound: BoundAccount;
-  readonly provider: RemoteProvider;
   /** The upstream's own name of the model; empty where the call names none. */
   readonly model: string;
-  readonly observer: CallObserver;
 };
+
+/** The upstream of a call that is passed on. */
+export type Relay = From &
+  To & {
+    readonly provider: RemoteProvider;
+    readonly observer: CallObserver;
+  };
 
 /**
  * @param bounds undefined where no budget applies
  * @throws ApiError unknown_provider, model_not_allowed, or invalid_value for a model that is compiled in
  */
-export function relayTo(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  modelId: string,
-  bounds: AttemptBounds | undefined,
-  input?: TextMeter,
-): Relay {
+export function relayTo(from: From, modelId: string, bounds: AttemptBounds | undefined, input?: TextMeter): Relay {
+  const { services, context, caller } = from;
   context.logFields["model"] = truncate(modelId);
   const mayName = (provider: string) => mayUseProvider(caller, provider);
   const meant = standsFor(services, modelId);
   const { bound, name } = resolveModel(services.live.accounts, meant, mayName);
   if (!mayUseNamed(caller, modelId, meant)) throw ApiError.modelNotAllowed(modelId);
-  if (bound.pool === undefined) return relayVia(services, context, caller, modelId, bound, name, bounds, { input });
+  const named = { asked: modelId, model: name };
+  if (bound.pool === undefined) return relayVia(from, { ...named, bound }, bounds, { input });
   const picked = services.pools.pick(bound, name, sessionKey(context.request));
-  const relay = relayVia(services, context, caller, modelId, picked, name, bounds, { input });
+  const relay = relayVia(from, { ...named, bound: picked }, bounds, { input });
   return { ...relay, observer: services.pools.observed(relay.observer, picked, name) };
 }
 
 /**
- * @param asked the model, or what stands for it, as the caller named it
- * @param model the upstream's own name of it
  * @param bounds undefined where no budget applies
  * @param accounts whether nobody bills such a call, and what its request is estimated by where the answer has no counts
  * @throws ApiError invalid_value for a provider that is compiled in
  */
 export function relayVia(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  asked: string,
-  bound: BoundAccount,
-  model: string,
+  { services, context, caller }: From,
+  { asked, bound, model }: To,
   bounds: AttemptBounds | undefined,
   accounts: { readonly isFree?: boolean; readonly input?: TextMeter | undefined } = {},
 ): Relay {
@@ -87,7 +80,7 @@ export function relayVia(
   }
   const call = { model, request: { model, messages: [] }, extras: {}, account, media: new Map() };
   const target: Target = { ...bound, call, legacyFunctions: false };
-  const attempt = attemptAt(context, caller, asked, target, bounds);
+  const attempt = attemptAt({ context, caller }, asked, target, bounds);
   return {
     services,
     context,
@@ -250,16 +243,16 @@ const maxWhole = 256 * 1024;
  * @throws as `wholeVia` does
  */
 export async function respondVia(relay: Relay, answer: UpstreamAnswer, operation: Operation): Promise<Response> {
-  const { services, context, observer } = relay;
+  const { context, observer } = relay;
   const isError = answer.status < 200 || answer.status >= 300;
   const length = Number(answer.headers.get("content-length") ?? Number.POSITIVE_INFINITY);
   if (isError || length <= maxWhole) return respondWhole(context, await wholeVia(relay, answer, operation));
-  if (!promisesJson(answer, operation)) return respondBytes(services, context, observer, answer, headersOf(answer));
+  if (!promisesJson(answer, operation)) return respondBytes(relay, answer, headersOf(answer));
   const ahead = await readAhead(answer, maxWhole).catch((error) => {
     answer.cancel();
     throw failedWith(context, relay.bound.account.name, observer, error);
   });
   if (ahead.isWhole) return respondWhole(context, await wholeVia(relay, answer, operation, ahead));
   const proven = { ahead, proof: new JsonProof() };
-  return respondBytes(services, context, observer, answer, headersOf(answer), proven);
+  return respondBytes(relay, answer, headersOf(answer), proven);
 }

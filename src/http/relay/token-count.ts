@@ -49,14 +49,16 @@ export async function countTokens(
   protocol: Protocol,
   bodyOf: (tokens: number) => object,
 ): Promise<WholeAnswer> {
-  const caller = await admit(services, context, onSurface.name, onSurface.name, true);
+  const caller = await admit(services, context, onSurface.name, { mayPreview: true });
   const source = await readWhole(context, services.live.config.limits);
-  const asked = await parseCall(services, context, caller, onSurface, protocol, source);
-  const surface = asked.byPersona ? await personaSurface(services, context, caller, onSurface) : onSurface;
+  const onArrival = { services, context, surface: onSurface, caller };
+  const asked = await parseCall(onArrival, protocol, source);
+  const surface = asked.byPersona ? await personaSurface(onArrival) : onSurface;
+  const admitted = { ...onArrival, surface };
   const parsed = asked.call;
   const { request } = parsed;
   context.logFields["model"] = truncate(request.model);
-  const conversation = await openConversation(services, context, caller, surface.name, request);
+  const conversation = await openConversation(admitted, request);
   const plan = await surface.plan(services, caller, conversation.whole, source);
   if (plan.persona !== undefined) noteVersion(context, plan.persona);
   const [planned] = plan.targets;
@@ -66,8 +68,7 @@ export async function countTokens(
       ? planned
       : atMember(planned, services.pools.pick(planned, planned.call.model, sessionKey(context.request)));
   checkNamedModels(caller, target.account.name, "gateway", source, isCounted);
-  if (mayNameKept(protocol, plan.targets, source))
-    await keptUpstream(services, caller, surface.name, protocol, plan.targets, source);
+  if (mayNameKept(protocol, plan.targets, source)) await keptUpstream(admitted, protocol, plan.targets, source);
   const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
   if (native === undefined) refuseNativeOnly(parsed, target);
   const { provider, call } = target;
@@ -100,7 +101,7 @@ function nativeCounter(
   if (route?.counter === undefined) return undefined;
   const headers = passedHeaders(protocol, request.headers);
   const change = nativeChange(plan, route, call, headers);
-  const body = change && protocol.native && patchedBody(protocol.native, route, source, change, call, headers);
+  const body = change && protocol.native && patchedBody(protocol.native, { route, call, headers }, source, change);
   if (body === undefined) return undefined;
   return route.counter(filled(source, writtenAs(source, body), body), call, headers);
 }

@@ -387,7 +387,8 @@ export class Connection {
     else if (idleLeft <= 0) this.#end({ code: closing.normal, reason: "idle" });
     if (this.#ending !== undefined) return;
     this.#cancelWatch = clock.setTimer(Math.max(1, Math.min(watchMs, left, idleLeft)), () => {
-      void (keys.refresh() ?? Promise.resolve())
+      void keys
+        .refresh()
         .catch(() => {})
         .then(() => {
           if (this.#socket !== undefined) this.#watch();

@@ -39,7 +39,7 @@ export function upgradeAt(
     const context = openContext(host, { request, server }, route);
     try {
       await checkRequest(host, context, true);
-      const { keyId } = await admit(services, context, surface, surface, true);
+      const { keyId } = await admit(services, context, surface, { mayPreview: true });
       if (!enabled || !isAsked) throw ApiError.websocketsUnsupported(426);
       if (host.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
       if (host.sockets.size >= maxConnections) throw tooMany("Too many WebSockets are open");
@@ -73,7 +73,7 @@ const tooMany = (what: string) =>
 
 /** Answers a turn that asks nothing of a model, for callers who may ask. */
 async function warmedUp(services: Services, context: RequestContext, surface: SurfaceName, warmUp: () => JsonObject) {
-  await admit(services, context, surface, surface, true);
+  await admit(services, context, surface, { mayPreview: true });
   return jsonAnswer(warmUp());
 }
 

@@ -4,7 +4,7 @@
  * https://github.com/torvalds/linux/blob/master/include/uapi/linux/tcp.h, and
  * https://man7.org/linux/man-pages/man2/poll.2.html
  */
-import { openLibc, ptr } from "./libc.ts";
+import { type Libc, openLibc, ptr } from "./libc.ts";
 
 const tcpLevel = 6;
 const tcpInfo = 11;
@@ -17,6 +17,7 @@ const info = new Uint32Array(64);
 const length = new Uint32Array(1);
 /** `struct pollfd`: the descriptor, then what is asked for and what is so, in 16 bits each. */
 const polled = new Int32Array(2);
+let libc: Libc | undefined;
 /** POLLIN and POLLRDHUP; errors and hang-ups are reported in any case. */
 const readable = 0x2001;
 
@@ -26,7 +27,7 @@ const readable = 0x2001;
  * @returns false where that is not known
  */
 export function hasUnread(fd: number): boolean {
-  const libc = openLibc();
+  libc ??= openLibc();
   if (libc === undefined || fd < 0) return false;
   polled[0] = fd;
   polled[1] = readable;
@@ -35,7 +36,7 @@ export function hasUnread(fd: number): boolean {
 
 /** @returns how many bytes were read; 0 where there is nothing to read */
 function read(fd: number, bytes: number): number {
-  const libc = openLibc();
+  libc ??= openLibc();
   if (libc === undefined || fd < 0) return 0;
   length[0] = bytes;
   return libc.getsockopt(fd, tcpLevel, tcpInfo, ptr(info), ptr(length)) === 0 ? length[0] : 0;

@@ -45,10 +45,10 @@ export function withFields(log: Logger, own: LogFields): Logger {
 type WriteLine = (level: LogLevel, message: string, fields?: LogFields) => void;
 
 const loggerOf = (write: WriteLine, flush: () => Promise<void>, dropped: () => number): Logger => ({
-  debug: (message, fields) => write("debug", message, fields),
-  info: (message, fields) => write("info", message, fields),
-  warn: (message, fields) => write("warn", message, fields),
-  error: (message, fields) => write("error", message, fields),
+  debug: write.bind(undefined, "debug"),
+  info: write.bind(undefined, "info"),
+  warn: write.bind(undefined, "warn"),
+  error: write.bind(undefined, "error"),
   flush,
   get dropped() {
     return dropped();

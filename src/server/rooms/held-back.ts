@@ -18,7 +18,7 @@ export async function openHeldBack(opening: Opening, { store, limits, keys }: St
       log,
       settings: () => current().budgets,
       now: () => limits.now(),
-      tokensPerMinute: (keyId) => keys.tokensPerMinute(keyId),
+      tokensPerMinute: keys.tokensPerMinute.bind(keys),
       price: (attempt, usage) => services().usage.price(attempt, usage),
       onRefusal: (kind) => lines.metrics.refusals.series(kind).add(),
       settleNow: () => services().ledger.settleNow(),

@@ -16,9 +16,9 @@ export class BearerSigner implements Signer {
     this.#tokens = tokens;
   }
 
-  sign(request: HttpRequest): HttpRequest | Promise<HttpRequest> {
-    const token = this.#tokens.get();
-    return token instanceof Promise ? token.then((one) => withToken(request, one)) : withToken(request, token);
+  async sign(request: HttpRequest): Promise<HttpRequest> {
+    const { token, headers } = await this.#tokens.get();
+    return { ...request, headers: { ...request.headers, ...headers, authorization: `Bearer ${token}` } };
   }
 
   refused({ authorization }: HttpRequest["headers"]): void {
@@ -35,8 +35,3 @@ export class BearerSigner implements Signer {
     return this.#tokens.held!.source;
   }
 }
-
-const withToken = (request: HttpRequest, { token, headers }: AccessToken): HttpRequest => ({
-  ...request,
-  headers: { ...request.headers, ...headers, authorization: `Bearer ${token}` },
-});

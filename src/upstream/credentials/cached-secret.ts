@@ -38,11 +38,11 @@ export class CachedSecret<T> {
     this.#options = options;
   }
 
-  /** @returns a promise only while calls have to wait for a new one. @throws what `fetch` throws, by the promise */
-  get(): T | Promise<T> {
+  /** Waits only while there is none, or it is at its end. @throws what `fetch` throws */
+  async get(): Promise<T> {
     const held = this.#held;
     const now = this.#options.clock.now();
-    if (held === undefined || this.#isDoubted || endOf(held) - marginMs <= now) return this.#awaited(now);
+    if (held === undefined || this.#isDoubted || endOf(held) - marginMs <= now) return await this.#awaited(now);
     if (now >= refreshAt(held) && now >= this.#nextRefreshAt) this.#refresh(now);
     return held.value;
   }

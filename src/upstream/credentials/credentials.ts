@@ -36,7 +36,8 @@ export class Credentials {
   readonly #place: KeyPlace;
   /** The same for requests that have the key in another place, once there was one. */
   #elsewhere: Map<KeyPlace, Credentials> | undefined;
-  readonly #signer: Signer | undefined;
+  /** Signs last, where there is no key. */
+  readonly signer: Signer | undefined;
   /** The headers that were signed last, and what became of them: nearly all requests share one object of them. */
   #last: { readonly unsigned: HttpRequest["headers"]; readonly signed: HttpRequest["headers"] } | undefined;
 
@@ -45,7 +46,7 @@ export class Credentials {
     const { apiKey, headers, options } = secrets;
     this.#secrets = secrets;
     this.#place = place;
-    this.#signer = signer;
+    this.signer = signer;
     this.#key = apiKey || undefined;
     const { header, query, tokens } = place;
     const isToken = tokens !== undefined && apiKey?.startsWith(tokens.begin) === true;
@@ -61,46 +62,44 @@ export class Credentials {
   /**
    * @param request as it goes out, but for the key and the operator's own headers
    * @param place of the key, where the request names one
-   * @returns a key's request at once; a promise only where a signer has to wait
-   * @throws ApiError upstream_unavailable when a signer has no secret
+   * @returns the request with them, which a `signer` is to sign yet
    */
-  sign(request: HttpRequest, place?: KeyPlace): HttpRequest | Promise<HttpRequest> {
-    if (place !== undefined && place !== this.#place) return this.#at(place).sign(request);
+  keyed(request: HttpRequest, place?: KeyPlace): HttpRequest {
+    if (place !== undefined && place !== this.#place) return this.#at(place).keyed(request);
     const url =
       this.#parameter === undefined || this.#key === undefined
         ? request.url
         : `${request.url}${request.url.includes("?") ? "&" : "?"}${this.#parameter}=${encodeURIComponent(this.#key)}`;
     if (this.#last?.unsigned !== request.headers)
       this.#last = { unsigned: request.headers, signed: joined(request.headers, this.#headers) };
-    const said = { method: request.method, url, headers: this.#last.signed, body: request.body };
-    return this.#signer === undefined ? said : this.#signer.sign(said);
+    return { method: request.method, url, headers: this.#last.signed, body: request.body };
   }
 
   /** The place that a signer's secret comes from, in words; undefined for a key's account. @throws ApiError where there is none */
   source(): Promise<string> | undefined {
-    return this.#signer?.source();
+    return this.signer?.source();
   }
 
   /** The upstream answered a signed request with 401 or 403. */
   refused(headers: HttpRequest["headers"]): void {
-    this.#signer?.refused(headers);
+    this.signer?.refused(headers);
   }
 
   #at(place: KeyPlace): Credentials {
     this.#elsewhere ??= new Map();
-    const known = this.#elsewhere.get(place) ?? new Credentials(this.#secrets, place, this.#signer);
+    const known = this.#elsewhere.get(place) ?? new Credentials(this.#secrets, place, this.signer);
     this.#elsewhere.set(place, known);
     return known;
   }
 
   /** Signs the same, with `***` for each secret: for who shows requests. */
   masked(): Credentials {
-    return new Credentials(maskedSecrets(this.#secrets, this.#place), this.#place, this.#signer && maskedSigner);
+    return new Credentials(maskedSecrets(this.#secrets, this.#place), this.#place, this.signer && maskedSigner);
   }
 
   /** True if a text holds the key or a signer's secret, so that nobody else may see it. */
   isIn(text: string): boolean {
-    return (this.#key !== undefined && text.includes(this.#key)) || this.#signer?.isIn(text) === true;
+    return (this.#key !== undefined && text.includes(this.#key)) || this.signer?.isIn(text) === true;
   }
 }
 

@@ -4,10 +4,9 @@ import type { HttpRequest } from "../../lib/http/client.ts";
 export interface Signer {
   /**
    * @param request with all its headers
-   * @returns a promise only while a secret has to be fetched, or a signature is made
    * @throws ApiError upstream_unavailable when no secret can be had
    */
-  sign(request: HttpRequest): HttpRequest | Promise<HttpRequest>;
+  sign(request: HttpRequest): Promise<HttpRequest>;
   /** The upstream answered a signed request with 401 or 403: a cached secret is fetched anew for the next one. */
   refused(headers: HttpRequest["headers"]): void;
   /** Gets a secret, if there is none yet. @returns the place that it came from, in words @throws ApiError as `sign` does */
@@ -18,7 +17,7 @@ export interface Signer {
 
 /** Stands where a signature would: for who shows requests. */
 export const maskedSigner: Signer = {
-  sign: (request) => ({ ...request, headers: { ...request.headers, authorization: "***" } }),
+  sign: async (request) => ({ ...request, headers: { ...request.headers, authorization: "***" } }),
   refused: () => {},
   source: () => Promise.resolve("***"),
   isIn: () => false,

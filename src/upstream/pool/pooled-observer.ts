@@ -74,11 +74,11 @@ export class PooledObserver implements CallObserver {
     return this.#inner.costOf(usage, serviceTier);
   }
 
-  completed(result: CompletedCall): Promise<unknown> | undefined {
+  async completed(result: CompletedCall): Promise<void> {
     const now = this.#clock.monotonic();
     if (!this.#isStream) this.#attempt.member.wholeAnswer(now - this.#sentAt, now);
     this.#attempt.completed(now);
-    return this.#inner.completed(result);
+    await this.#inner.completed(result);
   }
 
   tierTold(serviceTier: string): void {

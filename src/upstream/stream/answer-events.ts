@@ -79,13 +79,10 @@ export abstract class AnswerEvents implements EventSource {
     last: (events: string[]) => void,
   ): void {
     this.isOver = true;
-    const finish = () => {
+    void this.observer.completed(answer).then(() => {
       last(events);
       this.#end("finished", events);
-    };
-    const storing = this.observer.completed(answer);
-    if (storing === undefined) finish();
-    else void storing.then(finish);
+    });
   }
 
   /** Before the first events the error rejects `open`; after them it becomes an error event. */

@@ -39,8 +39,8 @@ export type BudgetTools = {
   /** The most that so much use costs, in micro-dollars; undefined: the price is unknown. */
   readonly price: (attempt: Attempt, usage: Usage) => number | undefined;
   readonly onRefusal?: (kind: RefusalKind) => void;
-  /** Writes lines of this process' calls that are over, as their reservations end by it; undefined: there are none. */
-  readonly settleNow?: () => Promise<void> | undefined;
+  /** Writes lines of this process' calls that are over, as their reservations end by it. Resolves with whether there were any. */
+  readonly settleNow?: () => Promise<boolean>;
 };
 
 /** `held`: by calls under way alone. */
@@ -145,34 +145,24 @@ export class Budgets {
     return this.#rules.rules;
   }
 
-  /** True if any limit applies to the calls of a key with these tags. */
-  holds(payer: Payer): boolean {
-    return this.rules.of(payer).length > 0 || this.#tools.tokensPerMinute(payer.keyId) !== undefined;
+  /** True if a budget, or a limit of tokens, applies to the calls of a key with these tags. */
+  holds({ keyId, tier }: Omit<Payer, "tags">, tags: Payer["tags"]): boolean {
+    return this.#tools.tokensPerMinute(keyId) !== undefined || this.rules.of({ keyId, tier, tags }).length > 0;
   }
 
   /**
    * Sets aside what the call is estimated to cost.
    * @param line as it stands in the ledger if nobody lives to end it
    * @param signal ends a wait for room; then it rejects with ClientDisconnected
-   * @returns undefined where nothing applies to the call. Rejects with ApiError insufficient_quota, rate_limit_exceeded,
-   * model_without_price or storage_unavailable
+   * @returns undefined where nothing applies to the call
+   * @throws ApiError insufficient_quota, rate_limit_exceeded, model_without_price or storage_unavailable
    */
-  reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<GateReserved> | undefined {
+  async reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<GateReserved | undefined> {
     const { rules: known } = this;
     const rules =
       attempt.bounds?.billed === "nothing" ? [] : known.isByModel ? known.ofAttempt(attempt) : known.of(attempt);
     const tokenLimit = this.#tools.tokensPerMinute(attempt.keyId);
     if (rules.length === 0 && tokenLimit === undefined) return undefined;
-    return this.#reserve(attempt, line, rules, tokenLimit, signal);
-  }
-
-  async #reserve(
-    attempt: Attempt,
-    line: LedgerLine,
-    rules: readonly Rule[],
-    tokenLimit: number | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<GateReserved> {
     const { store, now } = this.#tools;
     const amount = this.#amountOf(attempt, rules);
     if (amount === 0 && tokenLimit === undefined) return nothingReserved;
@@ -190,11 +180,7 @@ export class Budgets {
       let answer = await reserve();
       // Calls of this process that are over make room before any is refused.
       if (isRefused(answer)) {
-        const settling = this.#tools.settleNow?.();
-        if (settling !== undefined) {
-          await settling;
-          answer = await reserve();
-        }
+        if ((await this.#tools.settleNow?.()) === true) answer = await reserve();
       }
       return { ...answer, amount: amount ?? 0 };
     };

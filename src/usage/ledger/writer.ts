@@ -117,9 +117,11 @@ export class LedgerWriter {
     else this.#later();
   }
 
-  /** Writes what waits, as it may end reservations. Never rejects. */
-  settleNow(): Promise<void> | undefined {
-    return this.waiting === 0 || this.#isFailing ? undefined : this.flush();
+  /** Writes what waits, as it may end reservations. Never rejects. @returns whether there was anything to write */
+  async settleNow(): Promise<boolean> {
+    if (this.waiting === 0 || this.#isFailing) return false;
+    await this.flush();
+    return true;
   }
 
   /** Writes all that waits by now; what the store refuses goes on waiting. Never rejects. */

@@ -22,18 +22,16 @@ export type Counted = {
   readonly cost: number | undefined;
 };
 
-const textTokens = (input: number, output: number): TokenCounts => ({
-  input,
+export const noTokens: TokenCounts = {
+  input: 0,
   cacheRead: 0,
   cacheWrite5m: 0,
   cacheWrite1h: 0,
-  output,
+  output: 0,
   reasoning: 0,
   audioInput: 0,
   audioOutput: 0,
-});
-
-export const noTokens: TokenCounts = textTokens(0, 0);
+};
 
 const noTools: Readonly<Record<string, number>> = {};
 const noSurcharges: readonly string[] = [];
@@ -48,7 +46,7 @@ export function countedOf(usage: Usage): Counted {
   // Text alone has no other counts.
   if (prompt === undefined && completion === undefined && more === undefined)
     return {
-      tokens: textTokens(input, output),
+      tokens: { ...noTokens, input, output },
       audioCacheRead: 0,
       imageInput: 0,
       imageOutput: 0,

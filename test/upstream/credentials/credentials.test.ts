@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { HttpRequest } from "../../../src/lib/http/client.ts";
 import type { KeyPlace } from "../../../src/providers/provider.ts";
 import { providers } from "../../../src/providers/registry.ts";
 import { Accounts } from "../../../src/upstream/accounts.ts";
@@ -9,9 +8,7 @@ import { Credentials } from "../../../src/upstream/credentials/credentials.ts";
 
 const url = "https://up.test/v1/x";
 const unsigned = (headers: Record<string, string> = {}, at = url) => ({ method: "POST", url: at, headers, body: "{}" });
-/** A key signs at once. */
-const signed = (credentials: Credentials, request = unsigned(), place?: KeyPlace) =>
-  credentials.sign(request, place) as HttpRequest;
+const signed = (credentials: Credentials, request = unsigned(), place?: KeyPlace) => credentials.keyed(request, place);
 const remotes = providers.filter((provider) => provider.kind === "remote");
 
 describe("a key is said where its provider reads it", () => {
@@ -37,7 +34,7 @@ describe("a key is said where its provider reads it", () => {
     ],
   ])("%s", (_, place, options, headers, at) => {
     const credentials = new Credentials({ apiKey: "k?&", headers: {}, options }, place);
-    expect(credentials.sign(unsigned({ a: "b" }))).toEqual({ ...unsigned({ a: "b", ...headers }), url: at });
+    expect(credentials.keyed(unsigned({ a: "b" }))).toEqual({ ...unsigned({ a: "b", ...headers }), url: at });
   });
 
   test("where a request names another place, there alone", () => {
@@ -59,7 +56,7 @@ describe("a key is said where its provider reads it", () => {
 
   test("nothing is said without one, and what a request itself says never counts before it", () => {
     for (const place of [{}, { header: "x-key" }, { query: "key" }]) {
-      expect(new Credentials({ headers: {}, options: {} }, place).sign(unsigned())).toEqual(unsigned());
+      expect(new Credentials({ headers: {}, options: {} }, place).keyed(unsigned())).toEqual(unsigned());
     }
     const { headers } = signed(
       new Credentials({ apiKey: "own", headers: {}, options: {} }, {}),

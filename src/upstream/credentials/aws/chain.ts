@@ -16,8 +16,8 @@ export async function awsKeys(
   region: string,
 ): Promise<Dated<AwsKeys>> {
   if (profile !== undefined) return profileKeys(tools, profile, region);
-  const sources: [name: string, keys: (tools: SecretTools) => Dated<AwsKeys> | Promise<Dated<AwsKeys>>][] = [
-    ["environment", environmentKeys],
+  const sources: [name: string, keys: (tools: SecretTools) => Promise<Dated<AwsKeys>>][] = [
+    ["environment", async (all) => environmentKeys(all)],
     ["web identity", (all) => webIdentityKeys(all, region)],
     ["profile", (all) => profileKeys(all, variable(all, "AWS_PROFILE"), region)],
     ["container", containerKeys],

@@ -62,14 +62,17 @@ export async function signV4(request: HttpRequest, { keys, at, ...scope }: Signi
 }
 
 /** The signature covers all of a body, so one that is streamed is read first. */
-function wholeBody(body: NonNullable<HttpRequest["body"]>): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
+async function wholeBody(body: NonNullable<HttpRequest["body"]>): Promise<Buffer<ArrayBuffer>> {
   if (typeof body === "string" || body instanceof Uint8Array) return Buffer.from(body as string);
   const concatenated = (pieces: readonly (string | Uint8Array)[]) =>
     Buffer.concat(pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)));
   if (!("source" in body)) return concatenated(body);
   const pieces: Uint8Array[] = [];
   // What it is given is used again.
-  return folded(body.source, { push: (piece) => void pieces.push(piece.slice()), end: () => concatenated(pieces) });
+  return await folded(body.source, {
+    push: (piece) => void pieces.push(piece.slice()),
+    end: () => concatenated(pieces),
+  });
 }
 
 /** The region in an address such as `bedrock-runtime.us-east-1.amazonaws.com`. Source: https://docs.aws.amazon.com/general/latest/gr/bedrock.html */
