@@ -398,7 +398,7 @@ test("every row with a native endpoint has a strict stand-in for it, and each st
       );
       return found ? [provider.name] : [];
     });
-  const page = readFileSync(join(import.meta.dir, "../../docs/providers.md"), "utf8").split("\n");
+  const page = readFileSync(join(import.meta.dir, "../../docs/translation.md"), "utf8").split("\n");
   const table = page.slice(page.findIndex((line) => line.startsWith("| provider | Messages | Responses |")) + 2);
   const documented = (column: number) =>
     table.slice(0, table.indexOf("")).flatMap((line) => {

@@ -7,7 +7,8 @@ import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { openai } from "../../src/providers/openai-compatible/openai.ts";
 import { providers } from "../../src/providers/registry.ts";
 
-const page = readFileSync(resolve(import.meta.dir, "../../docs/providers.md"), "utf8").split("\n");
+const linesOf = (name: string) => readFileSync(resolve(import.meta.dir, `../../docs/${name}.md`), "utf8").split("\n");
+const page = linesOf("providers");
 
 test("names are unique", () => {
   expect(new Set(providers.map(({ name }) => name)).size).toBe(providers.length);
@@ -24,11 +25,11 @@ test("docs/providers.md names each provider with its variables and its address",
   expect(table.filter((line) => line.startsWith("| ")).slice(2)).toEqual(rows);
 });
 
-test("docs/providers.md explains each key of a model rule", () => {
+test("docs/translation.md explains each key of a model rule", () => {
   // Those of all providers of the chat format, and of those that speak Responses too.
   const explained = { ...Quirks.properties, ...openai.modelRules!.properties };
   const keys = Object.entries(explained).map(([key, { description }]) => `- \`${key}\`: ${description}`);
-  expect(page.filter((line) => line.startsWith("- `"))).toEqual(keys);
+  expect(linesOf("translation").filter((line) => line.startsWith("- `"))).toEqual(keys);
 });
 
 test("nothing compares a provider's name: what differs is data, or follows from its format", () => {
