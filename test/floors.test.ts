@@ -30,7 +30,7 @@ const narrow: Record<string, readonly string[]> = {
   console: ["api"],
   facts: ["lib", "protocols"],
   providers: ["lib", "protocols", "facts"],
-  personas: ["lib", "protocols", "facts"],
+  personas: ["lib", "protocols", "api", "facts"],
 };
 
 const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => /\.tsx?$/.test(path));

@@ -1,10 +1,9 @@
 /** The admin API's route of what was said in a call: the stored turn of its conversation, for who may read content, and with a line of the audit. */
-import { Type } from "@sinclair/typebox";
-import { OrNull } from "../api/shape.ts";
+import { CallContent } from "../api/calls.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Conversations } from "../conversations/conversations.ts";
-import { Id, oneOf } from "../http/openapi/describe.ts";
+import { Id } from "../http/openapi/describe.ts";
 import { redacted } from "../lib/text/redact.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import type { Message } from "../protocols/chat/schema.ts";
@@ -13,12 +12,6 @@ import type { LedgerLine } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
 import { attemptLines } from "./calls.ts";
 import { adminOperation } from "./pages.ts";
-
-const Said = Type.Object({
-  role: Type.String(),
-  text: Type.String({ description: "Parts that are no text stand as [image_url], say; calls of tools as their JSON." }),
-  is_cut: Type.Boolean({ description: "There is more of it than is shown." }),
-});
 
 /** In UTF-16 code units: of one message, and of all together. */
 const maxText = 65_536;
@@ -94,12 +87,7 @@ export const callContentRoutes = (plugin: AdminPlugin) =>
       description:
         "Only conversations that the caller stored (store: true) are kept, as long as the caller has not deleted them and their retention has not ended. Nothing is kept for this route.",
       params: Id,
-      response: Type.Object({
-        object: Type.Literal("call.content"),
-        request_id: Type.String(),
-        messages: OrNull(Type.Array(Said), { description: "Those that came with the call, and the answer last." }),
-        missing: OrNull(oneOf(["log_content_off", "not_stored"]), { description: "Why there are none." }),
-      }),
+      response: CallContent,
       errors: [404],
     }),
   );

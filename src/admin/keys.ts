@@ -1,7 +1,7 @@
 /** The admin API's routes of keys. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Key, KeyStatus, NewKey } from "../api/keys.ts";
-import { OrNull, pageSchema } from "../api/shape.ts";
+import { Key, KeyPage, KeyStatus, NewKey } from "../api/keys.ts";
+import { OrNull } from "../api/shape.ts";
 import { keyStates } from "../api/words.ts";
 import { maxGraceMs } from "../auth/grace.ts";
 import { type KeyInfo, type KeyQuery, keyOrders } from "../auth/key-info.ts";
@@ -117,10 +117,7 @@ export const keyRoutes = (plugin: AdminPlugin) =>
           order: Type.Optional(oneOf(["asc", "desc"], { default: "desc" })),
           ...pageParameters(1000, 20),
         }),
-        response: Type.Object({
-          ...pageSchema(Key).properties,
-          total: Type.Integer({ description: "On all pages." }),
-        }),
+        response: KeyPage,
         errors: [400, 404],
       }),
     )

@@ -1,22 +1,18 @@
 /** The admin API's list of providers' models: what is known of each, when it ends, and which lists of providers that comes from. */
 import { Type } from "@sinclair/typebox";
-import { EndState, LearnedFact, ModelEnding, ModelListState } from "../api/models.ts";
-import { OrNull, pageSchema } from "../api/shape.ts";
+import { ModelEnding, ModelPage } from "../api/models.ts";
+import { pageSchema } from "../api/shape.ts";
 import type { Services } from "../call/services.ts";
 import { endState } from "../facts/endings.ts";
+import { havingAll } from "../http/models/model-facts.ts";
 import { gatewayModels } from "../http/models/models.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { formatModelId } from "../protocols/model-id.ts";
-import { capabilityNames, havingAll, Model } from "../protocols/models.ts";
+import { capabilityNames } from "../protocols/models.ts";
 import { dayMs } from "../store/ledger-columns.ts";
 import { endOf } from "../upstream/model-lists.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
-
-const ListedModel = Type.Object({
-  ...Model.properties,
-  end_state: OrNull(EndState, { description: "ends_soon: within six months; null: no end is announced." }),
-});
 
 /** What refusals taught the process that answers. */
 const learnedOf = ({ learned }: Services) =>
@@ -106,11 +102,7 @@ export const modelRoutes = (plugin: AdminPlugin) =>
           ),
           ...pageParameters(1000, 100),
         }),
-        response: Type.Object({
-          ...pageSchema(ListedModel).properties,
-          lists: Type.Array(ModelListState),
-          learned: Type.Array(LearnedFact),
-        }),
+        response: ModelPage,
         errors: [400, 404],
       }),
     );

@@ -1,9 +1,7 @@
 /** The admin API's route of the nodes that serve, and how they differ. */
-import { Type } from "@sinclair/typebox";
-import { Node, parts } from "../api/nodes.ts";
+import { Nodes, parts } from "../api/nodes.ts";
 import type { Services } from "../call/services.ts";
 import { configVersion } from "../config/version.ts";
-import { Words } from "../lib/json/schemas.ts";
 import type { ServingNode } from "../observability/node-versions.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
@@ -35,10 +33,6 @@ export const nodeRoutes = (plugin: AdminPlugin) =>
     adminOperation({
       operationId: "adminListNodes",
       summary: "The nodes that have reported within the last minute, and how they differ from the one that answers",
-      response: Type.Object({
-        object: Type.Literal("list"),
-        store: Words(["sqlite", "postgres"], { description: "With sqlite there is one node." }),
-        data: Type.Array(Node),
-      }),
+      response: Nodes,
     }),
   );

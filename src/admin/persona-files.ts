@@ -1,12 +1,13 @@
 /** Files in the folder of personas as the admin API edits them: why one can't be saved, and saving one where the configuration lets it be. */
 import { type Static, Type } from "@sinclair/typebox";
 import { Finding } from "../api/findings.ts";
+import type { ReadOnly } from "../api/persona-sources.ts";
 import { OrNull } from "../api/shape.ts";
 import type { RequestContext } from "../call/context.ts";
 import { jsonAnswer } from "../call/relay/respond.ts";
 import type { Services } from "../call/services.ts";
 import { errorSchema, writing } from "../http/openapi/describe.ts";
-import { Closed, Words } from "../lib/json/schemas.ts";
+import { Closed } from "../lib/json/schemas.ts";
 import { maxFileBytes } from "../personas/file/read-file.ts";
 import {
   hashOf,
@@ -33,10 +34,6 @@ const Save = Closed({
     description: "The hash of the text that was edited; null: there was no such file.",
   }),
 });
-export const ReadOnly = OrNull(Words(["write_off", "in_executable"]), {
-  description: "Why it can't be saved; null: it can, where the server may write.",
-});
-
 const errorWith = (description: string, schema: unknown) => ({
   description,
   content: { "application/json": { schema } },
@@ -64,7 +61,7 @@ export const saving = {
 export const isFolderServed = ({ personas }: Services): boolean => personas.labels !== undefined;
 
 /** @param isThere whether the folder has the persona's own file */
-export async function readOnlyBecause({ live }: Services, isThere: boolean): Promise<Static<typeof ReadOnly>> {
+export async function readOnlyBecause({ live }: Services, isThere: boolean): Promise<ReadOnly> {
   if (!live.config.console.write) return "write_off";
   return isThere || (await isUnused(live.config.personas.folder)) ? null : "in_executable";
 }

@@ -1,7 +1,6 @@
 /** The admin API's routes of personas' files: read, checked, and saved where the configuration lets them be. */
 import { Type } from "@sinclair/typebox";
-import { Finding } from "../api/findings.ts";
-import { OrNull } from "../api/shape.ts";
+import { PersonaChecked, PersonaSource } from "../api/persona-sources.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed } from "../lib/json/schemas.ts";
@@ -19,32 +18,13 @@ import {
   NotSaved,
   noSuchPersona,
   ownFile,
-  ReadOnly,
   readOnlyBecause,
   saveFile,
   saving,
   Text,
 } from "./persona-files.ts";
 
-const SourceSchema = Type.Object({
-  object: Type.Literal("persona.source"),
-  id: Type.String(),
-  file: Type.String({ description: "Its path on the server." }),
-  text: Type.String(),
-  hash: Type.String({ description: "Of the text: if_hash when it is saved." }),
-  version: OrNull(Type.String(), { description: "That is served; null: none is." }),
-  is_served: Type.Boolean({ description: "False where an older text is served, as this one has errors." }),
-  read_only: ReadOnly,
-  findings: Type.Array(Finding),
-});
 const Check = Closed({ id: Type.String({ description: "The persona's <namespace>/<name>." }), text: Text });
-const Checked = Type.Object({
-  object: Type.Literal("persona.check"),
-  id: Type.String(),
-  version: OrNull(Type.String(), { description: "That the text would be; null: it has errors." }),
-  findings: Type.Array(Finding),
-});
-
 async function sourceJson(services: Services, id: string) {
   const served = services.personas.find(id);
   const own = await ownFile(services, id);
@@ -86,7 +66,7 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
         operationId: "adminGetPersonaSource",
         summary: "The file of a persona as it is now, with what the checker finds in it",
         params: Named,
-        response: SourceSchema,
+        response: PersonaSource,
         errors: [404],
       }),
     )
@@ -110,7 +90,7 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminSavePersonaSource",
         summary: "Saves a persona's file, and serves it",
-        response: SourceSchema,
+        response: PersonaSource,
         ...saving,
       }),
     )
@@ -130,7 +110,7 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
         examples: {
           text: { summary: "A text", value: { id: "acme/helper", text: "description: Helps.\nsystem: You help.\n" } },
         },
-        response: Checked,
+        response: PersonaChecked,
         errors: writing,
       }),
     );

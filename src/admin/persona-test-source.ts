@@ -1,7 +1,6 @@
 /** The admin API's routes of personas' test files: read, checked, a request made one more test, and saved as the personas' own files are. */
 import { Type } from "@sinclair/typebox";
-import { Finding } from "../api/findings.ts";
-import { OrNull } from "../api/shape.ts";
+import { PersonaTestDraft, PersonaTestSource, PersonaTestsChecked } from "../api/persona-sources.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed, Open } from "../lib/json/schemas.ts";
@@ -22,7 +21,6 @@ import {
   NotSaved,
   noSuchPersona,
   ownFile,
-  ReadOnly,
   readOnlyBecause,
   saveFile,
   saveRefusals,
@@ -30,22 +28,6 @@ import {
   Text,
 } from "./persona-files.ts";
 
-const TestNames = Type.Array(Type.Object({ name: Type.String(), line: Type.Integer() }));
-const SourceSchema = Type.Object({
-  object: Type.Literal("persona.test_source"),
-  id: Type.String({ description: "Of the persona." }),
-  file: Type.String({ description: "Its path on the server, or the one that it would have." }),
-  text: Type.String({ description: "Empty where there is none yet." }),
-  hash: OrNull(Type.String(), { description: "Of the text: if_hash when it is saved; null: there is none yet." }),
-  read_only: ReadOnly,
-  findings: Type.Array(Finding),
-});
-const Checked = Type.Object({
-  object: Type.Literal("persona.test_check"),
-  id: Type.String(),
-  tests: TestNames,
-  findings: Type.Array(Finding),
-});
 const Draft = Closed({
   text: Type.Optional(
     Type.String({ maxLength: maxFileBytes, description: "Of a file that is edited; default: the one that is there." }),
@@ -58,15 +40,6 @@ const Draft = Closed({
   ),
   assert: Type.Array(Open({ type: Type.String() }), { maxItems: 1000, description: "Assertions, as in a test file." }),
 });
-const Drafted = Type.Object({
-  object: Type.Literal("persona.test_draft"),
-  id: Type.String(),
-  file: Type.String(),
-  text: Type.String({ description: "Of the file with the test. What stood in it is as it was." }),
-  hash: OrNull(Type.String(), { description: "Of the file as it is now: if_hash when this is saved." }),
-  findings: Type.Array(Finding),
-});
-
 const nameOf = (id: string) => `${id}.test`;
 
 /** @throws ApiError not_found where there is no persona that the tests would be of */
@@ -127,7 +100,7 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
         operationId: "adminGetPersonaTestSource",
         summary: "The test file of a persona as it is now, with what the checker finds in it",
         params: Named,
-        response: SourceSchema,
+        response: PersonaTestSource,
         errors: [404],
       }),
     )
@@ -150,7 +123,7 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminSavePersonaTestSource",
         summary: "Saves the test file of a persona, or makes it",
-        response: SourceSchema,
+        response: PersonaTestSource,
         ...saving,
       }),
     )
@@ -172,7 +145,7 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
             value: { text: "tests: [{ vars: { prompt: Hello }, assert: [{ type: contains, value: Hello }] }]\n" },
           },
         },
-        response: Checked,
+        response: PersonaTestsChecked,
         errors: [404, ...writing],
       }),
     )
@@ -216,7 +189,7 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
             },
           },
         },
-        response: Drafted,
+        response: PersonaTestDraft,
         errors: [404, ...writing],
         others: { 422: saveRefusals[422] },
       }),

@@ -1,20 +1,20 @@
 /** The admin API's routes of personas: what is served, and what a call of one would send. */
 import { type Static, Type } from "@sinclair/typebox";
-import { PersonaPush, PersonaSummary, RenderedPersona, Persona as ShownPersona } from "../api/personas.ts";
-import { type Answer, pageSchema } from "../api/shape.ts";
+import { PersonaReportPart } from "../api/persona-reports.ts";
+import { PersonaSummary, RenderedPersona, Persona as ShownPersona } from "../api/personas.ts";
+import { pageSchema } from "../api/shape.ts";
 import { findAdditions } from "../call/plan/knowledge.ts";
 import { preparePersona } from "../call/plan/personas.ts";
 import type { Services } from "../call/services.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { renderCall, variantOf } from "../http/render.ts";
-import { Closed, Open, titled } from "../lib/json/schemas.ts";
+import { Closed, Open } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { listPreviews, type Preview } from "../operate/previews.ts";
 import { findReport, listReports } from "../operate/reports.ts";
 import type { PersonaContent } from "../personas/file/schema.ts";
 import { placesOf, textOf } from "../personas/file/source.ts";
 import { contentOf, hasContent, type Persona } from "../personas/persona.ts";
-import { ReportedPersona, ReportUpload } from "../personas/review/report-schema.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
@@ -23,14 +23,6 @@ import type { TestRunCounts } from "../store/persona-test-runs.ts";
 import type { VariantState } from "../store/variants.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
-
-const Report = Type.Object({
-  object: Type.Literal("persona.report"),
-  ...PersonaPush.properties,
-  against: ReportUpload.properties.against,
-  persona: ReportedPersona,
-});
-titled({ PersonaReportPart: Report });
 
 const Render = Closed({
   persona: Type.String({ description: "Its id, alone or with a version or label." }),
@@ -118,7 +110,7 @@ const pushedJson = ({ label, personas, keyName, pushedAt, endsAt }: Preview, per
       ...{ label, version, key_name: keyName, pushed_at: isoTime(pushedAt), ends_at: isoTime(endsAt) },
     }));
 
-async function reportJson(services: Services, id: string, label: string | undefined): Promise<Answer<typeof Report>> {
+async function reportJson(services: Services, id: string, label: string | undefined): Promise<PersonaReportPart> {
   const { info, against, persona } = await findReport(services, id, label);
   return { object: "persona.report", ...pushedJson(info, id)[0]!, against, persona };
 }
@@ -208,7 +200,7 @@ export const personaRoutes = (plugin: AdminPlugin) =>
         summary: "What the last report says of a persona that a branch changes",
         params: Type.Object({ namespace: Type.String(), name: Type.String() }),
         query: queryOf({ label: text("Of the report; default: the newest one.") }),
-        response: Report,
+        response: PersonaReportPart,
         errors: [400, 404],
       }),
     )

@@ -1,6 +1,6 @@
 /** The admin API's routes of providers: the state of their keys and endpoints, what went wrong of late, and a small call to test them. */
 import { Type } from "@sinclair/typebox";
-import { Provider, ProviderDetail, ProviderTested } from "../api/providers.ts";
+import { ProviderDetail, ProviderList, ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -133,7 +133,7 @@ export const providerRoutes = (plugin: AdminPlugin) =>
       adminOperation({
         operationId: "adminListProviders",
         summary: "The providers that are set up, and the state of their keys and endpoints",
-        response: Type.Object({ object: Type.Literal("list"), data: Type.Array(Provider) }),
+        response: ProviderList,
       }),
     )
     .get(

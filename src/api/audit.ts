@@ -1,7 +1,7 @@
 /** The audit, as the API answers them. */
 import { Type } from "@sinclair/typebox";
 import { titled } from "../lib/json/schemas.ts";
-import { type Answer, OrNull, type Page } from "./shape.ts";
+import { type Answer, type Listed, OrNull } from "./shape.ts";
 
 export const AuditEntry = Type.Object({
   object: Type.Literal("act"),
@@ -19,6 +19,6 @@ export const AuditEntry = Type.Object({
   after: Type.Unknown(),
 });
 export type AuditEntry = Answer<typeof AuditEntry>;
-export type AuditPage = Page<AuditEntry>;
+export type AuditPage = Listed<AuditEntry>;
 
 titled({ AuditEntry });

@@ -96,4 +96,23 @@ export const CallAttempts = Type.Object({
 });
 export type CallAttempts = Answer<typeof CallAttempts>;
 
+export const CallContent = Type.Object({
+  object: Type.Literal("call.content"),
+  request_id: Type.String(),
+  messages: OrNull(
+    Type.Array(
+      Type.Object({
+        role: Type.String(),
+        text: Type.String({
+          description: "Parts that are no text stand as [image_url], say; calls of tools as their JSON.",
+        }),
+        is_cut: Type.Boolean({ description: "There is more of it than is shown." }),
+      }),
+    ),
+    { description: "Those that came with the call, and the answer last." },
+  ),
+  missing: OrNull(Words(["log_content_off", "not_stored"]), { description: "Why there are none." }),
+});
+export type CallContent = Answer<typeof CallContent>;
+
 titled({ OpenCall, Call });

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { titled, Words } from "../lib/json/schemas.ts";
 import { Budget } from "./budgets.ts";
-import { type Answer, OrNull } from "./shape.ts";
+import { type Answer, OrNull, pageSchema } from "./shape.ts";
 import { callEnds, keyStates } from "./words.ts";
 
 export const Key = Type.Object({
@@ -26,6 +26,12 @@ export const Key = Type.Object({
   }),
 });
 export type Key = Answer<typeof Key>;
+
+export const KeyPage = Type.Object({
+  ...pageSchema(Key).properties,
+  total: Type.Integer({ description: "On all pages." }),
+});
+export type KeyPage = Answer<typeof KeyPage>;
 
 export const NewKey = Type.Intersect([Type.Object({ key: Type.String({ description: "Shown this once." }) }), Key]);
 export type NewKey = Answer<typeof NewKey>;

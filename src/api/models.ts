@@ -1,7 +1,8 @@
 /** Ends and lists of providers' models, as the API answers them. */
 import { Type } from "@sinclair/typebox";
 import { Words } from "../lib/json/schemas.ts";
-import { type Answer, OrNull } from "./shape.ts";
+import { Model } from "../protocols/models.ts";
+import { type Answer, OrNull, pageSchema } from "./shape.ts";
 
 export const EndState = Words(["ended", "ends_soon", "later"], { description: "ends_soon: within six months." });
 
@@ -33,3 +34,15 @@ export const ModelEnding = Type.Object({
   calls: Type.Integer({ description: "Of the last seven days." }),
 });
 export type ModelEnding = Answer<typeof ModelEnding>;
+
+export const ModelPage = Type.Object({
+  ...pageSchema(
+    Type.Object({
+      ...Model.properties,
+      end_state: OrNull(EndState, { description: "ends_soon: within six months; null: no end is announced." }),
+    }),
+  ).properties,
+  lists: Type.Array(ModelListState),
+  learned: Type.Array(LearnedFact),
+});
+export type ModelPage = Answer<typeof ModelPage>;

@@ -15,3 +15,10 @@ export const Node = Type.Object({
   differs: Type.Array(Words(parts), { description: "In what it serves otherwise than the node that answers." }),
 });
 export type Node = Answer<typeof Node>;
+
+export const Nodes = Type.Object({
+  object: Type.Literal("list"),
+  store: Words(["sqlite", "postgres"], { description: "With sqlite there is one node." }),
+  data: Type.Array(Node),
+});
+export type Nodes = Answer<typeof Nodes>;

@@ -53,6 +53,10 @@ export const Provider = Type.Object({
 });
 export type Provider = Answer<typeof Provider>;
 
+export const ProviderList = Type.Object({ object: Type.Literal("list"), data: Type.Array(Provider) });
+export type ProviderList = Answer<typeof ProviderList>;
+export type Workers = Provider["workers"];
+
 export const ProviderDetail = Type.Object({
   ...Provider.properties,
   last_hour: Type.Object(

@@ -1,7 +1,7 @@
 /** Sessions of the console, as the API answers them. */
 import { Type } from "@sinclair/typebox";
 import { titled, Words } from "../lib/json/schemas.ts";
-import { type Answer, OrNull, type Page } from "./shape.ts";
+import { type Answer, type Listed, OrNull } from "./shape.ts";
 
 const KeyName = Type.Object({ id: Type.String(), name: Type.String() });
 
@@ -38,6 +38,6 @@ export const Session = Type.Object({
   is_current: Type.Boolean({ description: "True for the one that asks." }),
 });
 export type Session = Answer<typeof Session>;
-export type SessionPage = Page<Session>;
+export type SessionPage = Listed<Session>;
 
 titled({ Session, SignedIn });

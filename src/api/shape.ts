@@ -12,7 +12,7 @@ type Fixed<T> = T extends readonly (infer Item)[]
 export type Answer<S extends TSchema> = Fixed<Static<S>>;
 
 /** A page of a list as front ends read it. */
-export type Page<T> = { readonly data: readonly T[]; readonly has_more: boolean; readonly last_id: string | null };
+export type Listed<T> = { readonly data: readonly T[]; readonly has_more: boolean; readonly last_id: string | null };
 
 export const OrNull = <T extends TSchema>(schema: T, options: object = {}) =>
   Type.Union([schema, Type.Null()], options);

@@ -1,6 +1,10 @@
 /** The way to the pages, with what waits behind them: beside the page, and where there is no room a bar above it that opens. */
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { PersonaSummary } from "../api/personas.ts";
+import type { ProviderList } from "../api/providers.ts";
+import type { Listed } from "../api/shape.ts";
 import { get } from "./api.ts";
 import { useResource } from "./data.ts";
 import { brandIcon, pageGroups, pageTitles } from "./page-titles.ts";
@@ -9,26 +13,16 @@ import { href, route } from "./router.ts";
 import { Icon } from "./ui/icon.tsx";
 import "./navigation.css";
 
-type Persona = { readonly stopped_variants: readonly string[] };
-type Provider = { readonly state: string };
-
 const most = 20;
 
 /** What needs a look behind each page, in a word or two. */
 function useWaiting(): Readonly<Record<string, string | undefined>> {
   const everyMs = 15_000;
   const asked = { stopped: "true", limit: String(most) };
-  const stopped = useResource(
-    (signal) =>
-      get<{ readonly data: readonly Persona[]; readonly has_more: boolean }>("v1/personas", asked, { signal }),
-    [],
-    { everyMs },
-  );
-  const providers = useResource(
-    (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
-    [],
-    { everyMs },
-  );
+  const stopped = useResource((signal) => get<Listed<PersonaSummary>>("v1/personas", asked, { signal }), [], {
+    everyMs,
+  });
+  const providers = useResource((signal) => get<ProviderList>("v1/providers", {}, { signal }), [], { everyMs });
   const variants = (stopped.data?.data ?? []).reduce((sum, one) => sum + one.stopped_variants.length, 0);
   const resting = (providers.data?.data ?? []).filter(({ state }) => state !== "ok").length;
   return {

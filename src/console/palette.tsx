@@ -1,10 +1,14 @@
 /** Goes to anything by its name: pages, keys, personas, models and calls; and says which keys do what. */
+
 import { signal } from "@preact/signals";
 import { useEffect, useId, useState } from "preact/hooks";
+import type { KeyPage } from "../api/keys.ts";
+import type { PlaygroundModel } from "../api/playground.ts";
+import type { Listed } from "../api/shape.ts";
 import { get } from "./api.ts";
 import { useResource } from "./data.ts";
 import { pageTitles } from "./page-titles.ts";
-import { type Key, type Listed, withoutSecret } from "./pages/keys/types.ts";
+import { withoutSecret } from "./pages/keys/types.ts";
 import { go, href } from "./router.ts";
 import { Dialog } from "./ui/form.tsx";
 import { type Option, Options, stepped } from "./ui/options.tsx";
@@ -42,7 +46,6 @@ const pages: readonly Place[] = [
   ...parts.map(([title, page, part]) => ({ title, note: "page", href: href(page, [part]) })),
 ];
 
-type Known = { readonly id: string; readonly kind: string; readonly persona: string | null };
 const most = "6";
 const typedMs = 120;
 
@@ -50,8 +53,8 @@ async function find(search: string, signal: AbortSignal): Promise<readonly Place
   if (search === "") return [];
   const asked = { search, limit: most };
   const [keys, models] = await Promise.all([
-    get<Listed<Key>>("v1/keys", asked, { signal }),
-    get<Listed<Known>>("v1/playground/models", asked, { signal }),
+    get<KeyPage>("v1/keys", asked, { signal }),
+    get<Listed<PlaygroundModel>>("v1/playground/models", asked, { signal }),
   ]);
   return [
     ...keys.data.map(({ id, name, prefix }) => ({ title: name, note: `key ${prefix}…`, href: href("keys", [id]) })),

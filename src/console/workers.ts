@@ -1,7 +1,6 @@
 /** Of which processes an answer is. */
 
-/** As the admin API counts them; null: the server is one process. */
-export type Workers = { readonly workers: number | null; readonly answered: number } | null;
+import type { Workers } from "../api/providers.ts";
 
 export const serverWords = (workers: Workers): string =>
   workers === null ? "this server" : `${workers.answered} of ${workers.workers ?? "?"} workers of this server`;

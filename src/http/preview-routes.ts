@@ -1,5 +1,6 @@
 /** The routes by which keys with `preview` among their surfaces push, list and drop previews of personas. */
 import { Type } from "@sinclair/typebox";
+import { ReportUpload } from "../api/persona-reports.ts";
 import { PersonaPreview, PersonaPreviewDropped, PersonaPreviewList, PersonaReport } from "../api/previews.ts";
 import { admit } from "../call/admit/authenticate.ts";
 import type { Host } from "../call/context.ts";
@@ -7,7 +8,6 @@ import { isoTime } from "../lib/time/clock.ts";
 import { dropPreview, listPreviews, type Preview, pushPreview } from "../operate/previews.ts";
 import { pushReport } from "../operate/reports.ts";
 import { PreviewUpload } from "../personas/review/previews.ts";
-import { ReportUpload } from "../personas/review/report-schema.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { keyed, queryOf, tags, writing } from "./openapi/describe.ts";
 

@@ -1,8 +1,9 @@
 /** Reports of what branches change in personas: the latest of each label, kept as previews are, for the personas' pages of the console. */
+
+import type { ReportUpload } from "../api/persona-reports.ts";
 import type { Caller } from "../auth/keys.ts";
 import type { Services } from "../call/services.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import type { ReportUpload } from "../personas/review/report-schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { auditRow } from "../store/audit.ts";
 import type { Done } from "./act.ts";

@@ -1,6 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Open, titled } from "../lib/json/schemas.ts";
-import { ApiError } from "./errors.ts";
 
 /** Words by which models are looked for: what they read and answer with beside text, and what they can do. */
 export const capabilityNames = [
@@ -67,12 +66,4 @@ export type ModelList = Static<typeof ModelList>;
 export function capabilitiesIn(has: string): readonly string[] | undefined {
   const names = has.split(",").map((name) => name.trim());
   return names.every((name) => (capabilityNames as readonly string[]).includes(name)) ? names : undefined;
-}
-
-/** @param has a query's value @returns whether a model has them all; of whom nothing is known has none @throws ApiError invalid_value */
-export function havingAll(has: string): (model: Pick<Model, "capabilities">) => boolean {
-  const names = capabilitiesIn(has);
-  if (names === undefined)
-    throw ApiError.invalidValue("has", `has must be words of ${capabilityNames.join(", ")}, with commas between.`);
-  return ({ capabilities = [] }) => names.every((name) => capabilities.includes(name));
 }

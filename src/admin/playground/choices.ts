@@ -1,29 +1,12 @@
 /** Who the playground can ask: personas, their versions, aliases and models, found by parts of their names. */
-import { type Static, Type } from "@sinclair/typebox";
-import { OrNull } from "../../api/shape.ts";
+import type { PlaygroundModel as Choice } from "../../api/playground.ts";
 import { standsFor } from "../../call/admit/named.ts";
 import type { Services } from "../../call/services.ts";
 import { gatewayModelIds, pricingOf } from "../../http/models/models.ts";
-import { Words } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { isoTime } from "../../lib/time/clock.ts";
 import { listPreviews } from "../../operate/previews.ts";
 import { splitReference } from "../../personas/versions/references.ts";
-
-export const Choice = Type.Object({
-  object: Type.Literal("playground.model"),
-  id: Type.String({ description: "The model of a call." }),
-  kind: Words(["persona", "version", "alias", "model"]),
-  title: Type.String({ description: "A persona's description, what names a version, what an alias stands for." }),
-  persona: OrNull(Type.String(), { description: "The persona that would answer; null: a model would." }),
-  pricing: Type.Optional(
-    Type.Object(
-      { input: Type.Number(), output: Type.Number() },
-      { description: "Of a model: dollars per million tokens." },
-    ),
-  ),
-});
-type Choice = Static<typeof Choice>;
 
 const maxTitle = 200;
 const choice = (kind: Choice["kind"], id: string, title: string, persona: string | null): Choice => ({

@@ -1,6 +1,7 @@
 /** The admin API's playground: calls of models and personas by whoever is signed in, and what they would send. */
 import { Type } from "@sinclair/typebox";
-import { OrNull, pageSchema } from "../../api/shape.ts";
+import { PlaygroundModel, PlaygroundPreview } from "../../api/playground.ts";
+import { pageSchema } from "../../api/shape.ts";
 import { idleTimeoutOf } from "../../call/call.ts";
 import type { Host, RequestContext } from "../../call/context.ts";
 import { readWhole } from "../../call/read/request-body.ts";
@@ -14,12 +15,12 @@ import {
   queryOf,
   writing,
 } from "../../http/openapi/describe.ts";
-import { Open, Words } from "../../lib/json/schemas.ts";
+import { Open } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { asCame, type Source } from "../../protocols/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
 import { adminOperation, page, text } from "../pages.ts";
-import { Choice, choicesFor, priced } from "./choices.ts";
+import { choicesFor, priced } from "./choices.ts";
 import { servicesForAll, surfaceOf } from "./surface.ts";
 
 const Body = Open(
@@ -44,47 +45,6 @@ const question = {
   },
 };
 const Completion = Open({ object: Type.Literal("chat.completion"), choices: Type.Array(Type.Object({})) });
-const Preview = Type.Object({
-  object: Type.Literal("playground.preview"),
-  model: Type.String(),
-  surface: Words(["gateway", "orchestrator"]),
-  persona: OrNull(Type.Object({ id: Type.String(), version: Type.String(), variant: OrNull(Type.String()) })),
-  strategy: OrNull(Type.String(), { description: "How one of the models is chosen; null: they are tried in turn." }),
-  requests: Type.Array(
-    Type.Object({
-      model: Type.String(),
-      use: Words(["first", "fallback", "pooled"], {
-        description: "first: the call goes there. fallback: where those before fail. pooled: one of several is chosen.",
-      }),
-      format: OrNull(Type.String(), { description: "The format it is translated to; null: this program answers." }),
-      composed: OrNull(Type.Object({}), { description: "The chat completion before it is translated." }),
-      request: OrNull(
-        Type.Object({
-          method: Type.String(),
-          url: Type.String(),
-          headers: Type.Record(Type.String(), Type.String(), { description: "With asterisks for each secret." }),
-          body: Type.String({ description: "The very text, or the beginning of a very long one." }),
-          is_cut: Type.Boolean(),
-        }),
-      ),
-      fields: OrNull(
-        Type.Array(
-          Type.Object({
-            name: Type.String(),
-            fate: Words(["unchanged", "changed", "no_effect"], {
-              description:
-                "unchanged: it is in the body as it is. changed: it decides the places in to. no_effect: the same is sent without it.",
-            }),
-            to: Type.Array(Type.String(), { description: "Paths in the body, (url) and (header name)." }),
-          }),
-        ),
-        { description: "Of the body that was asked with, but for model. Null: it is too large, or none is sent." },
-      ),
-      added: OrNull(Type.Array(Type.String()), { description: "Members of the body sent that none of them made." }),
-      error: Type.Optional(Type.Object({ code: Type.String(), param: Type.String(), message: Type.String() })),
-    }),
-  ),
-});
 
 /** Its body is described alone: it is checked as that of any completion, with the same errors. */
 function completionOperation(operation: Omit<Operation, "tag" | "body">) {
@@ -121,7 +81,7 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
           first: text("Ids that go before all others, with commas."),
           limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20 }),
         }),
-        response: pageSchema(Choice),
+        response: pageSchema(PlaygroundModel),
         errors: [400, 503],
       }),
     )
@@ -183,7 +143,7 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
         operationId: "adminPreviewPlayground",
         summary: "What the same call would send to each model, without its secrets, and what became of each field",
         description: "Nothing is sent, but for media that a provider takes no URLs of, which are fetched as in a call.",
-        response: Preview,
+        response: PlaygroundPreview,
         errors: [404, ...writing],
       }),
     );

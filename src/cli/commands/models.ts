@@ -1,13 +1,12 @@
 /** `troupe models`: what providers that are set up have, with limits, prices and the day on which a model ends. */
 
 import { endState } from "../../facts/endings.ts";
-import { listedNames, type ModelFacts, modelFacts } from "../../http/models/model-facts.ts";
+import { havingAll, listedNames, type ModelFacts, modelFacts } from "../../http/models/model-facts.ts";
 import { FetchTransport } from "../../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
 import { globMatches } from "../../lib/text/glob.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
-import { havingAll } from "../../protocols/models.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts, type BoundAccount } from "../../upstream/accounts.ts";
 import { Upstream } from "../../upstream/client.ts";

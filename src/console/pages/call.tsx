@@ -1,7 +1,7 @@
 /** One call: why it went as it did, what each attempt took, what it cost, where the same happened, and what came before and after. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { CallAttempts, CallPage as Calls } from "../../api/calls.ts";
+import type { CallAttempts, CallContent, CallPage as Calls } from "../../api/calls.ts";
 import { ApiFailure, get } from "../api.ts";
 import { useAction, useResource } from "../data.ts";
 import { href } from "../router.ts";
@@ -87,9 +87,6 @@ function Costs({ call }: { readonly call: Call }) {
   );
 }
 
-type Said = { readonly role: string; readonly text: string; readonly is_cut: boolean };
-type Content = { readonly messages: readonly Said[] | null; readonly missing: string | null };
-
 const missingWords: Readonly<Record<string, string>> = {
   log_content_off: "Content is not shown, as log.content is off in the configuration.",
   not_stored: "Nothing is stored of it: its caller did not ask for that (store: true), or it is deleted or too old.",
@@ -97,9 +94,9 @@ const missingWords: Readonly<Record<string, string>> = {
 
 /** What was said, once it is asked for: reading it is in the audit. */
 function Content({ id }: { readonly id: string }) {
-  const [content, setContent] = useState<Content>();
+  const [content, setContent] = useState<CallContent>();
   const reading = useAction();
-  const read = async () => setContent(await get<Content>(`v1/calls/${encodeURIComponent(id)}/content`));
+  const read = async () => setContent(await get<CallContent>(`v1/calls/${encodeURIComponent(id)}/content`));
   return (
     <Panel title="What was said" note="who reads it is in the audit">
       {reading.error !== undefined && <Failure error={reading.error} />}

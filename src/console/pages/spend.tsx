@@ -1,4 +1,5 @@
 /** What calls cost, by the ledger: over time, and by who and what. */
+import type { Key } from "../../api/keys.ts";
 import { apiUrl, get } from "../api.ts";
 import { useResource } from "../data.ts";
 import { askedTime, everything, range, rangeWords, setRange } from "../range.ts";
@@ -243,8 +244,7 @@ export function SpendPage() {
   const sums = useResource((signal) => getSums(shown, signal), [shown]);
   const keyId = query.get("key");
   const key = useResource(
-    async (signal) =>
-      keyId ? get<{ readonly name: string }>(`v1/keys/${encodeURIComponent(keyId)}`, {}, { signal }) : undefined,
+    async (signal) => (keyId ? get<Key>(`v1/keys/${encodeURIComponent(keyId)}`, {}, { signal }) : undefined),
     [keyId],
   );
   const kept = Object.fromEntries(query);

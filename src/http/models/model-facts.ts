@@ -1,6 +1,7 @@
 /** What is known of a provider's model: by its provider's list, by the prices in use, by its row, and by the facts. */
 import { factsOf, type ModelFacts as KnownFacts } from "../../facts/facts.ts";
-import { capabilityNames, type Model } from "../../protocols/models.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import { capabilitiesIn, capabilityNames, type Model } from "../../protocols/models.ts";
 import type { ListedModel, RemoteProvider } from "../../providers/provider.ts";
 import type { BoundAccount } from "../../upstream/accounts.ts";
 import { endOf, type KnownList } from "../../upstream/model-lists.ts";
@@ -108,4 +109,12 @@ const formats = ["chat", "responses", "messages", "generate-content"] as const;
 function formatsOf(provider: RemoteProvider, { model, account }: Pick<BoundAccount, "account"> & { model: string }) {
   const call = { model, request: { model, messages: [] }, extras: {}, account, media: new Map() };
   return formats.filter((format) => provider.format === format || provider.native?.(format, call) !== undefined);
+}
+
+/** @param has a query's value @returns whether a model has them all; of whom nothing is known has none @throws ApiError invalid_value */
+export function havingAll(has: string): (model: Pick<Model, "capabilities">) => boolean {
+  const names = capabilitiesIn(has);
+  if (names === undefined)
+    throw ApiError.invalidValue("has", `has must be words of ${capabilityNames.join(", ")}, with commas between.`);
+  return ({ capabilities = [] }) => names.every((name) => capabilities.includes(name));
 }

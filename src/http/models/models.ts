@@ -19,12 +19,12 @@ import { modelEntry, modelEntryPage } from "../../protocols/generate-content/mod
 import { messages } from "../../protocols/messages/messages.ts";
 import { modelInfo, modelPage } from "../../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../../protocols/model-id.ts";
-import { havingAll, type Model } from "../../protocols/models.ts";
+import type { Model } from "../../protocols/models.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { describeModelEntries, describeModelEntry } from "../openapi/generate-content.ts";
 import { describeModel, describeModelList } from "../openapi/models.ts";
 import type { Description, Route } from "../routes.ts";
-import { listedNames, modelFacts } from "./model-facts.ts";
+import { havingAll, listedNames, modelFacts } from "./model-facts.ts";
 
 type Catalog = {
   list(services: Services, caller: Caller): Model[];

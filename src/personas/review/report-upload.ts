@@ -1,8 +1,9 @@
 /** Makes of a report what a server takes of it, for the personas' pages. Pure. */
+
+import { maxTests, type ReportedPersona, type ReportUpload } from "../../api/persona-reports.ts";
 import { around, cutPatch, differsAt } from "./markdown.ts";
 import { costWords, sideWords } from "./phrases.ts";
 import { mustSeeOf, type PersonaReview, type Report, snakeJson, type TestReview } from "./report.ts";
-import { maxTests, type ReportedPersona, type ReportUpload } from "./report-schema.ts";
 
 const maxPatchChars = 20_000;
 const maxAnswerChars = 4_000;

@@ -5,7 +5,7 @@ import { href, type Query, route, setQuery } from "../../router.ts";
 import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
 import { Button } from "../../ui/form.tsx";
 import { Tabs } from "../../ui/layout.tsx";
-import type { Key, Listed } from "../keys/types.ts";
+import type { KeyPage } from "../keys/types.ts";
 import { failedEnds, getSums } from "../spend/sums.ts";
 import { failureWords } from "./explain.ts";
 
@@ -16,7 +16,7 @@ const ofLedger = (name: string) => (signal: AbortSignal) =>
   );
 /** All keys, however long ago one called: those that were used last first. */
 const ofKeys = (signal: AbortSignal, search: string) =>
-  get<Listed<Key>>(
+  get<KeyPage>(
     "v1/keys",
     { search: search || undefined, sort: "last_used_at", order: "desc", limit: "50" },
     { signal },

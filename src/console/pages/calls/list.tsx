@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { CallPage, OpenCalls } from "../../../api/calls.ts";
+import type { Key } from "../../../api/keys.ts";
 import { get, type StreamState, stream } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { everything, rangeWords, setRange } from "../../range.ts";
@@ -15,6 +16,7 @@ import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { serverWords } from "../../workers.ts";
 import { CallPane } from "../call.tsx";
+import { getSums } from "../spend/sums.ts";
 import { chosenCalls, chosenLive, chosenOpen, endFilters, Filters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
 
@@ -189,15 +191,10 @@ export function CallList() {
   const calls = useResource((signal) => search(asked, signal), [asked, isLive]);
   const keyId = of("key");
   const key = useResource(
-    async (signal) =>
-      keyId ? get<{ readonly name: string }>(`v1/keys/${encodeURIComponent(keyId)}`, {}, { signal }) : undefined,
+    async (signal) => (keyId ? get<Key>(`v1/keys/${encodeURIComponent(keyId)}`, {}, { signal }) : undefined),
     [keyId],
   );
-  const health = useResource(
-    (signal) =>
-      get<{ readonly ledger: { readonly retention_days: number } }>("v1/usage", { by: "day", since: "1d" }, { signal }),
-    [],
-  );
+  const health = useResource((signal) => getSums({ by: "day", since: "1d" }, signal), []);
   // What ends from now on began before a time that is past only by chance, and what is shown ends there.
   const isBounded = query.has("until");
   const { live, state, showHeld } = useLive(chosenLive(), isLive && !isBounded);

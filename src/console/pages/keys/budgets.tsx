@@ -1,5 +1,7 @@
 /** Budgets: how much is left of each, until when it lasts, and changes of it. */
+
 import { useState } from "preact/hooks";
+import type { Listed } from "../../../api/shape.ts";
 import { get, post, put, remove } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { href, route, setQuery } from "../../router.ts";
@@ -10,7 +12,7 @@ import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { KeyTabs } from "./tabs.tsx";
-import { anyOf, type Budget, type Listed, periods } from "./types.ts";
+import { anyOf, type Budget, periods } from "./types.ts";
 
 const kinds = ["key", "tag", "tier", "all"];
 const tones = { ok: "ok", low: "warn", spent: "bad" } as const;

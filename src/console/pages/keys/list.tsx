@@ -15,12 +15,9 @@ import { getSums } from "../spend/sums.ts";
 import { KeyForm, type Made } from "./form.tsx";
 import { Secret } from "./secret.tsx";
 import { KeyTabs } from "./tabs.tsx";
-import { type Key, type Listed, stateTones, surfaces, tiers, withoutSecret } from "./types.ts";
+import { type Key, type KeyPage, stateTones, surfaces, tiers, withoutSecret } from "./types.ts";
 
 type Costs = ReadonlyMap<string, { readonly calls: number; readonly cost: number }>;
-type Sums = {
-  readonly data: readonly { readonly key: string; readonly calls: number; readonly cost_micro_dollars: number }[];
-};
 
 const columnsFor = (costs: Costs | undefined): readonly Column<Key>[] => [
   { id: "name", title: "Name", sortsBy: "name", cell: ({ name }) => name },
@@ -88,16 +85,16 @@ export function KeyList() {
     limit: String(pageSize),
     after: of("after"),
   };
-  const keys = useResource((signal) => get<Listed<Key>>("v1/keys", asked, { signal }), [asked]);
+  const keys = useResource((signal) => get<KeyPage>("v1/keys", asked, { signal }), [asked]);
   const ids = keys.data?.data.map(({ id }) => id).join() ?? "";
   const time = askedTime();
   const sums = useResource(
-    async (signal): Promise<Sums> =>
-      ids === "" ? { data: [] } : get<Sums>("v1/usage", { by: "key", ...time, key: ids }, { signal }),
+    async (signal) => (ids === "" ? [] : (await getSums({ by: "key", ...time, key: ids }, signal)).data),
     [ids, time],
   );
   const costs =
-    sums.data && new Map(sums.data.data.map((row) => [row.key, { calls: row.calls, cost: row.cost_micro_dollars }]));
+    sums.data &&
+    new Map(sums.data.map((row) => [String(row["key"]), { calls: row.calls, cost: row.cost_micro_dollars }]));
   const order = {
     by: sort,
     descending: direction === "desc",

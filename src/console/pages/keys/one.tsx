@@ -1,4 +1,5 @@
 /** One key: who it is, what it may, when and by what it was used, what is left; changed, rotated and revoked. */
+
 import { useState } from "preact/hooks";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
@@ -10,6 +11,7 @@ import { count, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Facts, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { moneyColumn, Table } from "../../ui/table.tsx";
+import { getSums, type Row } from "../spend/sums.ts";
 import { BudgetTable } from "./budgets.tsx";
 import { KeyForm } from "./form.tsx";
 import { Secret } from "./secret.tsx";
@@ -99,14 +101,11 @@ function Revocation({ of, onDone }: { readonly of: Key; readonly onDone: () => v
   );
 }
 
-type Client = { readonly client: string; readonly calls: number; readonly cost_micro_dollars: number };
+const clientOf = (row: Row) => String(row["client"] ?? "");
 
 function Clients({ id }: { readonly id: string }) {
   const query = { by: "client", key: id, ...askedTime() };
-  const sums = useResource(
-    (signal) => get<{ readonly data: readonly Client[] }>("v1/usage", query, { signal }),
-    [query],
-  );
+  const sums = useResource((signal) => getSums(query, signal), [query]);
   return (
     <Panel
       title="Clients"
@@ -123,7 +122,7 @@ function Clients({ id }: { readonly id: string }) {
           <Table
             caption="Clients"
             columns={[
-              { id: "client", title: "Client", cell: ({ client }) => client || "not named" },
+              { id: "client", title: "Client", cell: (row) => clientOf(row) || "not named" },
               {
                 id: "calls",
                 title: "Attempts",
@@ -131,11 +130,11 @@ function Clients({ id }: { readonly id: string }) {
                 cell: ({ calls }) => count(calls),
                 sort: (a, b) => a.calls - b.calls,
               },
-              moneyColumn<Client>("cost", "Cost", (row) => row.cost_micro_dollars),
+              moneyColumn<Row>("cost", "Cost", (row) => row.cost_micro_dollars),
             ]}
             rows={data}
-            rowKey={({ client }) => client}
-            rowHref={({ client }) => href("calls", [], { key: id, client })}
+            rowKey={clientOf}
+            rowHref={(row) => href("calls", [], { key: id, client: clientOf(row) })}
             empty={<Empty title="No calls in this time.">A key that nobody uses can be revoked.</Empty>}
           />
         )}

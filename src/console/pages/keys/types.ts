@@ -1,11 +1,5 @@
 export type { Budget } from "../../../api/budgets.ts";
-export type { Key, KeyStatus, NewKey } from "../../../api/keys.ts";
-export type Listed<T> = {
-  readonly data: readonly T[];
-  readonly has_more: boolean;
-  readonly last_id: string | null;
-  readonly total?: number;
-};
+export type { Key, KeyPage, KeyStatus, NewKey } from "../../../api/keys.ts";
 
 export const tiers = ["free", "pro", "enterprise"];
 export const surfaces = ["orchestrator", "gateway", "admin", "raw", "preview"];

@@ -1,5 +1,5 @@
 /** What people changed in the last hour, by the audit. */
-import type { AuditEntry } from "../../../api/audit.ts";
+import type { AuditEntry, AuditPage } from "../../../api/audit.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -35,11 +35,9 @@ const subjectHref = ({ act, subject }: AuditEntry): string =>
 const isChange = ({ act }: AuditEntry) => !/^(session|content|playground|doctor)\.|\.test$/.test(act);
 
 export function Acts() {
-  const acts = useResource(
-    (signal) => get<{ readonly data: readonly AuditEntry[] }>("v1/audit", { limit: "100" }, { signal }),
-    [],
-    { everyMs: 15_000 },
-  );
+  const acts = useResource((signal) => get<AuditPage>("v1/audit", { limit: "100" }, { signal }), [], {
+    everyMs: 15_000,
+  });
   return (
     <Loaded resource={acts}>
       {({ data }) => {

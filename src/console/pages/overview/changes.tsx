@@ -1,4 +1,5 @@
 /** What changed of late: numbers, faults that became more, versions and settings that are new, and acts of people. */
+import type { SystemHealth } from "../../../api/system.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href, type Query } from "../../router.ts";
@@ -77,17 +78,11 @@ async function newVersions(since: string, signal: AbortSignal): Promise<readonly
     }));
 }
 
-type Reload = { readonly at: string; readonly changed: readonly string[]; readonly error: string | null };
-
 /** Versions and settings that are new. */
 function Anew({ hour }: { readonly hour: number }) {
   const since = new Date(hour - hourMs).toISOString();
   const versions = useResource((signal) => newVersions(since, signal), [since], { everyMs: 30_000 });
-  const health = useResource(
-    (signal) => get<{ readonly last_reload: Reload | null; readonly started_at: string }>("v1/health", {}, { signal }),
-    [],
-    { everyMs: 15_000 },
-  );
+  const health = useResource((signal) => get<SystemHealth>("v1/health", {}, { signal }), [], { everyMs: 15_000 });
   const { last_reload: reload, started_at: started } = health.data ?? {};
   const isRecent = (at: string) => Date.parse(at) > Date.now() - hourMs;
   return (

@@ -2,6 +2,7 @@
 
 import type { Budget } from "../../../api/budgets.ts";
 import type { ModelEnding } from "../../../api/models.ts";
+import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -12,20 +13,18 @@ import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
 import { dayMs, dayOf } from "../spend/sums.ts";
 
-type List<T> = { readonly data: readonly T[]; readonly has_more: boolean };
-
 const shown = 6;
 const budgetsQuery = { ending: "true", limit: String(shown) };
 const tones = { ok: "quiet", low: "warn", spent: "bad" } as const;
 const modelTones = { ended: "bad", ends_soon: "warn", later: "quiet" } as const;
 
-type Budgets = { readonly ending: List<Budget>; readonly isAny: boolean };
+type Budgets = { readonly ending: Listed<Budget>; readonly isAny: boolean };
 
 /** Of all budgets: those that end come first, however many there are. */
 async function endingBudgets(signal: AbortSignal): Promise<Budgets> {
-  const ending = await get<List<Budget>>("v1/budgets", budgetsQuery, { signal });
+  const ending = await get<Listed<Budget>>("v1/budgets", budgetsQuery, { signal });
   if (ending.data.length > 0) return { ending, isAny: true };
-  const { data } = await get<List<Budget>>("v1/budgets", { limit: "1" }, { signal });
+  const { data } = await get<Listed<Budget>>("v1/budgets", { limit: "1" }, { signal });
   return { ending, isAny: data.length > 0 };
 }
 
@@ -83,7 +82,7 @@ function Budgets({ ending, isAny }: Budgets) {
 export function Ending() {
   const since = dayOf(Date.now() - 6 * dayMs);
   const budgets = useResource(endingBudgets, [], { everyMs: 30_000 });
-  const models = useResource((signal) => get<List<ModelEnding>>("v1/models/ending", {}, { signal }), [], {
+  const models = useResource((signal) => get<Listed<ModelEnding>>("v1/models/ending", {}, { signal }), [], {
     everyMs: 60_000,
   });
   return (

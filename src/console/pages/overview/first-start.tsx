@@ -1,4 +1,8 @@
 /** What to do on a server that nobody has called yet. */
+
+import type { PersonaSummary } from "../../../api/personas.ts";
+import type { ProviderList } from "../../../api/providers.ts";
+import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -7,16 +11,14 @@ import { Button } from "../../ui/form.tsx";
 import { count } from "../../ui/format.tsx";
 import { Bar, Panel } from "../../ui/layout.tsx";
 
-type Listed = { readonly data: readonly { readonly id: string }[] };
-
 /** A call in the words of a shell. @param model that is there */
 const callOf = (model: string) => `curl ${new URL("v1/chat/completions", document.baseURI).href} \\
   -H "Authorization: Bearer $TROUPE_KEY" -H 'Content-Type: application/json' \\
   -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello"}]}'`;
 
 export function FirstStart({ reload }: { readonly reload: () => void }) {
-  const providers = useResource((signal) => get<Listed>("v1/providers", {}, { signal }), []);
-  const personas = useResource((signal) => get<Listed>("v1/personas", { limit: "1" }, { signal }), []);
+  const providers = useResource((signal) => get<ProviderList>("v1/providers", {}, { signal }), []);
+  const personas = useResource((signal) => get<Listed<PersonaSummary>>("v1/personas", { limit: "1" }, { signal }), []);
   const ready = providers.data?.data.length;
   const call = callOf(personas.data?.data[0]?.id ?? "troupe/assistant");
   return (

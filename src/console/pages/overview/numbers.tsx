@@ -1,5 +1,7 @@
 /** Attempts, errors, tokens and costs: of the time that is chosen, against the one before, and over it. */
+
 import type { ComponentChildren } from "preact";
+import type { OpenCalls } from "../../../api/calls.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { askedTime, beforeWords, linkedTime, range, rangeWords } from "../../range.ts";
@@ -11,7 +13,7 @@ import { count, duration, exactMoney, Money, short } from "../../ui/format.tsx";
 import { Panel, Stat, Stats } from "../../ui/layout.tsx";
 import { zoneName } from "../../ui/numbers.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { serverWords, type Workers } from "../../workers.ts";
+import { serverWords } from "../../workers.ts";
 import { changedOf, percent } from "../providers/change.tsx";
 import { Ends } from "../spend/ends.tsx";
 import {
@@ -30,8 +32,6 @@ import {
 
 const callsIn = (since: string, until: string) => href("calls", [], { since, until });
 
-type Open = { readonly total: number; readonly workers: Workers };
-
 /** The same of as much of the time before. */
 const pastSums = (signal: AbortSignal) =>
   getSums({ by: "ended", first_token: "true", ...bothTimes(range()).before }, signal).then(({ total }) => total);
@@ -41,7 +41,9 @@ const shareOf = (of: Totals) => (of.calls === 0 ? null : (100 * errorsOf(of)) / 
 type Shown = { readonly sums: Sums; readonly past: Totals | undefined; readonly grain: Grain };
 
 function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
-  const open = useResource((signal) => get<Open>("v1/calls/open", { limit: "1" }, { signal }), [], { everyMs: 5_000 });
+  const open = useResource((signal) => get<OpenCalls>("v1/calls/open", { limit: "1" }, { signal }), [], {
+    everyMs: 5_000,
+  });
   const spans = spansOf(grain, since, until);
   const { calls, unknown_cost_calls: unknown } = total;
   const share = shareOf(total) ?? 0;

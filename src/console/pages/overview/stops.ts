@@ -2,6 +2,7 @@
 
 import type { Budget } from "../../../api/budgets.ts";
 import type { DoctorFinding } from "../../../api/doctor.ts";
+import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { href } from "../../router.ts";
 import type { Tone } from "../../ui/layout.tsx";
@@ -18,7 +19,7 @@ export type Finding = {
   readonly note?: string | null;
 };
 
-type Spent = { readonly data: readonly Budget[]; readonly has_more: boolean };
+type Spent = Listed<Budget>;
 
 /** Budgets by whom they stop: of everybody and of a plan it is a failure, of a tag or a key it is what somebody wanted, and worth a look. */
 const kinds = [

@@ -4,7 +4,8 @@ import { useEffect } from "preact/hooks";
 import type { ActiveAlert, Alerts } from "../../../api/alerts.ts";
 import type { DoctorReport } from "../../../api/doctor.ts";
 import type { PersonaSummary } from "../../../api/personas.ts";
-import type { Provider } from "../../../api/providers.ts";
+import type { Provider, ProviderList } from "../../../api/providers.ts";
+import type { Listed } from "../../../api/shape.ts";
 import type { SystemHealth } from "../../../api/system.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
@@ -197,14 +198,9 @@ const ofDoctor = ({ findings }: DoctorReport): Finding[] => {
 
 /** What is asked beside the server's health. @param at when that came: what failed is asked again with it */
 function useParts(at: number | undefined) {
-  const providers = useResource(
-    (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
-    [],
-    { everyMs: 10_000 },
-  );
+  const providers = useResource((signal) => get<ProviderList>("v1/providers", {}, { signal }), [], { everyMs: 10_000 });
   const stopped = useResource(
-    (signal) =>
-      get<{ readonly data: readonly PersonaSummary[] }>("v1/personas", { stopped: "true", limit: "20" }, { signal }),
+    (signal) => get<Listed<PersonaSummary>>("v1/personas", { stopped: "true", limit: "20" }, { signal }),
     [],
     { everyMs: 15_000 },
   );

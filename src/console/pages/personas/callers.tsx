@@ -1,5 +1,5 @@
 /** Who calls a persona, by which of its names: pins of versions that are no longer in service stand first. */
-import { get } from "../../api.ts";
+
 import { useResource } from "../../data.ts";
 import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
@@ -8,25 +8,26 @@ import { count } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { moneyColumn, Table } from "../../ui/table.tsx";
-import type { PersonaDetails, Sum } from "./types.ts";
+import { getSums, type Row } from "../spend/sums.ts";
+import type { PersonaDetails } from "./types.ts";
 
-type Row = Sum & {
-  readonly model: string;
-  readonly key: string;
-  readonly key_name?: string;
-  readonly persona_version: string;
+/** A row, by the names that it was asked for. */
+const called = (row: Row) => {
+  const of = (name: string) => String(row[name] ?? "");
+  return { ...row, model: of("model"), key: of("key"), persona_version: of("persona_version") };
 };
+type Called = ReturnType<typeof called>;
 
 export function Callers({ persona: { id, version } }: { readonly persona: PersonaDetails }) {
   const time = askedTime();
   const query = { persona: id, by: "model,key,persona_version", ...time, limit: "10000" };
-  const sums = useResource((signal) => get<{ readonly data: readonly Row[] }>("v1/usage", query, { signal }), [query]);
-  const isPin = ({ model }: Row) => model.includes("@");
-  const isOld = (row: Row) => isPin(row) && row.persona_version !== version;
+  const sums = useResource(async (signal) => (await getSums(query, signal)).data.map(called), [query]);
+  const isPin = ({ model }: Called) => model.includes("@");
+  const isOld = (row: Called) => isPin(row) && row.persona_version !== version;
   return (
     <Panel title="Who calls it, and by what name" note={rangeWords()} actions={<Curl path="v1/usage" query={query} />}>
       <Loaded resource={sums}>
-        {({ data }) => {
+        {(data) => {
           const old = data.filter(isOld);
           const asking = new Set(old.map(({ key }) => key)).size;
           return (
@@ -69,7 +70,7 @@ export function Callers({ persona: { id, version } }: { readonly persona: Person
                     cell: ({ calls }) => count(calls),
                     sort: (a, b) => a.calls - b.calls,
                   },
-                  moneyColumn<Row>("cost", "Cost", (row) => row.cost_micro_dollars),
+                  moneyColumn<Called>("cost", "Cost", (row) => row.cost_micro_dollars),
                 ]}
                 rows={[...old, ...data.filter((row) => !isOld(row))]}
                 rowKey={(row) => [row.model, row.key, row.persona_version].join(" ")}

@@ -1,6 +1,8 @@
 /** Edits a file of the folder of personas, with the checker's faults at their lines, and saves it where the server lets it be. What is not saved is kept. */
+
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
+import type { PersonaSource } from "../../../api/persona-sources.ts";
 import { type ApiFailure, post, put } from "../../api.ts";
 import { useAction } from "../../data.ts";
 import { Copy, Curl } from "../../ui/copy.tsx";
@@ -33,7 +35,7 @@ function useFindings({ check, with: more }: Editable, text: string, known: FileT
     if (text === known.text) return setState({ text, findings: known.findings });
     const left = new AbortController();
     const timer = setTimeout(() => {
-      post<{ readonly findings: readonly Finding[] }>(check, { ...more, text }, { signal: left.signal }).then(
+      post<Pick<PersonaSource, "findings">>(check, { ...more, text }, { signal: left.signal }).then(
         ({ findings }) => setState({ text, findings }),
         (error) => !left.signal.aborted && setState((before) => ({ ...before, error })),
       );

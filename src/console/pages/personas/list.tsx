@@ -1,5 +1,7 @@
 /** All personas: found by id, description, tag or model, with their calls and costs. */
+
 import { useState } from "preact/hooks";
+import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { askedTime, linkedTime, rangeWords } from "../../range.ts";
@@ -10,11 +12,11 @@ import { count, Time } from "../../ui/format.tsx";
 import { Badge, Bar, Page } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
-import { errorsOf, failedEnds } from "../spend/sums.ts";
+import { errorsOf, failedEnds, getSums, type Totals } from "../spend/sums.ts";
 import { Previews } from "./previews.tsx";
-import type { Listed, Persona, Sum } from "./types.ts";
+import type { Persona } from "./types.ts";
 
-type Row = Persona & { readonly sum?: Sum };
+type Row = Persona & { readonly sum?: Totals };
 
 export async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> {
   const all: Persona[] = [];
@@ -26,7 +28,7 @@ export async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> 
   }
 }
 
-const byNumber = (of: (sum: Sum) => number) => (a: Row, b: Row) => (a.sum ? of(a.sum) : 0) - (b.sum ? of(b.sum) : 0);
+const byNumber = (of: (sum: Totals) => number) => (a: Row, b: Row) => (a.sum ? of(a.sum) : 0) - (b.sum ? of(b.sum) : 0);
 const failuresOf = ({ last_test_run: run }: Persona) => (run === null ? -1 : run.failed * 1e6 + run.errors);
 const byFailures = (a: Row, b: Row) => failuresOf(a) - failuresOf(b);
 const byText = (of: (row: Row) => string) => (a: Row, b: Row) => of(b).localeCompare(of(a));
@@ -157,16 +159,8 @@ export function PersonaList() {
   const isName = /^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/.test(name);
   const all = useResource(loadAll, []);
   const time = askedTime();
-  const sums = useResource(
-    (signal) =>
-      get<{ readonly data: readonly (Sum & { readonly persona: string })[] }>(
-        "v1/usage",
-        { by: "persona", ...time, limit: "10000" },
-        { signal },
-      ),
-    [time],
-  );
-  const counted = sums.data && new Map(sums.data.data.map((sum) => [sum.persona, sum]));
+  const sums = useResource((signal) => getSums({ by: "persona", ...time }, signal), [time]);
+  const counted = sums.data && new Map(sums.data.data.map((sum) => [sum["persona"], sum]));
   const search = (query.get("search") ?? "").toLowerCase();
   const namespace = query.get("namespace") ?? "";
   const state = query.get("state") ?? "";

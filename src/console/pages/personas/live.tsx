@@ -1,5 +1,7 @@
 /** What a call of a persona sends now: its system text with variables filled in, and the very request to each of its models. */
+
 import { useState } from "preact/hooks";
+import type { RenderedPersona } from "../../../api/personas.ts";
 import { post } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { pretty } from "../../ui/code.tsx";
@@ -9,17 +11,6 @@ import { Badge, Bar, Facts, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { LastReport, OwnPreviews, SinceStable } from "./differences.tsx";
 import type { PersonaDetails } from "./types.ts";
-
-type Rendered = {
-  readonly variant: string | null;
-  readonly composed: { readonly messages: readonly { readonly role: string; readonly content: unknown }[] };
-  readonly models: readonly {
-    readonly model: string;
-    readonly use: string;
-    readonly request: { readonly url: string; readonly body: string } | null;
-    readonly error?: { readonly code: string; readonly message: string };
-  }[];
-};
 
 const textOf = (content: unknown) => (typeof content === "string" ? content : JSON.stringify(content, null, 2));
 
@@ -50,7 +41,7 @@ export function Live({ persona }: { readonly persona: PersonaDetails }) {
     ...(variant !== "" && { variant }),
   };
   const rendered = useResource(
-    (signal) => post<Rendered>("v1/personas/render", body, { signal }),
+    (signal) => post<RenderedPersona>("v1/personas/render", body, { signal }),
     [body, persona.version],
   );
   return (

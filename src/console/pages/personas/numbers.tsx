@@ -1,5 +1,5 @@
 /** How each version and variant of a persona does, and how far each variant is from stopping itself. */
-import type { Variant } from "../../../api/variants.ts";
+import type { Variants as VariantList } from "../../../api/variants.ts";
 import type { PersonaNumbersRow, Times } from "../../../api/versions.ts";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
@@ -20,10 +20,7 @@ const perCall = ({ cost_micro_dollars: cost, calls, unknown_cost_calls: unknown 
 
 function Variants({ persona, onChange }: { readonly persona: PersonaDetails; readonly onChange: () => void }) {
   const path = `${pathOf(persona.id)}/variants`;
-  const variants = useResource(
-    (signal) => get<{ readonly data: readonly Variant[] }>(path, {}, { signal }),
-    [path, persona.version],
-  );
+  const variants = useResource((signal) => get<VariantList>(path, {}, { signal }), [path, persona.version]);
   const { busy, error, run } = useAction();
   const { notice, offer } = useUndo();
   const make = async (acts: readonly (readonly [name: string, what: "resume" | "stop" | "promote"])[]) => {

@@ -1,5 +1,5 @@
 /** Previews of branches: a part of the list of personas, while there are any. */
-import type { PersonaPreview } from "../../../api/previews.ts";
+import type { PersonaPreview, PersonaPreviewList } from "../../../api/previews.ts";
 import { ApiFailure, get, remove } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -31,8 +31,7 @@ function Named({ label, personas }: PersonaPreview) {
 }
 
 export function Previews() {
-  const load = (signal: AbortSignal) =>
-    get<{ readonly data: readonly PersonaPreview[] }>("v1/previews", {}, { signal });
+  const load = (signal: AbortSignal) => get<PersonaPreviewList>("v1/previews", {}, { signal });
   const previews = useResource(load, [], { everyMs: 60_000 });
   const dropping = useAction();
   const drop = async (label: string) => {

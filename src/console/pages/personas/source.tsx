@@ -1,5 +1,7 @@
 /** A persona's own file. */
+
 import { useEffect, useState } from "preact/hooks";
+import type { SignedIn } from "../../../api/sessions.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
@@ -52,7 +54,7 @@ function Missing({
   readonly onLoad: () => void;
   readonly onSaved: (saved: Source) => void;
 }) {
-  const session = useResource((signal) => get<{ readonly write: boolean }>("v1/session", {}, { signal }), []);
+  const session = useResource((signal) => get<SignedIn>("v1/session", {}, { signal }), []);
   const draft = drafts.value.get(id);
   if (draft !== undefined && session.data?.write === true)
     return <SourceEditor source={nothing(id)} onLoad={onLoad} onSaved={onSaved} />;

@@ -1,4 +1,5 @@
 /** A persona's versions, and what changed between two of them. */
+import type { Listed } from "../../../api/shape.ts";
 import type { PersonaVersionText } from "../../../api/versions.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
@@ -10,7 +11,7 @@ import { Time } from "../../ui/format.tsx";
 import { Badge, Bar, Panel } from "../../ui/layout.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { type Listed, pathOf, type Version } from "./types.ts";
+import { pathOf, type Version } from "./types.ts";
 
 const titleOf = ({ id, in_service: inService, labels }: Version) =>
   [id, ...(inService ? ["in service"] : []), ...labels].join(", ");

@@ -1,21 +1,14 @@
 /** The choice of a model, a persona, or one of its versions. */
+
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { PlaygroundModel } from "../../../api/playground.ts";
+import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { href } from "../../router.ts";
 import { Field, Select } from "../../ui/form.tsx";
 import { type Option, Options, stepped } from "../../ui/options.tsx";
 import { Failure } from "../../ui/states.tsx";
-import type { Listed } from "../personas/types.ts";
-
-type Known = {
-  readonly id: string;
-  readonly kind: "persona" | "version" | "alias" | "model";
-  readonly title: string;
-  readonly persona: string | null;
-  /** Dollars per million tokens. */
-  readonly pricing?: { readonly input: number; readonly output: number };
-};
 
 /** Shown at once, of however many there are. */
 const maxShown = "30";
@@ -23,7 +16,7 @@ const maxVersions = "1000";
 const typedMs = 150;
 
 const find = (search: string, limit: string, signal: AbortSignal, first?: string) =>
-  get<Listed<Known>>("v1/playground/models", { search, limit, first }, { signal }).then(({ data }) => data);
+  get<Listed<PlaygroundModel>>("v1/playground/models", { search, limit, first }, { signal }).then(({ data }) => data);
 
 const maxRecent = 8;
 const recentName = "troupe.recent";
@@ -46,7 +39,7 @@ export async function personaOf(model: string, signal: AbortSignal): Promise<str
 
 const dollars = (number: number) => `$${Number(number.toPrecision(3))}`;
 
-function noteOf({ id, kind, title, pricing }: Known, asked: readonly string[]): string {
+function noteOf({ id, kind, title, pricing }: PlaygroundModel, asked: readonly string[]): string {
   const price = pricing && `${dollars(pricing.input)} in, ${dollars(pricing.output)} out a million`;
   const words = kind === "model" ? price : `${kind}${title && `: ${title}`}`;
   return [asked.includes(id) ? "recent" : "", words ?? ""].filter((one) => one !== "").join(" · ");

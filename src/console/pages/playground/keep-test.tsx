@@ -1,5 +1,7 @@
 /** Keeps an answer as a test of a persona: the question that was asked, and what the next answer has to be. */
+
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { PersonaTestDraft } from "../../../api/persona-sources.ts";
 import { get, post, put } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { go, href } from "../../router.ts";
@@ -11,7 +13,7 @@ import { Failure } from "../../ui/states.tsx";
 import { drafts, keep, takeUp } from "../personas/drafts.ts";
 import { Findings, readOnlyReasons } from "../personas/file-editor.tsx";
 import { testsName } from "../personas/test-source.tsx";
-import { type FileText, type Finding, pathOf } from "../personas/types.ts";
+import { type FileText, pathOf } from "../personas/types.ts";
 import type { Answer, Json } from "./call.ts";
 import { ModelInput } from "./choice.tsx";
 
@@ -25,7 +27,6 @@ type Row = {
   /** What the value is. */
   readonly words: string;
 };
-type Drafted = { readonly text: string; readonly hash: string | null; readonly findings: readonly Finding[] };
 
 function isJson(text: string): boolean {
   try {
@@ -129,7 +130,7 @@ function KeepForm({ answer, persona, selected }: KeepProps & { readonly selected
       await new Promise((resolve) => setTimeout(resolve, typedMs));
       if (signal.aborted || !id.includes("/")) return undefined;
       return Promise.all([
-        post<Drafted>(`${path}/draft`, body, { signal }),
+        post<PersonaTestDraft>(`${path}/draft`, body, { signal }),
         get<FileText>(`${path}/source`, {}, { signal }),
       ]);
     },

@@ -1,5 +1,7 @@
 /** What exactly a call sends: what became of each field, and the very request to each model. */
+
 import { useState } from "preact/hooks";
+import type { PlaygroundPreview } from "../../../api/playground.ts";
 import { post } from "../../api.ts";
 import { useAction } from "../../data.ts";
 import { Code, pretty } from "../../ui/code.tsx";
@@ -10,37 +12,10 @@ import { Failure } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import type { Json } from "./call.ts";
 
-type Fate = {
-  readonly name: string;
-  readonly fate: "unchanged" | "changed" | "no_effect";
-  readonly to: readonly string[];
-};
-type Preview = {
-  readonly surface: string;
-  readonly persona: { readonly id: string; readonly version: string; readonly variant: string | null } | null;
-  readonly strategy: string | null;
-  readonly requests: readonly {
-    readonly model: string;
-    readonly use: "first" | "fallback" | "pooled";
-    readonly format: string | null;
-    readonly composed: Json | null;
-    readonly request: {
-      readonly method: string;
-      readonly url: string;
-      readonly headers: Readonly<Record<string, string>>;
-      readonly body: string;
-      readonly is_cut: boolean;
-    } | null;
-    readonly fields: readonly Fate[] | null;
-    readonly added: readonly string[] | null;
-    readonly error?: { readonly code: string; readonly param: string; readonly message: string };
-  }[];
-};
-
 const path = "v1/playground/preview";
 const fates = { unchanged: "as it is", changed: "decides", no_effect: "has no effect" } as const;
 
-function One({ of, open }: { readonly of: Preview["requests"][number]; readonly open: boolean }) {
+function One({ of, open }: { readonly of: PlaygroundPreview["requests"][number]; readonly open: boolean }) {
   const { model, use, format, composed, request, fields, added, error } = of;
   return (
     <details open={open}>
@@ -105,11 +80,11 @@ function One({ of, open }: { readonly of: Preview["requests"][number]; readonly 
 }
 
 export function Sent({ body }: { readonly body: Json }) {
-  const [shown, setShown] = useState<{ readonly of: string; readonly preview: Preview }>();
+  const [shown, setShown] = useState<{ readonly of: string; readonly preview: PlaygroundPreview }>();
   const { busy, error, run } = useAction();
   const asked = { ...body, stream: true, usage: { include: true } };
   const text = JSON.stringify(asked);
-  const load = () => run(async () => setShown({ of: text, preview: await post<Preview>(path, asked) }));
+  const load = () => run(async () => setShown({ of: text, preview: await post<PlaygroundPreview>(path, asked) }));
   const { persona, strategy, requests } = shown?.preview ?? { requests: [] };
   return (
     <Panel

@@ -1,4 +1,5 @@
 /** All providers: what rests, and their numbers against the time before. */
+import type { ProviderList as Providers } from "../../../api/providers.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { beforeWords, linkedTime, range } from "../../range.ts";
@@ -99,11 +100,7 @@ function columnsOf(): readonly Column<Row>[] {
 
 export function ProviderList() {
   const time = range();
-  const list = useResource(
-    (signal) => get<{ readonly data: readonly Provider[] }>("v1/providers", {}, { signal }),
-    [],
-    { everyMs: 5_000 },
-  );
+  const list = useResource((signal) => get<Providers>("v1/providers", {}, { signal }), [], { everyMs: 5_000 });
   const numbers = useResource((signal) => compare(time, undefined, signal), [time], { everyMs: 15_000 });
   return (
     <Page title="Providers" isOfTime actions={<Curl path="v1/providers" />}>

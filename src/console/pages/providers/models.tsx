@@ -1,4 +1,5 @@
 /** The models of a provider, those that end first. */
+import type { ModelPage } from "../../../api/models.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Field, TextInput } from "../../ui/form.tsx";
@@ -6,22 +7,8 @@ import { ago, count, Time } from "../../ui/format.tsx";
 import { Badge, Panel, type Tone } from "../../ui/layout.tsx";
 import { Table } from "../../ui/table.tsx";
 
-export type Model = {
-  readonly id: string;
-  readonly owned_by: string;
-  readonly shutdown_date?: string;
-  readonly end_state: "ended" | "ends_soon" | "later" | null;
-  readonly context_length?: number | null;
-};
-export type Models = {
-  readonly data: readonly Model[];
-  readonly has_more: boolean;
-  readonly lists: readonly {
-    readonly provider: string;
-    readonly listed_at: string | null;
-    readonly failure: string | null;
-  }[];
-};
+export type Models = ModelPage;
+type Model = Models["data"][number];
 
 const tones: Readonly<Record<string, Tone>> = { ended: "bad", ends_soon: "warn", later: "quiet" };
 const words: Readonly<Record<string, string>> = { ended: "ended", ends_soon: "ends soon", later: "ends later" };

@@ -6,9 +6,7 @@ import type { Query } from "../../router.ts";
 export type { AllUsage as Sums, UsageRow as Row, UsageTotals as Totals } from "../../../api/usage.ts";
 
 export const quantiles = ["p50", "p95", "p99"] as const;
-export type FirstTokens = { readonly calls: number } & {
-  readonly [Name in (typeof quantiles)[number]]: number | null;
-};
+export type FirstTokens = NonNullable<Totals["first_token_ms"]>;
 
 export const maxRows = 10_000;
 

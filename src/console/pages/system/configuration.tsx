@@ -11,8 +11,11 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { flat, valueText } from "./values.ts";
 
-type Origin = { readonly where: "file" | "environment" | "command line"; readonly name: string };
-type Setting = { readonly path: string; readonly value: string; readonly origin: Origin | undefined };
+type Setting = {
+  readonly path: string;
+  readonly value: string;
+  readonly origin: Configuration["origins"][string] | undefined;
+};
 
 /** What is set stands first, then the parts as they are written; of a part all together. */
 const partOf = ({ path }: Setting) => path.split(/[.[]/, 1)[0]!;

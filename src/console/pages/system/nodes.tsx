@@ -1,5 +1,5 @@
 /** The nodes that serve, and in what they differ from the one that answers. */
-import type { Node } from "../../../api/nodes.ts";
+import type { Node, Nodes } from "../../../api/nodes.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { Curl } from "../../ui/copy.tsx";
@@ -9,7 +9,6 @@ import { Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 
 const parts = ["program", "configuration", "personas"] as const;
-type Nodes = { readonly store: "sqlite" | "postgres"; readonly data: readonly Node[] };
 
 const columns: readonly Column<Node>[] = [
   {

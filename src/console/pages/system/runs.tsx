@@ -9,7 +9,7 @@ import { Badge, Facts, Panel, Stat, Stats } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 
-type Listener = { readonly address: string; readonly tls: boolean; readonly surfaces: readonly string[] };
+type Listener = SystemHealth["listeners"][number];
 type Check = SystemHealth["checks"][string] & { readonly name: string };
 
 const stores = { sqlite: "SQLite, in the data folder", postgres: "PostgreSQL" };

@@ -1,6 +1,8 @@
-/** The form in which a report is uploaded to a server: what it says of each persona. */
+/** Reports on what branches change in personas, as they are uploaded and answered. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Closed, Open, titled, Words } from "../../lib/json/schemas.ts";
+import { Closed, Open, titled, Words } from "../lib/json/schemas.ts";
+import { PersonaPush } from "./personas.ts";
+import type { Answer } from "./shape.ts";
 
 /** As many as a folder may have. */
 const maxPersonas = 2000;
@@ -57,4 +59,14 @@ export const ReportUpload = Closed({
 });
 export type ReportUpload = Static<typeof ReportUpload>;
 
-titled({ ReportedPersona, ReportUpload, ReportedTest: Test });
+/** Of one persona. */
+export const PersonaReportPart = Type.Object({
+  object: Type.Literal("persona.report"),
+  ...PersonaPush.properties,
+  against: ReportUpload.properties.against,
+  persona: ReportedPersona,
+});
+export type PersonaReportPart = Answer<typeof PersonaReportPart>;
+export type ReportedTest = PersonaReportPart["persona"]["tests"][number];
+
+titled({ ReportedPersona, ReportUpload, ReportedTest: Test, PersonaReportPart });
