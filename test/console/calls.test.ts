@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     );
     await open("#/calls?model=groq%2Fm", `${cells("Calls")}.length === 2`);
     await open("#/calls?failure=server_error", `${cells("Calls")}.length === 2`);
-    await open("#/calls?model=xai%2Fother", `document.body.innerText.includes("No call fits these filters.")`);
+    await open("#/calls?model=xai%2Fother", `document.body.innerText.includes("Nothing fits these filters.")`);
     expect(faults()).toEqual([]);
   });
 
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     };
     await press("All");
     await choose("cost", "0.01 or", "$0.01 or more 10000");
-    await page.until(`document.body.innerText.includes("No call fits these filters.")`);
+    await page.until(`document.body.innerText.includes("Nothing fits these filters.")`);
     await open("#/calls?min_cost_micro_dollars=7000", `${cells("Calls")}.length === 1`);
     expect(await models()).toEqual(["xai/grok-x"]);
     expect(await page.read<string>(`document.querySelector('[aria-label="Calls"] td.end [title^="$"]').title`)).toBe(
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await choose("status", "5xx", "5xx");
     await page.until(`location.hash.includes("status=5xx") && ${cells("Calls")}.length === 2`);
     await choose("took", "600 s", "600 s or more 600000");
-    await page.until(`document.body.innerText.includes("No call fits these filters.")`);
+    await page.until(`document.body.innerText.includes("Nothing fits these filters.")`);
     expect(faults()).toEqual([]);
   });
 
@@ -160,9 +160,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(
       await page.read<number>(`document.querySelector('[aria-label="Calls"]').getBoundingClientRect().top`),
     ).toBeLessThan(200);
-    expect(await page.read<string>(`${filterLine}.placeholder`)).toBe(
-      "Filter, such as model: key: status: (the whole name)",
-    );
+    expect(await page.read<string>(`${filterLine}.placeholder`)).toBe("Filter by model: key: status:…");
     await page.click(filterLine);
     await page.until(
       `${suggestions}[0] === "model: Model" && ${suggestions}.includes("error code: What its error was called")`,

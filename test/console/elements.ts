@@ -18,3 +18,10 @@ export const chunk = (delta: object, finish: string | null = null, more: object 
 export const filterLine = `document.querySelector('main [aria-label="Add a filter"]')`;
 /** What it suggests, each with what is said beside it. */
 export const suggestions = `[...document.querySelectorAll('[aria-label="Filters that fit"]:not([hidden]) [role=option]')].map((one) => one.innerText.replaceAll("\\n", " "))`;
+
+/** What opens the menu of a row, by whose it is. */
+export const rowMenu = (of: string): string =>
+  `[...document.querySelectorAll("main .acts button[aria-haspopup=menu]")].find((one) => one.ariaLabel.includes(${JSON.stringify(of)}))`;
+/** One of what an open menu offers. */
+export const menuItem = (title: string): string =>
+  `[...document.querySelectorAll("[role=menuitem]")].find((one) => one.innerText === ${JSON.stringify(title)})`;

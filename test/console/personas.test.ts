@@ -5,6 +5,7 @@ import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
+import { menuItem, rowMenu } from "./elements.ts";
 
 const text = "# Ours.\ndescription: Helps.\nmodel: builtin/echo\nsystem: |\n  You are plain.\n";
 const button = (name: string) =>
@@ -299,7 +300,8 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(await page.read<string>(main)).toMatch(/Pushed by.*pr-12\s+acme\/support\s+ci\s/is);
     const link = "document.querySelector('main a[href*=\"pr-12\"]')";
     expect(decodeURIComponent(await page.read<string>(`${link}.href`))).toContain("model=acme/support@pr-12");
-    await page.click(button("Drop pr-12"));
+    await page.click(rowMenu("pr-12"));
+    await page.click(menuItem("Drop it"));
     await page.until(`!${main}.includes("pr-12")`);
     expect(await troupe.server.services.store.previews.list(Date.now())).toEqual([]);
   });

@@ -1,6 +1,7 @@
 /** Providers in a real Chromium: what rests and until when, numbers against yesterday, and a test call, whatever an upstream writes. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import type { LedgerLine } from "../../src/store/usage.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
@@ -57,7 +58,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     upstream = new UpstreamServer(({ headers, path }) => {
       const used = headers.get("authorization");
       if (used === "Bearer limited-key")
-        return jsonResponse({ error: { message: "slow down" } }, 429, { "retry-after": "600" });
+        return jsonResponse({ error: { message: "slow down" } }, 429, { "retry-after": "3000" });
       if (path.startsWith("/down")) return jsonResponse({ error: { message: "down" } }, 503);
       if (path.startsWith("/hostile")) return jsonResponse({ error: { message: hostile } }, 500);
       return jsonResponse(answer);
@@ -68,7 +69,10 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ...{ baseUrl: members[0]!.baseUrl, apiKey: members[0]!.apiKey },
       pool: { strategy: "first" as const, members },
     });
+    // An endpoint's first rest is over in five seconds, which a busy machine takes for less: here it has just begun.
+    const [began, at] = [systemClock.monotonic(), Date.now()];
     troupe = await Troupe.start({
+      clock: { ...systemClock, now: () => at, monotonic: () => began },
       providers: {
         openai: pool([member("limited-key"), member("good-key")]),
         groq: pool([member("one-key", "/down"), member("one-key")]),
@@ -127,14 +131,15 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       [`key ${fingerprint("limited-key")}, for m alone`],
       ["too many requests: the rate limit is reached"],
     ]);
-    expect(limited![3]![0]).toMatch(/^(9 min \d+ s|10 min 0 s) left, until /);
+    expect(limited![3]![0]).toMatch(/^\d+ min \d+ s left, until /);
     expect(limited![3]![0]).toEndWith(await local(rest.until));
     expect(breaker!.slice(0, 3)).toEqual([
       ["groq"],
       [`breaker of key ${fingerprint("one-key")}`],
       ["the provider's own fault 3 failures in a row"],
     ]);
-    expect(breaker![3]![0]).toMatch(/left, until /);
+    // By the browser's clock it may be over.
+    expect(breaker![3]![0]).toMatch(/(?:left,|over) until /);
     expect(breaker![3]![0]).toEndWith(await local(broken.until));
     expect(breaker![4]![0]).toBe(`${upstream.url}/down`);
     const before = limited![3]![0];

@@ -5,6 +5,7 @@ import { money } from "../../src/console/ui/numbers.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Troupe } from "../helpers/troupe.ts";
+import { menuItem, rowMenu } from "./elements.ts";
 
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
@@ -98,6 +99,55 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`location.hash === "#/keys?order=name.desc" && ${cells("Keys", 0)}.at(-1) === "alpha"`);
     expect(await names()).toEqual(["gamma", "beta", "alpha"]);
     expect(page.errors).toEqual([]);
+  }, 60_000);
+
+  test("what can be done with a row is a menu: arrows go through it, Escape gives the focus back, an item leads on", async () => {
+    await page.read(`location.hash = "#/keys"`);
+    await page.until(rowMenu("alpha"));
+    const focused = "document.activeElement.innerText";
+    await page.read(`${rowMenu("alpha")}.focus()`);
+    await page.press("Enter");
+    await page.until(`${focused} === "Calls" && ${rowMenu("alpha")}.ariaExpanded === "true"`);
+    expect(await page.read<string>(`document.activeElement.closest("[role=menu]").ariaLabel`)).toBe("alpha");
+    await page.press("ArrowDown");
+    expect(await page.read<string>(focused)).toBe("Spend");
+    await page.press("ArrowUp");
+    await page.press("ArrowUp");
+    expect(await page.read<string>(focused)).toBe("Revoke…");
+    await page.press("Home");
+    expect(await page.read<string>(focused)).toBe("Calls");
+    await page.press("Escape");
+    await page.until(`document.activeElement === ${rowMenu("alpha")} && !document.querySelector("[role=menuitem]")`);
+    await page.click(rowMenu("alpha"));
+    await page.click(menuItem("Rotate…"));
+    await page.until(`document.querySelector("dialog[open] h2")?.innerText === "Rotate alpha"`);
+    expect(await page.read<string>("location.hash")).toMatch(/^#\/keys\/key_\w+\?act=rotate$/);
+    await page.press("Escape");
+    await page.until(`!document.querySelector("dialog[open]") && !location.hash.includes("act")`);
+    expect(page.errors).toEqual([]);
+  }, 60_000);
+
+  test("rows of each list are gone through by j and k, and opened by Enter", async () => {
+    const set = `fetch("admin/v1/budgets/all/month", { method: "PUT", headers: { "content-type": "application/json" }, body: '{"dollars":100}' }).then((one) => one.status)`;
+    expect(await page.read<number>(set)).toBe(200);
+    for (const [list, caption, to] of [
+      ["#/calls", "Calls", /^#\/calls\?call=req_\d+$/],
+      ["#/keys", "Keys", /^#\/keys\/key_/],
+      ["#/keys/budgets", "Budgets", /^#\/(keys|spend)/],
+      ["#/personas", "Personas", /^#\/personas\/\w+%2F/],
+      ["#/system/audit", "What was done", /^#\/keys\/budgets$/],
+      ["#/system/sessions", "Browsers that are signed in", /^#\/keys\/key_/],
+    ] as const) {
+      await page.read(`location.hash = ${JSON.stringify(list)}`);
+      const row = `document.querySelector('[aria-label="${caption}"] tbody tr.opens')`;
+      await page.until(`location.hash === ${JSON.stringify(list)} && ${row}`);
+      await page.read("document.activeElement.blur()");
+      await page.press("j");
+      await page.until(`${row}.contains(document.activeElement)`);
+      await page.press("Enter");
+      await page.until(`location.hash !== ${JSON.stringify(list)}`);
+      expect(await page.read<string>("location.hash")).toMatch(to);
+    }
   }, 60_000);
 
   test("in a narrow window rows are cards with each value's name, and nothing scrolls sideways", async () => {

@@ -163,7 +163,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type("never");
     await page.until(`${suggestions}[0]?.startsWith("never called")`);
     await page.press("Enter");
-    await page.until(`document.body.innerText.includes("No call fits these filters.")`);
+    await page.until(`document.body.innerText.includes("Nothing fits these filters.")`);
     await page.until(`document.querySelector(".filter-line").innerText.includes("key: never called")`);
     expect(page.errors).toEqual([]);
   }, 60_000);

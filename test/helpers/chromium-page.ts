@@ -24,7 +24,7 @@ type Evaluated<T> = {
 
 const keyCodes = {
   ...{ Backspace: 8, Tab: 9, Enter: 13, Escape: 27, End: 35, Home: 36, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39 },
-  ...{ ArrowDown: 40, a: 65, k: 75 },
+  ...{ ArrowDown: 40, a: 65, j: 74, k: 75 },
 } as const;
 
 export type Look = {

@@ -4,23 +4,22 @@ import { useState } from "preact/hooks";
 import type { Session, SessionPage } from "../../api/sessions.ts";
 import { ApiFailure, get, remove } from "../api.ts";
 import { useResource } from "../data.ts";
-import { href } from "../router.ts";
+import { href, route } from "../router.ts";
 import { signOut } from "../sign-in.tsx";
 import { Curl } from "../ui/copy.tsx";
-import { Button } from "../ui/form.tsx";
 import { Time } from "../ui/format.tsx";
 import { Badge, Panel } from "../ui/layout.tsx";
-import { Empty, Failure, Loaded } from "../ui/states.tsx";
-import { type Column, Table } from "../ui/table.tsx";
+import { ListPage } from "../ui/list-page.tsx";
+import { Failure } from "../ui/states.tsx";
+import type { Column } from "../ui/table.tsx";
 import { useUndo } from "../ui/undo.tsx";
 
 const byTime = (name: "created_at" | "last_used_at" | "expires_at") => (a: Session, b: Session) =>
   a[name].localeCompare(b[name]);
 
-const listed = { limit: "100" };
-
 export function SessionsPanel() {
-  const sessions = useResource((signal) => get<SessionPage>("v1/sessions", listed, { signal }), [], {
+  const listed = { limit: "100", after: route.value.query.get("after") ?? undefined };
+  const sessions = useResource((signal) => get<SessionPage>("v1/sessions", listed, { signal }), [listed], {
     everyMs: 60_000,
   });
   const [ending, setEnding] = useState<string>();
@@ -49,17 +48,19 @@ export function SessionsPanel() {
     }
     sessions.reload();
   };
+  const endOf = (row: Session) => ({
+    title: row.is_current ? "Sign out" : "End it",
+    run: () => endSoon(row),
+    isDanger: !row.is_current,
+  });
   const columns: readonly Column<Session>[] = [
     {
       id: "key",
       title: "Key",
       cell: ({ key, is_current }) => (
-        <span class="among-words">
-          <a href={href("keys", [key.id])} title={key.id}>
-            {key.name}
-          </a>{" "}
-          {is_current && <Badge tone="ok">this browser</Badge>}
-        </span>
+        <>
+          {key.name} {is_current && <Badge tone="quiet">this browser</Badge>}
+        </>
       ),
       sort: (a, b) => a.key.name.localeCompare(b.key.name),
     },
@@ -68,20 +69,6 @@ export function SessionsPanel() {
     { id: "used", title: "Last used", cell: (row) => <Time at={row.last_used_at} />, sort: byTime("last_used_at") },
     { id: "expires", title: "Ends if unused", cell: (row) => <Time at={row.expires_at} />, sort: byTime("expires_at") },
     { id: "ends", title: "Ends at the latest", cell: (row) => <Time at={row.ends_at} />, hidden: true },
-    {
-      id: "end",
-      title: "End",
-      cell: (row) => (
-        <Button
-          tone={row.is_current ? "plain" : "danger"}
-          busy={ending === row.id}
-          onClick={() => endSoon(row)}
-          label={row.is_current ? "Sign out" : `End the session of ${row.key.name}, ${row.client}`}
-        >
-          {row.is_current ? "Sign out" : "End"}
-        </Button>
-      ),
-    },
   ];
   return (
     <Panel
@@ -91,26 +78,22 @@ export function SessionsPanel() {
     >
       {failure !== undefined && <Failure error={failure} />}
       {notice}
-      <Loaded resource={sessions}>
-        {({ data, has_more }) => (
-          <>
-            <Table
-              columns={columns}
-              rows={data}
-              isPart={has_more}
-              rowKey={({ id }) => id}
-              caption="Browsers that are signed in"
-              choose="sessions"
-              empty={
-                <Empty title="No browser is signed in.">
-                  Who comes by a key in a header, or through a proxy that names its user, has no session.
-                </Empty>
-              }
-            />
-            {has_more && <p class="muted">These are the newest 100.</p>}
-          </>
-        )}
-      </Loaded>
+      <ListPage
+        list={sessions}
+        caption="Browsers that are signed in"
+        choose="sessions"
+        columns={columns}
+        rowKey={({ id }) => id}
+        rowHref={({ key }) => href("keys", [key.id])}
+        actions={(row) => ({
+          of: `the session of ${row.key.name}, ${row.client}`,
+          all: ending === row.id ? [] : [endOf(row)],
+        })}
+        none={{
+          title: "No browser is signed in.",
+          hint: "Who comes by a key in a header, or through a proxy that names its user, has no session.",
+        }}
+      />
     </Panel>
   );
 }

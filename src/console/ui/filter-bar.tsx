@@ -23,7 +23,7 @@ export type Filter = {
   readonly isGiven?: boolean;
 };
 
-type FilterBarProps = {
+export type FilterBarProps = {
   readonly filters: readonly Filter[];
   /** The filter that a text without a name is for; absent: a name is needed. */
   readonly free?: string;
@@ -167,7 +167,7 @@ function useLine(choose: (name: string, value: string) => void) {
 }
 
 /** @returns names of the filters that the address has */
-const inForceOf = (filters: readonly Filter[]) =>
+export const inForceOf = (filters: readonly Filter[]) =>
   [...route.value.query.keys()].filter(
     (name) => filters.some((one) => one.name === name) || name.startsWith("metadata."),
   );
@@ -175,9 +175,7 @@ const inForceOf = (filters: readonly Filter[]) =>
 function hintOf(filters: readonly Filter[], free: string | undefined): string {
   const offered = filters.filter(({ isGiven, name }) => !isGiven && name !== free);
   const names = offered.slice(0, 3).map(({ name }) => `${words(name)}:`);
-  return free === undefined
-    ? `Filter, such as ${names.join(" ")} (the whole name)`
-    : `Find, or filter by ${names.join(" ")}`;
+  return free === undefined ? `Filter by ${names.join(" ")}…` : `Find, or filter by ${names.join(" ")}…`;
 }
 
 export function FilterBar({ filters, free, dropped = [], shown, cleaned = String, children }: FilterBarProps) {

@@ -41,6 +41,25 @@ export function Button({
   );
 }
 
+type SegmentsProps<Id extends string> = {
+  readonly label: string;
+  readonly of: readonly { readonly id: Id; readonly title: string }[];
+  readonly chosen: string;
+  readonly onChoose: (id: Id) => void;
+};
+
+/** One of a few, side by side. */
+export const Segments = <Id extends string>({ label, of, chosen, onChoose }: SegmentsProps<Id>) => (
+  <fieldset class="range segments">
+    <legend class="unseen">{label}</legend>
+    {of.map(({ id, title }) => (
+      <Button key={id} pressed={id === chosen} onClick={() => onChoose(id)}>
+        {title}
+      </Button>
+    ))}
+  </fieldset>
+);
+
 type FieldProps = {
   readonly label: string;
   readonly hint?: ComponentChildren;

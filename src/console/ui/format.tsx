@@ -1,11 +1,11 @@
 /** Numbers and times as people read them, and a time as a page shows it. */
-import { ago, dayWords, exactMoney, moment, money, timeOfDay } from "./numbers.ts";
+import { ago, dayWords, exactMoney, inYear, moment, money, timeOfDay, timeOfYear } from "./numbers.ts";
 
 export * from "./numbers.ts";
 
 /**
  * A time relative to now, with the exact one behind it.
- * @param at RFC 3339 or Unix milliseconds; null: never @param exact in place of the relative one; `brief`: without the day where that is today
+ * @param at RFC 3339 or Unix milliseconds; null: never @param exact in place of the relative one; `brief`: without the day where that is today, and without the year where it is this one
  */
 export function Time({
   at,
@@ -17,10 +17,11 @@ export function Time({
   if (at === null || at === undefined) return <span class="muted">never</span>;
   const date = new Date(at);
   const local = moment(date);
-  const isToday = exact === "brief" && dayWords(date) === dayWords(new Date());
+  const isToday = dayWords(date) === dayWords(new Date());
+  const shown = exact === "brief" ? (isToday ? timeOfDay : inYear(date) ? timeOfYear : moment) : moment;
   return (
     <time dateTime={date.toISOString()} title={`${local} (${date.toISOString()})`}>
-      {isToday ? timeOfDay(date) : exact ? local : ago(date.getTime())}
+      {exact ? shown(date) : ago(date.getTime())}
     </time>
   );
 }

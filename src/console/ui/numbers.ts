@@ -27,6 +27,13 @@ const dollars = [2, 4, 6].map(
 
 /** @returns such as 27 Nov 2026, 20:17:20, in the zone that is chosen */
 export const moment = inZone({ dateStyle: "medium", timeStyle: "medium" });
+/** @returns such as 27 Nov, 20:17:20 */
+export const timeOfYear = inZone({
+  ...{ day: "numeric", month: "short" },
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
+});
+const yearOf = inZone({ year: "numeric" });
+export const inYear = (date: Date, now = new Date()): boolean => yearOf(date) === yearOf(now);
 export const timeOfDay = inZone({ timeStyle: "medium" });
 /** @returns such as 27 Nov, 20:17 */
 export const briefly = inZone({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });

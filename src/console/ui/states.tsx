@@ -5,12 +5,12 @@ import type { Resource } from "../data.ts";
 import { Button } from "./form.tsx";
 
 /** What comes, in its shape. */
-export type Shape = "rows" | "numbers";
+export type Shape = "rows" | "numbers" | "table";
 
 export const Loading = ({ shape = "rows" }: { readonly shape?: Shape }) => (
   <p class={`state skeleton soon ${shape}`} role="status">
     <span class="unseen">Loading…</span>
-    {Array.from({ length: 6 }, (_, at) => (
+    {Array.from({ length: shape === "table" ? 14 : 6 }, (_, at) => (
       <i key={at} aria-hidden="true" />
     ))}
   </p>

@@ -1,6 +1,7 @@
 /** A table whose columns can be sorted and chosen. It draws a part of many rows, and more when asked. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ActionMenu, type RowAction } from "./action-menu.tsx";
 import { Button, Check } from "./form.tsx";
 import { largest, Money } from "./format.tsx";
 import { Icon } from "./icon.tsx";
@@ -43,14 +44,16 @@ export function moneyColumn<T>(
   };
 }
 
-type TableProps<T> = {
+export type TableProps<T> = {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly rowKey: (row: T) => string;
   /** Where the first column leads, and with it the whole row. */
-  readonly rowHref?: (row: T) => string;
+  readonly rowHref?: (row: T) => string | undefined;
   /** Whether that row is open beside the table. */
   readonly isOpen?: (row: T) => boolean;
+  /** What can be done with it, in a menu at its end. @property of whose they are */
+  readonly actions?: (row: T) => { readonly of: string; readonly all: readonly RowAction[] };
   readonly rowTone?: (row: T) => "bad" | "warn" | undefined;
   readonly empty: ComponentChildren;
   /** Whether there are more rows than these: to sort a part of them would show other first ones than there are. */
@@ -129,6 +132,39 @@ function Head<T>({ column: { title, align }, sorted, sort }: HeadProps<T>) {
   );
 }
 
+type RowProps<T> = Pick<TableProps<T>, "rowHref" | "isOpen" | "rowTone" | "actions"> & {
+  readonly row: T;
+  readonly sorted: readonly T[];
+  readonly shown: readonly Column<T>[];
+};
+
+function Row<T>({ row, sorted, shown, rowHref, isOpen, rowTone, actions }: RowProps<T>) {
+  const to = rowHref?.(row);
+  const { of, all = [] } = actions?.(row) ?? {};
+  return (
+    <tr
+      class={`${rowTone?.(row) ?? ""} ${to === undefined ? "" : "opens"}`.trim() || undefined}
+      aria-current={isOpen?.(row) ? "true" : undefined}
+    >
+      {shown.map(({ id, title, cell, align }, index) => {
+        const content = cell(row, sorted);
+        return (
+          <td key={id} class={align} title={longer(content)} data-title={title}>
+            {index === 0 && to !== undefined ? (
+              <a href={to} data-opens>
+                {content}
+              </a>
+            ) : (
+              content
+            )}
+          </td>
+        );
+      })}
+      {actions !== undefined && <td class="acts">{all.length > 0 && <ActionMenu of={of!} actions={all} />}</td>}
+    </tr>
+  );
+}
+
 const columnsIcon = "M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10";
 
 export function Table<T>({
@@ -138,6 +174,7 @@ export function Table<T>({
   rowHref,
   isOpen,
   rowTone,
+  actions,
   empty,
   isPart = false,
   caption,
@@ -185,30 +222,16 @@ export function Table<T>({
               {shown.map((column) => (
                 <Head key={column.id} column={column} {...headOf(column)} />
               ))}
+              {actions !== undefined && (
+                <th scope="col" class="end">
+                  <span class="unseen">Actions</span>
+                </th>
+              )}
             </tr>
           </thead>
           <tbody>
             {sorted.slice(0, last).map((row) => (
-              <tr
-                key={rowKey(row)}
-                class={`${rowTone?.(row) ?? ""} ${rowHref === undefined ? "" : "opens"}`.trim() || undefined}
-                aria-current={isOpen?.(row) ? "true" : undefined}
-              >
-                {shown.map(({ id, title, cell, align }, index) => {
-                  const content = cell(row, sorted);
-                  return (
-                    <td key={id} class={align} title={longer(content)} data-title={title}>
-                      {index === 0 && rowHref !== undefined ? (
-                        <a href={rowHref(row)} data-opens>
-                          {content}
-                        </a>
-                      ) : (
-                        content
-                      )}
-                    </td>
-                  );
-                })}
-              </tr>
+              <Row key={rowKey(row)} {...{ row, sorted, shown, rowHref, isOpen, rowTone, actions }} />
             ))}
           </tbody>
         </table>

@@ -2,7 +2,7 @@
 import { get } from "../../api.ts";
 import { askedTime } from "../../range.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
-import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
+import type { Filter } from "../../ui/filter-bar.tsx";
 import { Button } from "../../ui/form.tsx";
 import { Tabs } from "../../ui/layout.tsx";
 import type { KeyPage } from "../keys/types.ts";
@@ -92,8 +92,6 @@ const isKnown = (name: string) => names.includes(name) || name.startsWith("metad
 /** What else an address of this page may say. */
 const others: readonly string[] = ["live", "after", "call", "since", "until"];
 
-const dropped = ["after"];
-
 const words = (name: string) => name.replaceAll("_", " ");
 const chosen = (of: readonly string[]): Query =>
   Object.fromEntries(of.map((name) => [name, route.value.query.get(name) ?? undefined]));
@@ -115,7 +113,20 @@ export const endFilters = (): readonly string[] =>
     .map(words);
 
 /** @param keyName of the key that is chosen, once it is known */
-export function Filters({ keyName }: { readonly keyName: string | undefined }) {
+export const callFilters = (keyName: string | undefined) => ({
+  filters,
+  shown: (name: string, value: string) =>
+    name === "key"
+      ? keyName
+      : name.endsWith("_ms")
+        ? seconds(value)
+        : name === "min_cost_micro_dollars"
+          ? dollars(value)
+          : undefined,
+});
+
+/** By how they ended, and what of the address chooses nothing. */
+export function Ends() {
   const { query } = route.value;
   const of = (name: string) => query.get(name) ?? "";
   const kept = { ...Object.fromEntries(query), after: undefined };
@@ -124,14 +135,6 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
     Object.entries(own).every(([name, value]) => same(of(name)) === same(value!)),
   )!;
   const unknown = [...query.keys()].filter((name) => !isKnown(name) && !others.includes(name));
-  const shown = (name: string, value: string) =>
-    name === "key"
-      ? keyName
-      : name.endsWith("_ms")
-        ? seconds(value)
-        : name === "min_cost_micro_dollars"
-          ? dollars(value)
-          : undefined;
   return (
     <>
       <Tabs
@@ -142,7 +145,6 @@ export function Filters({ keyName }: { readonly keyName: string | undefined }) {
           href: href("calls", [], { ...kept, ...tabNames, ...own }),
         }))}
       />
-      <FilterBar filters={filters} dropped={dropped} shown={shown} />
       {unknown.length > 0 && (
         <p class="notice warn" role="status">
           There is no filter {unknown.map((name) => `'${name}'`).join(", ")}: the calls below are not chosen by it.{" "}

@@ -5,19 +5,19 @@ import type { CallPage, OpenCalls } from "../../../api/calls.ts";
 import type { Key } from "../../../api/keys.ts";
 import { get, type StreamState, stream } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { everything, rangeWords, setRange } from "../../range.ts";
 import { href, type Query, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button } from "../../ui/form.tsx";
 import { count, duration, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page, Panel, State } from "../../ui/layout.tsx";
+import { Badge, Page, Panel, State } from "../../ui/layout.tsx";
+import { ListPage } from "../../ui/list-page.tsx";
 import { isFree, moveRow } from "../../ui/rows.ts";
-import { Empty, Failure, Loaded } from "../../ui/states.tsx";
+import { Failure } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { serverWords } from "../../workers.ts";
 import { CallPane } from "../call.tsx";
 import { getSums } from "../spend/sums.ts";
-import { chosenCalls, chosenLive, chosenOpen, endFilters, Filters, isChosen } from "./filters.tsx";
+import { callFilters, chosenCalls, chosenLive, chosenOpen, Ends, endFilters, isChosen } from "./filters.tsx";
 import { type Call, endWords, type OpenCall, targetOf } from "./line.ts";
 
 /** Rows that a live list keeps, and how many a second it asks for: nobody reads more, and a browser takes a while for each. */
@@ -198,7 +198,6 @@ export function CallList() {
   // What ends from now on began before a time that is past only by chance, and what is shown ends there.
   const isBounded = query.has("until");
   const { live, state, showHeld } = useLive(chosenLive(), isLive && !isBounded);
-  const kept = { ...Object.fromEntries(query), after: undefined, call: undefined };
   const opened = of("call");
   const close = () => {
     document.querySelector<HTMLElement>("tr[aria-current] a[data-opens]")?.focus();
@@ -241,7 +240,7 @@ export function CallList() {
         </>
       }
     >
-      <Filters keyName={key.data?.name} />
+      <Ends />
       {isLive && (
         <p role="status" class="muted">
           {isBounded ? `Nothing is added live: what is shown ends at ${of("until")}.` : stateWords[state]}{" "}
@@ -252,66 +251,39 @@ export function CallList() {
       <div class={opened === undefined ? undefined : "beside"}>
         <div class="listed">
           <UnderWay />
-          <Loaded resource={calls}>
-            {({ data, has_more, last_id, searched_since }) => {
+          <ListPage
+            list={calls}
+            rows={({ data }) => {
               const known = new Set(live.shown.map(({ id }) => id));
-              const rows = [...live.shown, ...data.filter(({ id }) => !known.has(id))].slice(
-                0,
-                Math.max(maxLive, pageSize),
-              );
-              return (
-                <>
-                  <Table
-                    caption="Calls"
-                    isPart
-                    choose="calls"
-                    // All are new each second where many calls end: no more than a screen or two.
-                    atFirst={pageSize}
-                    columns={columns}
-                    rows={rows}
-                    rowKey={({ id }) => id}
-                    rowHref={({ request_id }) => href("calls", [], { ...Object.fromEntries(query), call: request_id })}
-                    isOpen={({ request_id }) => request_id === opened}
-                    rowTone={({ ended, failure }) =>
-                      endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
-                    }
-                    empty={
-                      <Empty
-                        title={
-                          searched_since !== null
-                            ? "None so far."
-                            : isChosen()
-                              ? "No call fits these filters."
-                              : "There are no calls in this time."
-                        }
-                      >
-                        Looked for in: {rangeWords()}.{" "}
-                        <Button onClick={() => setRange(everything)}>Look in all that is kept</Button>{" "}
-                        {isChosen() ? (
-                          <a href={href("calls")}>Without filters</a>
-                        ) : (
-                          <a href={href("playground")}>Make a call in the playground</a>
-                        )}
-                      </Empty>
-                    }
-                  />
-                  <Bar>
-                    {of("after") !== undefined && <a href={href("calls", [], kept)}>Newest calls</a>}
-                    {searched_since !== null && (
-                      <span class="muted">
-                        Looked back to <Time at={searched_since} exact />.
-                      </span>
-                    )}
-                    {has_more && (
-                      <a href={href("calls", [], { ...kept, after: last_id ?? undefined, live: undefined })}>
-                        {searched_since === null ? "Older calls" : "Look further back"}
-                      </a>
-                    )}
-                  </Bar>
-                </>
-              );
+              return [...live.shown, ...data.filter(({ id }) => !known.has(id))].slice(0, Math.max(maxLive, pageSize));
             }}
-          </Loaded>
+            caption="Calls"
+            choose="calls"
+            // All are new each second where many calls end: no more than a screen or two.
+            atFirst={pageSize}
+            columns={columns}
+            filters={callFilters(key.data?.name)}
+            rowKey={({ id }) => id}
+            rowHref={({ request_id }) => href("calls", [], { ...Object.fromEntries(query), call: request_id })}
+            isOpen={({ request_id }) => request_id === opened}
+            rowTone={({ ended, failure }) =>
+              endWords[ended].tone === "bad" ? "bad" : failure !== null ? "warn" : undefined
+            }
+            isOfTime
+            none={{
+              title: "There are no calls in this time.",
+              hint: <a href={href("playground")}>Make a call in the playground</a>,
+            }}
+            firstAlone={["live", "call"]}
+            foot={({ searched_since: since }) =>
+              since !== null && (
+                <span class="muted">
+                  Looked back to <Time at={since} exact />.
+                </span>
+              )
+            }
+            olderWords={({ searched_since: since }) => (since === null ? "Older calls" : "Look further back")}
+          />
         </div>
         {opened !== undefined && <CallPane id={opened} onClose={close} onMove={move} />}
       </div>

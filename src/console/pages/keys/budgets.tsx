@@ -3,16 +3,18 @@
 import { useState } from "preact/hooks";
 import type { Listed } from "../../../api/shape.ts";
 import { get, post, put, remove } from "../../api.ts";
-import { useAction, useResource } from "../../data.ts";
-import { href, route, setQuery } from "../../router.ts";
+import { type Resource, useAction, useResource } from "../../data.ts";
+import { href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
+import type { Filter } from "../../ui/filter-bar.tsx";
 import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
 import { Dollars, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page } from "../../ui/layout.tsx";
+import { Bar, Page, Panel, State } from "../../ui/layout.tsx";
+import { ListPage } from "../../ui/list-page.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { KeyTabs } from "./tabs.tsx";
-import { anyOf, type Budget, periods } from "./types.ts";
+import { type Budget, type KeyStatus, periods } from "./types.ts";
 
 const kinds = ["key", "tag", "tier", "all"];
 const tones = { ok: "ok", low: "warn", spent: "bad" } as const;
@@ -116,10 +118,10 @@ function ChangeForm({
 
 const micro = (dollars: number) => Math.round(dollars * 1e6);
 
-const columns = (choose: (change: Change) => void): readonly Column<Budget>[] => [
-  { id: "name", title: "Scope", cell: (budget) => <a href={linkOfScope(budget.scope)}>{nameOf(budget)}</a> },
+const columns: readonly Column<Budget>[] = [
+  { id: "name", title: "Scope", cell: nameOf },
   { id: "period", title: "Period", cell: ({ period }) => period },
-  { id: "state", title: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
+  { id: "state", title: "State", cell: ({ state }) => <State tone={tones[state]}>{state}</State> },
   {
     id: "part",
     title: "Used",
@@ -162,122 +164,120 @@ const columns = (choose: (change: Change) => void): readonly Column<Budget>[] =>
     cell: ({ resets_at }) => (resets_at === null ? "when raised" : <Time at={resets_at} />),
   },
   { id: "origin", title: "From", cell: ({ origin }) => origin, hidden: true },
-  {
-    id: "acts",
-    title: "Actions",
-    cell: (budget) => (
-      <span class="actions">
-        {(["set", "raise", "remove"] as const)
-          .filter((act) => act === "set" || budget.origin === "set")
-          .map((act) => (
-            <Button
-              key={act}
-              label={`${acts[act]}: ${nameOf(budget)}, ${budget.period}`}
-              onClick={() => choose({ act, budget })}
-            >
-              {acts[act]}
-            </Button>
-          ))}
-      </span>
-    ),
-  },
 ];
 
-/** Budgets with their changes. @param scope of what can be set here; absent: any */
-export function BudgetTable({
-  rows,
-  isPart = false,
-  scope,
-  onChange,
-  empty,
-}: {
-  readonly rows: readonly Budget[];
-  /** Whether there are more. */
-  readonly isPart?: boolean;
-  readonly scope?: string;
-  readonly onChange: () => void;
-  readonly empty: string;
-}) {
+const rowOf = {
+  ...{ caption: "Budgets", choose: "budgets", columns },
+  rowKey: ({ id }: Budget) => id,
+  rowHref: ({ scope }: Budget) => linkOfScope(scope),
+  rowTone: ({ state }: Budget) => (state === "spent" ? "bad" : state === "low" ? "warn" : undefined),
+};
+
+/** What can be done with budgets. @param scope of what is set anew; absent: any */
+export function useBudgetActs(onChange: () => void, scope?: string) {
   const [change, setChange] = useState<Change>();
   const title =
     change?.budget === undefined
       ? "Set a budget"
       : `${acts[change.act]}: ${nameOf(change.budget)}, ${change.budget.period}`;
-  return (
-    <>
-      <Table
-        caption="Budgets"
-        choose="budgets"
-        columns={columns(setChange)}
-        rows={rows}
-        isPart={isPart}
-        rowKey={({ id }) => id}
-        rowTone={({ state }) => (state === "spent" ? "bad" : state === "low" ? "warn" : undefined)}
-        empty={<Empty title={empty}>A budget ends calls before they cost more than you want.</Empty>}
-      />
-      <Bar>
-        <Button onClick={() => setChange({ act: "set" })}>Set a budget</Button>
-      </Bar>
-      <Dialog title={title} open={change !== undefined} onClose={() => setChange(undefined)}>
+  const end = () => setChange(undefined);
+  return {
+    button: (
+      <Button tone={scope === undefined ? "primary" : "plain"} onClick={() => setChange({ act: "set" })}>
+        Set a budget
+      </Button>
+    ),
+    actions: (budget: Budget) => ({
+      of: `${nameOf(budget)}, ${budget.period}`,
+      all: (["set", "raise", "remove"] as const)
+        .filter((act) => act === "set" || budget.origin === "set")
+        .map((act) => ({
+          title: `${acts[act]}…`,
+          run: () => setChange({ act, budget }),
+          isDanger: act === "remove",
+        })),
+    }),
+    dialog: (
+      <Dialog title={title} open={change !== undefined} onClose={end}>
         {change !== undefined && (
           <ChangeForm
             change={change}
             scope={scope}
             onDone={() => {
-              setChange(undefined);
+              end();
               onChange();
             }}
           />
         )}
       </Dialog>
-    </>
+    ),
+  };
+}
+
+const hint = "A budget ends calls before they cost more than you want.";
+
+/** The budgets that hold one key. */
+export function KeyBudgets({ id, status }: { readonly id: string; readonly status: Resource<KeyStatus> }) {
+  const { button, actions, dialog } = useBudgetActs(status.reload, `key:${id}`);
+  return (
+    <Panel
+      title="Budgets"
+      note="Each that its calls count against; one of unknown cost counts as the most it may have cost"
+      actions={button}
+    >
+      <Loaded resource={status}>
+        {({ budgets }) => (
+          <Table
+            {...rowOf}
+            rows={budgets}
+            actions={actions}
+            empty={<Empty title="No budget holds this key.">{hint}</Empty>}
+          />
+        )}
+      </Loaded>
+      {dialog}
+    </Panel>
   );
 }
 
+const given = (values: readonly string[]) => () => values.map((value) => ({ value }));
+const filters: readonly Filter[] = [
+  { name: "kind", title: "Scope", suggest: given(kinds), isClosed: true },
+  { name: "period", title: "Period", suggest: given(periods), isClosed: true },
+  { name: "state", title: "State", suggest: given(Object.keys(tones)), isClosed: true },
+];
+
 export function BudgetsPage() {
   const { query } = route.value;
-  const of = (name: string) => query.get(name) ?? "";
   const asked = {
-    ...Object.fromEntries(["kind", "period", "state"].map((name) => [name, of(name) || undefined])),
+    ...Object.fromEntries(
+      [...filters.map(({ name }) => name), "after"].map((name) => [name, query.get(name) || undefined]),
+    ),
     limit: "1000",
-    after: of("after") || undefined,
   };
   const budgets = useResource((signal) => get<Listed<Budget>>("v1/budgets", asked, { signal }), [asked], {
     everyMs: 60_000,
   });
-  const choose = (name: string) => (value: string) => setQuery({ [name]: value, after: undefined }, { replace: true });
-  const filter = (label: string, name: string, values: readonly string[]) => (
-    <Field label={label}>
-      <Select value={of(name)} options={anyOf("all", values)} onChange={choose(name)} />
-    </Field>
-  );
+  const { button, actions, dialog } = useBudgetActs(budgets.reload);
   return (
-    <Page title="Keys and budgets" actions={<Curl path="v1/budgets" query={asked} />}>
+    <Page
+      title="Keys and budgets"
+      actions={
+        <>
+          <Curl path="v1/budgets" query={asked} />
+          {button}
+        </>
+      }
+    >
       <KeyTabs current="budgets" />
-      <Bar label="Filters">
-        {filter("Scope", "kind", kinds)}
-        {filter("Period", "period", periods)}
-        {filter("State", "state", Object.keys(tones))}
-      </Bar>
-      <Loaded resource={budgets}>
-        {({ data, has_more, last_id }) => (
-          <>
-            <BudgetTable
-              rows={data}
-              isPart={has_more || asked.after !== undefined}
-              onChange={budgets.reload}
-              empty={
-                of("kind") + of("period") + of("state") === "" ? "No budgets are set." : "No budget fits these filters."
-              }
-            />
-            {has_more && (
-              <a href={href("keys", ["budgets"], { ...Object.fromEntries(query), after: last_id ?? undefined })}>
-                Next page
-              </a>
-            )}
-          </>
-        )}
-      </Loaded>
+      <ListPage
+        {...rowOf}
+        list={budgets}
+        filters={{ filters }}
+        actions={actions}
+        none={{ title: "No budgets are set.", hint }}
+      />
+      {dialog}
     </Page>
   );
 }

@@ -3,14 +3,15 @@ import { useState } from "preact/hooks";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { askedTime, rangeWords } from "../../range.ts";
-import { go, href, route, setQuery } from "../../router.ts";
+import { go, href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
+import type { Filter } from "../../ui/filter-bar.tsx";
 import { Button, Dialog } from "../../ui/form.tsx";
 import { count, Time } from "../../ui/format.tsx";
 import { Bar, Page, State } from "../../ui/layout.tsx";
-import { Empty, Failure, Loaded } from "../../ui/states.tsx";
-import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
+import { askedOrder, ListPage } from "../../ui/list-page.tsx";
+import { Failure } from "../../ui/states.tsx";
+import { type Column, moneyColumn } from "../../ui/table.tsx";
 import { getSums } from "../spend/sums.ts";
 import { KeyForm, type Made } from "./form.tsx";
 import { Secret } from "./secret.tsx";
@@ -70,6 +71,21 @@ const offered: readonly Filter[] = [
   },
 ];
 
+const actionsOf = ({ id, name, state }: Key) => ({
+  of: name,
+  all: [
+    { title: "Calls", href: href("calls", [], { key: id }) },
+    { title: "Spend", href: href("spend", [], { key: id }) },
+    ...(state === "revoked"
+      ? []
+      : [
+          { title: "Change…", href: href("keys", [id], { act: "edit" }) },
+          { title: "Rotate…", href: href("keys", [id], { act: "rotate" }) },
+          { title: "Revoke…", href: href("keys", [id], { act: "revoke" }), isDanger: true },
+        ]),
+  ],
+});
+
 /** As many ids as fit into an address that any proxy takes. */
 const pageSize = 100;
 
@@ -78,10 +94,9 @@ export function KeyList() {
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<Made>();
   const of = (name: string) => query.get(name) ?? undefined;
-  const [sort = "created_at", direction = "desc"] = (of("order") || undefined)?.split(".") ?? [];
   const asked = {
     ...Object.fromEntries(filters.map((name) => [name, of(name) || undefined])),
-    ...(of("order") && { sort, order: direction }),
+    ...askedOrder(),
     limit: String(pageSize),
     after: of("after"),
   };
@@ -95,13 +110,6 @@ export function KeyList() {
   const costs =
     sums.data &&
     new Map(sums.data.map((row) => [String(row["key"]), { calls: row.calls, cost: row.cost_micro_dollars }]));
-  const order = {
-    by: sort,
-    descending: direction === "desc",
-    set: (by: string, descending: boolean) =>
-      setQuery({ order: `${by}.${descending ? "desc" : "asc"}`, after: undefined }, { replace: true }),
-  };
-  const isFiltered = filters.some((name) => of(name));
   const close = () => {
     setMaking(false);
     if (made !== undefined) go(href("keys", [made.made.id]));
@@ -125,40 +133,18 @@ export function KeyList() {
       }
     >
       <KeyTabs current="keys" />
-      <FilterBar filters={offered} free="search" dropped={["after"]} cleaned={withoutSecret} />
-      <Loaded resource={keys}>
-        {({ data, has_more, last_id }) => (
-          <>
-            <Table
-              caption="Keys"
-              choose="keys"
-              isPart
-              order={order}
-              columns={columnsFor(costs)}
-              rows={data}
-              rowKey={({ id }) => id}
-              rowHref={({ id }) => href("keys", [id])}
-              empty={
-                isFiltered ? (
-                  <Empty title="No key fits these filters.">
-                    <a href={href("keys")}>Show all keys</a>
-                  </Empty>
-                ) : (
-                  <Empty title="There are no keys yet.">Create one, and hand it to who calls.</Empty>
-                )
-              }
-            />
-            <Bar>
-              {of("after") !== undefined && (
-                <a href={href("keys", [], { ...Object.fromEntries(query), after: undefined })}>First page</a>
-              )}
-              {has_more && (
-                <a href={href("keys", [], { ...Object.fromEntries(query), after: last_id ?? undefined })}>Next page</a>
-              )}
-            </Bar>
-          </>
-        )}
-      </Loaded>
+      <ListPage
+        list={keys}
+        caption="Keys"
+        choose="keys"
+        order="created_at.desc"
+        columns={columnsFor(costs)}
+        filters={{ filters: offered, free: "search", cleaned: withoutSecret }}
+        rowKey={({ id }) => id}
+        rowHref={({ id }) => href("keys", [id])}
+        actions={actionsOf}
+        none={{ title: "There are no keys yet.", hint: "Create one, and hand it to who calls." }}
+      />
       <Dialog
         title={made === undefined ? "Create a key" : `${made.made.name} is ready`}
         open={isMaking}

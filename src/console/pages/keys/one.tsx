@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { get, post } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { askedTime, rangeWords } from "../../range.ts";
-import { href } from "../../router.ts";
+import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Button, Dialog, Field, Select } from "../../ui/form.tsx";
 import { count, Time } from "../../ui/format.tsx";
@@ -12,7 +12,7 @@ import { Badge, Bar, Facts, Page, Panel } from "../../ui/layout.tsx";
 import { Empty, Failure, Loaded } from "../../ui/states.tsx";
 import { moneyColumn, Table } from "../../ui/table.tsx";
 import { getSums, type Row } from "../spend/sums.ts";
-import { BudgetTable } from "./budgets.tsx";
+import { KeyBudgets } from "./budgets.tsx";
 import { KeyForm } from "./form.tsx";
 import { Secret } from "./secret.tsx";
 import { type Key, type KeyStatus, type NewKey, stateTones } from "./types.ts";
@@ -179,7 +179,9 @@ type Act = "edit" | "rotate" | "revoke";
 const titles = { edit: "Change", rotate: "Rotate", revoke: "Revoke" } as const;
 
 export function OneKey({ id }: { readonly id: string }) {
-  const [act, setAct] = useState<Act>();
+  const asked = route.value.query.get("act") ?? "";
+  const act = Object.hasOwn(titles, asked) ? (asked as Act) : undefined;
+  const setAct = (next: Act | undefined) => setQuery({ act: next }, { replace: true });
   const path = `v1/keys/${encodeURIComponent(id)}`;
   const key = useResource((signal) => get<Key>(path, {}, { signal }), [id]);
   const status = useResource((signal) => get<KeyStatus>(`${path}/status`, {}, { signal }), [id], { everyMs: 60_000 });
@@ -231,21 +233,7 @@ export function OneKey({ id }: { readonly id: string }) {
           </>
         )}
       </Loaded>
-      <Panel
-        title="Budgets"
-        note="Each that its calls count against; one of unknown cost counts as the most it may have cost"
-      >
-        <Loaded resource={status}>
-          {({ budgets }) => (
-            <BudgetTable
-              rows={budgets}
-              scope={`key:${id}`}
-              onChange={status.reload}
-              empty="No budget holds this key."
-            />
-          )}
-        </Loaded>
-      </Panel>
+      <KeyBudgets id={id} status={status} />
       <Clients id={id} />
     </Page>
   );

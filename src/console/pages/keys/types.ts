@@ -6,11 +6,5 @@ export const surfaces = ["orchestrator", "gateway", "admin", "raw", "preview"];
 export const periods = ["day", "month", "prepaid"];
 export const stateTones = { active: "ok", expired: "warn", revoked: "quiet" } as const;
 
-/** The first choice of a filter: all. */
-export const anyOf = (title: string, values: readonly string[]) => [
-  { value: "", title },
-  ...values.map((value) => ({ value, title: value })),
-];
-
 /** A whole key that somebody looks for must not get into addresses: its beginning finds it. */
 export const withoutSecret = (text: string) => text.replace(/\b(trp_\w{8})\w+/g, "$1");

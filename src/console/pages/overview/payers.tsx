@@ -3,9 +3,9 @@ import { useResource } from "../../data.ts";
 import { askedTime, linkedTime, rangeWords } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Button } from "../../ui/form.tsx";
+import { Segments } from "../../ui/form.tsx";
 import { count } from "../../ui/format.tsx";
-import { Bar, Panel } from "../../ui/layout.tsx";
+import { Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
 import { getSums, groups, nameOf, ownPageOf, type Row } from "../spend/sums.ts";
@@ -39,13 +39,7 @@ export function Payers() {
   const page = ownPageOf(by);
   return (
     <Panel title="Who spends most" note={rangeWords()} actions={<Curl path="v1/usage" query={query} />}>
-      <Bar label="By">
-        {choices.map(({ id, title }) => (
-          <Button key={id} pressed={id === by} onClick={() => setQuery({ pays: id }, { replace: true })}>
-            {title}
-          </Button>
-        ))}
-      </Bar>
+      <Segments label="By" of={choices} chosen={by} onChoose={(id) => setQuery({ pays: id }, { replace: true })} />
       <Loaded resource={sums}>
         {({ data, total }) => (
           <>

@@ -5,25 +5,26 @@ import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { askedTime, linkedTime, rangeWords } from "../../range.ts";
-import { go, href, route, setQuery } from "../../router.ts";
+import { go, href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { Button, Dialog, Field, Select, TextInput } from "../../ui/form.tsx";
+import type { Filter } from "../../ui/filter-bar.tsx";
+import { Button, Dialog, Field, TextInput } from "../../ui/form.tsx";
 import { count, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Page } from "../../ui/layout.tsx";
-import { Empty, Loaded } from "../../ui/states.tsx";
-import { type Column, moneyColumn, Table } from "../../ui/table.tsx";
+import { Badge, Page } from "../../ui/layout.tsx";
+import { ListPage } from "../../ui/list-page.tsx";
+import { type Column, moneyColumn } from "../../ui/table.tsx";
 import { errorsOf, failedEnds, getSums, type Totals } from "../spend/sums.ts";
 import { Previews } from "./previews.tsx";
 import type { Persona } from "./types.ts";
 
 type Row = Persona & { readonly sum?: Totals };
 
-export async function loadAll(signal: AbortSignal): Promise<readonly Persona[]> {
+async function loadAll(signal: AbortSignal): Promise<Came> {
   const all: Persona[] = [];
   for (let after: string | undefined; ; ) {
     const page = await get<Listed<Persona>>("v1/personas", { limit: "1000", after }, { signal });
     all.push(...page.data);
-    if (!page.has_more) return all;
+    if (!page.has_more) return { data: all };
     after = page.last_id ?? undefined;
   }
 }
@@ -86,7 +87,7 @@ const Lead = ({ to, text, name }: LeadProps) => (
 
 const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
   { id: "id", title: "Persona", cell: ({ id }) => id, sort: byText(({ id }) => id) },
-  { id: "version", title: "Version", cell: ({ version }) => <code>{version}</code> },
+  { id: "version", title: "Version", cell: ({ version }) => <code>{version}</code>, hidden: true },
   {
     id: "model",
     title: "Model",
@@ -137,18 +138,50 @@ const columnsFor = (isCounted: boolean): readonly Column<Row>[] => [
     cell: (row) => <Tests {...row} />,
     sort: byFailures,
   },
-  { id: "description", title: "Description", cell: ({ description }) => <span class="wraps">{description}</span> },
+  { id: "description", title: "Description", cell: ({ description }) => description },
   { id: "tier", title: "Plan", cell: ({ tier }) => tier, hidden: true },
   { id: "owner", title: "Owner", cell: ({ owned_by }) => owned_by, hidden: true },
   { id: "tags", title: "Tags", cell: ({ tags }) => tags.join(", ") || "–", hidden: true },
   { id: "models", title: "All models", cell: ({ models }) => models.join(", "), hidden: true },
 ];
 
+type Came = { readonly data: readonly Persona[] };
+
 const states = {
   stopped: (one: Persona) => one.stopped_variants.length > 0,
   failing: ({ last_test_run: run }: Persona) => run !== null && run.failed + run.errors > 0,
   unreachable: ({ model }: Persona) => model === null,
 };
+
+const stateWords: Readonly<Record<string, string>> = {
+  stopped: "with a stopped variant",
+  failing: "whose tests do not pass",
+  unreachable: "without a model that is set up",
+} satisfies Record<keyof typeof states, string>;
+const shownState = (name: string, value: string) => (name === "state" ? stateWords[value] : undefined);
+
+const filtersOf = (all: readonly Persona[]): readonly Filter[] => [
+  { name: "search", title: "a part of its id, description, tags or models" },
+  {
+    ...{ name: "namespace", title: "Namespace", isClosed: true },
+    suggest: () => [...new Set(all.map(({ id }) => namespaceOf(id)))].map((value) => ({ value })),
+  },
+  {
+    ...{ name: "state", title: "State", isClosed: true },
+    suggest: () => Object.entries(stateWords).map(([value, title]) => ({ value, title })),
+  },
+];
+
+const actionsOf = ({ id }: Persona) => ({
+  of: id,
+  all: [
+    { title: "Try it in the playground", href: href("playground", [], { model: id }) },
+    ...(["source", "tests", "versions", "numbers"] as const).map((tab) => ({
+      title: { source: "Source", tests: "Tests", versions: "Versions", numbers: "Numbers" }[tab],
+      href: href("personas", [id, tab]),
+    })),
+  ],
+});
 
 const namespaceOf = (id: string) => id.slice(0, id.indexOf("/"));
 
@@ -168,13 +201,11 @@ export function PersonaList() {
     (namespace === "" || namespaceOf(one.id) === namespace) &&
     (!Object.hasOwn(states, state) || states[state as keyof typeof states](one)) &&
     [one.id, one.description, ...one.tags, ...one.models].some((text) => text.toLowerCase().includes(search));
-  const choose = (name: string) => (value: string) => setQuery({ [name]: value }, { replace: true });
-  const namespaces = [...new Set(all.data?.map(({ id }) => namespaceOf(id)))];
   return (
     <Page
       title="Personas"
       isOfTime
-      note={all.data && `${count(all.data.length)} served; attempts and cost: ${rangeWords()}`}
+      note={all.data && `${count(all.data.data.length)} served; attempts and cost: ${rangeWords()}`}
       actions={
         <>
           <Curl path="v1/personas" query={{ limit: "1000" }} />
@@ -184,59 +215,27 @@ export function PersonaList() {
         </>
       }
     >
-      <Bar label="Filters">
-        <Field label="Find">
-          <TextInput
-            type="search"
-            value={query.get("search") ?? ""}
-            onInput={choose("search")}
-            placeholder="id, description, tag, model"
-          />
-        </Field>
-        <Field label="Namespace">
-          <Select
-            value={namespace}
-            options={[{ value: "", title: "all" }, ...namespaces]}
-            onChange={choose("namespace")}
-          />
-        </Field>
-        <Field label="State">
-          <Select
-            value={state}
-            options={[
-              { value: "", title: "all" },
-              { value: "stopped", title: "with a stopped variant" },
-              { value: "failing", title: "whose tests do not pass" },
-              { value: "unreachable", title: "without a model that is set up" },
-            ]}
-            onChange={choose("state")}
-          />
-        </Field>
-      </Bar>
       <Previews />
-      <Loaded resource={all}>
-        {(personas) => (
-          <Table
-            caption="Personas"
-            choose="personas"
-            columns={columnsFor(counted !== undefined)}
-            rows={personas.filter(fits).map((one): Row => {
-              const sum = counted?.get(one.id);
-              return { ...one, ...(sum && { sum }) };
-            })}
-            rowKey={({ id }) => id}
-            rowHref={({ id }) => href("personas", [id])}
-            rowTone={({ model, stopped_variants }) =>
-              model === null ? "bad" : stopped_variants.length > 0 ? "warn" : undefined
-            }
-            empty={
-              <Empty title="No persona fits these filters.">
-                <a href={href("personas")}>Show all personas</a>
-              </Empty>
-            }
-          />
-        )}
-      </Loaded>
+      <ListPage<Row, Came>
+        list={all}
+        rows={({ data }) =>
+          data.filter(fits).map((one) => {
+            const sum = counted?.get(one.id);
+            return { ...one, ...(sum && { sum }) };
+          })
+        }
+        caption="Personas"
+        choose="personas"
+        columns={columnsFor(counted !== undefined)}
+        filters={{ filters: filtersOf(all.data?.data ?? []), free: "search", shown: shownState }}
+        rowKey={({ id }) => id}
+        rowHref={({ id }) => href("personas", [id])}
+        rowTone={({ model, stopped_variants }) =>
+          model === null ? "bad" : stopped_variants.length > 0 ? "warn" : undefined
+        }
+        actions={actionsOf}
+        none={{ title: "There are no personas.", hint: "Write one: it is a file in the folder of personas." }}
+      />
       <Dialog title="New persona" open={isMaking} onClose={() => setMaking(false)}>
         <form
           onSubmit={(event) => {

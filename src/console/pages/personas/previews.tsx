@@ -3,7 +3,6 @@ import type { PersonaPreview, PersonaPreviewList } from "../../../api/previews.t
 import { ApiFailure, get, remove } from "../../api.ts";
 import { useAction, useResource } from "../../data.ts";
 import { href } from "../../router.ts";
-import { Button } from "../../ui/form.tsx";
 import { Time } from "../../ui/format.tsx";
 import { Panel } from "../../ui/layout.tsx";
 import { Failure } from "../../ui/states.tsx";
@@ -55,18 +54,13 @@ export function Previews() {
           { id: "personas", title: "Personas", cell: (row) => <Named {...row} /> },
           { id: "by", title: "Pushed by", cell: ({ key, key_name }) => <a href={href("keys", [key])}>{key_name}</a> },
           { id: "until", title: "Until", cell: ({ ends_at }) => <Time at={ends_at} /> },
-          {
-            id: "drop",
-            title: "End it",
-            cell: ({ label }) => (
-              <Button disabled={dropping.busy} onClick={() => void drop(label)}>
-                Drop {label}
-              </Button>
-            ),
-          },
         ]}
         rows={rows}
         rowKey={({ label }) => label}
+        actions={({ label }) => ({
+          of: label,
+          all: [{ title: "Drop it", run: () => drop(label), isDanger: true }],
+        })}
         empty={null}
       />
     </Panel>

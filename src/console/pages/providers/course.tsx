@@ -5,8 +5,8 @@ import { href, route, setQuery } from "../../router.ts";
 import { spanOf } from "../../time-span.ts";
 import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
-import { Button } from "../../ui/form.tsx";
-import { Bar, Panel } from "../../ui/layout.tsx";
+import { Segments } from "../../ui/form.tsx";
+import { Panel } from "../../ui/layout.tsx";
 import { zoneName } from "../../ui/numbers.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Grain, getSums, grainOf, type Row, type Sums, secondsOf, spansOf } from "../spend/sums.ts";
@@ -77,13 +77,12 @@ export function Course({ provider }: { readonly provider?: string }) {
       note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
       actions={<Curl path="v1/usage" query={measure.id === "errors" ? failureQuery : query} />}
     >
-      <Bar label="Measure">
-        {measures.map(({ id, title }) => (
-          <Button key={id} pressed={id === measure.id} onClick={() => setQuery({ measure: id }, { replace: true })}>
-            {title}
-          </Button>
-        ))}
-      </Bar>
+      <Segments
+        label="Measure"
+        of={measures}
+        chosen={measure.id}
+        onChoose={(id) => setQuery({ measure: id }, { replace: true })}
+      />
       <Loaded resource={sums}>
         {([all, failures]) => {
           const spans = spansOf(grain, all.since, all.until);

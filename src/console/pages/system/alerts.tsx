@@ -5,7 +5,8 @@ import { useResource } from "../../data.ts";
 import { href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, Time } from "../../ui/format.tsx";
-import { Badge, Bar, Panel, Stat, Stats } from "../../ui/layout.tsx";
+import { Badge, Panel, Stat, State, Stats } from "../../ui/layout.tsx";
+import { ListPage } from "../../ui/list-page.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { valueText } from "./values.ts";
@@ -35,8 +36,8 @@ const activeColumns: readonly Column<ActiveAlert>[] = [
 ];
 
 const columns: readonly Column<Alert>[] = [
-  { id: "at", title: "When", cell: ({ at }) => <Time at={at} />, sort: (a, b) => a.at.localeCompare(b.at) },
-  { id: "kind", title: "What", cell: ({ kind }) => kind, sort: (a, b) => a.kind.localeCompare(b.kind) },
+  { id: "at", title: "When", isOrder: true, cell: ({ at }) => <Time at={at} /> },
+  { id: "kind", title: "What", cell: ({ kind }) => kind },
   { id: "subject", title: "Of", cell: (one) => <Subject of={one} /> },
   {
     id: "data",
@@ -55,7 +56,7 @@ const columns: readonly Column<Alert>[] = [
     cell: ({ deliveries }) =>
       deliveries.map(({ target, state, attempts, failure, next_at }) => (
         <div key={`${target} ${state}`}>
-          <Badge tone={tones[state]}>{state.replace("_", " ")}</Badge> {target ?? "an address that is gone"}
+          <State tone={tones[state]}>{state.replace("_", " ")}</State> {target ?? "an address that is gone"}
           {attempts > 1 && `, tried ${count(attempts)} times`}
           {failure !== null && `: ${failure}`}
           {next_at !== null && (
@@ -69,12 +70,23 @@ const columns: readonly Column<Alert>[] = [
   { id: "id", title: "webhook-id", cell: ({ id }) => <span class="mono">{id}</span>, hidden: true },
 ];
 
-const NotConfigured = () => (
-  <Empty title="No address is configured: nothing is watched, and nobody is alerted.">
-    Name one under <code>alerts.url</code> with <code>alerts.secret</code> in the configuration; budgets, providers,
-    variants, ends of models, the ledger and the storage are watched from then on.
-  </Empty>
-);
+const unsent = {
+  title: "No message was sent.",
+  hint: (
+    <>
+      <code>troupe alerts test</code> sends one to each address.
+    </>
+  ),
+};
+const unconfigured = {
+  title: "No address is configured: nothing is watched, and nobody is alerted.",
+  hint: (
+    <>
+      Name one under <code>alerts.url</code> with <code>alerts.secret</code> in the configuration; budgets, providers,
+      variants, ends of models, the ledger and the storage are watched from then on.
+    </>
+  ),
+};
 
 export function AlertsPanel() {
   const after = route.value.query.get("after") ?? undefined;
@@ -82,7 +94,7 @@ export function AlertsPanel() {
   const alerts = useResource((signal) => get<Alerts>("v1/alerts", asked, { signal }), [asked], { everyMs: 10_000 });
   return (
     <Loaded resource={alerts}>
-      {({ configured, targets, remembered_since, counts, active, data, has_more, last_id }) => (
+      {({ configured, targets, remembered_since, counts, active }) => (
         <>
           {configured && (
             <Stats>
@@ -119,23 +131,15 @@ export function AlertsPanel() {
             note={configured ? `to ${targets.join(", ")}` : undefined}
             actions={<Curl path="v1/alerts" query={asked} />}
           >
-            <Table
+            <ListPage
+              list={alerts}
               caption="Messages to operators"
               choose="alerts"
               columns={columns}
-              rows={data}
-              isPart={has_more || after !== undefined}
               rowKey={({ id }) => id}
+              rowHref={linkOf}
               rowTone={({ deliveries }) => (deliveries.some(({ state }) => state === "given_up") ? "bad" : undefined)}
-              empty={
-                configured ? (
-                  <Empty title="No message was sent.">
-                    <code>troupe alerts test</code> sends one to each address.
-                  </Empty>
-                ) : (
-                  <NotConfigured />
-                )
-              }
+              none={configured ? unsent : unconfigured}
             />
             {configured && (
               <p class="muted">
@@ -143,10 +147,6 @@ export function AlertsPanel() {
                 since <Time at={remembered_since} exact />.
               </p>
             )}
-            <Bar>
-              {after !== undefined && <a href={href("system", ["alerts"])}>Newest</a>}
-              {has_more && <a href={href("system", ["alerts"], { after: last_id! })}>Older</a>}
-            </Bar>
           </Panel>
         </>
       )}

@@ -2,15 +2,14 @@
 import type { AuditEntry, AuditPage } from "../../../api/audit.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
-import { askedTime, everything, rangeWords, setRange } from "../../range.ts";
+import { askedTime } from "../../range.ts";
 import { href, route } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
-import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
-import { Button } from "../../ui/form.tsx";
+import type { Filter } from "../../ui/filter-bar.tsx";
 import { count, Time } from "../../ui/format.tsx";
-import { Bar, Panel } from "../../ui/layout.tsx";
-import { Empty, Loaded } from "../../ui/states.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { Panel } from "../../ui/layout.tsx";
+import { ListPage } from "../../ui/list-page.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { ownActor } from "../../who.ts";
 import { verbs } from "./act-words.ts";
 import { Sentence } from "./sentence.tsx";
@@ -50,7 +49,9 @@ function Changes({ of: { before, after } }: { readonly of: AuditEntry }) {
     listed
   ) : (
     <details>
-      <summary class="muted">{count(changes.length)} values</summary>
+      <summary class="muted">
+        {count(changes.length)} {changes.length === 1 ? "value" : "values"}
+      </summary>
       {listed}
     </details>
   );
@@ -67,7 +68,7 @@ const current = (): Record<string, string | undefined> =>
   Object.fromEntries([...filters, "since", "until"].map((name) => [name, route.value.query.get(name) || undefined]));
 
 const columns: readonly Column<AuditEntry>[] = [
-  { id: "at", title: "When", isOrder: true, cell: ({ at }) => <Time at={at} exact /> },
+  { id: "at", title: "When", isOrder: true, cell: ({ at }) => <Time at={at} exact="brief" /> },
   {
     id: "sentence",
     title: "What was done",
@@ -119,40 +120,20 @@ export function AuditPanel() {
   const acts = useResource((signal) => get<AuditPage>("v1/audit", asked, { signal }), [asked], { everyMs: 60_000 });
   const nameOf = (name: string, value: string) =>
     (name === "actor" && acts.data?.data.find(({ actor }) => actor === value)?.actor_name) || undefined;
-  const isFiltered = filters.some((name) => chosen[name] !== undefined);
   return (
     <Panel title="Audit" note="the newest first; no line holds a key" actions={<Curl path="v1/audit" query={asked} />}>
-      <FilterBar filters={offered} dropped={["after"]} shown={nameOf} />
-      <Loaded resource={acts}>
-        {({ data, has_more, last_id }) => (
-          <>
-            <Table
-              caption="What was done"
-              choose="audit"
-              columns={columns}
-              rows={data}
-              rowKey={({ id }) => id}
-              empty={
-                <Empty title="Nothing that was done is like this.">
-                  Looked for in: {rangeWords()}.{" "}
-                  <Button onClick={() => setRange(everything)}>Look in all that is kept</Button>{" "}
-                  {isFiltered ? (
-                    <>
-                      Names are looked for as a whole. <a href={href("system", ["audit"])}>Without filters</a>
-                    </>
-                  ) : (
-                    "Each change here or by a command leaves a line."
-                  )}
-                </Empty>
-              }
-            />
-            <Bar>
-              {after !== undefined && <a href={href("system", ["audit"], chosen)}>Newest</a>}
-              {has_more && <a href={href("system", ["audit"], { ...chosen, after: last_id! })}>Older</a>}
-            </Bar>
-          </>
-        )}
-      </Loaded>
+      <ListPage
+        list={acts}
+        caption="What was done"
+        choose="audit"
+        columns={columns}
+        filters={{ filters: offered, shown: nameOf }}
+        rowKey={({ id }) => id}
+        rowHref={linkOf}
+        isOfTime
+        none={{ title: "Nothing was done.", hint: "Each change here or by a command leaves a line." }}
+        hint="Names are looked for as a whole."
+      />
     </Panel>
   );
 }
