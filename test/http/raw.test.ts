@@ -211,6 +211,17 @@ describe("keys", () => {
   });
 });
 
+test("a body of large texts that is judged goes up as it came, its numbers and names too", async () => {
+  answer = () => Response.json({});
+  const key = await troupe.createKey({ name: "l", tier: "pro", models: ["openai/gpt-a"], surfaces: ["raw"] });
+  const said = JSON.stringify('a "text" of é\n'.repeat(3000));
+  const body = `{ "temperature":1.0, "messages":[{"role":"user","content":${said}}], "model" : "gpt-a","\\u0061":1e2}`;
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body, key };
+  const response = await troupe.fetch(at("openai/v1/chat/completions"), init);
+  expect(response.status).toBe(200);
+  expect(new TextDecoder().decode(upstream.last.bytes) === body).toBe(true);
+});
+
 describe("paths", () => {
   test.each([
     ["openai/v1/models", "/v1/models"],
