@@ -23,14 +23,19 @@ export function factChanges(before: FactsFile, after: FactsFile): FactChange[] {
   });
 }
 
-function rowsIn({ rules, providers }: FactsFile): Map<string, string> {
+function rowsIn({ rules, providers, beta_members: members = [] }: FactsFile): Map<string, string> {
   const rows = new Map<string, string>();
   const add = (what: string, words: string) => rows.set(what, rows.has(what) ? `${rows.get(what)}; ${words}` : words);
   for (const [format, byProvider] of Object.entries(rules))
     for (const [provider, all] of Object.entries(byProvider))
       for (const { match, ...row } of all as readonly (Row & { readonly match: string | readonly string[] })[])
         add(`${provider} ${[match].flat().join(", ")} (${format})`, textOf(row));
-  for (const [provider, { models = [] }] of Object.entries(providers))
+  for (const { betas, ...row } of members) add(`members of ${betas.join(", ")}`, textOf(row));
+  for (const [provider, { models = [], betas = [], versions = [] }] of Object.entries(providers)) {
+    for (const { beta, ...row } of betas)
+      for (const name of [beta].flat()) add(`${provider} ${name} (beta)`, textOf(row));
+    for (const { version, ...row } of versions) add(`${provider} ${version} (version)`, textOf(row));
     for (const { model, ...row } of models) for (const name of [model].flat()) add(`${provider}/${name}`, textOf(row));
+  }
   return rows;
 }

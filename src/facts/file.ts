@@ -10,7 +10,8 @@ import { ResponsesRules } from "./vocabulary/responses.ts";
 
 const Day = (description: string) => Type.String({ pattern: "^20\\d\\d-[01]\\d-[0-3]\\d$", description });
 const Tokens = (description: string) => Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000, description }));
-const Name = Type.String({ minLength: 1, maxLength: 200 });
+const nameBounds = { minLength: 1, maxLength: 200 };
+const Name = Type.String(nameBounds);
 const OneOrMore = (description: string) =>
   Type.Union([Name, Type.Array(Name, { minItems: 1, maxItems: 1000 })], { description });
 const Modalities = (description: string) =>
@@ -49,6 +50,28 @@ const rulesOf = <P extends TProperties>(behaviours: TObject<P>) =>
 const Provider = Closed({
   makers: Type.Optional(
     Type.Array(Name, { description: "Providers whose models are served here too: their limits and abilities hold." }),
+  ),
+  betas: Type.Optional(
+    Type.Array(
+      Closed({
+        beta: OneOrMore("Values of anthropic-beta, as callers say them."),
+        as: Type.Optional(
+          Type.String({ ...nameBounds, description: "The name by which it is known there, if another." }),
+        ),
+        ...Sourced,
+      }),
+      { description: "What a cloud takes of Anthropic's betas; what does not stand here is not sent there." },
+    ),
+  ),
+  versions: Type.Optional(
+    Type.Array(
+      Closed({
+        version: Day("A version of Anthropic's API."),
+        as: Type.String({ ...nameBounds, description: "The name that it has there." }),
+        ...Sourced,
+      }),
+      { description: "Versions that have a name of their own." },
+    ),
   ),
   listed: Type.Optional(Type.Array(Name, { description: "Well-known models, for where there is no list." })),
   models: Type.Optional(
@@ -96,6 +119,22 @@ export const FactsFile = Closed({
       converse: byProvider(rulesOf(vocabulary.converse), "Amazon Bedrock."),
     },
     { description: "What models take and refuse, by the upstream's format and the provider." },
+  ),
+  beta_members: Type.Optional(
+    Type.Array(
+      Closed({
+        betas: Type.Array(Name, { minItems: 1, description: "With any of them the members are taken." }),
+        members: Type.Array(Type.String({ pattern: "^(?:\\*\\*\\.)?[a-z_]+(?:\\[\\])?(?:\\.[a-z_]+)*$" }), {
+          minItems: 1,
+          description: "tools[] is each tool, ** any block that is cached.",
+        }),
+        ...Sourced,
+      }),
+      {
+        description:
+          "Members of Messages bodies that belong to a beta and go with it: the answer is the same without them.",
+      },
+    ),
   ),
   providers: byProvider(Provider, "Models of each provider, by its name."),
 });

@@ -1,6 +1,8 @@
 /** Files of facts from outside: what is refused and where, and what comes in force. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { readBundle } from "../../src/facts/bundle.ts";
+import { factChanges } from "../../src/facts/changes.ts";
+import { cloudOf } from "../../src/facts/clouds.ts";
 import { compiledFacts, factsOf, listedModels, rowsOf, useFacts } from "../../src/facts/facts.ts";
 import { rulesFor } from "../../src/facts/rules.ts";
 import { isSigned, readPointer } from "../../src/facts/signed.ts";
@@ -126,6 +128,34 @@ test("other facts come in force where providers look them up, and go again", () 
   expect([[...listed], [...openai.models]]).toEqual([["grok-9"], ["zeta-1"]]);
   useFacts(compiledFacts);
   expect([rows.length, [...listed], factsOf("openai", "zeta-1")] as unknown[]).toEqual([...before]);
+});
+
+test("what a cloud takes of betas and versions comes with other facts, and goes again", () => {
+  const cloud = cloudOf("vertex");
+  const said = () => [
+    ...[cloud.betaAs("effort-2025-11-24"), cloud.betaAs("advanced-tool-use-2025-11-20"), cloud.betaAs("__proto__")],
+    ...[cloud.versionAs("2023-06-01"), cloud.versionAs("2026-10-21"), cloud.lackedMembers.includes("smell")],
+  ];
+  const before = [undefined, "tool-search-tool-2025-10-19", undefined, "vertex-2023-10-16", "2026-10-21", false];
+  expect(said()).toEqual(before);
+  const next = read(
+    factsText(today, ({ models }) => {
+      models.providers.vertex.betas.push({ beta: "effort-2025-11-24", source: "s" });
+      models.providers.vertex.versions.push({ version: "2026-10-21", as: "vertex-new", source: "s" });
+      models.beta_members.push({ betas: ["roses-2027-01-01"], members: ["smell"], source: "s" });
+    }),
+  );
+  expect(factChanges(compiledFacts, next.models).map(({ what }) => what)).toEqual(
+    expect.arrayContaining([
+      ...["members of roses-2027-01-01", "vertex effort-2025-11-24 (beta)", "vertex 2026-10-21 (version)"],
+    ]),
+  );
+  useFacts(next.models);
+  const after = ["effort-2025-11-24", before[1], undefined, "vertex-2023-10-16", "vertex-new", true];
+  expect(said()).toEqual(after);
+  expect(cloudOf("nobody").betaAs("effort-2025-11-24")).toBeUndefined();
+  useFacts(compiledFacts);
+  expect(said()).toEqual(before);
 });
 
 describe("a pointer", () => {

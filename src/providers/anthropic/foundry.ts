@@ -4,17 +4,17 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/claude-in-microsoft-foundry
  */
 import { Type } from "@sinclair/typebox";
+import { cloudOf } from "../../facts/clouds.ts";
 import { entraOptions } from "../entra.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { anthropic } from "./anthropic.ts";
-import { foundryCloud } from "./clouds.ts";
 import { native } from "./native.ts";
 import { onCloud } from "./on-cloud.ts";
 
 /** There is no list of models. */
 const { modelList: _, ...messages } = anthropic;
 
-const route = onCloud(native, foundryCloud);
+const route = onCloud(native, cloudOf("foundry"));
 
 export const foundry: RemoteProvider = {
   ...messages,

@@ -12,13 +12,13 @@ import type {
   TokenCounter,
   UpstreamRequest,
 } from "../provider.ts";
-import { samplingEndsWith } from "./clouds.ts";
 import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
 import { callersVersion, encodeBody, isSince, outputTokens, sampling, upstreamRequest } from "./request.ts";
 import { anthropicRules } from "./rules.ts";
 import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { planThinking } from "./thinking.ts";
+import { samplingEndsWith } from "./versions.ts";
 
 const reading = {
   decode: decodeAnswer,

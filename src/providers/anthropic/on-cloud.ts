@@ -1,11 +1,11 @@
 /** The route of Messages clients to a cloud: what it does not take of their betas, their members and their version stays here. */
 
+import type { Cloud } from "../../facts/clouds.ts";
 import { derive, isObject, type JsonObject, objectOf, withEach } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/json/own-member.ts";
 import type { Call, NativeRoute, PassedHeaders } from "../provider.ts";
-import { betaMembers, type Cloud, oldestVersion, samplingEndsWith } from "./clouds.ts";
 import { cloudTakes } from "./native.ts";
 import { betasIn, isSince } from "./request.ts";
+import { oldestVersion, samplingEndsWith } from "./versions.ts";
 
 /** The version that goes up for the one that a caller names. */
 type VersionFor = (asked: string, call: Call) => string;
@@ -35,10 +35,10 @@ export const versioned = (
 ) => (asked === undefined ? others : { ...others, "anthropic-version": versionFor(asked, call) });
 
 export function onCloud(given: NativeRoute, cloud: Cloud, versionFor: VersionFor = (asked) => asked): NativeRoute {
-  const lacked = lackedMembers(cloud);
+  const { betaAs, lackedMembers: lacked } = cloud;
   const taken = (headers: PassedHeaders, call: Call): PassedHeaders => {
     const { "anthropic-beta": _, ...others } = versioned(headers, call, versionFor);
-    const betas = betasIn(headers).flatMap((beta) => ownMember(cloud.betas, beta) ?? []);
+    const betas = betasIn(headers).flatMap((beta) => betaAs(beta) ?? []);
     return betas.length === 0 ? others : { ...others, "anthropic-beta": [...new Set(betas)].join(",") };
   };
   const route = withHeaders(given, taken);
@@ -51,14 +51,11 @@ export function onCloud(given: NativeRoute, cloud: Cloud, versionFor: VersionFor
       return fit?.(known, call, headers) ?? known;
     },
     leftOut: (body, headers) => [
-      ...betasIn(headers).flatMap((beta) => (Object.hasOwn(cloud.betas, beta) ? [] : [`anthropic-beta: ${beta}`])),
+      ...betasIn(headers).flatMap((beta) => (betaAs(beta) !== undefined ? [] : [`anthropic-beta: ${beta}`])),
       ...lacked.filter((member) => without(body, [member]) !== body).map((member) => member.replace("**.", "")),
     ],
   };
 }
-
-const lackedMembers = ({ betas }: Cloud): readonly string[] =>
-  betaMembers.flatMap((row) => (row.betas.some((beta) => Object.hasOwn(betas, beta)) ? [] : row.members));
 
 /** @returns the body itself where it holds none of them */
 function without(body: JsonObject, paths: readonly string[]): JsonObject {

@@ -10,13 +10,13 @@ import { specialWishes } from "../../protocols/messages/ending.ts";
 import { ownTier } from "../../protocols/messages/facts.ts";
 import type { Account, Call, NativeBody, PassedHeaders, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
-import { oldestVersion } from "./clouds.ts";
 import { encodeConversation } from "./messages.ts";
 import { planOutput } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
 import { anthropicRules } from "./rules.ts";
 import { canStartThinking, planThinking, type ThinkingPlan } from "./thinking.ts";
 import { demandOf, demandsCall, planTools } from "./tools.ts";
+import { oldestVersion } from "./versions.ts";
 
 /** @throws ApiError for what this provider can't do, naming the field */
 export function encodeRequest(call: Call): UpstreamRequest {

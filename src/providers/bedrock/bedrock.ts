@@ -6,13 +6,13 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import { cloudOf } from "../../facts/clouds.ts";
 import { listedModels } from "../../facts/facts.ts";
 import { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
 import { Closed, Words } from "../../lib/json/schemas.ts";
 import { tierHeaders } from "../../protocols/billed-places.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
-import { bedrockCloud } from "../anthropic/clouds.ts";
 import { fitted } from "../anthropic/fit.ts";
 import { messagesRoute, native as ownMessages } from "../anthropic/native.ts";
 import { asOldest, onCloud } from "../anthropic/on-cloud.ts";
@@ -112,7 +112,7 @@ const claude = onCloud(
     fit: (body, call) => fitted(body, withRules(call)),
     members: (fields, call, headers) => ownMessages.members?.(fields, withRules(call), headers),
   },
-  bedrockCloud,
+  cloudOf("bedrock"),
   (asked, call) => (takesNewVersions(call) ? asked : asOldest(asked, call)),
 );
 

@@ -2,20 +2,22 @@
  * Claude on Vertex AI: the Messages API, with the model in the address and the format's version in the body.
  * Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai
  */
+import { cloudOf } from "../../facts/clouds.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/json/own-member.ts";
-import { oldestVersion, vertexCloud, vertexVersions } from "../anthropic/clouds.ts";
 import { native as anthropicNative, countPrompt } from "../anthropic/native.ts";
 import { onCloud } from "../anthropic/on-cloud.ts";
 import { encodeRequest } from "../anthropic/request.ts";
 import { AnthropicStream, decodeAnswer } from "../anthropic/stream.ts";
+import { oldestVersion } from "../anthropic/versions.ts";
 import type { Call, NativeBody, TokenCounter, UpstreamRequest } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { methodUrl } from "./address.ts";
 import type { Family } from "./families.ts";
 
+const cloud = cloudOf("vertex");
+
 /** The version stands in the body. */
-const versionFor = (asked = oldestVersion) => ({ anthropic_version: ownMember(vertexVersions, asked) ?? asked });
+const versionFor = (asked = oldestVersion) => ({ anthropic_version: cloud.versionAs(asked) });
 
 /** Extensions stand in their header, as at Anthropic; the version does not. */
 function headersOf({ headers = {} }: UpstreamRequest): Pick<UpstreamRequest, "headers"> {
@@ -51,7 +53,7 @@ const native = onCloud(
     // Some of what answers take is refused there: https://github.com/BerriAI/litellm/pull/39597
     counter: (body, call) => counterAt(anthropicNative.counter!(withModel(body, call.model), call, {}), call),
   },
-  vertexCloud,
+  cloud,
 );
 
 /** @param body that begins with its brace, as it was written anew */
