@@ -13,14 +13,31 @@ type Json = Record<string, unknown>;
 
 /** By provider: the newest known model of a line, and names that come after it. */
 const lines: readonly (readonly [provider: string, newest: string, ...next: string[]])[] = [
-  ["openai", "gpt-6.1-terra", "gpt-6.2", "gpt-7-terra", "gpt-7", "gpt-latest", "openai/gpt-7", "ft:gpt-7:acme::id"],
+  [
+    "openai",
+    "gpt-6.1-terra",
+    "gpt-6.2",
+    "gpt-6.3",
+    "gpt-7-terra",
+    "gpt-7",
+    "gpt-latest",
+    "openai/gpt-7",
+    "ft:gpt-7:acme::id",
+  ],
   ["openai", "gpt-6.1-sol", "gpt-6.2-sol", "gpt-7-sol-2027-01-12", "gpt-10-sol", "GPT-7-Sol"],
   ["openai", "gpt-6-astra", "gpt-7-astra", "gpt-6.3-astra"],
   ["openai", "gpt-5.5-pro", "gpt-7-pro"],
   ["openai", "chat-latest", "gpt-6-chat-latest", "gpt-7-chat"],
-  ["openai", "o4-mini", "o5-mini", "o6"],
+  ["openai", "o4-mini", "o5-mini", "o5", "o6"],
   ["azure", "gpt-6.1-sol", "gpt-7-sol"],
-  ["anthropic", "claude-opus-5-5", "claude-opus-6", "claude-opus-6-1-20270301", "claude-opus-latest"],
+  [
+    "anthropic",
+    "claude-opus-5-5",
+    "claude-opus-6",
+    "claude-opus-6-1",
+    "claude-opus-6-1-20270301",
+    "claude-opus-latest",
+  ],
   [
     "anthropic",
     "claude-opus-5-5",
@@ -31,19 +48,25 @@ const lines: readonly (readonly [provider: string, newest: string, ...next: stri
   ["anthropic", "claude-sonnet-5-5", "claude-sonnet-6", "claude-sonnet-5-10"],
   ["anthropic", "claude-haiku-5-5", "claude-haiku-6"],
   ["anthropic", "claude-fable-5-2", "claude-fable-6"],
-  ["google", "gemini-4-hydrogen", "gemini-4.1-hydrogen", "gemini-5-pro", "models/gemini-5-flash"],
+  ["google", "gemini-4-hydrogen", "gemini-4.1-hydrogen", "gemini-4.5-pro", "gemini-5-pro", "models/gemini-5-flash"],
   ["google", "gemini-3.8-flash", "gemini-3.9-flash", "gemini-flash-latest"],
   ["google", "gemma-4-27b-it", "gemma-5-27b-it"],
   ["xai", "grok-4.7", "grok-4.8", "grok-5", "grok-5-fast", "grok-latest", "x-ai/grok-5"],
   ["xai", "grok-4.20-non-reasoning", "grok-5-non-reasoning"],
   ["moonshot", "kimi-k3.1-pro", "kimi-k3.2", "kimi-k4", "moonshotai/kimi-k4-pro"],
-  ["zai", "glm-5.3", "glm-5.4", "glm-6", "glm-6-flash", "glm-latest", "zai-org/glm-6"],
+  ["zai", "glm-5.3", "glm-5.4", "glm-6", "glm-7", "glm-6-flash", "glm-latest", "zai-org/glm-6"],
   ["mistral", "mistral-large-4", "mistral-large-4-1", "mistral-large-5"],
   ["groq", "qwen/qwen3.8-27b", "qwen/qwen4-32b", "qwen/qwen5"],
+  ["deepseek", "deepseek-v4-pro", "deepseek-v5", "deepseek-v5-pro"],
+  ["alibaba", "qwen3.8-max", "qwen4-max", "qwen5"],
+  ["foundry", "claude-opus-5-5", "claude-opus-6"],
+  ["vertex", "claude-sonnet-5-5", "claude-sonnet-6@20270301"],
+  ["vertex", "gemini-3.8-flash", "gemini-3.9-flash", "gemini-5-pro"],
   ["bedrock", "us.amazon.nova-2-lite-v1:0", "us.amazon.nova-3-lite-v1:0", "eu.amazon.nova-2-pro-v1:0"],
   ["bedrock", "us.anthropic.claude-opus-5-5", "eu.anthropic.claude-opus-6-v1:0", "global.anthropic.claude-opus-7"],
   ["bedrock", "openai.gpt-6-luna", "us.openai.gpt-7-luna"],
 ];
+const options: Readonly<Record<string, Json>> = { vertex: { project: "p" } };
 const providers = [...new Set(lines.map(([provider]) => provider))];
 
 /** The newest of each of these takes no temperature. */
@@ -102,7 +125,9 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     nativeEndpoints: true,
     personas: folder.path,
-    providers: Object.fromEntries(providers.map((name) => [name, { baseUrl: upstream.url }])),
+    providers: Object.fromEntries(
+      providers.map((name) => [name, { baseUrl: upstream.url, options: options[name] ?? {} }]),
+    ),
   });
   await troupe.server.services.loading;
 });
@@ -148,6 +173,17 @@ async function sentOfEach(format: FormatName, asked: Asked, said: Json, models: 
   }
   return sent;
 }
+
+test.each(lines)("%s: by legacy completions, as %s", async (provider, ...models) => {
+  const sent: string[] = [];
+  for (const model of models)
+    for (const stream of [false, true]) {
+      const body = { model: `${provider}/${model}`, prompt: "Hi", max_tokens: 4000, temperature: 0.5, stream };
+      sent.push(await sentOf("/gateway/v1/completions", body, model));
+    }
+  expect(sent).toEqual(models.flatMap(() => sent.slice(0, 2)));
+  expect(sent[0]).toContain("MODEL");
+});
 
 test.each(lines)("%s: a persona with a temperature of its own, as %s", async (provider, ...models) => {
   const sent: string[] = [];

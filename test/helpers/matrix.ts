@@ -9,6 +9,8 @@ import { Troupe } from "./troupe.ts";
 import { jsonResponse, type RecordedRequest, type UpstreamHandler, UpstreamServer } from "./upstream-server.ts";
 import { agentFamilies, agentFamilyOf } from "./upstreams/agent.ts";
 import { anthropicKey, anthropicUpstream } from "./upstreams/anthropic.ts";
+import { bedrockKey } from "./upstreams/bedrock.ts";
+import { clouds, gptRefusal } from "./upstreams/clouds.ts";
 import { basePath } from "./upstreams/compatible.ts";
 import { googleKey, strictGemini } from "./upstreams/google.ts";
 import { strictEndpoints } from "./upstreams/native-endpoints.ts";
@@ -28,6 +30,14 @@ const lines: readonly (readonly [provider: string, ...models: string[]])[] = [
   ["moonshot", "kimi-k3", "kimi-k2.6"],
   ["zai", "glm-5.3"],
   ["groq", "openai/gpt-oss-120b", "qwen/qwen3.8-27b"],
+  ["cerebras", "gpt-oss-120b"],
+  ["together", "openai/gpt-oss-120b"],
+  ["fireworks", "accounts/fireworks/models/glm-5p3"],
+  ["deepinfra", "openai/gpt-oss-120b"],
+  ["azure", "gpt-6.1-sol", "gpt-5.4"],
+  ["foundry", "claude-opus-5-5"],
+  ["vertex", "gemini-3.8-flash", "claude-opus-5-5"],
+  ["bedrock", "us.anthropic.claude-opus-5-5", "us.openai.gpt-6-luna", "us.amazon.nova-2-lite-v1:0"],
 ];
 
 const text: Asked = {
@@ -80,19 +90,6 @@ const formatTitles: Readonly<Record<FormatName, string>> = {
   "generate-content": "generateContent",
 };
 
-/** https://github.com/openai/openai-openapi/issues/541, https://github.com/BerriAI/litellm/pull/34569 */
-function refusalOf({ path, json }: RecordedRequest): Response | undefined {
-  const { model, tools: declared, reasoning_effort: effort, max_tokens } = json as Json;
-  const [, major, minor = "0"] = /^gpt-(\d)(?:\.(\d+))?/.exec(String(model)) ?? [];
-  if (!path.endsWith("/chat/completions") || major === undefined) return undefined;
-  const version = Number(major) * 100 + Number(minor);
-  const hasTools =
-    declared !== undefined && (version >= 506 ? effort !== "none" : version >= 504 && effort !== undefined);
-  const wrong = hasTools ? "reasoning_effort" : version >= 500 && max_tokens !== undefined ? "max_tokens" : undefined;
-  const error = { message: `'${wrong}' is not supported with ${model}.`, type: "invalid_request_error", param: wrong };
-  return wrong === undefined ? undefined : jsonResponse({ error }, 400);
-}
-
 const answered = (_: unknown, request: RecordedRequest): Response => {
   // Other makers have Anthropic's format below a path of their own.
   const path = request.path.replace(/^.*(?=\/v1\/messages)/, "");
@@ -100,18 +97,34 @@ const answered = (_: unknown, request: RecordedRequest): Response => {
   return family.answer({ text: '{"a":"Hello"}' }, family.read(request));
 };
 
+/** https://platform.openai.com/docs/api-reference/completions */
+function legacyAnswer(isStream: boolean): Response {
+  const choices = [{ index: 0, text: "Hello", finish_reason: "stop", logprobs: null }];
+  const answer = { id: "cmpl-1", object: "text_completion", created: 1, model: "m", choices };
+  const events = `data: ${JSON.stringify(answer)}\n\ndata: [DONE]\n\n`;
+  return isStream ? new Response(events, { headers: { "content-type": "text/event-stream" } }) : jsonResponse(answer);
+}
+
 const ownFormats: Readonly<Record<string, UpstreamHandler>> = {
   anthropic: anthropicUpstream(answered),
   google: strictGemini(answered),
+  ...Object.fromEntries(Object.entries(clouds).map(([name, cloud]) => [name, cloud(answered)])),
 };
 /** Those that speak Responses beside chat completions. */
 const responses: Readonly<Record<string, UpstreamHandler>> = {
   openai: strictResponses("openai", "key-of-openai", answered),
   xai: strictResponses("xai", "key-of-xai", answered),
 };
+const keys: Readonly<Record<string, string>> = { anthropic: anthropicKey, google: googleKey, bedrock: bedrockKey };
+const options: Readonly<Record<string, Json>> = { vertex: { project: "p", bearer: true } };
+const bases: Readonly<Record<string, string>> = {
+  ...{ anthropic: "", google: "/v1beta", azure: "", bedrock: "", foundry: "/anthropic", vertex: "" },
+};
 
 function standIn(provider: string): UpstreamHandler {
   return (request) => {
+    // Those that are known to have legacy completions alone are asked there.
+    if (/(?<!\/chat)\/completions$/.test(request.path)) return legacyAnswer((request.json as Json)["stream"] === true);
     const own = ownFormats[provider] ?? (request.path.endsWith("/responses") ? responses[provider] : undefined);
     if (own !== undefined) return own(request);
     const answer = () => answered(undefined, request);
@@ -120,23 +133,22 @@ function standIn(provider: string): UpstreamHandler {
       messages: answer,
       responses: answer,
     });
-    return refusalOf(request) ?? strict(request);
+    return gptRefusal(request) ?? strict(request);
   };
 }
 
 /** `isLeft`: the model is not made to call, as it can't be. */
 type Cell = "none" | { readonly road: string; readonly isLeft: boolean } | { readonly refused: string };
-type Row = { readonly format: FormatName; readonly model: string; readonly cells: readonly Cell[] };
+type Row = { readonly format: FormatName | "completions"; readonly model: string; readonly cells: readonly Cell[] };
 
 /** Plays every wish; the road is the format in which the upstream was asked. */
 export async function playMatrix(): Promise<Row[]> {
   const upstreams = new Map(lines.map(([provider]) => [provider, new UpstreamServer(standIn(provider))]));
   try {
-    const keys: Json = { anthropic: anthropicKey, google: googleKey };
-    const bases = { anthropic: "", google: "/v1beta" };
     const accountOf = (provider: string, url: string) => ({
-      baseUrl: url + ((bases as Record<string, string>)[provider] ?? basePath(provider)),
-      ...(keys[provider] !== undefined && { apiKey: String(keys[provider]) }),
+      baseUrl: url + (bases[provider] ?? basePath(provider)),
+      ...(keys[provider] !== undefined && { apiKey: keys[provider] }),
+      ...(options[provider] !== undefined && { options: options[provider] }),
     });
     await using troupe = await Troupe.start({
       nativeEndpoints: true,
@@ -153,6 +165,13 @@ export async function playMatrix(): Promise<Row[]> {
           }
           rows.push({ format, model, cells });
         }
+    for (const model of lines.flatMap(([provider, ...models]) => models.map((name) => `${provider}/${name}`))) {
+      const asked = { model, prompt: "Hi", max_tokens: 4000 };
+      const cells: Cell[] = [];
+      for (const body of [asked, { ...asked, stream: true }])
+        cells.push(await cellIn(await troupe.post("/gateway/v1/completions", body)));
+      rows.push({ format: "completions", model, cells });
+    }
     return rows;
   } finally {
     for (const upstream of upstreams.values()) upstream[Symbol.dispose]();
@@ -191,9 +210,15 @@ async function cellOf(
     isStream ? path.replace(/:generateContent$/, ":streamGenerateContent?alt=sse") : path,
     { ...inBlocks(bodyFor(format, asked, model), format), ...more(format) },
   );
-  const body = await response.text();
+  // Read first: what the upstream got is known once it has answered.
+  const cell = await cellIn(response);
   const isLeft = name === "forced tool" && !demands(upstream.last.json as Json);
-  if (response.status === 200) return { road: response.headers.get("x-troupe-upstream-format") ?? "", isLeft };
+  return typeof cell === "object" && "road" in cell ? { ...cell, isLeft } : cell;
+}
+
+async function cellIn(response: Response): Promise<Cell> {
+  const body = await response.text();
+  if (response.status === 200) return { road: response.headers.get("x-troupe-upstream-format") ?? "", isLeft: false };
   const { error } = JSON.parse(body) as { error: { message: string } };
   return { refused: error.message };
 }
@@ -206,22 +231,26 @@ export function renderMatrix(rows: readonly Row[]): string {
       ),
     ),
   ];
-  const shown = (cell: Cell, format: FormatName) => {
+  const shown = (cell: Cell, format: Row["format"]) => {
     if (cell === "none") return "–";
     if ("refused" in cell) return `[${refusals.indexOf(cell.refused) + 1}](#refused)`;
     return ["✓", ...(cell.road === format ? [] : [cell.road]), ...(cell.isLeft ? ["(may)"] : [])].join(" ");
   };
-  const titles = ["model", ...wishes.map(([name]) => name)];
-  const tables = formatNames.flatMap((format) => [
-    `## ${formatTitles[format]}`,
+  const table = (format: Row["format"], title: string, names: readonly string[]) => [
+    `## ${title}`,
     "",
-    `| ${titles.join(" | ")} |`,
-    `|${" --- |".repeat(titles.length)}`,
+    `| ${["model", ...names].join(" | ")} |`,
+    `|${" --- |".repeat(names.length + 1)}`,
     ...rows
       .filter((row) => row.format === format)
       .map(({ model, cells }) => `| ${model} | ${cells.map((cell) => shown(cell, format)).join(" | ")} |`),
     "",
-  ]);
+  ];
+  const names = wishes.map(([name]) => name);
+  const tables = [
+    ...formatNames.flatMap((format) => table(format, formatTitles[format], names)),
+    ...table("completions", "Legacy completions", ["plain", "stream"]),
+  ];
   return [
     "# What goes where",
     "",

@@ -129,6 +129,16 @@ describe("what is wrong leaves the last good facts in force, and says so:", () =
       /redirects to https:\/\/elsewhere\.test\/facts\.json: name the address that answers itself$/,
     ],
     ["no end", () => () => new Promise<Response>(() => {}), /did not answer in time$/],
+    ["a first byte, and no more", () => () => new Response(dripping()), /did not answer in time$/],
+    ["a pointer that is cut off", () => () => new Response('{"signed": "{'), /it is damaged or cut off: no JSON$/],
+    [
+      "a file that goes elsewhere",
+      () => (name) =>
+        name === "facts.json"
+          ? new Response(files2()[name])
+          : new Response(null, { status: 301, headers: { location: "/other" } }),
+      /facts-[0-9a-f]{64}\.json redirects to \/other: name the address that answers itself$/,
+    ],
     ["200 MB", () => () => new Response(endless()), /has more than 65536 bytes$/],
     ["no signature", () => () => Response.json({ schema: 1, as_of: "2027-03-02" }), /facts\.json: it is not signed$/],
     [
@@ -158,12 +168,39 @@ describe("what is wrong leaves the last good facts in force, and says so:", () =
       () => serving(publishedOn(later, ({ prices }) => (prices.providers[0].models[0].prices.input_mtok = "3"))),
       /^facts-[0-9a-f]{64}\.json:\d+:\d+: prices\.providers\[0\]\.models\[0\]\.prices\.input_mtok: must be a number/,
     ],
+    [
+      "a negative price",
+      () => serving(publishedOn(later, ({ prices }) => (prices.providers[0].models[0].prices.input_mtok = -3))),
+      /prices\.input_mtok: must be a number from 0 to 1000000/,
+    ],
+    [
+      "a price of a milliard",
+      () => serving(publishedOn(later, ({ prices }) => (prices.providers[0].models[0].prices.input_mtok = 1e9))),
+      /prices\.input_mtok: must be a number from 0 to 1000000/,
+    ],
+    [
+      "two rows for one model",
+      () =>
+        serving(
+          publishedOn(later, ({ models }) =>
+            models.providers.xai.models.push(structuredClone(models.providers.xai.models[0])),
+          ),
+        ),
+      /models\.providers\.xai\.models\[\d+\]\.model: '[^']+' has context by models\[0\] too$/,
+    ],
+    [
+      "a file whose signature is another's",
+      () =>
+        serving(published(factsText("2027-03-02"), keys, "2027-03-02", later, { signature: factsKeys().sign("x") })),
+      /facts-[0-9a-f]{64}\.json: it is not signed by a key that this program knows$/,
+    ],
   ];
   const later = start + dayMs;
   const serving = (files: Readonly<Record<string, string>>) => (name: string) =>
     new Response(files[name] ?? "", { status: name in files ? 200 : 404 });
   const files2 = () => (made ??= publishedOn(later));
   let made: Readonly<Record<string, string>> | undefined;
+  const dripping = () => new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) });
   const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024)) });
 
   test.each(cases)("%s", async (_, answer, failure) => {
