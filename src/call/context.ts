@@ -171,8 +171,9 @@ export class RequestContext {
     this.series.request(request.method, status, milliseconds / 1000);
     if (this.trace !== undefined) {
       const { id, route } = this;
+      const scheme = request.url.startsWith("https:") ? "https" : "http";
       this.trace.finish({
-        ...{ id, method: request.method, route, surface: area, status },
+        ...{ id, method: request.method, scheme, route, surface: area, status },
         ...{ endedAt: clock.now(), milliseconds, logFields },
       });
     }

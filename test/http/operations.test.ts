@@ -77,7 +77,7 @@ describe("embeddings", () => {
     expect(openai.last.headers.get("authorization")).toBe("Bearer key-of-openai");
     const metrics = await (await troupe.fetch("/metrics")).text();
     expect(metrics).toMatch(
-      /gen_ai_client_token_usage_sum\{gen_ai_token_type="input",gen_ai_provider_name="openai",gen_ai_request_model="text-embedding-3-small"\} 7\b/,
+      /gen_ai_client_token_usage_sum\{gen_ai_token_type="input",gen_ai_provider_name="openai",gen_ai_request_model="text-embedding-3-small",gen_ai_operation_name="embeddings"\} 7\b/,
     );
   });
 

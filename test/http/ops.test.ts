@@ -164,10 +164,16 @@ describe("/metrics", () => {
         'http_server_request_duration_seconds_count{surface="gateway",route="/gateway/v1/chat/completions",method="POST",status="200"}',
       ),
     ).toBe(2);
-    expect(await grown(`gen_ai_client_token_usage_sum{gen_ai_token_type="input",${labels}}`)).toBe(6);
-    expect(await grown(`gen_ai_client_token_usage_count{gen_ai_token_type="output",${labels}}`)).toBe(2);
     expect(
-      await grown(`gen_ai_server_time_to_first_token_seconds_count{surface="gateway",${labels},format="chat"}`),
+      await grown(`gen_ai_client_token_usage_sum{gen_ai_token_type="input",${labels},gen_ai_operation_name="chat"}`),
+    ).toBe(6);
+    expect(
+      await grown(`gen_ai_client_token_usage_count{gen_ai_token_type="output",${labels},gen_ai_operation_name="chat"}`),
+    ).toBe(2);
+    expect(
+      await grown(
+        `gen_ai_server_time_to_first_token_seconds_count{surface="gateway",${labels},format="chat",gen_ai_operation_name="chat"}`,
+      ),
     ).toBe(1);
     expect(await grown('troupe_rate_limit_refusals_total{surface="orchestrator",tier="enterprise"}')).toBe(2);
     expect(await grown('troupe_overhead_seconds_count{surface="gateway"}')).toBe(2);

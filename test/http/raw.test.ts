@@ -42,7 +42,7 @@ test("the model that a body names is known to the ledger and the metrics, with t
   await response.text();
   const metrics = await (await troupe.fetch("/metrics")).text();
   expect(metrics).toMatch(
-    /gen_ai_client_token_usage_sum\{gen_ai_token_type="input",gen_ai_provider_name="anthropic",gen_ai_request_model="claude-raw"\} 11\b/,
+    /gen_ai_client_token_usage_sum\{gen_ai_token_type="input",gen_ai_provider_name="anthropic",gen_ai_request_model="claude-raw",gen_ai_operation_name="chat"\} 11\b/,
   );
 });
 
@@ -461,7 +461,7 @@ describe("official clients, by their base URL alone", () => {
     ]);
     const metrics = await (await troupe.fetch("/metrics")).text();
     expect(metrics).toMatch(
-      /gen_ai_client_token_usage_sum\{gen_ai_token_type="output",gen_ai_provider_name="google",gen_ai_request_model="gemini-raw"\} 4\b/,
+      /gen_ai_client_token_usage_sum\{gen_ai_token_type="output",gen_ai_provider_name="google",gen_ai_request_model="gemini-raw",gen_ai_operation_name="chat"\} 4\b/,
     );
   });
 

@@ -1,5 +1,6 @@
 /** The metrics of requests and calls, and their series, which a route and a model of it keep: a call looks up next to nothing. */
 import type { Declared, Histogram, MetricTable, Registry, SampledTable } from "../../lib/process/metrics.ts";
+import { operationOf } from "../../observability/operation-name.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
 
 const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -16,19 +17,19 @@ export const httpMetrics = {
   operations: {
     name: "gen_ai_server_request_duration_seconds",
     help: "Chat completions, to the last byte of the answer.",
-    labels: ["surface", "gen_ai_provider_name", "gen_ai_request_model", "format"],
+    labels: ["surface", "gen_ai_provider_name", "gen_ai_request_model", "format", "gen_ai_operation_name"],
     bounds: durations,
   },
   firstToken: {
     name: "gen_ai_server_time_to_first_token_seconds",
     help: "From the request to the first fragment of a streamed answer.",
-    labels: ["surface", "gen_ai_provider_name", "gen_ai_request_model", "format"],
+    labels: ["surface", "gen_ai_provider_name", "gen_ai_request_model", "format", "gen_ai_operation_name"],
     bounds: durations,
   },
   tokens: {
     name: "gen_ai_client_token_usage",
     help: "Tokens of a call by kind, as the upstream reported them.",
-    labels: ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_request_model"],
+    labels: ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_operation_name"],
     bounds: tokenCounts,
   },
   overhead: {
@@ -132,41 +133,43 @@ export class RouteSeries {
     }
     let found = models.get(model);
     if (found === undefined) {
-      found = new ModelSeries(this.#metrics, this.#surface, provider, model, this.#format);
+      const labels = { surface: this.#surface, provider, model, format: this.#format };
+      found = new ModelSeries(this.#metrics, { ...labels, operation: operationOf(this.#path) });
       models.set(model, found);
     }
     return found;
   }
 }
 
+type ModelLabels = { readonly [name in "surface" | "provider" | "model" | "format" | "operation"]: string };
+
 /** The metrics of one provider's model on one route. Series begin with what is first counted in them. */
 export class ModelSeries {
   readonly #metrics: HttpMetrics;
-  readonly #surface: string;
-  readonly #provider: string;
-  readonly #model: string;
-  readonly #format: string;
+  readonly #labels: ModelLabels;
   #duration: Buckets | undefined;
   #firstToken: Buckets | undefined;
   readonly #tokens: { [kind in "input" | "output" | "cached" | "reasoning"]: Buckets | undefined };
 
-  constructor(metrics: HttpMetrics, surface: string, provider: string, model: string, format: string) {
+  constructor(metrics: HttpMetrics, labels: ModelLabels) {
     this.#metrics = metrics;
-    this.#surface = surface;
-    this.#provider = provider;
-    this.#model = model;
-    this.#format = format;
+    this.#labels = labels;
     this.#tokens = { input: undefined, output: undefined, cached: undefined, reasoning: undefined };
   }
 
   operation(seconds: number): void {
-    this.#duration ??= this.#metrics.operations.series(this.#surface, this.#provider, this.#model, this.#format);
+    this.#duration ??= this.#seriesOf(this.#metrics.operations);
     this.#duration.observe(seconds);
   }
 
   firstToken(seconds: number): void {
-    this.#firstToken ??= this.#metrics.firstToken.series(this.#surface, this.#provider, this.#model, this.#format);
+    this.#firstToken ??= this.#seriesOf(this.#metrics.firstToken);
     this.#firstToken.observe(seconds);
+  }
+
+  #seriesOf(family: HttpMetrics["operations"]): Buckets {
+    const { surface, provider, model, format, operation } = this.#labels;
+    return family.series(surface, provider, model, format, operation);
   }
 
   usage(usage: Usage): void {
@@ -178,7 +181,8 @@ export class ModelSeries {
 
   #count(kind: "input" | "output" | "cached" | "reasoning", tokens: unknown): void {
     if (typeof tokens !== "number" || tokens <= 0) return;
-    this.#tokens[kind] ??= this.#metrics.tokens.series(kind, this.#provider, this.#model);
+    const { provider, model, operation } = this.#labels;
+    this.#tokens[kind] ??= this.#metrics.tokens.series(kind, provider, model, operation);
     this.#tokens[kind].observe(tokens);
   }
 }

@@ -98,13 +98,15 @@ class Labelled<S extends Value | Buckets> {
   }
 
   /** Takes the values of the labels in their order. Who counts often keeps what this returns. */
-  series(a: string, b?: string, c?: string, d?: string): S {
+  series(a: string, b?: string, c?: string, d?: string, e?: string): S {
     if (b === undefined) return entry(this.#root, a, this.#newSeries) as S;
     const second = entry(this.#root, a, newLevel<S>) as Level<S>;
     if (c === undefined) return entry(second, b, this.#newSeries) as S;
     const third = entry(second, b, newLevel<S>) as Level<S>;
     if (d === undefined) return entry(third, c, this.#newSeries) as S;
-    return entry(entry(third, c, newLevel<S>) as Level<S>, d, this.#newSeries) as S;
+    const fourth = entry(third, c, newLevel<S>) as Level<S>;
+    if (e === undefined) return entry(fourth, d, this.#newSeries) as S;
+    return entry(entry(fourth, d, newLevel<S>) as Level<S>, e, this.#newSeries) as S;
   }
 
   snapshot(): Series[] {

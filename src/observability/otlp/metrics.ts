@@ -12,6 +12,7 @@ const names: Readonly<Record<string, { readonly name: string; readonly unit: str
   gen_ai_client_token_usage: { name: "gen_ai.client.token.usage", unit: "{token}" },
 };
 const labelNames: Readonly<Record<string, string>> = {
+  gen_ai_operation_name: "gen_ai.operation.name",
   gen_ai_provider_name: "gen_ai.provider.name",
   gen_ai_request_model: "gen_ai.request.model",
   gen_ai_token_type: "gen_ai.token.type",

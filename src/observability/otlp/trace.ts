@@ -4,6 +4,7 @@
  */
 import { truncate } from "../../lib/text/truncate.ts";
 import type { LedgerLine } from "../../store/usage.ts";
+import { operationOf } from "../operation-name.ts";
 import { attributes } from "./values.ts";
 
 export type Span = Readonly<Record<string, unknown>>;
@@ -32,6 +33,8 @@ export type TracedRequest = {
 export type FinishedRequest = {
   readonly id: string;
   readonly method: string;
+  /** `http` or `https`. */
+  readonly scheme: string;
   readonly route: string;
   readonly surface: string;
   readonly status: number;
@@ -86,7 +89,7 @@ export class RequestTrace {
     this.#refusal = code ?? undefined;
   }
 
-  finish({ id, method, route, surface, status, endedAt, milliseconds, logFields }: FinishedRequest): void {
+  finish({ id, method, scheme, route, surface, status, endedAt, milliseconds, logFields }: FinishedRequest): void {
     const { traceId, spanId: parentSpanId } = this.#parent;
     // A stream that broke off began as a success.
     const isFault = status >= 500 || logFields["fault"] !== undefined;
@@ -96,6 +99,7 @@ export class RequestTrace {
       ...between(endedAt - milliseconds, endedAt),
       attributes: attributes({
         "http.request.method": method,
+        "url.scheme": scheme,
         "http.route": route,
         "http.response.status_code": status,
         "error.type": status >= 400 || isFault ? errorType(reason, status) : undefined,
@@ -178,13 +182,6 @@ export class RequestTrace {
 function errorType(reason: unknown, status: number): string | undefined {
   if (typeof reason === "string" && /^[\w.:/-]{1,64}$/.test(reason)) return reason;
   return status >= 400 ? String(status) : reason === undefined || reason === null ? undefined : "broken";
-}
-
-/** What a route asks a model for; the conventions have no word for pictures and recordings, which are content too. */
-function operationOf(route: string): string {
-  if (/embed/i.test(route)) return "embeddings";
-  if (/(?<!\/chat)\/completions$/.test(route)) return "text_completion";
-  return /\/(?:images|audio)\//.test(route) ? "generate_content" : "chat";
 }
 
 const between = (startedAt: number, endedAt: number) => ({

@@ -35,7 +35,8 @@ const asked: TracedRequest = {
   ...{ route: "/v1/chat/completions", conversation: undefined },
 };
 const finished: FinishedRequest = {
-  ...{ id: `req_${id}`, method: "POST", route: "/v1/chat/completions", surface: "orchestrator", status: 200 },
+  ...{ id: `req_${id}`, method: "POST", scheme: "https", route: "/v1/chat/completions" },
+  ...{ surface: "orchestrator", status: 200 },
   ...{ endedAt: 1_700_000_000_000, milliseconds: 1500, logFields: { key: "key_1" } },
 };
 const target: AttemptTarget = {
@@ -91,6 +92,7 @@ describe("a traced request", () => {
     expect(server).toMatchObject({ name: "POST /v1/chat/completions", kind: 2, traceId: id, parentSpanId: "" });
     expect(valuesOf(server!.attributes)).toEqual({
       "http.request.method": "POST",
+      "url.scheme": "https",
       "http.route": "/v1/chat/completions",
       "http.response.status_code": "200",
       "troupe.surface": "orchestrator",
@@ -314,7 +316,14 @@ test("metrics go by OpenTelemetry's names and units, histograms with their bucke
   expect(point!.bucketCounts!.map(Number).reduce((sum, count) => sum + count)).toBe(2);
   expect(point!.bucketCounts).toHaveLength(point!.explicitBounds!.length + 1);
 
-  expect(named("gen_ai.client.token.usage").unit).toBe("{token}");
+  const used = named("gen_ai.client.token.usage");
+  expect(used.unit).toBe("{token}");
+  expect(valuesOf(used.histogram!.dataPoints[0]!.attributes)).toEqual({
+    "gen_ai.token.type": "input",
+    "gen_ai.provider.name": "openai",
+    "gen_ai.request.model": "gpt-x",
+    "gen_ai.operation.name": "chat",
+  });
   expect(named("troupe_upstream_errors_total").sum).toMatchObject({ isMonotonic: true });
   expect(named("troupe_active_streams").gauge!.dataPoints[0]!.asDouble).toBe(1);
 });
