@@ -46,3 +46,16 @@ export const firstTokenBounds: readonly number[] = [
   ...[50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200, 4800, 6400, 9600, 12_800, 19_200],
   ...[25_600, 38_400, 51_200, 76_800, 102_400],
 ];
+
+/** What the audit knows, each by what it was done to. Older lines may have others. */
+export type ActName =
+  | `key.${"create" | "update" | "rotate" | "revoke"}`
+  | `budget.${"set" | "top-up" | "remove"}`
+  | `persona.${"save" | "save_tests" | "rollback" | "label" | "test"}`
+  | `${"preview" | "report"}.${"push" | "drop"}`
+  | `variant.${"stop" | "resume" | "promote"}`
+  | `session.${"create" | "end" | "sign_out"}`
+  | "provider.test"
+  | "playground.call"
+  | "content.read"
+  | "doctor.call";

@@ -1,4 +1,5 @@
 /** An act of an operator: what it is done with, whoever asks for it, and what it gives back once its line of the audit is written. */
+import type { ActName } from "../api/words.ts";
 import type { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/time/clock.ts";
@@ -13,6 +14,7 @@ import type { Store } from "../store/store.ts";
 export type Operator = {
   readonly clock: Clock;
   readonly store: Store;
+  /** Those of a command find no secret: they are read when they are shown or changed. */
   readonly keys: Keys;
   readonly config: Pick<Config, "aliases" | "providers" | "budgets">;
   /** Those in service. */
@@ -26,10 +28,10 @@ export type Operator = {
 /** How the thing was, and how it is now; undefined: there was, or is, none. */
 export type Done<Before, After = Before> = { readonly before: Before; readonly after: After };
 
-/** Records what was done, and gives it back. @param act `key.create` and its like @param subject what it was done to */
+/** Records what was done, and gives it back. @param subject what it was done to */
 export async function done<Before, After>(
   { record }: Pick<Operator, "record">,
-  act: string,
+  act: ActName,
   subject: string,
   before: Before,
   after: After,

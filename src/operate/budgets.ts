@@ -1,7 +1,7 @@
 /** Acts on budgets, and budgets as they are shown. */
 import type { Budget } from "../api/budgets.ts";
 import { scopeWords } from "../api/budgets.ts";
-import type { BudgetPeriod } from "../api/words.ts";
+import type { ActName, BudgetPeriod } from "../api/words.ts";
 import { isTag } from "../auth/key-spec.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -58,7 +58,7 @@ async function checkScope({ keys, config }: Operator, scope: string): Promise<vo
 /** @param change rejects where there is nothing to change; `isNew`: nothing was held to it before */
 async function changeBudget(
   operator: Operator,
-  act: string,
+  act: ActName,
   { scope, period }: BudgetName,
   change: (isNew: boolean) => Promise<void>,
 ): Promise<Done<Budget | undefined>> {

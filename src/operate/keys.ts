@@ -13,9 +13,9 @@ export const keyJson = (key: KeyInfo): Key => ({ object: "key", ...keyFields(key
 /** @property secret shown once, and in no line of the audit */
 type MadeKey<Before> = Done<Before, Key> & { readonly secret: string };
 
-const made = async (operator: Operator, act: string, { secret, key }: NewKey) => ({
+const made = async (operator: Operator, { secret, key }: NewKey) => ({
   secret,
-  ...(await done(operator, act, key.id, undefined, keyJson(key))),
+  ...(await done(operator, "key.create", key.id, undefined, keyJson(key))),
 });
 
 /** Refuses patterns that fit no model there can be. @throws ApiError invalid_value */
@@ -31,13 +31,13 @@ export async function checkModels(
 /** @throws ApiError invalid_value, KeySpecError */
 export async function createKey(operator: Operator, spec: KeySpec): Promise<MadeKey<undefined>> {
   await checkModels(operator, spec.models);
-  return made(operator, "key.create", await operator.keys.create(spec));
+  return made(operator, await operator.keys.create(spec));
 }
 
 /** Makes the first key where there has never been one. @param file gets the key @returns whether it was made */
 export async function createFirstKey(operator: Operator, file: string): Promise<boolean> {
   const first = await operator.keys.ensureFirstKey(file);
-  if (first !== undefined) await made(operator, "key.create", first);
+  if (first !== undefined) await made(operator, first);
   return first !== undefined;
 }
 

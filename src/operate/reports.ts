@@ -1,6 +1,6 @@
 /** Reports of what branches change in personas: the latest of each label, kept as previews are, for the personas' pages of the console. */
-
 import type { ReportUpload } from "../api/persona-reports.ts";
+import type { ActName } from "../api/words.ts";
 import type { Caller } from "../auth/keys.ts";
 import type { Services } from "../call/services.ts";
 import { isoTime } from "../lib/time/clock.ts";
@@ -46,7 +46,7 @@ export async function pushReport(
   const info = { label, revision: clock.newId(), key: caller.keyId, keyName: caller.name, bytes };
   const times = { pushedAt: now, endsAt: now + days * dayMs };
   const row = { ...info, ...times, personas: JSON.stringify(personas), content };
-  const line = (act: string, subject: string, sides: object) =>
+  const line = (act: ActName, subject: string, sides: object) =>
     auditRow(clock, caller.keyId, { act, subject, ...sides });
   const pushed = line("report.push", label, {
     before: before && idsOf(before.personas),

@@ -1,4 +1,5 @@
 /** The line that records an act, whoever did it: by the admin API, the command line or a file. */
+import type { ActName } from "../api/words.ts";
 import type { Clock } from "../lib/time/clock.ts";
 
 /** One act of an operator. */
@@ -18,7 +19,7 @@ export type AuditRow = {
 
 /** An act of an operator: what was done, to what, and how that was before and is now; nothing of it is a secret. */
 export type Act = {
-  readonly act: string;
+  readonly act: ActName;
   readonly subject: string;
   readonly before?: unknown;
   readonly after?: unknown;

@@ -114,7 +114,7 @@ async function moveLabel(
   if (content === text) return done;
   placeFiles([{ path, content }], true);
   const moved = { persona: id, label, version, movedAt: systemClock.now() };
-  const act = { act: "persona.label", subject: name, before: before ?? undefined, after: version };
+  const act = { act: "persona.label" as const, subject: name, before: before ?? undefined, after: version };
   // A server that saw the file first has recorded the move.
   if (before !== version) await versions.moveLabel(moved, before, auditRow(systemClock, actorOf(context), act));
   return { ...done, path };

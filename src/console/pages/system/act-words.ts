@@ -1,13 +1,15 @@
 /** Acts of the audit in words. */
+import type { ActName } from "../../../api/words.ts";
 import { exactMoney } from "../../ui/numbers.ts";
 
 /** What is said of each act, before the name of what it was done to. */
-export const verbs: Readonly<Record<string, string>> = {
+export const verbs: Readonly<Record<ActName, string>> = {
   "key.create": "made the key",
   "key.update": "changed the key",
   "key.rotate": "gave a new secret to the key",
   "key.revoke": "revoked the key",
   "budget.set": "set the budget of",
+  "budget.top-up": "raised the budget of",
   "budget.remove": "removed the budget of",
   "persona.save": "saved the persona",
   "persona.save_tests": "saved the tests of",
@@ -31,7 +33,7 @@ export const verbs: Readonly<Record<string, string>> = {
 };
 
 /** @returns the act in words; one that is not known by its own name */
-export const verbOf = (act: string): string => (Object.hasOwn(verbs, act) ? verbs[act]! : `did ${act} to`);
+export const verbOf = (act: string): string => (Object.hasOwn(verbs, act) ? verbs[act as ActName] : `did ${act} to`);
 
 const periods: Readonly<Record<string, string>> = { day: "a day", month: "a month", prepaid: "once" };
 

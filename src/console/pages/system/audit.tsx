@@ -108,7 +108,7 @@ const offered: readonly Filter[] = [
   {
     name: "act",
     title: "What",
-    suggest: () => Object.keys(verbs).map((value) => ({ value, title: `${value}: ${verbs[value]}` })),
+    suggest: () => Object.entries(verbs).map(([value, verb]) => ({ value, title: `${value}: ${verb}` })),
   },
   { name: "subject", title: "To what" },
 ];
