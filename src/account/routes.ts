@@ -7,7 +7,7 @@ import { sessionCookie, setSessionCookie } from "../admin/session-cookie.ts";
 import { countTry, ownerOfKey, signIn } from "../admin/sign-in.ts";
 import type { Caller } from "../auth/keys.ts";
 import { findSession } from "../auth/sessions.ts";
-import { admit, hitAnonymous } from "../call/admit/authenticate.ts";
+import { admit, hitAnonymous } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { accountJson, checkServed, daysQuery, rotateOwn } from "../http/account.ts";

@@ -1,7 +1,7 @@
 /** Who may act here, and the lines that record each act. */
 import type { Caller } from "../auth/keys.ts";
 import { findSession, type Session } from "../auth/sessions.ts";
-import { admit, hitAnonymous, keyOf } from "../call/admit/authenticate.ts";
+import { admit, hitAnonymous, keyOf } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";

@@ -1,7 +1,7 @@
 /** The admin API's routes of single calls: the ledger's lines, one request's attempts, and a live tail. */
 import { Type } from "@sinclair/typebox";
 import { type Call, CallAttempts, CallPage, ending, type OpenCall, OpenCalls } from "../api/calls.ts";
-import { respondStream } from "../call/relay/respond.ts";
+import { respondStream } from "../call/relay/relay.ts";
 import type { Services } from "../call/services.ts";
 import { Id, queryOf } from "../http/openapi/describe.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";

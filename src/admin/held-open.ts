@@ -1,6 +1,6 @@
 /** Ends streams with the sign-in that began them: a key that is revoked, or a session that has ended, sees nothing more. */
 import { sessionCounts } from "../auth/sessions.ts";
-import { callerOf } from "../call/admit/authenticate.ts";
+import { callerOf } from "../call/admit/admit.ts";
 import type { RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { type SignedIn, signedIn } from "./act.ts";

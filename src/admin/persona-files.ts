@@ -4,7 +4,7 @@ import { Finding } from "../api/findings.ts";
 import type { ReadOnly } from "../api/persona-sources.ts";
 import { OrNull } from "../api/shape.ts";
 import type { RequestContext } from "../call/context.ts";
-import { jsonAnswer } from "../call/relay/respond.ts";
+import { jsonAnswer } from "../call/relay/relay.ts";
 import type { Services } from "../call/services.ts";
 import { errorSchema, writing } from "../http/openapi/describe.ts";
 import { Closed } from "../lib/json/schemas.ts";

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Session as ShownSession, SignedIn as ShownSignedIn } from "../api/sessions.ts";
 import { pageSchema } from "../api/shape.ts";
 import { listSessions, type Session, sessionEnd } from "../auth/sessions.ts";
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { checkedRoutes } from "../http/checked-routes.ts";

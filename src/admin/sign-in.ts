@@ -1,7 +1,7 @@
 /** Signing in with a key, to the console or to `/account`: who it is of, and the session that stands for it from then on. */
 import type { Caller } from "../auth/keys.ts";
 import type { SignInPage } from "../auth/sessions.ts";
-import { countSignIn } from "../call/admit/authenticate.ts";
+import { countSignIn } from "../call/admit/admit.ts";
 import type { RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { operatorOf } from "../http/operator.ts";

@@ -9,7 +9,7 @@ import { idempotentAnswer, identifiedIn, serviceRequestId, whileRetained } from 
 import { holderOf } from "./plan/conversation.ts";
 import { planCall } from "./plan/plan.ts";
 import { inOwnNames } from "./relay/errors.ts";
-import { jsonAnswer, respondStream, respondWhole, textOf, wholeOf } from "./relay/respond.ts";
+import { jsonAnswer, respondStream, respondWhole, textOf, wholeOf } from "./relay/relay.ts";
 import { followEvents } from "./relay/stored-events.ts";
 import { streamRules } from "./relay/writer.ts";
 import type { CallScope } from "./scope.ts";

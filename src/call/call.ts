@@ -4,19 +4,19 @@ import type { Caller } from "../auth/keys.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { Answer, EventSource } from "../upstream/answer.ts";
 import { refusedBy } from "../usage/ledger/error-note.ts";
-import { admit } from "./admit/authenticate.ts";
+import { admit } from "./admit/admit.ts";
 import { answerInBackground } from "./background.ts";
 import type { RequestContext } from "./context.ts";
 import { once } from "./once.ts";
 import { type Planned, planCall } from "./plan/plan.ts";
 import { readCall } from "./read/read.ts";
 import { inOwnNames } from "./relay/errors.ts";
-import { respondStream, respondWhole, wholeOf } from "./relay/respond.ts";
+import { respondStream, respondWhole, wholeOf } from "./relay/relay.ts";
 import { streamRules } from "./relay/writer.ts";
 import type { CallScope } from "./scope.ts";
 import { sendCall } from "./send/send.ts";
 import type { Services } from "./services.ts";
-import { nextAttempt } from "./settle/observer.ts";
+import { nextAttempt } from "./settle/settle.ts";
 import type { Surface } from "./surface.ts";
 
 /**
@@ -57,7 +57,7 @@ export async function planAndSend(scope: CallScope, until: AbortSignal): Promise
     throw error;
   }
   // Send: to one target after the other until one answers. Each attempt begins with its reservation and settles, by its
-  // observer (`settle/observer.ts`), with its ledger line.
+  // observer (`settle/settle.ts`), with its ledger line.
   return await sendCall(scope, planned, until);
 }
 

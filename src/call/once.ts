@@ -14,7 +14,7 @@ import { noteAnsweredVersion, versionHeaders } from "./plan/persona-version.ts";
 import { noteAnsweredVariant, variantHeaders } from "./plan/variant.ts";
 import type { CallScope } from "./scope.ts";
 import { upstreamHeaders } from "./send/upstream-headers.ts";
-import { nextAttempt } from "./settle/observer.ts";
+import { nextAttempt } from "./settle/settle.ts";
 
 type CallMaker = (scope: CallScope, until: AbortSignal) => Promise<Answer<EventSource>>;
 

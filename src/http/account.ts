@@ -4,7 +4,7 @@ import { Account } from "../api/account.ts";
 import type { UsageSums } from "../api/usage.ts";
 import { keyFields } from "../auth/key-info.ts";
 import type { Caller } from "../auth/keys.ts";
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";

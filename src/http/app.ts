@@ -1,6 +1,6 @@
 /** The HTTP application of one listener: mounts all routes, and is the one error boundary. */
 import { type AnyElysia, Elysia } from "elysia";
-import { admitAnyone, showAnonymousLimit } from "../call/admit/authenticate.ts";
+import { admitAnyone, showAnonymousLimit } from "../call/admit/admit.ts";
 import type { Host } from "../call/context.ts";
 import { type Area, pathOf, type RequestContext, type ServedRoute, type ServerHandle } from "../call/context.ts";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";

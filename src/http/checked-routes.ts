@@ -9,7 +9,7 @@ import type { Answer } from "../api/shape.ts";
 import type { Area, Host, RequestContext, ServedRoute } from "../call/context.ts";
 import { plainQuery } from "../call/read/plain-values.ts";
 import { readWhole } from "../call/read/request-body.ts";
-import { jsonAnswer, respondWhole } from "../call/relay/respond.ts";
+import { jsonAnswer, respondWhole } from "../call/relay/relay.ts";
 import type { Services } from "../call/services.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { checked } from "../protocols/checked.ts";

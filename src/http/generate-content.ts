@@ -1,6 +1,6 @@
 /** The routes of Gemini's clients: what is asked of a model stands behind its name, `models/<name>:<method>`. */
 
-import { admit, admitAnyone } from "../call/admit/authenticate.ts";
+import { admit, admitAnyone } from "../call/admit/admit.ts";
 import { answerCall } from "../call/call.ts";
 import type { RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";

@@ -1,5 +1,5 @@
 /** Calls of models that this server makes itself for somebody whom it let in, as for tests of personas: with the limits, budgets and ledger of every call. */
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import { answerCall } from "../call/call.ts";
 import type { Host, ServedRoute } from "../call/context.ts";
 import type { InsideCall } from "../call/inside-call.ts";

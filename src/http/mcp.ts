@@ -1,13 +1,13 @@
 /** `/mcp`: the personas as tools of an MCP server, with the keys, limits and ledger of every call. */
 import type { Caller } from "../auth/keys.ts";
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import { planAndSend } from "../call/call.ts";
 import type { RequestContext } from "../call/context.ts";
 import { once } from "../call/once.ts";
 import { orchestrator } from "../call/plan/orchestrator.ts";
 import { parseCall } from "../call/read/read.ts";
 import { readWhole } from "../call/read/request-body.ts";
-import { asApiError, textOf as bodyOf, wholeOf } from "../call/relay/respond.ts";
+import { asApiError, textOf as bodyOf, wholeOf } from "../call/relay/relay.ts";
 import { CallEnvelope, Writer } from "../call/relay/writer.ts";
 import type { Services } from "../call/services.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";

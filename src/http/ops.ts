@@ -1,8 +1,8 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
-import { isAdmin, showAnonymousLimit } from "../call/admit/authenticate.ts";
+import { isAdmin, showAnonymousLimit } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
-import { jsonAnswer, textAnswer } from "../call/relay/respond.ts";
+import { jsonAnswer, textAnswer } from "../call/relay/relay.ts";
 import type { Services, Workers } from "../call/services.ts";
 import { configVersion } from "../config/version.ts";
 import { Open, titled, Words } from "../lib/json/schemas.ts";

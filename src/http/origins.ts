@@ -1,6 +1,6 @@
 /** Checks by what name and from which pages the server is called: `Host` on loopback listeners, and CORS. */
 
-import { admitAnyone } from "../call/admit/authenticate.ts";
+import { admitAnyone } from "../call/admit/admit.ts";
 import type { RequestContext } from "../call/context.ts";
 import { upstreamHeaderNames } from "../call/send/upstream-headers.ts";
 import type { Services } from "../call/services.ts";

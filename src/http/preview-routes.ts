@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { ReportUpload } from "../api/persona-reports.ts";
 import { PersonaPreview, PersonaPreviewDropped, PersonaPreviewList, PersonaReport } from "../api/previews.ts";
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import type { Host } from "../call/context.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { dropPreview, listPreviews, type Preview, pushPreview } from "../operate/previews.ts";

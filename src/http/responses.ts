@@ -2,7 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { idleTimeoutOf } from "../call/call.ts";
 import type { Host, RequestContext } from "../call/context.ts";
-import { respondStream } from "../call/relay/respond.ts";
+import { respondStream } from "../call/relay/relay.ts";
 import { followEvents } from "../call/relay/stored-events.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";

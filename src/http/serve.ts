@@ -1,8 +1,8 @@
 /** The boundary of every request: opens its context, answers whatever is thrown, and records its end. */
 
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import { type Host, RequestContext, type ServedRoute, type ServerHandle } from "../call/context.ts";
-import { asApiError, errorAnswer, respondWhole } from "../call/relay/respond.ts";
+import { asApiError, errorAnswer, respondWhole } from "../call/relay/relay.ts";
 import type { ServedSurface } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";

@@ -1,6 +1,6 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import { type TSchema, Type } from "@sinclair/typebox";
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
 import { holderOf } from "../call/plan/conversation.ts";
 import { checkMetadata } from "../call/read/plain-values.ts";

@@ -1,7 +1,7 @@
 /** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's routes of the ledger share with it. */
 import { type TProperties, Type } from "@sinclair/typebox";
 import { OwnUsage, Usage } from "../api/usage.ts";
-import { admit } from "../call/admit/authenticate.ts";
+import { admit } from "../call/admit/admit.ts";
 import type { Host } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";

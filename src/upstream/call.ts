@@ -1,4 +1,4 @@
-/** Makes one upstream call: encodes, sends, decodes and normalises. Gives an `Answer`, which `http/respond` turns into HTTP. */
+/** Makes one upstream call: encodes, sends, decodes and normalises. Gives an `Answer`, which `call/relay/relay.ts` turns into HTTP. */
 
 import { keepNumbers } from "../lib/json/exact.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";

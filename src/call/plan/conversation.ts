@@ -11,7 +11,7 @@ import { type NormalForm, normaliseCompletion } from "../../upstream/stream/norm
 import type { Target } from "../../upstream/target.ts";
 import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
-import type { Remember } from "../settle/observer.ts";
+import type { Remember } from "../settle/settle.ts";
 
 /** The owner of stored conversations: one key on one surface. */
 export function holderOf(caller: Caller, surface: SurfaceName): Holder {

@@ -9,7 +9,7 @@ import type { WholeAnswer } from "../../upstream/answer.ts";
 import { type Naming, resolveTarget } from "../../upstream/target.ts";
 import { mayUseNamed, standsFor } from "../admit/named.ts";
 import { errorObjectIn } from "../relay/error-fields.ts";
-import { jsonAnswer } from "../relay/respond.ts";
+import { jsonAnswer } from "../relay/relay.ts";
 import type { Services } from "../services.ts";
 import type { Plan, Surface } from "../surface.ts";
 

@@ -15,7 +15,7 @@ import type { UpstreamError } from "../../upstream/answer.ts";
 import { classifyFailure } from "../../upstream/failures.ts";
 import { resolveTarget, type Target } from "../../upstream/target.ts";
 import { attemptVariant } from "../../usage/variants/stops.ts";
-import { count } from "../admit/authenticate.ts";
+import { count } from "../admit/admit.ts";
 import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
 import type { Plan, Surface } from "../surface.ts";

@@ -11,7 +11,7 @@ import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 import type { Surface } from "../surface.ts";
 import { errorObjectIn } from "./error-fields.ts";
-import { jsonAnswer, type StreamRules } from "./respond.ts";
+import { jsonAnswer, type StreamRules } from "./relay.ts";
 
 /** Does not take the request: it lives as long as the stream. */
 export class Writer implements AnswerWriter {

@@ -8,7 +8,7 @@ import { type Conversation, heldAt } from "../plan/conversation.ts";
 import { conversationKey } from "../read/conversation-key.ts";
 import { describeFailure } from "../relay/errors.ts";
 import type { CallScope } from "../scope.ts";
-import { nextAttempt } from "../settle/observer.ts";
+import { nextAttempt } from "../settle/settle.ts";
 import type { Plan } from "../surface.ts";
 
 /** @param namesStored true where the call names what is in a provider's own store: that was made with the first key */

@@ -19,7 +19,7 @@ import type { CallTools, Planned } from "../plan/plan.ts";
 import { describeFailure, inOwnPlaces, ownPlaces } from "../relay/errors.ts";
 import { type CallScope, nothingAsked } from "../scope.ts";
 import type { Services } from "../services.ts";
-import { attemptAt, CallRecorder, type Remember } from "../settle/observer.ts";
+import { attemptAt, CallRecorder, type Remember } from "../settle/settle.ts";
 import { SecondAsking } from "./again.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import { poolingOf } from "./pooling.ts";

@@ -1,6 +1,6 @@
 /** Suggests what a caller most likely meant who took one surface, path or name for another; only what the caller may see. */
 import { mayUseModel, mayUseProvider } from "../../auth/keys.ts";
-import { callerOf } from "../../call/admit/authenticate.ts";
+import { callerOf } from "../../call/admit/admit.ts";
 import { mayUseNamed, standsFor } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import type { Services } from "../../call/services.ts";

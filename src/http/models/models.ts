@@ -1,12 +1,12 @@
 /** The model routes of both surfaces: personas on the orchestrator, providers' models on the gateway. */
 import { type Caller, mayUseModel } from "../../auth/keys.ts";
-import { admit } from "../../call/admit/authenticate.ts";
+import { admit } from "../../call/admit/admit.ts";
 import { mayUseNamed, standsFor } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import type { Edition, Tagged } from "../../call/model-pages.ts";
 import { findPersona, mayUseVersions, preparePersona } from "../../call/plan/personas.ts";
 import { plainQuery } from "../../call/read/plain-values.ts";
-import { jsonAnswer, jsonType, namesTag } from "../../call/relay/respond.ts";
+import { jsonAnswer, jsonType, namesTag } from "../../call/relay/relay.ts";
 import type { Services } from "../../call/services.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import type { Persona } from "../../personas/persona.ts";

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import type { BuildInfo } from "../../build-info.ts";
 import type { Host } from "../../call/context.ts";
-import { pageHeaders, textAnswer } from "../../call/relay/respond.ts";
+import { pageHeaders, textAnswer } from "../../call/relay/relay.ts";
 import type { ServedSurface } from "../../config/config.ts";
 import { openOperation, openRoutes } from "../ops.ts";
 import { basePath } from "../routes.ts";

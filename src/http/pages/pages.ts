@@ -1,7 +1,7 @@
 /** Pages and files that are made at the first request for them, then kept: compressed, and with the tag by which a browser asks for a newer one. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { namesTag, pageHeaders } from "../../call/relay/respond.ts";
+import { namesTag, pageHeaders } from "../../call/relay/relay.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 
 /** A text, and what it is sent as where it was compressed beforehand. */

@@ -1,7 +1,7 @@
 /** Embeddings of Gemini's clients, on the gateway: to Google as they came, to other providers in OpenAI's form. */
 
 import { type Caller, mayUseProvider } from "../../auth/keys.ts";
-import { admit } from "../../call/admit/authenticate.ts";
+import { admit } from "../../call/admit/admit.ts";
 import { checkNamedModels, standsFor } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { idempotentAnswer, serviceRequestId } from "../../call/once.ts";
@@ -9,7 +9,7 @@ import { heldBounds, inputMeter } from "../../call/plan/bounds.ts";
 import { findPersona } from "../../call/plan/personas.ts";
 import { readWhole } from "../../call/read/request-body.ts";
 import { errorObjectIn } from "../../call/relay/error-fields.ts";
-import { jsonAnswer, textOf, wholeOf } from "../../call/relay/respond.ts";
+import { jsonAnswer, textOf, wholeOf } from "../../call/relay/relay.ts";
 import { writtenAs } from "../../call/send/native.ts";
 import type { Services } from "../../call/services.ts";
 import type { Surface } from "../../call/surface.ts";

@@ -2,7 +2,7 @@
 import type { Caller } from "../../auth/keys.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { heldBounds, inputMeter } from "../../call/plan/bounds.ts";
-import { jsonAnswer, textOf } from "../../call/relay/respond.ts";
+import { jsonAnswer, textOf } from "../../call/relay/relay.ts";
 import type { Services } from "../../call/services.ts";
 import { objectOf, parseJson } from "../../lib/json/json.ts";
 import {

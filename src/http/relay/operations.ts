@@ -3,13 +3,13 @@
  * provider that its model names, with the model's own name there, and the answer comes back as it is.
  */
 import type { Caller } from "../../auth/keys.ts";
-import { admit } from "../../call/admit/authenticate.ts";
+import { admit } from "../../call/admit/admit.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { idempotentAnswer, isIdentified, serviceRequestId } from "../../call/once.ts";
 import { heldBounds } from "../../call/plan/bounds.ts";
 import { findPersona } from "../../call/plan/personas.ts";
 import { readJson } from "../../call/read/request-body.ts";
-import { respondWhole, wholeOf } from "../../call/relay/respond.ts";
+import { respondWhole, wholeOf } from "../../call/relay/relay.ts";
 import type { Services } from "../../call/services.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import { boundaryOf } from "../../lib/streams/multipart.ts";

@@ -4,7 +4,7 @@
  */
 import { holdsKey } from "../../auth/key-secret.ts";
 import { mayUseProvider } from "../../auth/keys.ts";
-import { admit } from "../../call/admit/authenticate.ts";
+import { admit } from "../../call/admit/admit.ts";
 import { isFree } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { inputMeter } from "../../call/plan/bounds.ts";

@@ -4,9 +4,9 @@ import { checkNamedModels, mayUseNamed, standsFor } from "../../call/admit/named
 import type { RequestContext } from "../../call/context.ts";
 import { sessionKey } from "../../call/read/conversation-key.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "../../call/relay/error-fields.ts";
-import { respondWhole } from "../../call/relay/respond.ts";
+import { respondWhole } from "../../call/relay/relay.ts";
 import type { Admitted } from "../../call/scope.ts";
-import { attemptAt, CallRecorder } from "../../call/settle/observer.ts";
+import { attemptAt, CallRecorder } from "../../call/settle/settle.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { JsonProof } from "../../lib/json/proof.ts";
 import { truncate } from "../../lib/text/truncate.ts";

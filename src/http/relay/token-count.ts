@@ -1,6 +1,6 @@
 /** Counts the tokens of a request without answering it: by the provider's own counter where there is one, else estimated. */
 
-import { admit } from "../../call/admit/authenticate.ts";
+import { admit } from "../../call/admit/admit.ts";
 import { checkNamedModels, keptUpstream, mayNameKept } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { openConversation } from "../../call/plan/conversation.ts";
@@ -9,7 +9,7 @@ import { noteVersion } from "../../call/plan/persona-version.ts";
 import { sessionKey } from "../../call/read/conversation-key.ts";
 import { parseCall } from "../../call/read/read.ts";
 import { readWhole } from "../../call/read/request-body.ts";
-import { jsonAnswer } from "../../call/relay/respond.ts";
+import { jsonAnswer } from "../../call/relay/relay.ts";
 import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "../../call/send/native.ts";
 import type { Services } from "../../call/services.ts";
 import type { Plan, Surface } from "../../call/surface.ts";

@@ -1,8 +1,8 @@
 /** The handshake of Responses over a WebSocket, and the server's handlers of its connections. */
 
-import { admit } from "../../call/admit/authenticate.ts";
+import { admit } from "../../call/admit/admit.ts";
 import type { Host, RequestContext, ServedRoute, ServerHandle } from "../../call/context.ts";
-import { jsonAnswer } from "../../call/relay/respond.ts";
+import { jsonAnswer } from "../../call/relay/relay.ts";
 import type { Services } from "../../call/services.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import type { JsonObject } from "../../lib/json/json.ts";

@@ -10,7 +10,7 @@ import type { FunctionTool, Message, ToolCall } from "../../../protocols/chat/sc
 import { argumentsIn } from "../../../protocols/chat/tools.ts";
 import type { RequestContext } from "../../context.ts";
 import type { Services } from "../../services.ts";
-import { nextAttempt } from "../../settle/observer.ts";
+import { nextAttempt } from "../../settle/settle.ts";
 
 /** A call as the answer's metadata has it. */
 type CallRecord = {
