@@ -72,17 +72,20 @@ export abstract class AnswerEvents implements EventSource {
     this.#opened();
   }
 
-  /** Ends a complete answer, once it is stored. @param last adds the last events to those that were not given yet */
+  /** Ends a complete answer, once it is stored. @param last adds the last events to those that were not given yet; what it throws is a fault */
   protected complete(
     answer: { usage: Usage | undefined; upstreamResponseId: string | undefined; passed?: string },
     events: string[],
     last: (events: string[]) => void,
   ): void {
     this.isOver = true;
-    void this.observer.completed(answer).then(() => {
-      last(events);
-      this.#end("finished", events);
-    });
+    void this.observer
+      .completed(answer)
+      .then(() => {
+        last(events);
+        this.#end("finished", events);
+      })
+      .catch((error) => this.break(error, events));
   }
 
   /** Before the first events the error rejects `open`; after them it becomes an error event. */

@@ -107,8 +107,12 @@ export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBo
   #writeEnd(events: string[]): void {
     const end = this.#normaliser.end();
     const { usage } = this.#normaliser;
-    this.#encoder.push(this.#showsCost ? withCost(end, this.observer, { usage }) : end, events);
-    this.#encoder.end(events);
+    try {
+      this.#encoder.push(this.#showsCost ? withCost(end, this.observer, { usage }) : end, events);
+      this.#encoder.end(events);
+    } catch (error) {
+      throw readingError(error, this.#account);
+    }
   }
 
   /** Holds an end back until the stream's. A later one of the same choice counts, with what the one before had beside it. */

@@ -3,6 +3,8 @@ import fc from "fast-check";
 import { separateEvents } from "../../../src/idempotency/recorded-events.ts";
 import type { Sink } from "../../../src/lib/streams/flow.ts";
 import { ChatEncoder } from "../../../src/protocols/chat/stream.ts";
+import { InvalidAnswer } from "../../../src/protocols/errors.ts";
+import type { EventEncoder } from "../../../src/protocols/protocol.ts";
 import { ChatStream } from "../../../src/providers/openai-compatible/stream.ts";
 import type { StreamDecoder } from "../../../src/providers/provider.ts";
 import type { CallOptions } from "../../../src/upstream/call.ts";
@@ -53,7 +55,11 @@ const chunk = fc.oneof(
 const chatDecoder = () => new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`);
 
 /** What goes to the client. @param parts the upstream's bytes, read by read */
-async function sent(parts: readonly Uint8Array[], decoder: StreamDecoder): Promise<string[]> {
+async function sent(
+  parts: readonly Uint8Array[],
+  decoder: StreamDecoder,
+  encoder: EventEncoder = new ChatEncoder({ id: "id", created: 2, model: "ours" }, false),
+): Promise<string[]> {
   const waiting = [...parts];
   let reader: Sink<Buffer> | undefined;
   let isPaused = false;
@@ -86,10 +92,10 @@ async function sent(parts: readonly Uint8Array[], decoder: StreamDecoder): Promi
     },
   };
   const chunks = new DecodedStream(answer as unknown as UpstreamAnswer, decoder);
-  const observer = { body() {}, completed() {}, faulted() {}, abandoned() {} };
+  const observer = { body() {}, async completed() {}, faulted() {}, abandoned() {} };
   const options = {
     form: { thinkingRequested: false, choices: 1 },
-    writer: { encoder: () => new ChatEncoder({ id: "id", created: 2, model: "ours" }, false) },
+    writer: { encoder: () => encoder },
     observer,
     renderFault: (fault: Error) => ({ message: fault.message }),
   } as unknown as CallOptions;
@@ -100,15 +106,29 @@ async function sent(parts: readonly Uint8Array[], decoder: StreamDecoder): Promi
   } catch (error) {
     return [String(error)];
   }
+  const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   stream.flow({
     push: (events) => void texts.push(...dataOf(separateEvents(events))),
-    end: ({ how, events }) => texts.push(...dataOf(events), how),
-    fail(error) {
-      throw error;
+    end({ how, events }) {
+      texts.push(...dataOf(events), how);
+      resolve(texts);
     },
+    fail: reject,
   });
-  return texts;
+  return await promise;
 }
+
+test("an end that the client's format has no place for is a fault in the stream", async () => {
+  const encoder = new ChatEncoder({ id: "id", created: 2, model: "ours" }, false);
+  encoder.end = () => {
+    throw new InvalidAnswer("an end that can't be said");
+  };
+  const events = [choice({ content: "Hi" }), choice({}, "stop")].map((one) => frame({ choices: [one] }));
+  const body = events.map((one) => `data: ${JSON.stringify(one)}\n\n`).join("");
+  const given = await sent([Buffer.from(`${body}data: [DONE]\n\n`)], chatDecoder(), encoder);
+  expect(given.at(-1)).toBe("faulted");
+  expect(given.join()).toContain("an end that can't be said");
+});
 
 const framings: ((data: string, at: number) => string)[] = [
   (data) => `data: ${data}\n\n`,
