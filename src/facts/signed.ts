@@ -33,11 +33,12 @@ export const PointerFile = Open({
 /** @param keys raw public keys, in Base64: any of them counts @returns whether one of them signed it */
 export async function isSigned(bytes: Uint8Array, by: string, keys: readonly string[]): Promise<boolean> {
   const given = Uint8Array.from(Buffer.from(by, "base64"));
+  // From a Buffer `Uint8Array.from` takes each byte by itself: 20 ms of a file.
+  const signed = new Uint8Array(bytes);
   for (const key of keys) {
     const raw = Uint8Array.from(Buffer.from(key, "base64"));
     const known = await crypto.subtle.importKey("raw", raw, "Ed25519", false, ["verify"]).catch(() => undefined);
-    if (known !== undefined && (await crypto.subtle.verify("Ed25519", known, given, Uint8Array.from(bytes))))
-      return true;
+    if (known !== undefined && (await crypto.subtle.verify("Ed25519", known, given, signed))) return true;
   }
   return false;
 }
