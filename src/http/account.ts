@@ -1,6 +1,7 @@
 /** What who holds a key sees of it: `GET /v1/account`, which `/account` shows in a browser, and a new secret where the operator allows that. */
 import { Type } from "@sinclair/typebox";
 import { Account } from "../api/account.ts";
+import { OrNull } from "../api/shape.ts";
 import type { UsageSums } from "../api/usage.ts";
 import { keyFields } from "../auth/key-info.ts";
 import type { Caller } from "../auth/keys.ts";
@@ -15,7 +16,6 @@ import type { LedgerLine } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budgets/states.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { modelsFor } from "./models/models.ts";
-import { nullable } from "./openapi/calls.ts";
 import { keyed, queryOf, tags } from "./openapi/describe.ts";
 import { operatorOf } from "./operator.ts";
 import { basePath } from "./routes.ts";
@@ -33,7 +33,7 @@ const followedMs = 6 * 3_600_000;
 const Rotated = Type.Object({
   object: Type.Literal("account.key"),
   key: Type.String({ description: "The new secret, shown this once." }),
-  old_key_expires_at: nullable(Type.String()),
+  old_key_expires_at: OrNull(Type.String()),
 });
 
 /** What an account is asked for. */

@@ -1,19 +1,18 @@
 /** OpenAPI operations of calls: routes that ask a model. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { OrNull } from "../../api/shape.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import { describeOperation, errorSchema, eventStream, keyed, type Operation, tags } from "./describe.ts";
 
 export const exampleModel: Record<SurfaceName, string> = { orchestrator: "troupe/guide", gateway: "builtin/echo" };
 export const withVariables = { model: "troupe/translator", variables: { language: "French" } };
 
-export const nullable = (schema: TSchema, options: object = {}) => Type.Union([schema, Type.Null()], options);
-
 /** A rule between members, where generators of clients look for none: beside members, it would split a class into one for each of its cases. */
 export const ruled = (schema: TSchema, rule: object): TSchema => ({ ...schema, not: { not: rule } });
 
 /** A member of a persona's call. */
 export const variables = Type.Optional(
-  nullable(
+  OrNull(
     Type.Record(Type.String(), Type.String(), {
       description: "Values for the variables that the persona declares; they may stand in extra_body too.",
     }),

@@ -1,11 +1,12 @@
 /** OpenAPI operations of chat completions. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { OrNull } from "../../api/shape.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import { Open, titled } from "../../lib/json/schemas.ts";
 import { AssistantMessage, ChatRequestBody, Message } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { providers } from "../../providers/registry.ts";
-import { describeCall, exampleModel, nullable, ruled, variables, withVariables } from "./calls.ts";
+import { describeCall, exampleModel, ruled, variables, withVariables } from "./calls.ts";
 
 export const Completion = Open({
   id: Type.String(),
@@ -40,7 +41,7 @@ function familyOptions(): Record<string, TSchema> {
 }
 
 const extraBody = Type.Optional(
-  nullable(
+  OrNull(
     Type.Object(
       {},
       {

@@ -1,9 +1,10 @@
 /** OpenAPI operations of OpenAI's Responses. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { OrNull } from "../../api/shape.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import { Open, titled } from "../../lib/json/schemas.ts";
 import { ResponsesRequestBody } from "../../protocols/responses/schema.ts";
-import { describeCall, describeCount, exampleModel, nullable, variables, withVariables } from "./calls.ts";
+import { describeCall, describeCount, exampleModel, variables, withVariables } from "./calls.ts";
 
 const some = Open({});
 
@@ -13,19 +14,19 @@ export const ResponseObject = Open({
   object: Type.Literal("response"),
   created_at: Type.Integer(),
   status: Type.String({ description: "queued, in_progress, completed, incomplete, failed or cancelled" }),
-  error: nullable(Open({ code: Type.String(), message: Type.String() })),
-  incomplete_details: nullable(Open({ reason: Type.String() })),
-  instructions: nullable(Type.Unknown()),
-  metadata: nullable(some),
+  error: OrNull(Open({ code: Type.String(), message: Type.String() })),
+  incomplete_details: OrNull(Open({ reason: Type.String() })),
+  instructions: OrNull(Type.Unknown()),
+  metadata: OrNull(some),
   model: Type.String(),
   output: Type.Array(Open({ type: Type.String() })),
   parallel_tool_calls: Type.Boolean(),
-  temperature: nullable(Type.Number()),
-  top_p: nullable(Type.Number()),
+  temperature: OrNull(Type.Number()),
+  top_p: OrNull(Type.Number()),
   tool_choice: Type.Unknown(),
   tools: Type.Array(some),
   usage: Type.Optional(
-    nullable(Open({ input_tokens: Type.Integer(), output_tokens: Type.Integer(), total_tokens: Type.Integer() })),
+    OrNull(Open({ input_tokens: Type.Integer(), output_tokens: Type.Integer(), total_tokens: Type.Integer() })),
   ),
 });
 
@@ -35,13 +36,13 @@ const streamed =
   'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":{"id":"resp_…","object":"response","status":"in_progress","output":[]}}\n\nevent: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_…","output_index":0,"content_index":0,"delta":"Hel","logprobs":[]}\n\nevent: response.completed\ndata: {"type":"response.completed","sequence_number":9,"response":{"id":"resp_…","object":"response","status":"completed","output":[]}}\n\n';
 
 const prompt = Type.Optional(
-  nullable(
+  OrNull(
     Open(
       {
         id: Type.String({ description: "A prompt of a persona's prompt_ids, or a persona." }),
-        version: Type.Optional(nullable(Type.String({ description: "Of the prompt; of a persona also a label." }))),
+        version: Type.Optional(OrNull(Type.String({ description: "Of the prompt; of a persona also a label." }))),
         variables: Type.Optional(
-          nullable(Type.Record(Type.String(), Type.Unknown(), { description: "Texts, or input_text, by name." })),
+          OrNull(Type.Record(Type.String(), Type.Unknown(), { description: "Texts, or input_text, by name." })),
         ),
       },
       { description: "Names the persona that answers: model and input may be left out then." },
@@ -100,7 +101,7 @@ export function describeCompaction(surface: SurfaceName): Record<string, unknown
       object: Type.Literal("response.compaction"),
       created_at: Type.Integer(),
       output: Type.Array(Open({ type: Type.String() })),
-      usage: nullable(some),
+      usage: OrNull(some),
     }),
   });
 }
