@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { testExecutable } from "./helpers/executable.ts";
 import { HeldStream } from "./helpers/held-stream.ts";
 import { TempFolder } from "./helpers/temp-folder.ts";
 import { UpstreamServer } from "./helpers/upstream-server.ts";
 
-const source = resolve(import.meta.dir, "../src/main.ts");
+const executable = await testExecutable();
 
 function start(folder: TempFolder, args: readonly string[], env: Record<string, string> = {}) {
-  return Bun.spawn([process.execPath, source, ...args], {
+  return Bun.spawn([executable, ...args], {
     cwd: folder.path,
     env: { PATH: process.env["PATH"]!, ...env },
     stdout: "pipe",
@@ -100,7 +100,7 @@ describe("the process", () => {
 
   test("has written everything when it ends, however slowly it is read", async () => {
     using folder = new TempFolder();
-    const command = `"${process.execPath}" "${source}" openapi | { read -r -N 1 first; sleep 0.3; printf %s "$first"; cat; }`;
+    const command = `"${executable}" openapi | { read -r -N 1 first; sleep 0.3; printf %s "$first"; cat; }`;
     const out = await Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe" }).stdout.text();
     expect(out.length).toBeGreaterThan(100_000);
     expect(JSON.parse(out).openapi).toBe("3.1.0");
@@ -108,7 +108,7 @@ describe("the process", () => {
 
   test("ends quietly when nobody reads on", async () => {
     using folder = new TempFolder();
-    const command = `set -o pipefail; "${process.execPath}" "${source}" openapi | head -c 1`;
+    const command = `set -o pipefail; "${executable}" openapi | head -c 1`;
     const child = Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe", stderr: "pipe" });
     expect(await child.stdout.text()).toBe("{");
     expect(await child.stderr.text()).toBe("");

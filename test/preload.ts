@@ -1,17 +1,18 @@
 /** Runs before every test file (bunfig.toml). */
 import "../src/lib/json/proto-member.ts";
 import fc from "fast-check";
+import { runs } from "./helpers/long-form.ts";
 import { testSeed } from "./helpers/seed.ts";
 
-fc.configureGlobal({ seed: testSeed });
+fc.configureGlobal({ seed: testSeed, numRuns: runs(100) });
 
-// Gives each test a minute: Bun's five seconds are no limit for a process or a property on a machine that has other work. A limit set here
+// Gives each test three minutes: Bun's five seconds are no limit for a process or a property on a machine that has other work. A limit set here
 // would hold for the first file alone, and one on the command line not for a bare `bun test`, so each file sets it in its own first line.
 Bun.plugin({
   name: "time limits",
   setup(build) {
     build.onLoad({ filter: /\.test\.ts$/ }, async ({ path }) => ({
-      contents: `import { setDefaultTimeout as limitEach } from "bun:test"; limitEach(60_000); ${await Bun.file(path).text()}`,
+      contents: `import { setDefaultTimeout as limitEach } from "bun:test"; limitEach(180_000); ${await Bun.file(path).text()}`,
       loader: "ts",
     }));
   },

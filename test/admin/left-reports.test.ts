@@ -83,6 +83,14 @@ describe.skipIf(!hasPostgres)("on a PostgreSQL server", () => {
 });
 
 describe("on SQLite", () => {
+  let troupe: Troupe;
+  beforeAll(async () => {
+    troupe = await serve();
+    // So many that the server hears of the leaving long before the last slice.
+    for (let from = 0; from < 30_000; from += 6_000)
+      await troupe.server.services.store.ledger.append(lines(6_000, from));
+  });
+  afterAll(() => troupe[Symbol.asyncDispose]());
   afterEach(() => {
     spyOn(Database.prototype, "query").mockRestore();
   });
@@ -91,10 +99,6 @@ describe("on SQLite", () => {
   test.each(reads)(
     "%s: no more slices are read",
     async (_, path) => {
-      await using troupe = await serve();
-      // So many that the server hears of the leaving long before the last slice.
-      for (let from = 0; from < 30_000; from += 6_000)
-        await troupe.server.services.store.ledger.append(lines(6_000, from));
       const { services } = troupe.server;
       const idle = async () => {
         while (services.running > 0) await new Promise((resolve) => setImmediate(resolve));

@@ -2,9 +2,11 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isLongForm } from "../helpers/long-form.ts";
 import { kinds } from "./compare-kinds.ts";
 
-const canRun = process.platform === "linux" && ["cc", "gcc", "clang"].some((name) => Bun.which(name) !== null);
+const canRun =
+  isLongForm && process.platform === "linux" && ["cc", "gcc", "clang"].some((name) => Bun.which(name) !== null);
 const source = `${process.execPath} ${join(import.meta.dir, "../../src/main.ts")}`;
 const short = ["--rounds", "1", "--seconds", "0.05", "--first", "50", "--warm", "0.02", "--callers", "4"];
 

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isLongForm } from "../helpers/long-form.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "bench-test-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -17,7 +18,7 @@ async function benchOf(...ways: readonly string[]) {
   return { code: await child.exited, errors, faults: output.split("\n").filter((line) => line.startsWith("FAULT")) };
 }
 
-test.skipIf(process.platform !== "linux")(
+test.skipIf(!isLongForm || process.platform !== "linux")(
   "the short form fails when an answer is broken, and says whose and how",
   async () => {
     const { code, errors, faults } = await benchOf("loses", "reorders", "changes", "cuts", "miscounts", "not");
@@ -35,7 +36,7 @@ test.skipIf(process.platform !== "linux")(
   60_000,
 );
 
-test.skipIf(process.platform !== "linux")(
+test.skipIf(!isLongForm || process.platform !== "linux")(
   "the short form passes when all is well",
   async () => expect(await benchOf("not")).toMatchObject({ code: 0, faults: [] }),
   60_000,

@@ -1,6 +1,7 @@
 /** The commands of a page, run in one shell from the first to the last, as somebody who follows it runs them. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { testExecutable } from "./executable.ts";
 
 export type Step = {
   /** The first line of its text. */
@@ -42,7 +43,7 @@ export const steady = (text: string) =>
     .trim();
 
 /**
- * Runs the steps with `troupe` on the PATH, started from the source.
+ * Runs the steps with `troupe` on the PATH.
  * @param options.here what the page's addresses and paths are in this run
  * @returns what each printed, stderr included; a step that failed and those after it are absent
  */
@@ -53,8 +54,7 @@ export async function follow(
   // Modules are found from here.
   const folder = mkdtempSync(join(resolve(import.meta.dir, "../../node_modules"), ".troupe-page-"));
   try {
-    const main = resolve(import.meta.dir, "../../src/main.ts");
-    writeFileSync(join(folder, "troupe"), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, { mode: 0o755 });
+    symlinkSync(await testExecutable(), join(folder, "troupe"));
     const lines = steps.map((step, at) => {
       const text = Object.entries(options.here ?? {}).reduce((all, [from, to]) => all.replaceAll(from, to), step.text);
       const end = `printf '\\n--- end of step ${at} ---\\n'\n`;

@@ -1,5 +1,5 @@
 /** A real terminal, by tmux, in which a test types and reads the screen. */
-import { resolve } from "node:path";
+import { testExecutable } from "./executable.ts";
 
 export const hasTmux = Bun.which("tmux") !== null;
 
@@ -30,13 +30,12 @@ export class TmuxTerminal implements AsyncDisposable {
     opened += 1;
     const terminal = new TmuxTerminal(`troupe-test-${process.pid}-${opened}`);
     const variables = Object.entries({ PATH: process.env["PATH"]!, LC_ALL: "C.UTF-8", ...env });
-    const main = resolve(import.meta.dir, "../../src/main.ts");
     const command = ["env", "-i", "TERM=tmux-256color", ...variables.map(([name, value]) => `${name}=${value}`)];
     const size = ["-x", String(columns), "-y", String(rows)];
     await terminal.#tmux(
       ...["-u", "-f", "/dev/null", "new-session", "-d", ...size, "-c", cwd, "cat"],
       ...[";", "set-option", "-g", "remain-on-exit", "on"],
-      ...[";", "respawn-window", "-k", "-c", cwd, ...sayingItsEnd, ...command, process.execPath, main, ...words],
+      ...[";", "respawn-window", "-k", "-c", cwd, ...sayingItsEnd, ...command, await testExecutable(), ...words],
     );
     return terminal;
   }

@@ -1,7 +1,9 @@
 /** Troupe as a process of its own, so that a test can kill it. */
 import { appendFileSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { testExecutable } from "./executable.ts";
 
+/** The program's source. */
 const main = resolve(import.meta.dir, "../../src/main.ts");
 
 export type ProcessOptions = {
@@ -10,11 +12,11 @@ export type ProcessOptions = {
   readonly key?: string;
   /** Default: a free one. */
   readonly port?: number;
-  /** Default: the program's source. */
+  /** Default: what this source builds. */
   readonly executable?: string;
-  /** Modules that run before it. */
+  /** Modules that run before the source. */
   readonly preload?: readonly string[];
-  /** Values that a build compiles in. */
+  /** Values that a build compiles in, with which the source is run. */
   readonly defines?: Readonly<Record<string, unknown>>;
   /** A file to which all that it logs is added. */
   readonly logFile?: string;
@@ -42,7 +44,8 @@ export class TroupeProcess implements AsyncDisposable {
         `${name}=${JSON.stringify(value)}`,
       ]),
     ];
-    const program = options.executable === undefined ? [process.execPath, ...before, main] : [options.executable];
+    const program =
+      before.length > 0 ? [process.execPath, ...before, main] : [options.executable ?? (await testExecutable())];
     const child = Bun.spawn([...program, "serve", "--port", String(options.port ?? 0), "--data", data], {
       cwd: data,
       env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },

@@ -1,12 +1,13 @@
 /** Troupe as several processes, whose log says which of them answered. */
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { KeySpec } from "../../src/auth/key-spec.ts";
 import { Keys } from "../../src/auth/keys.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
+import { testExecutable } from "./executable.ts";
 
-const main = resolve(import.meta.dir, "../../src/main.ts");
+const executable = await testExecutable();
 
 type Line = { readonly message: string; readonly worker?: number; readonly [field: string]: unknown };
 export type Answered = {
@@ -36,7 +37,7 @@ export class WorkerProcesses implements AsyncDisposable {
   /** @param upstream the address that `openai/…` stands for */
   static run(data: string, options: { upstream?: string; args?: readonly string[] } = {}): WorkerProcesses {
     const { upstream = "http://127.0.0.1:1", args = ["--port", "0", "--workers", "2"] } = options;
-    const child = Bun.spawn([process.execPath, main, "serve", "--data", data, ...args], {
+    const child = Bun.spawn([executable, "serve", "--data", data, ...args], {
       cwd: data,
       env: {
         PATH: process.env["PATH"] ?? "",

@@ -14,6 +14,7 @@ import {
   exampleResponse,
   fixtureFamilies,
 } from "../helpers/fixtures.ts";
+import { some } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -275,7 +276,9 @@ function formsOf(surface: SurfaceName, provider: string, format: string, { form,
 }
 
 describe.each(["gateway", "orchestrator"] as const)("%s", (surface) => {
-  test.each(cases)("%s is read alike", async (_, provider, one: AnsweredCase) => {
+  // Personas are answered by the same code, so some of each provider's show it.
+  const own = surface === "gateway" ? some(cases, 2) : some(cases, 6);
+  test.each(own)("%s is read alike", async (_, provider, one: AnsweredCase) => {
     troupe.setTargets(persona, [`${provider}/${one.model}`]);
     answer = () => exampleResponse(one.path);
     const model = surface === "gateway" ? `${provider}/${one.model}` : persona;
@@ -322,35 +325,41 @@ test("there are examples with thinking state of every maker that has some", () =
   expect([...found]).toEqual(expect.arrayContaining(["anthropic", "google", "openai", "xai", "openrouter"]));
 });
 
-test.each(stateful)("%s: its maker gets its state back in the next turn, and nobody else", async (_, provider, one) => {
-  const model = `${provider}/${one.model}`;
-  const states = [...new Set(statesIn(one.expected.completion ?? one.expected.chunks))];
-  const nextOf = async (read: Read, to: string, path: string) => {
-    answer = () => exampleResponse(path);
-    // Whether the client can read what comes back is not asked here.
-    await read.next(to).catch(() => {});
-    return states.filter((state) => upstream.last.text.includes(JSON.stringify(state)));
-  };
-  const reads: [string, () => Promise<Read>][] = [["chat", () => byChat({ surface: "gateway", model, stream: false })]];
-  for (const [format, read] of Object.entries(readers)) {
-    const forms = formsOf("gateway", provider, format, one);
-    for (const stream of forms) reads.push([`${format} ${stream}`, () => read({ surface: "gateway", model, stream })]);
-  }
-  const back: Record<string, string[]> = {};
-  for (const [name, read] of reads) {
-    answer = () => exampleResponse(one.path);
-    const got = await read();
-    back[name] = await nextOf(got, model, one.path);
-    for (const [other, path] of Object.entries(others)) {
-      if (other.startsWith(makers[provider] ?? provider) || (resold.has(provider) && path !== "together/plain"))
-        continue;
-      expect([name, other, await nextOf(got, other, path)]).toEqual([name, other, []]);
-      expect(upstream.last.text).not.toContain("trp1.");
+test.each(some(stateful, 3))(
+  "%s: its maker gets its state back in the next turn, and nobody else",
+  async (_, provider, one) => {
+    const model = `${provider}/${one.model}`;
+    const states = [...new Set(statesIn(one.expected.completion ?? one.expected.chunks))];
+    const nextOf = async (read: Read, to: string, path: string) => {
+      answer = () => exampleResponse(path);
+      // Whether the client can read what comes back is not asked here.
+      await read.next(to).catch(() => {});
+      return states.filter((state) => upstream.last.text.includes(JSON.stringify(state)));
+    };
+    const reads: [string, () => Promise<Read>][] = [
+      ["chat", () => byChat({ surface: "gateway", model, stream: false })],
+    ];
+    for (const [format, read] of Object.entries(readers)) {
+      const forms = formsOf("gateway", provider, format, one);
+      for (const stream of forms)
+        reads.push([`${format} ${stream}`, () => read({ surface: "gateway", model, stream })]);
     }
-  }
-  // Images that a model makes have no place in Messages, and neither has what is signed of them.
-  const ofImages = statesIn(one.expected.completion?.choices[0]?.message["images"]);
-  const expected = (name: string) =>
-    name.startsWith("messages") ? states.filter((state) => !ofImages.includes(state)) : states;
-  expect(back).toEqual(Object.fromEntries(reads.map(([name]) => [name, expected(name)])));
-});
+    const back: Record<string, string[]> = {};
+    for (const [name, read] of reads) {
+      answer = () => exampleResponse(one.path);
+      const got = await read();
+      back[name] = await nextOf(got, model, one.path);
+      for (const [other, path] of Object.entries(others)) {
+        if (other.startsWith(makers[provider] ?? provider) || (resold.has(provider) && path !== "together/plain"))
+          continue;
+        expect([name, other, await nextOf(got, other, path)]).toEqual([name, other, []]);
+        expect(upstream.last.text).not.toContain("trp1.");
+      }
+    }
+    // Images that a model makes have no place in Messages, and neither has what is signed of them.
+    const ofImages = statesIn(one.expected.completion?.choices[0]?.message["images"]);
+    const expected = (name: string) =>
+      name.startsWith("messages") ? states.filter((state) => !ofImages.includes(state)) : states;
+    expect(back).toEqual(Object.fromEntries(reads.map(([name]) => [name, expected(name)])));
+  },
+);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { some } from "../helpers/long-form.ts";
 import { observe } from "../helpers/observed-troupe.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import type { Troupe } from "../helpers/troupe.ts";
@@ -53,7 +54,7 @@ const ends = [
 
 /** All that an upstream may say, well or badly. */
 const answers: (() => Response)[] = [
-  ...[400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 529].flatMap((status) => [
+  ...some([400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 529], 4).flatMap((status) => [
     () => jsonResponse({ error }, status),
     () => jsonResponse({ type: "error", error: { ...error, type: phrase, code: phrase } }, status),
     () => jsonResponse([{ error: { ...error, status: phrase } }], status),
@@ -70,7 +71,10 @@ const answers: (() => Response)[] = [
   () => jsonResponse([phrase]),
   () => new Response(`{"choices": ${secret} }`, { headers: { "content-type": "application/json" } }),
   () => new Response(phrase),
-  ...beginnings.flatMap((beginning) => ends.map((end) => () => sseResponse([beginning, end]))),
+  ...some(
+    beginnings.flatMap((beginning) => ends.map((end) => () => sseResponse([beginning, end]))),
+    3,
+  ),
   ...ends.map((end) => () => sseResponse([end])),
 ];
 

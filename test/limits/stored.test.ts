@@ -6,6 +6,7 @@ import { NodeWindow } from "../../src/limits/share.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { StoredWindows, WindowState } from "../../src/store/windows.ts";
+import { runs } from "../helpers/long-form.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
@@ -95,7 +96,7 @@ describe("a node", () => {
         const last = admitted.filter((at) => at > clock.now() - windowMs).length;
         expect((await all[0]!.hit("a", limit)).allowed).toBe(last < limit);
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   }, 60_000);
 

@@ -6,6 +6,7 @@ import { exporters } from "../../src/personas/exchange/exporters/all.ts";
 import { importFile } from "../../src/personas/exchange/importers/all.ts";
 import { SourceFile } from "../../src/personas/exchange/importers/source.ts";
 import type { PersonaContent } from "../../src/personas/file/schema.ts";
+import { runs } from "../helpers/long-form.ts";
 
 const content: PersonaContent = {
   description: "Answers questions about kettles.",
@@ -230,7 +231,7 @@ describe("any text", () => {
           expect(draft.examples!.map((turn) => same(turn.content as string))).toEqual([same(question), same(answer)]);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   }, 60_000);
 });

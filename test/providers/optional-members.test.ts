@@ -17,6 +17,7 @@ import { type NormalForm, Normaliser, normaliseCompletion } from "../../src/upst
 import { faultsOf } from "../helpers/answer-schemas.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import { type AnsweredCase, answeredCases, callOf, fixtureFamilies } from "../helpers/fixtures.ts";
+import { runs } from "../helpers/long-form.ts";
 import { faultsOfEvents, faultsOfResponse } from "../helpers/open-responses.ts";
 import { Random } from "../helpers/random.ts";
 
@@ -385,7 +386,7 @@ const changed = (data: string, family: Family, random: Random, percent: number) 
   data.trimStart().startsWith("{") ? JSON.stringify(altered(JSON.parse(data), family, random, percent)) : data;
 
 const families = fixtureFamilies();
-const variants = 8;
+const variants = runs(8);
 
 describe.each(families.map((family) => [family.folder, family] as const))("%s", (folder, family) => {
   const inner = ("use_responses_api" in family.extras ? "responses" : family.provider.format) as Family;

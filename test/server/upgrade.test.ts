@@ -1,12 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { resolve } from "node:path";
 import { canShare } from "../../src/lib/linux/reuse-port.ts";
+import { testExecutable } from "../helpers/executable.ts";
 import { freePort } from "../helpers/free-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 /** `troupe serve` in a process of its own, with the new processes of its upgrades. */
+const executable = await testExecutable();
+
 class Program implements AsyncDisposable {
   readonly #process: Bun.Subprocess<"ignore", "ignore", "pipe">;
   readonly url: string;
@@ -18,10 +20,10 @@ class Program implements AsyncDisposable {
   private constructor(folder: TempFolder, port: number) {
     this.#folder = folder;
     this.url = `http://127.0.0.1:${port}`;
-    this.#process = Bun.spawn(
-      [process.execPath, resolve(import.meta.dir, "../../src/main.ts"), "serve", "--port", String(port)],
-      { cwd: folder.path, stdio: ["ignore", "ignore", "pipe"] },
-    );
+    this.#process = Bun.spawn([executable, "serve", "--port", String(port)], {
+      cwd: folder.path,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     void this.#read();
   }
 

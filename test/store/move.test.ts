@@ -2,12 +2,13 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { movedTables } from "../../src/store/tables.ts";
 import { Console } from "../cli/console.ts";
+import { testExecutable } from "../helpers/executable.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -141,7 +142,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
     const url = await server.createDatabase();
     for (const statement of stopping("troupe_moving.ledger", 2_000)) await server.ask(url, statement);
     const env = { PATH: process.env["PATH"] ?? "", TROUPE_STORE: url };
-    const command = [process.execPath, resolve("src/main.ts"), "data", "move"];
+    const command = [await testExecutable(), "data", "move"];
     const child = Bun.spawn(command, { cwd: folder.path, env, stdio: ["ignore", "ignore", "ignore"] });
     const copied = async () => {
       const [there] = await server.ask(url, "select to_regclass('troupe_moving.moved') is not null as is");

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { beginningOf, maxSectionBytes, splitSections } from "../../../src/lib/text/sections.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const titles = (text: string) => splitSections(text, true).map(({ headings }) => headings.join(" > "));
 
@@ -43,7 +44,7 @@ describe("sections", () => {
           next = section.lastLine + 1;
         }
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   }, 60_000);
 

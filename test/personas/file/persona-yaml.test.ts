@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { YamlSource } from "../../../src/lib/yaml/yaml.ts";
 import { personaYaml, writeYaml } from "../../../src/personas/file/persona-yaml.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const read = (text: string) => {
   const { value, errors } = new YamlSource(text, "test.yaml");
@@ -52,7 +53,7 @@ defaults:
         const plain = JSON.parse(JSON.stringify(value));
         expect(read(writeYaml(plain)) ?? {}).toEqual(plain);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   }, 60_000);
 });

@@ -9,6 +9,7 @@ import { toLorebook } from "../../../src/personas/knowledge/schema.ts";
 import { chooseSections, writeSections } from "../../../src/personas/knowledge/sections.ts";
 import { questionIn } from "../../../src/personas/knowledge/texts.ts";
 import type { Message } from "../../../src/protocols/chat/schema.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const section = (text: string, more: Partial<FoundSection> = {}): FoundSection => ({
   file: "docs/a.md",
@@ -45,7 +46,7 @@ describe("sections", () => {
           expect(chosen.length).toBeLessThanOrEqual(most);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   }, 60_000);
 

@@ -7,6 +7,7 @@ import { collectionOf } from "../../../src/store/knowledge.ts";
 import { KnowledgeDatabase } from "../../../src/store/sqlite/knowledge/database.ts";
 import { openKnowledgeIndex } from "../../../src/store/sqlite/knowledge/thread.ts";
 import { queryOf } from "../../../src/store/sqlite/knowledge/words.ts";
+import { runs } from "../../helpers/long-form.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 let folder: TempFolder;
@@ -154,7 +155,7 @@ describe("questions", () => {
       fc.property(fc.string({ unit: "binary", maxLength: 5000 }), (question) => {
         database.search(all.id, question, 5);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
     expect(found(all, '"text" OR)')).toEqual(["One"]);
   }, 60_000);

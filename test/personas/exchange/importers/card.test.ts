@@ -9,6 +9,7 @@ import { ImportError, SourceFile } from "../../../../src/personas/exchange/impor
 import { personaYaml } from "../../../../src/personas/file/persona-yaml.ts";
 import type { PersonaContent } from "../../../../src/personas/file/schema.ts";
 import { contentOf, parsePersona } from "../../../../src/personas/persona.ts";
+import { runs } from "../../../helpers/long-form.ts";
 import { base64, cardImage, image, packedText, unicodeText, v1, v2, v3, wideZip, zip } from "./card-examples.ts";
 
 const read = (content: string | Uint8Array | object, name = "card.json"): Imported => {
@@ -660,7 +661,7 @@ describe("any card", () => {
           const again = read(write(content, `card-${version}-png`).content as Uint8Array, "x.png");
           expect(again.draft.card).toEqual(card);
         }),
-        { numRuns: 150 },
+        { numRuns: runs(150) },
       );
     },
     120_000,
@@ -684,7 +685,7 @@ describe("any card", () => {
           expect(refusal(cut)).toBeString();
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     );
   }, 120_000);
 });

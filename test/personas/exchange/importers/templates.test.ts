@@ -9,6 +9,7 @@ import { handlebarsPieces } from "../../../../src/personas/exchange/importers/te
 import { jinjaPieces } from "../../../../src/personas/exchange/importers/templates/jinja.ts";
 import { mustachePieces } from "../../../../src/personas/exchange/importers/templates/mustache.ts";
 import { plainPieces, unnamedMarks } from "../../../../src/personas/exchange/importers/templates/plain.ts";
+import { runs } from "../../../helpers/long-form.ts";
 import { templateVectors, vectorValues } from "./template-vectors.ts";
 
 /** By way of the persona's own template. @returns null where it is refused */
@@ -92,6 +93,6 @@ test("any text and any variables come back from a persona's template", () => {
       const expected = pieces.map((one) => (typeof one === "string" ? one : "Ann")).join("");
       expect(said(() => pieces)).toBe(expected);
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
 }, 60_000);

@@ -8,6 +8,7 @@ import { personaYaml } from "../../../../src/personas/file/persona-yaml.ts";
 import type { PersonaContent } from "../../../../src/personas/file/schema.ts";
 import { parsePersona } from "../../../../src/personas/persona.ts";
 import { parseTestFile } from "../../../../src/personas/suites/test-file.ts";
+import { runs } from "../../../helpers/long-form.ts";
 
 const read = (text: string | object, name: string, format?: string) => {
   const bytes = Buffer.from(typeof text === "string" ? text : JSON.stringify(text));
@@ -999,7 +1000,7 @@ describe("any file", () => {
           expect(refusal(file, name, format)).toBeString();
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
     const json = fc.jsonValue({ maxDepth: 4 });
     const fields = fc.constantFrom(
@@ -1035,7 +1036,7 @@ describe("any file", () => {
           expect(refusal(value, "a.json", format)).toBeString();
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   }, 120_000);
 });
