@@ -1,7 +1,8 @@
 /** The admin API's playground: calls of models and personas by whoever is signed in, and what they would send. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { Config } from "../../src/config/config.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -37,31 +38,21 @@ const chunk = (delta: Json, finish: string | null) =>
 const upstreamError = `{ "error" : {"message":"No credit","zeta":1.0,"type":"billing"} }`;
 
 let answer: (request: RecordedRequest) => Response | Promise<Response>;
-let folder: TempFolder;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let key: string;
 
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  writeFileSync(folder.file("acme/help.yaml"), persona);
-  upstream = new UpstreamServer((request) => answer(request));
-  const provider = { baseUrl: upstream.url, headers: { "x-secret": "hidden-header" } };
-  troupe = await Troupe.start({
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+writeFileSync(folder.file("acme/help.yaml"), persona);
+const upstream = untilEnd(new UpstreamServer((request) => answer(request)));
+const provider = { baseUrl: upstream.url, headers: { "x-secret": "hidden-header" } };
+const troupe = untilEnd(
+  await Troupe.start({
     personas: folder.path,
     providers: { openai: provider, anthropic: provider, google: provider },
     config: { listen },
-  });
-  await troupe.server.services.loading;
-  key = await troupe.createKey({ name: "admin", tier: "free", perMinute: 10_000, surfaces: ["admin"] });
-});
-
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.loading;
+const key = await troupe.createKey({ name: "admin", tier: "free", perMinute: 10_000, surfaces: ["admin"] });
 
 const ask = (path: string, body: unknown, more: Parameters<Troupe["post"]>[2] = {}) =>
   troupe.post(path, body, { key, ...more });

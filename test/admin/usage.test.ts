@@ -1,7 +1,8 @@
 /** Sums over the ledger by the admin API: as a spreadsheet's file, and how new they are. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const listen: Config["listen"] = [
@@ -10,20 +11,15 @@ const listen: Config["listen"] = [
 const now = Date.now();
 const today = new Date(now).toISOString().slice(0, 10);
 
-let troupe: Troupe;
-let key: string;
-beforeAll(async () => {
-  troupe = await Troupe.start({ config: { listen } });
-  key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
-  await troupe.server.services.store.ledger.append([
-    ledgerLine("req_1", { at: now - 5_000, model: "=HYPERLINK(1)", cost: 1_234_567, costs: null }),
-    ledgerLine("req_2", { at: now - 4_000, model: 'a,"b"', cost: null, costs: null, priceSource: "unknown" }),
-    ledgerLine("req_3", { at: now - 3_000, model: "+1", cost: 1, costs: null }),
-    ledgerLine("req_4", { at: now - 2_000, model: "-1", cost: 2, costs: null }),
-    ledgerLine("req_5", { at: now - 1_000, model: "@sum", cost: 3, costs: null }),
-  ]);
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+const troupe = untilEnd(await Troupe.start({ config: { listen } }));
+const key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
+await troupe.server.services.store.ledger.append([
+  ledgerLine("req_1", { at: now - 5_000, model: "=HYPERLINK(1)", cost: 1_234_567, costs: null }),
+  ledgerLine("req_2", { at: now - 4_000, model: 'a,"b"', cost: null, costs: null, priceSource: "unknown" }),
+  ledgerLine("req_3", { at: now - 3_000, model: "+1", cost: 1, costs: null }),
+  ledgerLine("req_4", { at: now - 2_000, model: "-1", cost: 2, costs: null }),
+  ledgerLine("req_5", { at: now - 1_000, model: "@sum", cost: 3, costs: null }),
+]);
 
 const ask = (query: string) => troupe.fetch(`/admin/v1/usage?${query}`, { key });
 

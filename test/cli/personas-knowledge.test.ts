@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 
@@ -16,14 +17,10 @@ lorebook:
   "docs/returns.md": "# Returns\n\nA kettle comes back in a parcel.\n\n## Parcels\n\nA parcel costs nothing.\n",
   "docs/care.md": "# Care\n\nDescale it.\n",
 };
-let folder: TempFolder;
 
-beforeAll(() => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("personas/shop/docs"), { recursive: true });
-  for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`personas/shop/${name}`), text);
-});
-afterAll(() => folder[Symbol.dispose]());
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("personas/shop/docs"), { recursive: true });
+for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`personas/shop/${name}`), text);
 
 const run = (...words: string[]) => new Console(folder.path).run(["personas", "knowledge", ...words]);
 

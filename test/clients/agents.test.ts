@@ -2,8 +2,9 @@
  * Coding agents as their users start them, set up as docs/clients.md says: through a loop of tools, on a model of every family
  * and on a persona. The upstreams refuse what the real ones refuse.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { pageBlock } from "../helpers/page-blocks.ts";
+import { untilEnd } from "../helpers/served.ts";
 import type { AgentFamilyName } from "../helpers/upstreams/agent.ts";
 import { seals } from "../helpers/upstreams/agent.ts";
 import { type ClientRun, clientSeconds, runClient } from "./client-process.ts";
@@ -74,11 +75,7 @@ const agents: readonly Agent[] = [
 /** How the page's blocks come to speak of this server. */
 type Blocks = (section: string, language: string) => string;
 
-let stage: Stage;
-beforeAll(async () => {
-  stage = await Stage.start();
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+const stage = untilEnd(await Stage.start());
 const key = () => stage.troupe.key;
 
 type Surface = "gateway" | "orchestrator";

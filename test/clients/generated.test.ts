@@ -2,13 +2,14 @@
  * Clients that generators make of the API's description: each is generated at the version of `versions.json`, compiled as its users do, and
  * makes one call to a running server. In the long form alone; what can't be installed is skipped by name.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { adminRoutes } from "../../src/admin/routes.ts";
 import { surfaceNames } from "../../src/config/surfaces.ts";
 import { openApiDocument } from "../../src/http/app.ts";
 import { installed, pythonWith } from "../helpers/installed-folder.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import versions from "./versions.json" with { type: "json" };
@@ -40,17 +41,9 @@ const programs = installed(`generators-go-${hashOf(modules)}`, (cwd) => {
   return Bun.spawnSync(["go", "install", ...modules], { cwd, env, timeout: 300_000 }).success || undefined;
 });
 
-let troupe: Troupe;
-let folder: TempFolder;
-beforeAll(async () => {
-  folder = new TempFolder();
-  troupe = await Troupe.start();
-  writeFileSync(folder.file("openapi.json"), JSON.stringify(await openApiDocument(surfaceNames, adminRoutes)));
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
+const folder = untilEnd(new TempFolder());
+const troupe = untilEnd(await Troupe.start());
+writeFileSync(folder.file("openapi.json"), JSON.stringify(await openApiDocument(surfaceNames, adminRoutes)));
 
 const body = '{ model: "builtin/echo", messages: [{ role: "user", content: "Hello!" }] }';
 const minutes = 10 * 60_000;

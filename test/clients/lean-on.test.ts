@@ -2,28 +2,22 @@
  * What published libraries lean on, as their sources show, and upstreams do otherwise: Troupe makes it right on the way. Each row names its
  * libraries (of PyPI, npm, Go, Maven); they need not be installed, as what counts are the bytes that they are sent.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { describe, expect, test } from "bun:test";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, type RecordedRequest, sseResponse } from "../helpers/upstream-server.ts";
 import { agentFamilies } from "../helpers/upstreams/agent.ts";
 
 let answer: (request: RecordedRequest) => Response | Promise<Response>;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer((request) => answer(request));
-  troupe = await Troupe.start({
+const { troupe, upstream } = await served(
+  (request) => answer(request),
+  (url) => ({
     providers: {
-      groq: { baseUrl: upstream.url },
-      anthropic: { baseUrl: upstream.url, apiKey: "sk-ant-test" },
-      google: { baseUrl: upstream.url, apiKey: "AIza-test" },
+      groq: { baseUrl: url },
+      anthropic: { baseUrl: url, apiKey: "sk-ant-test" },
+      google: { baseUrl: url, apiKey: "AIza-test" },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 /** One of "hi" in chat completions; `data` lines are read, all else is in the text. */
 async function asked(model: string, stream: boolean): Promise<{ text: string; events: Chunk[] }> {

@@ -1,27 +1,21 @@
 /** A persona's tools by MCP, on an upstream of every family, for a client of every format: the upstreams refuse what the real ones refuse. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { testServer } from "../helpers/mcp.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { seals } from "../helpers/upstreams/agent.ts";
 import { familyNames, models, Stage } from "./stage.ts";
 
-const folder = new TempFolder();
-let stage: Stage;
+const folder = untilEnd(new TempFolder());
 
-beforeAll(async () => {
-  mkdirSync(folder.file("house"));
-  for (const [family, model] of Object.entries(models)) {
-    const text = `description: Works.\nmodel: ${model}\nsystem: You work.\nmcp: [{ server: desk, allow: [add] }]\n`;
-    writeFileSync(folder.file(`house/${family}.yaml`), text);
-  }
-  stage = await Stage.start({ personas: folder.path, config: { mcpServers: { desk: testServer() } } });
-  await stage.troupe.server.services.mcp.find("desk")!.tools();
-});
-afterAll(async () => {
-  await stage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
+mkdirSync(folder.file("house"));
+for (const [family, model] of Object.entries(models)) {
+  const text = `description: Works.\nmodel: ${model}\nsystem: You work.\nmcp: [{ server: desk, allow: [add] }]\n`;
+  writeFileSync(folder.file(`house/${family}.yaml`), text);
+}
+const stage = untilEnd(await Stage.start({ personas: folder.path, config: { mcpServers: { desk: testServer() } } }));
+await stage.troupe.server.services.mcp.find("desk")!.tools();
 
 const said = "add them";
 const formats = {

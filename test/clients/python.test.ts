@@ -1,7 +1,8 @@
 /** Python's clients as they are published, on a persona and on a model of every family: loops of tools, streams, helpers, errors. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { longTest } from "../helpers/long-form.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { jsonResponse, type RecordedRequest } from "../helpers/upstream-server.ts";
 import type { AgentFamilyName, AgentRequest, Turn } from "../helpers/upstreams/agent.ts";
 import { base64Of } from "../helpers/upstreams/operations.ts";
@@ -49,13 +50,9 @@ function others({ path, json }: RecordedRequest): Response {
   return jsonResponse({ error: { message: `no such route: ${path}` } }, 404);
 }
 
-let stage: Stage;
-beforeAll(async () => {
-  stage = await Stage.start();
-  stage.script = forecasting;
-  stage.others = others;
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+const stage = untilEnd(await Stage.start());
+stage.script = forecasting;
+stage.others = others;
 
 type Client = {
   readonly name: PythonPackage;

@@ -1,23 +1,17 @@
 /** A stream that breaks, through the shipped examples of proxies: what was said before, the error, and no end of a whole body. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Balancer, balancers } from "../helpers/balancers.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { sseResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 const word = { choices: [{ index: 0, delta: { content: "half" }, finish_reason: null }] };
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => sseResponse([`data: ${JSON.stringify(word)}\n\n`]));
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe } = await served(
+  () => sseResponse([`data: ${JSON.stringify(word)}\n\n`]),
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
 
 /** @returns the bytes of the answer's body, until its connection ends */
 function rawAnswer(url: string, path: string, body: object): Promise<string> {

@@ -1,22 +1,16 @@
 /** `troupe doctor --client` through real proxies: what they do to a client is found, and the setting that mends it named. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import type { Check } from "../../src/operate/doctor/check.ts";
 import { type ClientName, clientNames } from "../../src/operate/doctor/clients/contracts.ts";
 import { Examination } from "../../src/operate/doctor/clients/examine.ts";
 import { freePort } from "../helpers/free-port.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
-let troupe: Troupe;
-
-beforeAll(async () => {
-  const given = { streams: { keepAliveSeconds: 1 }, trustedProxies: ["127.0.0.1/32"] };
-  troupe = await Troupe.start({ surfaces: ["orchestrator", "gateway"], config: given });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-});
+const given = { streams: { keepAliveSeconds: 1 }, trustedProxies: ["127.0.0.1/32"] };
+const troupe = untilEnd(await Troupe.start({ surfaces: ["orchestrator", "gateway"], config: given }));
 
 const examine = (client: ClientName, url = troupe.url, key = troupe.key, silenceMs = 2_500): Promise<Check[]> =>
   new Examination({ client, url: `${url}/gateway`, key, silenceMs }).run();

@@ -1,18 +1,15 @@
 /** The set-ups of docs/clients.md for SDKs: each prints what a server of this version answers. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describePython } from "../clients/describe-client.ts";
 import { type PythonPackage, python } from "../clients/installed.ts";
 import { pageBlock, pageBlocks } from "../helpers/page-blocks.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const page = "docs/clients.md";
-let troupe: Troupe;
-beforeAll(async () => {
-  troupe = await Troupe.start();
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+const troupe = untilEnd(await Troupe.start());
 
 /** @returns the lines that it prints */
 async function run(command: readonly string[], text: string, file: string): Promise<string[]> {

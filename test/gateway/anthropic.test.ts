@@ -1,11 +1,12 @@
 /** Claude, driven by the official OpenAI client through the gateway to an upstream that refuses what the real one refuses. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { answeredCase } from "../helpers/fixtures.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { served } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
-import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { sseResponse } from "../helpers/upstream-server.ts";
 import {
   anthropicExample,
   anthropicKey,
@@ -22,21 +23,14 @@ const user: ChatCompletionMessageParam = { role: "user", content: "Hi" };
 const sonnet = "anthropic/claude-sonnet-4-5";
 const opus = "anthropic/claude-opus-4-8";
 
-let troupe: Troupe;
-let upstream: UpstreamServer;
-let client: OpenAI;
 /** What the upstream answers next. */
 let next: (body: MessagesBody) => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(anthropicUpstream((body) => next(body)));
-  troupe = await Troupe.start({ providers: { anthropic: { baseUrl: upstream.url, apiKey: anthropicKey } } });
-  client = troupe.client("gateway");
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  anthropicUpstream((body) => next(body)),
+  (url) => ({ providers: { anthropic: { baseUrl: url, apiKey: anthropicKey } } }),
+);
+const client = troupe.client("gateway");
 beforeEach(() => {
   answerWith("text");
 });

@@ -5,6 +5,7 @@ import { BedrockRuntimeClient, ConverseStreamCommand } from "@aws-sdk/client-bed
 import type OpenAI from "openai";
 import { compiledList } from "../../src/facts/prices/list.ts";
 import { exampleResponse } from "../helpers/fixtures.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 import {
@@ -23,15 +24,12 @@ import {
 const nova = "us.amazon.nova-2-lite-v1:0";
 const arn = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/a1b2c3";
 
-let troupe: Troupe;
-let upstream: UpstreamServer;
-let client: OpenAI;
 let next: Answering;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(strictBedrock((call) => next(call), "eu-west-1"));
-  const options = { region: "eu-west-1" };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(strictBedrock((call) => next(call), "eu-west-1")));
+const options = { region: "eu-west-1" };
+const troupe = untilEnd(
+  await Troupe.start({
     env: awsVariables,
     providers: {
       bedrock: { baseUrl: upstream.url, apiKey: bedrockKey, options },
@@ -44,13 +42,9 @@ beforeAll(async () => {
       wrong: { dialect: "bedrock", baseUrl: upstream.url, apiKey: "ABSK-wrong", options },
       elsewhere: { dialect: "bedrock", baseUrl: upstream.url, options: { region: "us-east-1", auth: "aws-sigv4" } },
     },
-  });
-  client = troupe.client("gateway");
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+const client = troupe.client("gateway");
 
 const ask = (model: string, more: object = {}) =>
   client.chat.completions.create({

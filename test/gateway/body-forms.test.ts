@@ -1,7 +1,6 @@
 /** Answers whose body is not what their content type says, and streams where a plain answer was asked for. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Troupe } from "../helpers/troupe.ts";
-import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { describe, expect, test } from "bun:test";
+import { served } from "../helpers/served.ts";
 
 const fragment = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: "u", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
@@ -15,11 +14,9 @@ const error = '{\n  "error": {"message": "Slow down", "code": 429}\n}\n';
 
 let body: string | readonly string[];
 let type: string | undefined;
-let troupe: Troupe;
-let upstream: UpstreamServer;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => {
+const { troupe } = await served(
+  () => {
     const pieces = typeof body === "string" ? [body] : body;
     const encoder = new TextEncoder();
     let next = 0;
@@ -28,13 +25,9 @@ beforeAll(async () => {
         next < pieces.length ? controller.enqueue(encoder.encode(pieces[next++])) : controller.close(),
     });
     return new Response(stream, { headers: type === undefined ? {} : { "content-type": type } });
-  });
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  },
+  (url) => ({ providers: { openai: { baseUrl: url } } }),
+);
 
 const ask = (stream: boolean) =>
   troupe.post("/gateway/v1/chat/completions", {

@@ -2,11 +2,12 @@
  * What upstreams really send, and what a careful reader takes from it, through the gateway: by the official client and by
  * plain HTTP. The cases are in `fidelity/`, family by family.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { providers } from "../../src/providers/registry.ts";
 import { dataIn } from "../helpers/chat-stream.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 import { anthropic } from "./fidelity/anthropic.ts";
@@ -27,19 +28,11 @@ const families: readonly (readonly [string, string, object, readonly Case[]])[] 
   ...speaksChat.map((name) => [name, "some-model", {}, [...common, ...(accents[name] ?? [])]] as const),
 ];
 
-let troupe: Troupe;
-let upstream: UpstreamServer;
 let next: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => next());
-  const named = families.map(([name]) => [name, { baseUrl: upstream.url }]);
-  troupe = await Troupe.start({ providers: Object.fromEntries(named) });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => next()));
+const named = families.map(([name]) => [name, { baseUrl: upstream.url }]);
+const troupe = untilEnd(await Troupe.start({ providers: Object.fromEntries(named) }));
 
 function answerOf({ status = 200, json, sse }: Case): Response {
   const type = sse === undefined ? "application/json" : "text/event-stream";

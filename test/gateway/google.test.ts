@@ -1,36 +1,29 @@
 /** Gemini, driven by the official client through the gateway to an upstream that is as strict as the real one. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import type { ChatCompletionMessage, ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { dataIn } from "../helpers/chat-stream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
+import { served } from "../helpers/served.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 import { type GeminiBody, geminiExample, googleKey, quotaExceeded, strictGemini } from "../helpers/upstreams/google.ts";
 
 type Json = Record<string, unknown>;
 
-let troupe: Troupe;
-let upstream: UpstreamServer;
-let client: OpenAI;
 /** What the upstream answers next. */
 let next: (body: GeminiBody) => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(strictGemini((body) => next(body)));
-  troupe = await Troupe.start({
+const { troupe, upstream } = await served(
+  strictGemini((body) => next(body)),
+  (url) => ({
     surfaces: ["orchestrator", "gateway", "raw"],
     providers: {
-      google: { baseUrl: upstream.url, apiKey: googleKey },
-      gemini: { dialect: "google", baseUrl: upstream.url, apiKey: "AIzaSy-wrong" },
+      google: { baseUrl: url, apiKey: googleKey },
+      gemini: { dialect: "google", baseUrl: url, apiKey: "AIzaSy-wrong" },
     },
-  });
-  client = troupe.client("gateway");
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+const client = troupe.client("gateway");
 
 const answerWith = (example: string) => {
   next = () => geminiExample(example);

@@ -1,7 +1,7 @@
 /** Names of tools that are longer than 64 characters, as MCP's clients make them: shortened for whoever takes no more, and restored. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { expect, test } from "bun:test";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
 
@@ -9,10 +9,8 @@ const long = `mcp__a_server_with_a_rather_long_name__and_a_tool_${"x".repeat(60)
 const other = `${long.slice(0, -1)}y`;
 const nameForm = /^[a-zA-Z0-9_-]{1,64}$/;
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ json }) => {
+const { troupe, upstream } = await served(
+  ({ json }) => {
     const { tools, stream } = json as { tools: { function: { name: string } }[]; stream?: boolean };
     const names = tools.map((tool) => tool.function.name);
     if (names.some((name) => !nameForm.test(name)))
@@ -42,13 +40,9 @@ beforeAll(async () => {
     const chunk = (delta: object, finish_reason: string | null) =>
       `data: ${JSON.stringify({ ...answer, object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
     return sseResponse([chunk({ role: "assistant", tool_calls }, null), chunk({}, "tool_calls"), "data: [DONE]\n\n"]);
-  });
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  },
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
 
 const schema = { type: "object", properties: {} };
 const names = [long, other, "short"];

@@ -1,12 +1,10 @@
 /** What a Messages body says that Anthropic alone can do: other families get it in their own words, or the caller gets its name back. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
-
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
 const answered = {
   ...{ id: "msg_1", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Hi." }] },
@@ -17,15 +15,17 @@ const completion = {
   choices: [{ index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }],
 };
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path }) => {
+const upstream = untilEnd(
+  new UpstreamServer(({ path }) => {
     if (path.includes("messages") || path.includes("rawPredict")) return jsonResponse(answered);
     if (path.includes(":generateContent"))
       return jsonResponse({ candidates: [{ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }] });
     return jsonResponse(completion);
-  });
-  const { url } = upstream;
-  troupe = await Troupe.start({
+  }),
+);
+const { url } = upstream;
+const troupe = untilEnd(
+  await Troupe.start({
     nativeEndpoints: true,
     providers: {
       anthropic: { baseUrl: url, apiKey: "k" },
@@ -36,12 +36,8 @@ beforeAll(async () => {
       groq: { baseUrl: `${url}/openai/v1`, apiKey: "k" },
       deepseek: { baseUrl: url, apiKey: "k" },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const ask = (model: string, more: object) =>
   troupe.post("/gateway/v1/messages", {

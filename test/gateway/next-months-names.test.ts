@@ -2,12 +2,12 @@
  * Names of models that nobody knows yet: in every client format, and for a persona, each is asked as the newest known model of its line
  * is, whatever stands before or behind its name.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
 
@@ -103,39 +103,27 @@ const wishes: readonly (readonly [name: string, asked: Asked, effort?: string])[
   ...["none", "minimal", "low", "medium", "high", "xhigh", "max"].map((effort) => [effort, text, effort] as const),
 ];
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let folder: TempFolder;
 const personaOf = (provider: string, model: string) =>
   `acme/${Buffer.from(`${provider}/${model}`).toString("hex").slice(-60)}`;
 
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  for (const [provider, ...models] of lines) {
-    for (const model of models)
-      writeFileSync(
-        folder.file(`${personaOf(provider, model)}.yaml`),
-        `description: x\nmodel: ${JSON.stringify(`${provider}/${model}`)}\nsystem: Help.\ndefaults: {temperature: 0.4}\n`,
-      );
-  }
-  upstream = new UpstreamServer(() =>
-    jsonResponse({ error: { message: "enough", type: "invalid_request_error" } }, 400),
-  );
-  troupe = await Troupe.start({
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+for (const [provider, ...models] of lines) {
+  for (const model of models)
+    writeFileSync(
+      folder.file(`${personaOf(provider, model)}.yaml`),
+      `description: x\nmodel: ${JSON.stringify(`${provider}/${model}`)}\nsystem: Help.\ndefaults: {temperature: 0.4}\n`,
+    );
+}
+const { troupe, upstream } = await served(
+  () => jsonResponse({ error: { message: "enough", type: "invalid_request_error" } }, 400),
+  (url) => ({
     nativeEndpoints: true,
     personas: folder.path,
-    providers: Object.fromEntries(
-      providers.map((name) => [name, { baseUrl: upstream.url, options: options[name] ?? {} }]),
-    ),
-  });
-  await troupe.server.services.loading;
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+    providers: Object.fromEntries(providers.map((name) => [name, { baseUrl: url, options: options[name] ?? {} }])),
+  }),
+);
+await troupe.server.services.loading;
 
 /** What reaches the upstream, without the model's name. */
 async function sentOf(path: string, body: Json, model: string): Promise<string> {

@@ -1,9 +1,9 @@
 /** What is neither an answer nor an error, from every provider: an error of our own, streamed and plain, not kept and not stored. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { providers } from "../../src/providers/registry.ts";
 import { observe } from "../helpers/observed-troupe.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { sseResponse } from "../helpers/upstream-server.ts";
 
 type Way = { readonly name: string; readonly extras: Record<string, unknown> };
 
@@ -49,21 +49,15 @@ const bodies = [
   ],
 ];
 
-let troupe: Troupe;
-let upstream: UpstreamServer;
 let next: () => Response;
 
 const accounts = (url: string) => Object.fromEntries(ways.map(({ name }) => [name, { baseUrl: url }]));
 const json = (body: string) => () => new Response(body, { headers: { "content-type": "application/json" } });
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => next());
-  troupe = await Troupe.start({ providers: accounts(upstream.url) });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => next(),
+  (url) => ({ providers: accounts(url) }),
+);
 
 function ask({ name, extras }: Way, more: object = {}, headers: Record<string, string> = {}): Promise<Response> {
   const messages = [{ role: "user", content: "Hi" }];

@@ -1,21 +1,16 @@
 /** Models and personas by names without a slash. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() =>
+const upstream = untilEnd(
+  new UpstreamServer(() =>
     jsonResponse({ choices: [{ index: 0, message: { content: "hello" }, finish_reason: "stop" }] }),
-  );
-  const aliases = { "gpt-5": "openai/gpt-5-large", "gpt-*": "openai/*-x", tutor: "troupe/guide", lost: "nobody/x" };
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } }, config: { aliases } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  ),
+);
+const aliases = { "gpt-5": "openai/gpt-5-large", "gpt-*": "openai/*-x", tutor: "troupe/guide", lost: "nobody/x" };
+const troupe = untilEnd(await Troupe.start({ providers: { openai: { baseUrl: upstream.url } }, config: { aliases } }));
 
 const messages = [{ role: "user" as const, content: "hi" }];
 

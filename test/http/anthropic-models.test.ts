@@ -1,19 +1,17 @@
 /** The lists of models as `@anthropic-ai/sdk` reads them. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import Anthropic, { type APIError } from "@anthropic-ai/sdk";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const models = Array.from({ length: 45 }, (_, at) => `m-${at}`);
-let troupe: Troupe;
-let client: Anthropic;
-beforeAll(async () => {
-  troupe = await Troupe.start({
+const troupe = untilEnd(
+  await Troupe.start({
     providers: { openai: { baseUrl: "http://127.0.0.1:9", models } },
     config: { aliases: { "claude-sonnet-4-5": "openai/m-1" } },
-  });
-  client = new Anthropic({ baseURL: `${troupe.url}/gateway`, apiKey: troupe.key, authToken: null, maxRetries: 0 });
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+  }),
+);
+const client = new Anthropic({ baseURL: `${troupe.url}/gateway`, apiKey: troupe.key, authToken: null, maxRetries: 0 });
 
 const all = async () => {
   const { data } = await client.models.list({ limit: 1000 });

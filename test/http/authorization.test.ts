@@ -2,8 +2,9 @@
  * Who may do what, in black box: every route, in every spelling that a server in between may read in another way, by every kind of key.
  * What counts is what reaches the provider: no model that the key may not name, nobody's key, no account but the operator's.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe, testConfig } from "../helpers/troupe.ts";
 import { BytesServer } from "../helpers/upstreams/operations.ts";
 
@@ -11,38 +12,29 @@ const providers = ["openai", "openrouter", "anthropic", "google", "azure", "groq
 const surfaces = ["orchestrator", "gateway"] as const;
 const { limits } = testConfig("", {});
 
-let upstream: BytesServer;
-let troupe: Troupe;
 const nothing = () => Response.json({ usage: {} });
 let answer: () => Response | Promise<Response> = nothing;
 /** By what they may do. */
 const keys: Record<"free" | "raw" | "limited" | "limitedRaw" | "rawAlone" | "orchestrator", string> = {} as never;
 
-beforeAll(async () => {
-  upstream = new BytesServer(() => answer());
-  const base = { google: "/v1beta", openai: "/v1", openrouter: "/api/v1", groq: "/openai/v1" } as Record<
-    string,
-    string
-  >;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new BytesServer(() => answer()));
+const base = { google: "/v1beta", openai: "/v1", openrouter: "/api/v1", groq: "/openai/v1" } as Record<string, string>;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: Object.fromEntries(providers.map((name) => [name, { baseUrl: upstream.url + (base[name] ?? "") }])),
     config: { aliases: { alias: "openai/forbidden" }, limits: { ...limits, backgroundResponses: 2 } },
-  });
-  troupe.setTargets("troupe/guide", ["openrouter/ok"]);
-  const models = [...providers.map((name) => `${name}/ok*`), "troupe/guide"];
-  const make = (name: string, more: object) =>
-    troupe.createKey({ name, tier: "enterprise", perMinute: 1_000_000, ...more });
-  keys.free = await make("free", {});
-  keys.raw = await make("raw", { surfaces: [...surfaces, "raw"] });
-  keys.limited = await make("limited", { models });
-  keys.limitedRaw = await make("limited raw", { models, surfaces: [...surfaces, "raw"] });
-  keys.rawAlone = await make("raw alone", { surfaces: ["raw"] });
-  keys.orchestrator = await make("orchestrator", { surfaces: ["orchestrator"] });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets("troupe/guide", ["openrouter/ok"]);
+const models = [...providers.map((name) => `${name}/ok*`), "troupe/guide"];
+const make = (name: string, more: object) =>
+  troupe.createKey({ name, tier: "enterprise", perMinute: 1_000_000, ...more });
+keys.free = await make("free", {});
+keys.raw = await make("raw", { surfaces: [...surfaces, "raw"] });
+keys.limited = await make("limited", { models });
+keys.limitedRaw = await make("limited raw", { models, surfaces: [...surfaces, "raw"] });
+keys.rawAlone = await make("raw alone", { surfaces: ["raw"] });
+keys.orchestrator = await make("orchestrator", { surfaces: ["orchestrator"] });
 beforeEach(() => {
   upstream.requests.splice(0);
   answer = nothing;

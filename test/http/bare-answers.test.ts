@@ -1,22 +1,15 @@
 /** What the platform does by itself, as docs/errors.md tells: to be read again when its version moves. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
 
 let held: HeldStream;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => held.response());
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => held.response(),
+  (url) => ({ providers: { openai: { baseUrl: url } } }),
+);
 
 const request = (start: string, ...lines: string[]) => [start, "Host: localhost", ...lines, "", ""].join("\r\n");
 const post = "POST /v1/chat/completions HTTP/1.1";

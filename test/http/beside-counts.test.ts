@@ -2,19 +2,17 @@
  * What an upstream says beside its counts: a chunk without choices is the one with the counts, asked for and last, as the plainest loops
  * read `chunk.choices[0]`. Events as llama.cpp's own server sends them (`timings`), recorded.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { formats, readers } from "../helpers/answers-by-sdk.ts";
 import { dataIn } from "../helpers/chat-stream.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
 const model = "llamacpp/chain";
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 
 const timings = { cache_n: 3, prompt_n: 1, predicted_n: 5 };
 const frame = { created: 1795894706, id: "chatcmpl-F3", model: "chain.gguf", system_fingerprint: "b0-unknown" };
@@ -46,23 +44,18 @@ function answer({ messages, stream, stream_options }: Json): Response {
   return sseResponse([...events.map((event) => `data: ${JSON.stringify(event)}\n\n`), "data: [DONE]\n\n"]);
 }
 
-beforeAll(async () => {
-  mkdirSync(folder.file("made"));
-  const persona = `description: Helps.\nmodel: ${model}\nsystem: Be brief.\n`;
-  writeFileSync(folder.file("made/open.yaml"), persona);
-  writeFileSync(folder.file("made/hidden.yaml"), `${persona}hide_upstream: true\n`);
-  upstream = new UpstreamServer(({ json }) => answer(json as Json));
-  troupe = await Troupe.start({
-    providers: { llamacpp: { baseUrl: upstream.url } },
+mkdirSync(folder.file("made"));
+const persona = `description: Helps.\nmodel: ${model}\nsystem: Be brief.\n`;
+writeFileSync(folder.file("made/open.yaml"), persona);
+writeFileSync(folder.file("made/hidden.yaml"), `${persona}hide_upstream: true\n`);
+const { troupe } = await served(
+  ({ json }) => answer(json as Json),
+  (url) => ({
+    providers: { llamacpp: { baseUrl: url } },
     personas: folder.path,
     nativeEndpoints: true,
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
 
 const hi = [{ role: "user", content: "hi" }];
 const streamed = async (path: string, body: Json) => {

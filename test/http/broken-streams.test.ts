@@ -1,5 +1,5 @@
 /** A stream that breaks after its first words, as the clients that people use read it: an error, never half an answer. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -12,27 +12,21 @@ import { type LanguageModel, streamText } from "ai";
 import OpenAI from "openai";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 let held: HeldStream;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { groq: { baseUrl: upstream.url } },
+const { troupe } = await served(
+  () => answer(),
+  (url) => ({
+    providers: { groq: { baseUrl: url } },
     config: { streams: { keepAliveSeconds: 0.05 } },
-  });
-  troupe.setTargets(persona, ["groq/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(persona, ["groq/x"]);
 beforeEach(() => {
   held = new HeldStream();
   answer = () => held.response();

@@ -1,6 +1,7 @@
 /** What is reserved of a budget for all that is billed beside the tokens that a request and its answer's bound tell. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -30,31 +31,27 @@ const prices: Config["prices"] = [
 const perUse = 20_000;
 const cent = 10_000;
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 const amounts: number[] = [];
 
 /** Every provider answers so that nobody minds: what is looked at is what was reserved before. */
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => Response.json({ error: { message: "no", type: "invalid" } }, { status: 400 }));
-  const baseUrl = upstream.url;
-  const account = { baseUrl, apiKey: "k" };
-  troupe = await Troupe.start({
+const upstream = untilEnd(
+  new UpstreamServer(() => Response.json({ error: { message: "no", type: "invalid" } }, { status: 400 })),
+);
+const baseUrl = upstream.url;
+const account = { baseUrl, apiKey: "k" };
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: ["orchestrator", "gateway", "raw"],
     providers: { openai: account, anthropic: account, google: account, xai: account, groq: account },
     config: { budgets: limits, prices },
-  });
-  const { budgets } = troupe.server.services.store;
-  const { reserve } = budgets;
-  budgets.reserve = (reservation) => {
-    amounts.push(reservation.amount);
-    return reserve(reservation);
-  };
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+const { budgets } = troupe.server.services.store;
+const { reserve } = budgets;
+budgets.reserve = (reservation) => {
+  amounts.push(reservation.amount);
+  return reserve(reservation);
+};
 
 const tokensOf = (body: object) => Math.ceil(Buffer.byteLength(JSON.stringify(body)) / 3);
 

@@ -2,10 +2,11 @@
  * What a body only refers to is billed like what it says: files, images and tools, wherever a format lets them be named, are reserved
  * before, or the call is refused where nobody here can say how much they hold.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { camelCase } from "../../src/protocols/generate-content/spelling.ts";
 import { Random } from "../helpers/random.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type Place, typedPlaces } from "../helpers/typed-places/places.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -32,31 +33,25 @@ const prices: Config["prices"] = [
   { match: "*/dear", input: 10, output: 10 },
 ];
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 const amounts: number[] = [];
 const refusing = () => Response.json({ error: { message: "no", type: "invalid" } }, { status: 400 });
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const account = { baseUrl: upstream.url, apiKey: "k" };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const account = { baseUrl: upstream.url, apiKey: "k" };
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: ["orchestrator", "gateway", "raw"],
     providers: { openai: account, anthropic: account, google: account, openrouter: account, groq: account },
     config: { budgets, prices },
-  });
-  const { budgets: store } = troupe.server.services.store;
-  const { reserve } = store;
-  store.reserve = (reservation) => {
-    amounts.push(reservation.amount);
-    return reserve(reservation);
-  };
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+const { budgets: store } = troupe.server.services.store;
+const { reserve } = store;
+store.reserve = (reservation) => {
+  amounts.push(reservation.amount);
+  return reserve(reservation);
+};
 beforeEach(() => {
   answer = refusing;
   amounts.length = 0;

@@ -1,6 +1,7 @@
 /** A persona's cache mark beside its caller's: a mark of an hour may not stand behind one of five minutes, so the persona's yields. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -9,45 +10,38 @@ import { bedrockKey, converseAnswer, strictBedrock } from "../helpers/upstreams/
 
 type Json = Record<string, unknown>;
 
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let bedrock: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 
 const files = {
   five: "options: { system_cache_control: { type: ephemeral } }",
   hour: "options: { system_cache_control: { type: ephemeral, ttl: 1h } }",
 };
 
-beforeAll(async () => {
-  mkdirSync(folder.file("acme"));
-  for (const [name, text] of Object.entries(files)) {
-    const head = "description: Answers.\nmodel: anthropic/claude-sonnet-4-5\nsystem: Be brief.\n";
-    writeFileSync(folder.file(`acme/${name}.yaml`), `${head}${text}\n`);
-  }
-  upstream = new UpstreamServer(
+mkdirSync(folder.file("acme"));
+for (const [name, text] of Object.entries(files)) {
+  const head = "description: Answers.\nmodel: anthropic/claude-sonnet-4-5\nsystem: Be brief.\n";
+  writeFileSync(folder.file(`acme/${name}.yaml`), `${head}${text}\n`);
+}
+const upstream = untilEnd(
+  new UpstreamServer(
     anthropicUpstream(({ model }) =>
       jsonResponse({
         ...{ id: "msg_1", type: "message", role: "assistant", model, content: [{ type: "text", text: "Hi." }] },
         ...{ stop_reason: "end_turn", stop_sequence: null, usage: { input_tokens: 3, output_tokens: 2 } },
       }),
     ),
-  );
-  bedrock = new UpstreamServer(strictBedrock(() => converseAnswer([{ text: "Hi." }]), "us-east-1"));
-  troupe = await Troupe.start({
+  ),
+);
+const bedrock = untilEnd(new UpstreamServer(strictBedrock(() => converseAnswer([{ text: "Hi." }]), "us-east-1")));
+const troupe = untilEnd(
+  await Troupe.start({
     personas: folder.path,
     providers: {
       anthropic: { baseUrl: upstream.url, apiKey: anthropicKey },
       bedrock: { baseUrl: bedrock.url, apiKey: bedrockKey, modelRules: [{ match: "*", door: "converse" }] },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  bedrock[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
 
 const hour = { type: "ephemeral", ttl: "1h" };
 const five = { type: "ephemeral" };

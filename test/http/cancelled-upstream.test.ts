@@ -1,22 +1,16 @@
 /** An upstream of the Responses format that cancels its answer, or fails without a word: clients are told in words, never by an event's JSON. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { formatNames, pathOf } from "../helpers/client-formats.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url, modelRules: [{ match: "*", responses_only: true }] } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe } = await served(
+  () => answer(),
+  (url) => ({
+    providers: { openai: { baseUrl: url, modelRules: [{ match: "*", responses_only: true }] } },
+  }),
+);
 
 const user = { role: "user", content: "hi" };
 const bodies = {

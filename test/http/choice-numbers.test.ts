@@ -1,24 +1,16 @@
 /** An answer's choices are numbered from 0, whatever numbers the upstream gives them: no client format loses the text. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { dataIn } from "../helpers/chat-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 type Choice = readonly [index: number, text: string];
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answered: readonly Choice[];
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ json }) =>
-    (json as { stream?: boolean }).stream === true ? streamed(answered) : whole(answered),
-  );
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe } = await served(
+  ({ json }) => ((json as { stream?: boolean }).stream === true ? streamed(answered) : whole(answered)),
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
 
 function whole(choices: readonly Choice[]): Response {
   const said = choices.map(([index, content]) => ({

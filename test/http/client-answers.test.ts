@@ -2,7 +2,7 @@
  * Whatever format a client speaks: the official clients read the same in every provider's example answers, plain and streamed,
  * and what they send back in the next turn brings the maker its thinking state, and nobody else.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { type Content, GoogleGenAI, type Part, ThinkingLevel } from "@google/genai";
 import type { ResponseFunctionToolCall, ResponseInputItem } from "openai/resources/responses/responses";
@@ -15,27 +15,12 @@ import {
   fixtureFamilies,
 } from "../helpers/fixtures.ts";
 import { some } from "../helpers/long-form.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
-
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const named = fixtureFamilies().map(({ provider: { name } }) => {
-    const isWithin = natives[name] === "responses";
-    const modelRules = [...answeredRules(name), ...(isWithin ? [{ match: "*", responses_only: true }] : [])];
-    return [name, { baseUrl: upstream.url, modelRules }];
-  });
-  troupe = await Troupe.start({ providers: Object.fromEntries(named) });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
 
 /** What every format tells of an answer. */
 type Told = {
@@ -275,9 +260,17 @@ function formsOf(surface: SurfaceName, provider: string, format: string, { form,
   return [form === "sse"];
 }
 
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const named = fixtureFamilies().map(({ provider: { name } }) => {
+  const isWithin = natives[name] === "responses";
+  const modelRules = [...answeredRules(name), ...(isWithin ? [{ match: "*", responses_only: true }] : [])];
+  return [name, { baseUrl: upstream.url, modelRules }];
+});
+const troupe = untilEnd(await Troupe.start({ providers: Object.fromEntries(named) }));
+
 describe.each(["gateway", "orchestrator"] as const)("%s", (surface) => {
   // Personas are answered by the same code, so some of each provider's show it.
-  const own = surface === "gateway" ? some(cases, 2) : some(cases, 6);
+  const own = some(cases, surface === "gateway" ? 3 : 8);
   test.each(own)("%s is read alike", async (_, provider, one: AnsweredCase) => {
     troupe.setTargets(persona, [`${provider}/${one.model}`]);
     answer = () => exampleResponse(one.path);

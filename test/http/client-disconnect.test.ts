@@ -1,26 +1,20 @@
 /** A client that goes away, in every phase of a call and on both surfaces: its upstream call must end with it. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { HeldStream } from "../helpers/held-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import type { RecordedRequest } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let held: HeldStream;
 let answer: (request: RecordedRequest) => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer((request) => answer(request));
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url }, second: { dialect: "openai", baseUrl: `${upstream.url}/second` } },
-  });
-  troupe.setTargets("troupe/tutor", ["openai/x", "second/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  (request) => answer(request),
+  (url) => ({
+    providers: { openai: { baseUrl: url }, second: { dialect: "openai", baseUrl: `${url}/second` } },
+  }),
+);
+troupe.setTargets("troupe/tutor", ["openai/x", "second/x"]);
 beforeEach(() => {
   held = new HeldStream();
   answer = () => held.response();

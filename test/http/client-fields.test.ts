@@ -1,26 +1,19 @@
 /** All that clients of other formats say, to OpenAI, which refuses what it does not know, by either of its formats. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { refusedFields } from "../../src/providers/client-fields.ts";
 import { exampleResponse } from "../helpers/fixtures.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
 import { strictCompatible } from "../helpers/upstreams/compatible.ts";
 import { strictResponses } from "../helpers/upstreams/responses.ts";
 
 const apiKey = "sk-test";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
-beforeAll(async () => {
-  const chat = strictCompatible("openai", apiKey, () => exampleResponse("openai/plain"));
-  const responses = strictResponses("openai", apiKey, () => exampleResponse("openai-responses/plain"));
-  upstream = new UpstreamServer((request) => (request.path.endsWith("/responses") ? responses : chat)(request));
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: `${upstream.url}/v1`, apiKey } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const chat = strictCompatible("openai", apiKey, () => exampleResponse("openai/plain"));
+const responses = strictResponses("openai", apiKey, () => exampleResponse("openai-responses/plain"));
+const { troupe, upstream } = await served(
+  (request) => (request.path.endsWith("/responses") ? responses : chat)(request),
+  (url) => ({ providers: { openai: { baseUrl: `${url}/v1`, apiKey } } }),
+);
 
 const cache_control = { type: "ephemeral" };
 const messages = {

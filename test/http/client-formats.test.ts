@@ -1,5 +1,5 @@
 /** Whatever format a client speaks: the same conversation sends the same thing to every upstream. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
   type Asked,
@@ -12,12 +12,11 @@ import {
 } from "../helpers/client-formats.ts";
 import { exampleResponse } from "../helpers/fixtures.ts";
 import { runs } from "../helpers/long-form.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
 /** An answer in the form that the upstream was asked in. */
 function answer({ path }: RecordedRequest): Response {
@@ -40,15 +39,9 @@ const families: readonly (readonly [string, string, FormatName | undefined])[] =
   ["openrouter", "a/b", undefined],
 ];
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(answer);
-  const named = families.map(([name]) => [name, { baseUrl: upstream.url }]);
-  troupe = await Troupe.start({ providers: Object.fromEntries(named) });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(answer));
+const named = families.map(([name]) => [name, { baseUrl: upstream.url }]);
+const troupe = untilEnd(await Troupe.start({ providers: Object.fromEntries(named) }));
 
 /** What a format has no place for: there the conversation is compared without it. */
 const withoutPlace: readonly { formats: readonly FormatName[]; reason: string; leftOut: (said: Asked) => Asked }[] = [

@@ -1,28 +1,23 @@
 /** `/responses/compact`: passed on where the upstream compacts, by a summary elsewhere; what comes of it is understood in the next turn. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { compactionPrompt } from "../../src/protocols/responses/compaction.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const base = { baseUrl: upstream.url };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const base = { baseUrl: upstream.url };
+const troupe = untilEnd(
+  await Troupe.start({
     providers: { groq: base, openai: { baseUrl: `${upstream.url}/v1` }, azure: base, anthropic: base },
-  });
-  troupe.setTargets(persona, ["groq/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(persona, ["groq/x"]);
 
 const usage = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 };
 const says = (content: string, finish_reason = "stop") =>

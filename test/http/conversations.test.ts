@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 type Said = { role: string; content: unknown }[];
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = `${upstream.url}/v1`;
-  troupe = await Troupe.start({ providers: { openai: { baseUrl }, xai: { baseUrl } } });
-  troupe.setTargets("troupe/guide", ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = `${upstream.url}/v1`;
+const troupe = untilEnd(await Troupe.start({ providers: { openai: { baseUrl }, xai: { baseUrl } } }));
+troupe.setTargets("troupe/guide", ["openai/x"]);
 beforeEach(() => {
   answer = () => completion("Nice to meet you, Ada.");
 });

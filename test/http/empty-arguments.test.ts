@@ -1,24 +1,16 @@
 /** Calls without arguments in the spellings that models and clients have for them: `{}` in every format, and what can't be read stays. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { familyNames, models, Stage } from "../clients/stage.ts";
 import { formatNames, pathOf } from "../helpers/client-formats.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served, untilEnd } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let stage: Stage;
 let answer: () => Response;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-  stage = await Stage.start();
-});
-afterAll(async () => {
-  await stage[Symbol.asyncDispose]();
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe } = await served(
+  () => answer(),
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
+const stage = untilEnd(await Stage.start());
 
 const head = { id: "c", created: 1, model: "m" };
 const call = (written: unknown) => ({

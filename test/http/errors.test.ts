@@ -1,24 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { served } from "../helpers/served.ts";
 import { Silence } from "../helpers/silence.ts";
 import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const hello = [{ role: "user" as const, content: "hi" }];
 const small = 4096;
-let upstream: UpstreamServer;
-let troupe: Troupe;
 const silence = new Silence();
 /** What the upstream answers next. */
 let answer: () => Response | Promise<Response> = () => jsonResponse({});
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
     clock: silence.clock,
     providers: {
-      openai: { baseUrl: `${upstream.url}/v1`, timeouts: silence.timeouts },
+      openai: { baseUrl: `${url}/v1`, timeouts: silence.timeouts },
       dead: { dialect: "openai", baseUrl: "http://127.0.0.1:1/v1" },
     },
     config: {
@@ -35,12 +34,8 @@ beforeAll(async () => {
         anonymousPerMinute: 600,
       },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 type Body = { error: { message: string; type: string; param: string; code: string } };
 

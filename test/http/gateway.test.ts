@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const messages = [{ role: "user", content: "hi" }];
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url }, own: { dialect: "openai", baseUrl: `${upstream.url}/own/v1` } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
+    providers: { openai: { baseUrl: url }, own: { dialect: "openai", baseUrl: `${url}/own/v1` } },
+  }),
+);
 beforeEach(() => {
   answer = () =>
     jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }] });

@@ -1,35 +1,30 @@
 /** Gemini's clients on Google's models: nothing is translated, on either surface. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { GoogleGenAI } from "@google/genai";
 import type { SurfaceName } from "../../src/config/config.ts";
 import type { JsonObject } from "../../src/lib/json/json.ts";
 import { seal } from "../../src/protocols/seal.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
 const model = "gemini-3-flash-preview";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const one = { baseUrl: upstream.url, apiKey: "AIza-test" };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const one = { baseUrl: upstream.url, apiKey: "AIza-test" };
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: ["orchestrator", "gateway", "raw"],
     providers: {
       google: one,
       openai: { baseUrl: upstream.url },
       lenient: { baseUrl: upstream.url, dialect: "openai", unsupportedTools: "drop" },
     },
-  });
-  troupe.setTargets(persona, [`google/${model}`]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(persona, [`google/${model}`]);
 
 const whole = {
   candidates: [

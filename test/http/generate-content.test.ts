@@ -1,32 +1,26 @@
 /** The `@google/genai` package as its users use it, unmodified, against models of other families, on both surfaces. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { ApiError, type FunctionDeclaration, GoogleGenAI, Type } from "@google/genai";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { observe } from "../helpers/observed-troupe.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 const clock = new ManualClock();
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url }, anthropic: { baseUrl: upstream.url, apiKey: "sk-ant-test" } },
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
+    providers: { openai: { baseUrl: url }, anthropic: { baseUrl: url, apiKey: "sk-ant-test" } },
     clock,
-  });
-  troupe.setTargets(persona, ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(persona, ["openai/x"]);
 beforeEach(() => {
   answer = () => jsonResponse(completion({ content: "Hello." }));
 });

@@ -1,6 +1,7 @@
 /** A persona with `hide_upstream` says nothing of who answered where its model speaks the client's format, either. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -60,34 +61,27 @@ const formats = {
 } as const;
 type Format = keyof typeof formats;
 
-const folder = new TempFolder();
+const folder = untilEnd(new TempFolder());
 let format: Format;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  mkdirSync(folder.file("acme"));
-  const models = {
-    messages: "anthropic/claude-sonnet-4-5",
-    gemini: "google/gemini-2.5-flash",
-    responses: "openai/gpt-5",
-  };
-  for (const [name, model] of Object.entries(models)) {
-    const persona = { description: "Helps.", model, system: "Help them.", hide_upstream: true };
-    writeFileSync(folder.file(`acme/${name}.yaml`), JSON.stringify(persona));
-  }
-  upstream = new UpstreamServer(({ path, json }) => {
+mkdirSync(folder.file("acme"));
+const models = {
+  messages: "anthropic/claude-sonnet-4-5",
+  gemini: "google/gemini-2.5-flash",
+  responses: "openai/gpt-5",
+};
+for (const [name, model] of Object.entries(models)) {
+  const persona = { description: "Helps.", model, system: "Help them.", hide_upstream: true };
+  writeFileSync(folder.file(`acme/${name}.yaml`), JSON.stringify(persona));
+}
+const upstream = untilEnd(
+  new UpstreamServer(({ path, json }) => {
     const isStream = path.includes("alt=sse") || (json as { stream?: boolean }).stream === true;
     return isStream ? sseResponse(streams[format]) : jsonResponse(formats[format].plain);
-  });
-  const { url: baseUrl } = upstream;
-  const providers = { anthropic: { baseUrl }, google: { baseUrl, apiKey: "AIza-test" }, openai: { baseUrl } };
-  troupe = await Troupe.start({ providers, personas: folder.path });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+const { url: baseUrl } = upstream;
+const providers = { anthropic: { baseUrl }, google: { baseUrl, apiKey: "AIza-test" }, openai: { baseUrl } };
+const troupe = untilEnd(await Troupe.start({ providers, personas: folder.path }));
 
 const cases = (Object.keys(formats) as Format[]).flatMap((name) =>
   [false, true].map((isStream) => [name, isStream] as const),

@@ -1,23 +1,20 @@
 /** Usual mistakes of a first client: each answer says what was most likely meant. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { surfaceNames } from "../../src/config/surfaces.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
-let troupe: Troupe;
-let personasAlone: string;
-let someModels: string;
-beforeAll(async () => {
-  troupe = await Troupe.start({
+const troupe = untilEnd(
+  await Troupe.start({
     providers: { openai: { baseUrl: "http://127.0.0.1:1/v1", models: ["gpt-5.4"] } },
     config: {
       listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: surfaceNames }],
       aliases: { fast: "openai/gpt-5.4" },
     },
-  });
-  personasAlone = await troupe.createKey({ name: "p", tier: "free", surfaces: ["orchestrator"] });
-  someModels = await troupe.createKey({ name: "m", tier: "free", models: ["troupe/tutor", "builtin/*"] });
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+  }),
+);
+const personasAlone = await troupe.createKey({ name: "p", tier: "free", surfaces: ["orchestrator"] });
+const someModels = await troupe.createKey({ name: "m", tier: "free", models: ["troupe/tutor", "builtin/*"] });
 
 const messages = [{ role: "user", content: "Hi" }];
 const error = async (answer: Promise<Response>) =>

@@ -1,13 +1,10 @@
 /** Requests as no client library writes them, but as HTTP and JSON allow, and some that they do not. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { type RawAnswer, sendRaw } from "../helpers/raw-http.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
-let troupe: Troupe;
-beforeAll(async () => {
-  troupe = await Troupe.start();
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+const troupe = untilEnd(await Troupe.start());
 
 const path = "/v1/chat/completions";
 const body = '{"model":"troupe/tutor","messages":[{"role":"user","content":"hi"}]}';

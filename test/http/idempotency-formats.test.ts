@@ -1,7 +1,8 @@
 /** `service-request-id` keeps its promises in every client format, translated and passed on as it comes, on both surfaces. */
-import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -201,32 +202,26 @@ const rows: readonly Row[] = [
 ];
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 let ids = 0;
 /** Those who have come to the door where an id is looked for; each aborts when that client has left. */
 const callers: AbortSignal[] = [];
 let callerCame = () => {};
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  const names = ["openai", "groq", "vllm", "anthropic", "google"];
-  troupe = await Troupe.start({ providers: Object.fromEntries(names.map((name) => [name, { baseUrl }])) });
-  const { idempotency } = troupe.server.services;
-  const run = idempotency.run.bind(idempotency);
-  idempotency.run = (claim, signal, ...rest) => {
-    const answering = run(claim, signal, ...rest);
-    callers.push(signal);
-    callerCame();
-    return answering;
-  };
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = upstream.url;
+const names = ["openai", "groq", "vllm", "anthropic", "google"];
+const troupe = untilEnd(
+  await Troupe.start({ providers: Object.fromEntries(names.map((name) => [name, { baseUrl }])) }),
+);
+const { idempotency } = troupe.server.services;
+const run = idempotency.run.bind(idempotency);
+idempotency.run = (claim, signal, ...rest) => {
+  const answering = run(claim, signal, ...rest);
+  callers.push(signal);
+  callerCame();
+  return answering;
+};
 
 async function callersCame(count: number): Promise<void> {
   while (callers.length < count) await new Promise<void>((wake) => (callerCame = wake));

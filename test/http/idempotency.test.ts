@@ -1,23 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { served } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 const hello = [{ role: "user" as const, content: "hi" }];
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 let held: HeldStream;
 let ids = 0;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({ providers: { openai: { baseUrl: url } } }),
+);
 beforeEach(() => {
   held = new HeldStream();
   answer = () => held.response();

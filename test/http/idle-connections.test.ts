@@ -1,39 +1,31 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { openLibc, ptr } from "../../src/lib/linux/libc.ts";
 import { completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ json, path }) => {
+const { troupe } = await served(
+  ({ json, path }) => {
     if (path.endsWith("/embeddings")) return jsonResponse({ object: "list", data: [{ index: 0, embedding: [1] }] });
     return (json as { stream?: boolean } | undefined)?.stream === true
       ? streamed(...endingOf())()
       : jsonResponse(completionOf({ content: "Hi" }));
-  });
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url } },
+  },
+  (url) => ({
+    providers: { openai: { baseUrl: url } },
     surfaces: ["gateway", "orchestrator", "raw", "admin"],
     config: {
       listen: [
         { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
       ],
     },
-  });
-  const { live } = troupe.server.services;
-  // Listeners have had their own by now: what is left is what a request leaves behind.
-  Object.assign(live.config.limits, { idleConnectionSeconds: 1 });
-});
-
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+const { live } = troupe.server.services;
+// Listeners have had their own by now: what is left is what a request leaves behind.
+Object.assign(live.config.limits, { idleConnectionSeconds: 1 });
 
 const asked = { messages: [{ role: "user", content: "Hi" }] };
 const form =

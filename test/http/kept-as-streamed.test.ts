@@ -2,32 +2,25 @@
  * What is kept of an answer is what was streamed: each item under its id, in the same order, for reading it again and for the next
  * turn, which names items by their ids. The AI SDK's loop of tools does that with every step.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createOpenAI } from "@ai-sdk/openai";
 import { jsonSchema, stepCountIs, streamText, tool } from "ai";
 import fc from "fast-check";
 import { runs } from "../helpers/long-form.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
 type Item = Json & { readonly id: string; readonly type: string };
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: (sent: Json) => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ json }) => answer(json as Json));
-  const baseUrl = upstream.url;
-  const providers = { openai: { baseUrl }, openrouter: { baseUrl }, google: { baseUrl, apiKey: "AIza-test" } };
-  troupe = await Troupe.start({ providers });
-  troupe.setTargets(persona, ["openai/gpt-5.9"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(({ json }) => answer(json as Json)));
+const baseUrl = upstream.url;
+const providers = { openai: { baseUrl }, openrouter: { baseUrl }, google: { baseUrl, apiKey: "AIza-test" } };
+const troupe = untilEnd(await Troupe.start({ providers }));
+troupe.setTargets(persona, ["openai/gpt-5.9"]);
 
 const events = (given: readonly object[]) => sseResponse(given.map((event) => `data: ${JSON.stringify(event)}\n\n`));
 const usage = { input_tokens: 5, output_tokens: 2, total_tokens: 7 };

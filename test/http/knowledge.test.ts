@@ -1,5 +1,5 @@
 /** What personas know and their lorebooks add to calls, over HTTP. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { PersonaKnowledge } from "../../src/call/plan/knowledge.ts";
 import { Registry } from "../../src/lib/process/metrics.ts";
@@ -8,10 +8,11 @@ import type { Persona } from "../../src/personas/persona.ts";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { observe } from "../helpers/observed-troupe.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const returns = `# Returns
 
@@ -56,22 +57,15 @@ lorebook:
     - { keys: [tower], content: Never., enabled: false }
 `,
 };
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 let answer: () => Response;
 
-beforeAll(async () => {
-  for (const path of ["shop/docs", "tale"]) mkdirSync(folder.file(path), { recursive: true });
-  for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(name), text);
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ personas: folder.path, providers: { openai: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+for (const path of ["shop/docs", "tale"]) mkdirSync(folder.file(path), { recursive: true });
+for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(name), text);
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({ personas: folder.path, providers: { openai: { baseUrl: url } } }),
+);
 beforeEach(() => {
   answer = () => jsonResponse(completionOf({ content: "x" }));
 });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { LargeStrings } from "../../src/lib/json/large-strings.ts";
 import { slicesBegun } from "../../src/lib/time/cooperative-scheduling.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { served } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -15,16 +16,10 @@ const path = "/gateway/v1/chat/completions";
 type Failure = { error: { code: string; message: string } };
 
 const yes = { choices: [{ index: 0, message: { role: "assistant", content: "yes" }, finish_reason: "stop" }] };
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => Response.json(yes));
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => Response.json(yes),
+  (url) => ({ providers: { openai: { baseUrl: url } } }),
+);
 
 const begun = '{"model":"openai/x","messages":[';
 const said = (text: string) => `${begun}{"role":"user","content":"${text}"}]}`;

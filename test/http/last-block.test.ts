@@ -2,35 +2,28 @@
  * The last block of a message is its answer: `claude -p` and the Claude Agent SDK take the text of `content[-1]`, and have an empty
  * result where something else stands there. The state that a maker must get back stands before what it led to, or on its thought.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: { plain: object; events: readonly object[] };
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path, json }) =>
+const { troupe, upstream } = await served(
+  ({ path, json }) =>
     path.includes("alt=sse") || (json as Json)["stream"] === true
       ? sseResponse(answer.events.map((event) => `data: ${JSON.stringify(event)}\n\n`))
       : jsonResponse(answer.plain),
-  );
-  troupe = await Troupe.start({
+  (url) => ({
     providers: {
-      google: { baseUrl: upstream.url, apiKey: "AIza-test" },
-      openai: { baseUrl: upstream.url },
-      openrouter: { baseUrl: upstream.url },
-      deepseek: { baseUrl: upstream.url },
+      google: { baseUrl: url, apiKey: "AIza-test" },
+      openai: { baseUrl: url },
+      openrouter: { baseUrl: url },
+      deepseek: { baseUrl: url },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const gemini = (...parts: readonly object[]) => {
   const one = (some: readonly object[], isLast: boolean) => ({

@@ -1,18 +1,17 @@
 /** The ledger of the routes beside completions: whatever form an answer's counts have, they are found, and each end has its line. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/usage.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: (request: RecordedRequest) => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer((request) => answer(request));
-  const rates = { input: 1, output: 2 };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer((request) => answer(request)));
+const rates = { input: 1, output: 2 };
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: ["orchestrator", "gateway", "raw"],
     providers: {
       openai: { baseUrl: `${upstream.url}/v1` },
@@ -28,12 +27,8 @@ beforeAll(async () => {
         { match: "*/*", ...rates, image_input: 3, image_output: 4, audio_input: 5, tools: { web_search: 0.01 } },
       ],
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 async function lineOf(id: string): Promise<LedgerLine> {
   const { services } = troupe.server;

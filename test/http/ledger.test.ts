@@ -1,13 +1,11 @@
 /** Every way that a call can end leaves one line in the ledger, with what is known of it. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/usage.ts";
 import { Console } from "../cli/console.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import type { RecordedRequest } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: (request: RecordedRequest) => Response | Promise<Response>;
 
 const usage = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 };
@@ -28,25 +26,21 @@ const stream = (...events: string[]) =>
 const words =
   "The quick brown fox jumps over the lazy dog while seventeen engineers review a rather long report. ".split(/(?= )/);
 
-beforeAll(async () => {
-  upstream = new UpstreamServer((request) => answer(request));
-  troupe = await Troupe.start({
+const { troupe, upstream } = await served(
+  (request) => answer(request),
+  (url) => ({
     providers: {
-      openai: { baseUrl: upstream.url },
-      second: { dialect: "openai", baseUrl: upstream.url },
-      anthropic: { baseUrl: upstream.url },
-      openrouter: { baseUrl: upstream.url },
+      openai: { baseUrl: url },
+      second: { dialect: "openai", baseUrl: url },
+      anthropic: { baseUrl: url },
+      openrouter: { baseUrl: url },
       nowhere: { dialect: "openai", baseUrl: "http://127.0.0.1:1" },
     },
-  });
-  troupe.setTargets("troupe/tutor", ["openai/gpt-4o", "second/gpt-4o"]);
-  // Estimates do not wait for it as long as it takes to start.
-  await troupe.server.services.tokenizer.count(["words"], 60_000);
-}, 60_000);
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets("troupe/tutor", ["openai/gpt-4o", "second/gpt-4o"]);
+// Estimates do not wait for it as long as it takes to start.
+await troupe.server.services.tokenizer.count(["words"], 60_000);
 beforeEach(() => {
   answer = whole;
 });

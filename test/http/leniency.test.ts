@@ -1,25 +1,20 @@
 /** What clients ask for beside the formats' words, and what becomes of errors whose body says nothing. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { ApiError } from "../../src/protocols/errors.ts";
 import { formatNames, pathOf } from "../helpers/client-formats.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: { groq: { baseUrl }, openai: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 test.each(["/v1/models", "/gateway/v1/models", "/v1beta/models", "/gateway/v1beta/models"])(
   "%s bears queries that it does not know",

@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const hello = [{ role: "user" as const, content: "hi" }];
 const clock = new ManualClock(1_800_000_000_000);
-let troupe: Troupe;
 
-beforeAll(async () => {
-  troupe = await Troupe.start({
+const troupe = untilEnd(
+  await Troupe.start({
     clock,
     config: {
       limits: {
@@ -25,9 +25,8 @@ beforeAll(async () => {
       },
       trustedProxies: ["127.0.0.0/8"],
     },
-  });
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+  }),
+);
 
 function rates(response: Response): [limit: number, remaining: number, reset: number] {
   return ["limit", "remaining", "reset"].map((name) => {

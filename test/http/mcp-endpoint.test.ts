@@ -1,41 +1,34 @@
 /** Personas as tools at /mcp, by the official clients of both lines. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { Client as FirstClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as FirstTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { completionOf } from "../helpers/chat-upstream.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  mkdirSync(folder.file("house"));
-  const head = "model: openrouter/gpt\n";
-  const files = {
-    cook: `description: Cooks.\n${head}system: You cook for {{guest}}.\nvariables: { guest: { description: Who eats., required: true } }\n`,
-    "a.b": `description: Has a dot.\n${head}system: You are.\n`,
-    a_b: `description: Has none.\n${head}system: You are.\n`,
-    chef: `description: For some.\ntier: enterprise\n${head}system: You cook.\n`,
-  };
-  for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`house/${name}.yaml`), text);
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
+mkdirSync(folder.file("house"));
+const head = "model: openrouter/gpt\n";
+const files = {
+  cook: `description: Cooks.\n${head}system: You cook for {{guest}}.\nvariables: { guest: { description: Who eats., required: true } }\n`,
+  "a.b": `description: Has a dot.\n${head}system: You are.\n`,
+  a_b: `description: Has none.\n${head}system: You are.\n`,
+  chef: `description: For some.\ntier: enterprise\n${head}system: You cook.\n`,
+};
+for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`house/${name}.yaml`), text);
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
     personas: folder.path,
-    providers: { openrouter: { baseUrl: upstream.url } },
+    providers: { openrouter: { baseUrl: url } },
     config: { cors: { origins: ["https://app.example.com"] } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
 
 const endpoint = () => new URL(`${troupe.url}/mcp`);
 const headersOf = (key: string, more: object = {}) => ({

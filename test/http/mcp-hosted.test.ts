@@ -1,19 +1,17 @@
 /** Tools that clients expect a provider to run, where the provider has none: an MCP server's tool stands in. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { completionOf } from "../helpers/chat-upstream.ts";
 import { testServer } from "../helpers/mcp.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
-const folder = new TempFolder();
+const folder = untilEnd(new TempFolder());
 const calls = folder.file("calls");
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path, json }) => {
+const { troupe, upstream } = await served(
+  ({ path, json }) => {
     if (path.endsWith("/responses"))
       return jsonResponse({ id: "resp_1", object: "response", output: [], status: "completed" });
     const { messages, tools = [] } = json as { messages: { role: string }[]; tools?: { function: { name: string } }[] };
@@ -24,25 +22,20 @@ beforeAll(async () => {
     return jsonResponse(
       completionOf({ content: null, tool_calls: [{ id: "c1", type: "function", function: called }] }, "tool_calls"),
     );
-  });
-  troupe = await Troupe.start({
+  },
+  (url) => ({
     providers: {
-      openrouter: { baseUrl: upstream.url },
-      dropping: { dialect: "openrouter", baseUrl: upstream.url, unsupportedTools: "drop" },
-      openai: { baseUrl: upstream.url },
+      openrouter: { baseUrl: url },
+      dropping: { dialect: "openrouter", baseUrl: url, unsupportedTools: "drop" },
+      openai: { baseUrl: url },
     },
     config: {
       mcpServers: { desk: testServer({ CALLS: calls }), vault: testServer({}, { tags: ["inside"] }) },
       hostedTools: { web_search: "desk.search" },
     },
-  });
-  await troupe.server.services.mcp.find("desk")!.tools();
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.mcp.find("desk")!.tools();
 beforeEach(() => {
   writeFileSync(calls, "");
   upstream.requests.splice(0);

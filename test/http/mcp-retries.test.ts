@@ -1,38 +1,31 @@
 /** Retries with a service-request-id call no tool twice, however the first call ended. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { testServer } from "../helpers/mcp.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
-import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, type RecordedRequest } from "../helpers/upstream-server.ts";
 
-const folder = new TempFolder();
+const folder = untilEnd(new TempFolder());
 const calls = folder.file("calls");
 const persona = "description: Works.\nmodel: openrouter/gpt\nsystem: You work.\nmcp: [{ server: desk }]\n";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: (request: RecordedRequest) => Response | Promise<Response>;
 
-beforeAll(async () => {
-  mkdirSync(folder.file("personas/house"), { recursive: true });
-  writeFileSync(folder.file("personas/house/clerk.yaml"), persona);
-  upstream = new UpstreamServer((request) => answer(request));
-  troupe = await Troupe.start({
+mkdirSync(folder.file("personas/house"), { recursive: true });
+writeFileSync(folder.file("personas/house/clerk.yaml"), persona);
+const { troupe, upstream } = await served(
+  (request) => answer(request),
+  (url) => ({
     personas: folder.file("personas"),
-    providers: { openrouter: { baseUrl: upstream.url } },
+    providers: { openrouter: { baseUrl: url } },
     config: { mcpServers: { desk: testServer({ CALLS: calls }) } },
-  });
-  await troupe.server.services.mcp.find("desk")!.tools();
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.mcp.find("desk")!.tools();
 beforeEach(() => writeFileSync(calls, ""));
 
 const made = () => readFileSync(calls, "utf8").split("\n").slice(0, -1);

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { liveFrom } from "../../src/server/live.ts";
 import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { testServer } from "../helpers/mcp.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 import { WatchedLog } from "../helpers/watched-log.ts";
 
 const head = "description: Works.\nmodel: openai/gpt\nsystem: You work.\n";
@@ -25,25 +25,22 @@ const files = {
   crowd: `${head.replace("openai/gpt", "bounded/gpt-4.1")}mcp: [{ server: many }]\nmcp_limits: { find_above: 1000 }\n`,
   mixed: `${head.replace("model: openai/gpt", "model: [openai/gpt, bounded/gpt-4.1]")}mcp: [{ server: many }]\nmcp_limits: { find_above: 1000 }\n`,
 };
-const folder = new TempFolder();
+const folder = untilEnd(new TempFolder());
 const watched = new WatchedLog();
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let calls: string;
 /** The answers of the model, one for each of its turns. */
 let turns: (() => Response)[];
 
-beforeAll(async () => {
-  mkdirSync(folder.file("house"));
-  calls = folder.file("calls");
-  for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`house/${name}.yaml`), text);
-  upstream = new UpstreamServer(() => (turns.length > 1 ? turns.shift()! : turns[0]!)());
-  troupe = await Troupe.start({
+mkdirSync(folder.file("house"));
+const calls = folder.file("calls");
+for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`house/${name}.yaml`), text);
+const { troupe, upstream } = await served(
+  () => (turns.length > 1 ? turns.shift()! : turns[0]!)(),
+  (url) => ({
     personas: folder.path,
     log: watched.log,
     providers: {
-      openai: { dialect: "openrouter", baseUrl: upstream.url },
-      bounded: { dialect: "openai", baseUrl: upstream.url },
+      openai: { dialect: "openrouter", baseUrl: url },
+      bounded: { dialect: "openai", baseUrl: url },
     },
     config: {
       mcpServers: {
@@ -53,14 +50,9 @@ beforeAll(async () => {
         never: testServer({ MODE: "dies-at-start" }),
       },
     },
-  });
-  await Promise.all(["desk", "many", "vault", "never"].map((name) => troupe.server.services.mcp.find(name)!.tools()));
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await Promise.all(["desk", "many", "vault", "never"].map((name) => troupe.server.services.mcp.find(name)!.tools()));
 beforeEach(() => {
   writeFileSync(calls, "");
   upstream.requests.splice(0);

@@ -1,15 +1,13 @@
 /** Other clients of Anthropic's format, unmodified: the AI SDK and LangChain, on a model of Google's. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import Anthropic from "@anthropic-ai/sdk";
 import { ChatAnthropic } from "@langchain/anthropic";
 import { generateText, streamText } from "ai";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const model = "google/gemini-3-flash-preview";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 const counts = { promptTokenCount: 5, candidatesTokenCount: 2, thoughtsTokenCount: 4, totalTokenCount: 11 };
 const part = (one: object, finishReason?: string) => ({
   candidates: [{ content: { role: "model", parts: [one] }, ...(finishReason && { finishReason }) }],
@@ -18,21 +16,17 @@ const part = (one: object, finishReason?: string) => ({
 const call = { functionCall: { name: "weather", args: { city: "Oslo" } }, thoughtSignature: "s1" };
 let parts: object[] = [];
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path }) => {
+const { troupe, upstream } = await served(
+  ({ path }) => {
     const answers = parts.map((one, at) => part(one, at === parts.length - 1 ? "STOP" : undefined));
     if (path.includes("alt=sse")) return sseResponse(answers.map((one) => `data: ${JSON.stringify(one)}\n\n`));
     return jsonResponse({
       candidates: [{ content: { role: "model", parts }, finishReason: "STOP" }],
       usageMetadata: counts,
     });
-  });
-  troupe = await Troupe.start({ providers: { google: { baseUrl: upstream.url, apiKey: "AIza-test" } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  },
+  (url) => ({ providers: { google: { baseUrl: url, apiKey: "AIza-test" } } }),
+);
 const says = (...given: object[]) => {
   parts = given;
 };

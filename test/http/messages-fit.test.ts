@@ -1,26 +1,20 @@
 /** What Claude Code sends to names that it does not know, on every model of Anthropic's: each takes it, as it came where it can. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { expect, test } from "bun:test";
+import { served } from "../helpers/served.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 import { anthropicKey, anthropicUpstream, strictModels } from "../helpers/upstreams/anthropic.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
 const answered = (model: string) => ({
   ...{ id: "msg_1", type: "message", role: "assistant", model, content: [{ type: "text", text: "Hi." }] },
   ...{ stop_reason: "end_turn", stop_sequence: null, usage: { input_tokens: 3, output_tokens: 2 } },
 });
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(anthropicUpstream(({ model }) => jsonResponse(answered(model))));
-  troupe = await Troupe.start({ providers: { anthropic: { baseUrl: upstream.url, apiKey: anthropicKey } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  anthropicUpstream(({ model }) => jsonResponse(answered(model))),
+  (url) => ({ providers: { anthropic: { baseUrl: url, apiKey: anthropicKey } } }),
+);
 
 const headers = { "anthropic-version": "2023-06-01" };
 const ask = (model: string, body: object, surface = "/gateway") =>

@@ -1,34 +1,29 @@
 /** Anthropic's clients on Anthropic's models: nothing is translated, on either surface. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { seal } from "../../src/protocols/seal.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
 const model = "claude-sonnet-4-5";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const one = { baseUrl: upstream.url, apiKey: "sk-ant-test" };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const one = { baseUrl: upstream.url, apiKey: "sk-ant-test" };
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       anthropic: one,
       openai: { baseUrl: upstream.url },
       google: { baseUrl: upstream.url, apiKey: "AIza-test" },
       lenient: { baseUrl: upstream.url, dialect: "openai", unsupportedTools: "drop" },
     },
-  });
-  troupe.setTargets(persona, [`anthropic/${model}`]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(persona, [`anthropic/${model}`]);
 
 const message = {
   id: "msg_theirs",

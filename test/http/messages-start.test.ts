@@ -1,6 +1,7 @@
 /** What a Messages client's meter shows from the first event on, where the upstream counts at the end alone. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -14,16 +15,9 @@ const streamed = (usage: object) =>
     "data: [DONE]\n\n",
   ]);
 
-const upstream = new UpstreamServer(() => streamed(counted));
-let troupe: Troupe;
-beforeAll(async () => {
-  troupe = await Troupe.start({ providers: { mistral: { baseUrl: upstream.url } } });
-  troupe.setTargets("troupe/tutor", ["mistral/mistral-large-latest"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => streamed(counted)));
+const troupe = untilEnd(await Troupe.start({ providers: { mistral: { baseUrl: upstream.url } } }));
+troupe.setTargets("troupe/tutor", ["mistral/mistral-large-latest"]);
 
 /** 1,200 letters, which are some 300 tokens. */
 const long = "some words ".repeat(109).trim();

@@ -1,29 +1,23 @@
 /** The `@anthropic-ai/sdk` package as its users use it, unmodified, against models of other families, on both surfaces. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url }, google: { baseUrl: upstream.url, apiKey: "AIza-test" } },
-  });
-  troupe.setTargets(persona, ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
+    providers: { openai: { baseUrl: url }, google: { baseUrl: url, apiKey: "AIza-test" } },
+  }),
+);
+troupe.setTargets(persona, ["openai/x"]);
 beforeEach(() => {
   answer = () => jsonResponse(completion({ content: "Hello." }));
 });

@@ -3,20 +3,17 @@
  * ones, they arrive as they were written, though JavaScript would write many of them otherwise. So do integers beyond 2^53 in members that
  * nobody here knows.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { familyNames, models, persona, Stage } from "../clients/stage.ts";
 import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
 import { runs } from "../helpers/long-form.ts";
 import { type Lossless, LosslessNumber, parseLossless } from "../helpers/lossless-json.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let stage: Stage;
-beforeAll(async () => {
-  stage = await Stage.start();
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+const stage = untilEnd(await Stage.start());
 
 /** A number as it is written, which `JSON.stringify` keeps. */
 const raw = (text: string) => (JSON as unknown as { rawJSON(text: string): number }).rawJSON(text);

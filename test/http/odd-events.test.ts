@@ -1,33 +1,28 @@
 /** Events whose fields, names or errors are damaged or another family's: clients get the whole answer or an error, never a part of it. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 import { type AgentFamilyName, agentFamilies } from "../helpers/upstreams/agent.ts";
 
 const text = "It is sunny in Oslo.";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let events: readonly string[];
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => sseResponse(events));
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => sseResponse(events)));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       groq: { baseUrl },
       anthropic: { baseUrl },
       google: { baseUrl },
       openai: { baseUrl, modelRules: [{ match: "*", responses_only: true }] },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const accounts = { chat: "groq", anthropic: "anthropic", google: "google", responses: "openai" } as const;
 

@@ -1,25 +1,22 @@
 /** Values that can't be made a text, `{"toString": 1}`, at every place of a request and of an answer: an error or an answer, and no fault here. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 type Json = Record<string, unknown>;
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: unknown;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => (answer === undefined ? jsonResponse({ error: {} }, 400) : jsonResponse(answer)));
-  const account = { baseUrl: upstream.url };
-  const bedrock = { ...account, region: "us-east-1" };
-  troupe = await Troupe.start({
+const upstream = untilEnd(
+  new UpstreamServer(() => (answer === undefined ? jsonResponse({ error: {} }, 400) : jsonResponse(answer))),
+);
+const account = { baseUrl: upstream.url };
+const bedrock = { ...account, region: "us-east-1" };
+const troupe = untilEnd(
+  await Troupe.start({
     providers: { openai: account, anthropic: account, google: account, groq: account, bedrock },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 type Path = readonly (string | number)[];
 const odd = { toString: 1, valueOf: 1 };

@@ -1,29 +1,22 @@
 /** The `openai` package as its users use it, unmodified, in every shape of call, on both surfaces. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { makeParseableResponseFormat } from "openai/lib/parser";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Silence } from "../helpers/silence.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
 const messages = [{ role: "user" as const, content: "hi" }];
-let upstream: UpstreamServer;
-let troupe: Troupe;
 const silence = new Silence();
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const { clock, timeouts } = silence;
-  troupe = await Troupe.start({ clock, providers: { openai: { baseUrl: upstream.url, timeouts } } });
-  troupe.setTargets(persona, ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const { clock, timeouts } = silence;
+const troupe = untilEnd(await Troupe.start({ clock, providers: { openai: { baseUrl: upstream.url, timeouts } } }));
+troupe.setTargets(persona, ["openai/x"]);
 beforeEach(() => {
   answer = () => jsonResponse(completion(["Hello."]));
 });

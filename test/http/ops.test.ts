@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import manifest from "../../package.json" with { type: "json" };
 import { StorageError } from "../../src/store/storage-error.ts";
 import { parsePrometheus } from "../helpers/prometheus.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let troupe: Troupe;
-beforeAll(async () => {
-  troupe = await Troupe.start();
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+const troupe = untilEnd(await Troupe.start());
 
 const get = (path: string) => troupe.fetch(path, { key: null });
 

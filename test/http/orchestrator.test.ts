@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const files = {
   cook: `description: Cooks.
@@ -19,25 +19,18 @@ limits: { max_tokens: 100 }
   lost: "description: Has no model.\ntier: free\nmodel: anthropic/x\nsystem: You are lost.\n",
   far: "description: Is far away.\ntier: free\nmodel: google/gemini-3.8-flash\nsystem: You are far.\n",
 };
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 let answer: () => Response;
 
-beforeAll(async () => {
-  mkdirSync(folder.file("house"));
-  for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`house/${name}.yaml`), text);
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
+mkdirSync(folder.file("house"));
+for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(`house/${name}.yaml`), text);
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
     personas: folder.path,
-    providers: { openai: { baseUrl: upstream.url }, google: { baseUrl: upstream.url } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+    providers: { openai: { baseUrl: url }, google: { baseUrl: url } },
+  }),
+);
 beforeEach(() => {
   answer = () =>
     jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }] });

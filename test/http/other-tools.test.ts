@@ -1,22 +1,16 @@
 /** Calls of tools that are no functions, by models that speak chat completions, in the formats of other clients. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { SseParser } from "../../src/lib/streams/sse.ts";
 import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe } = await served(
+  () => answer(),
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
 
 /** An item, a block or a part of an answer. */
 type Item = {

@@ -1,23 +1,17 @@
 /** What a provider's own API takes is not judged by our ranges where it goes there as it came; where it is translated they hold. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { models, Stage } from "../clients/stage.ts";
 import { pathOf } from "../helpers/client-formats.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
-let stage: Stage;
-const folder = new TempFolder();
-beforeAll(async () => {
-  const limits = { max_tokens: 50, temperature: 1 };
-  const brief = JSON.stringify({ description: "Brief.", model: models.chat, limits, system: "Be brief." });
-  mkdirSync(folder.file("acme"));
-  writeFileSync(folder.file("acme/brief.yaml"), brief);
-  stage = await Stage.start({ personas: folder.path });
-});
-afterAll(async () => {
-  await stage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
+const folder = untilEnd(new TempFolder());
+const limits = { max_tokens: 50, temperature: 1 };
+const brief = JSON.stringify({ description: "Brief.", model: models.chat, limits, system: "Be brief." });
+mkdirSync(folder.file("acme"));
+writeFileSync(folder.file("acme/brief.yaml"), brief);
+const stage = untilEnd(await Stage.start({ personas: folder.path }));
 
 const user = { role: "user", content: "hi" };
 const contents = [{ role: "user", parts: [{ text: "hi" }] }];

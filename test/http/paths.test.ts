@@ -1,17 +1,14 @@
 /** One path, one answer: what a proxy in front keeps closed can't be had by another spelling. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Host } from "../../src/call/context.ts";
 import { buildApp } from "../../src/http/app.ts";
 import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
-let troupe: Troupe;
-beforeAll(async () => {
-  troupe = await Troupe.start();
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+const troupe = untilEnd(await Troupe.start());
 
 const send = (target: string, method = "GET") => {
   const head = `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${troupe.key}`;

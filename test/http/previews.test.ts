@@ -1,5 +1,5 @@
 /** Previews of personas: pushed, called by every client format, never by default, replaced, dropped and ended; and what is refused. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { KeySpec } from "../../src/auth/key-spec.ts";
@@ -9,17 +9,14 @@ import { listReports } from "../../src/operate/reports.ts";
 import { parsePersona } from "../../src/personas/persona.ts";
 import { completionOf } from "../helpers/chat-upstream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-const folder = new TempFolder();
+const folder = untilEnd(new TempFolder());
 const clock = new ManualClock(Date.parse("2026-11-29T10:00:00Z"));
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let pusher: string;
 /** A key of models alone. */
-let plain: string;
 
 const content = (system: string, rest: object = {}) => ({
   description: "Helps.",
@@ -48,29 +45,25 @@ const previewKey = (changes: Partial<KeySpec> = {}): KeySpec => ({
   ...changes,
 });
 
-beforeAll(async () => {
-  // With counts: a call whose tokens are estimated is in the ledger later.
-  const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
-  upstream = new UpstreamServer(() => jsonResponse(completionOf({ content: "x" }, "stop", usage)));
-  const files = { "acme/support.yaml": served, "labels.yaml": "" };
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(folder.file(path)), { recursive: true });
-    writeFileSync(folder.file(path), text);
-  }
-  troupe = await start({ surfaces: ["orchestrator", "gateway", "admin"], config: { previews: rules, listen } });
-  await troupe.server.services.loading;
-  pusher = await troupe.createKey(previewKey());
-  plain = await troupe.createKey({ name: "app", tier: "free", perMinute: 100_000 });
-});
+// With counts: a call whose tokens are estimated is in the ledger later.
+const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
+const upstream = untilEnd(new UpstreamServer(() => jsonResponse(completionOf({ content: "x" }, "stop", usage))));
+const files = { "acme/support.yaml": served, "labels.yaml": "" };
+for (const [path, text] of Object.entries(files)) {
+  mkdirSync(dirname(folder.file(path)), { recursive: true });
+  writeFileSync(folder.file(path), text);
+}
 const listen: Config["listen"] = [
   { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
 ];
 const rules = { days: 7, max: 3, maxBytes: 20_000 };
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+
+const troupe = untilEnd(
+  await start({ surfaces: ["orchestrator", "gateway", "admin"], config: { previews: rules, listen } }),
+);
+await troupe.server.services.loading;
+const pusher = await troupe.createKey(previewKey());
+const plain = await troupe.createKey({ name: "app", tier: "free", perMinute: 100_000 });
 beforeEach(() => {
   upstream.requests.length = 0;
 });

@@ -1,7 +1,8 @@
 /** Applications that name prompts which lay at OpenAI, with the official client: another base address, and nothing else changed. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import type OpenAI from "openai";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -31,56 +32,44 @@ const completion = {
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 };
 
-let folder: TempFolder;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let first: string;
-let second: string;
-
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  upstream = new UpstreamServer(({ path }) =>
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+const upstream = untilEnd(
+  new UpstreamServer(({ path }) =>
     jsonResponse(path.endsWith("/responses") ? response : path.endsWith("/messages") ? anthropicMessage : completion),
-  );
-  const write = (path: string, text: string) => writeFileSync(folder.file(path), text);
-  write(
-    "acme/first.yaml",
-    yaml("First for {{customer_name}} about {{issue}}.", "groq/m", "  pmpt_old: { '1': current }\n"),
-  );
-  troupe = await Troupe.start({
+  ),
+);
+const write = (path: string, text: string) => writeFileSync(folder.file(path), text);
+write(
+  "acme/first.yaml",
+  yaml("First for {{customer_name}} about {{issue}}.", "groq/m", "  pmpt_old: { '1': current }\n"),
+);
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       openai: { baseUrl: upstream.url },
       groq: { baseUrl: upstream.url },
       anthropic: { baseUrl: upstream.url },
     },
     personas: folder.path,
-  });
-  const { services } = troupe.server;
-  const reread = async () => {
-    await services.rereadPersonas();
-    await services.personaVersions.record();
-  };
-  await reread();
-  first = services.personas.find("acme/first")!.version;
-  const prompts = `  pmpt_123:\n    "1": "${first}"\n    "2": stable\n    "3": current\n  pmpt_default: { default: stable, "9": current }\n`;
-  write("acme/first.yaml", yaml("Second for {{customer_name}} about {{issue}}.", "groq/m", prompts));
-  await reread();
-  second = services.personas.find("acme/first")!.version;
-  write("labels.yaml", `acme/first: { stable: "${second}" }\n`);
-  write("acme/first.yaml", yaml("Third for {{customer_name}} about {{issue}}.", "groq/m", prompts));
-  write("acme/native.yaml", yaml("Native for {{customer_name}} about {{issue}}.", "openai/m", "  pmpt_native: {}\n"));
-  write(
-    "acme/claude.yaml",
-    yaml("Claude for {{customer_name}} about {{issue}}.", "anthropic/m", "  pmpt_claude: {}\n"),
-  );
-  await reread();
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+const { services } = troupe.server;
+const reread = async () => {
+  await services.rereadPersonas();
+  await services.personaVersions.record();
+};
+await reread();
+const first = services.personas.find("acme/first")!.version;
+const prompts = `  pmpt_123:\n    "1": "${first}"\n    "2": stable\n    "3": current\n  pmpt_default: { default: stable, "9": current }\n`;
+write("acme/first.yaml", yaml("Second for {{customer_name}} about {{issue}}.", "groq/m", prompts));
+await reread();
+const second = services.personas.find("acme/first")!.version;
+write("labels.yaml", `acme/first: { stable: "${second}" }\n`);
+write("acme/first.yaml", yaml("Third for {{customer_name}} about {{issue}}.", "groq/m", prompts));
+write("acme/native.yaml", yaml("Native for {{customer_name}} about {{issue}}.", "openai/m", "  pmpt_native: {}\n"));
+write("acme/claude.yaml", yaml("Claude for {{customer_name}} about {{issue}}.", "anthropic/m", "  pmpt_claude: {}\n"));
+await reread();
 
 const surfaces = ["orchestrator", "gateway"] as const;
 type Sent = {

@@ -1,7 +1,8 @@
 /** Specification §8: every response of the orchestrator carries the three rate headers, whatever it is. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Silence } from "../helpers/silence.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -19,27 +20,20 @@ const limits: Config["limits"] = {
   backgroundResponses: 100,
   anonymousPerMinute: 500,
 };
-let upstream: UpstreamServer;
-let troupe: Troupe;
 const silence = new Silence();
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const { clock, timeouts } = silence;
-  const providers = { openai: { baseUrl: upstream.url, timeouts } };
-  troupe = await Troupe.start({ clock, providers, config: { limits } });
-  troupe.setTargets(persona, ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const persona = "troupe/tutor";
+
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const { clock, timeouts } = silence;
+const providers = { openai: { baseUrl: upstream.url, timeouts } };
+const troupe = untilEnd(await Troupe.start({ clock, providers, config: { limits } }));
+troupe.setTargets(persona, ["openai/x"]);
 beforeEach(() => {
   answer = () => jsonResponse(completion);
 });
 
-const persona = "troupe/tutor";
 const completion = {
   choices: [{ index: 0, message: { role: "assistant", content: "yes" }, finish_reason: "stop" }],
 };

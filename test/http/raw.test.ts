@@ -1,5 +1,5 @@
 /** Providers' own APIs below the gateway: what goes up and comes down is what was sent, but for keys. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
@@ -7,17 +7,16 @@ import fc from "fast-check";
 import OpenAI from "openai";
 import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type BytesRequest, BytesServer } from "../helpers/upstreams/operations.ts";
 
 const withRaw = ["orchestrator", "gateway", "raw"] as const;
-let upstream: BytesServer;
-let troupe: Troupe;
 let answer: (request: BytesRequest) => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new BytesServer((request) => answer(request));
-  troupe = await Troupe.start({
+const upstream = untilEnd(new BytesServer((request) => answer(request)));
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: withRaw,
     providers: {
       openai: { baseUrl: `${upstream.url}/v1` },
@@ -25,12 +24,8 @@ beforeAll(async () => {
       google: { baseUrl: `${upstream.url}/v1beta` },
       azure: { baseUrl: upstream.url },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const at = (path: string) => `/gateway/providers/${path}`;
 

@@ -1,10 +1,11 @@
 /** Servers that answer with reasoning in clear text and keep nothing (LM Studio, vLLM, DeepSeek behind `dialect: openai`): their items can be sent back. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import OpenAI from "openai";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { openaiResponses } from "../../src/providers/responses/quirks.ts";
 import { nativeResponses } from "../../src/providers/responses/responses.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -42,27 +43,21 @@ const message = {
 };
 
 const model = "lmstudio2/gpt-oss-20b";
-const personas = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let client: OpenAI;
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ text }) =>
+const personas = untilEnd(new TempFolder());
+const upstream = untilEnd(
+  new UpstreamServer(({ text }) =>
     jsonResponse(responseOf(text.includes("function_call_output") ? [message] : [reasoning, call])),
-  );
-  mkdirSync(personas.file("acme"));
-  writeFileSync(personas.file("acme/p.yaml"), JSON.stringify({ description: "P", model, system: "Be brief." }));
-  troupe = await Troupe.start({
+  ),
+);
+mkdirSync(personas.file("acme"));
+writeFileSync(personas.file("acme/p.yaml"), JSON.stringify({ description: "P", model, system: "Be brief." }));
+const troupe = untilEnd(
+  await Troupe.start({
     personas: personas.path,
     providers: { lmstudio2: { baseUrl: upstream.url, dialect: "openai" } },
-  });
-  client = new OpenAI({ baseURL: troupe.baseUrl("gateway"), apiKey: troupe.key, maxRetries: 0 });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  personas[Symbol.dispose]();
-});
+  }),
+);
+const client = new OpenAI({ baseURL: troupe.baseUrl("gateway"), apiKey: troupe.key, maxRetries: 0 });
 afterEach(() => upstream.requests.splice(0));
 
 const asked = { type: "message" as const, role: "user" as const, content: "Oslo?" };

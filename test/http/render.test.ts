@@ -1,5 +1,5 @@
 /** What is rendered of a persona's call is what is sent, byte for byte, and each part of it has its origin. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import type { TCPSocketListener } from "bun";
 import fc from "fast-check";
@@ -16,6 +16,7 @@ import type { ChatRequest } from "../../src/protocols/chat/schema.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { fixtureFamilies } from "../helpers/fixtures.ts";
 import { runs } from "../helpers/long-form.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe, testConfig } from "../helpers/troupe.ts";
 
@@ -57,7 +58,7 @@ class ByteUpstream implements Disposable {
   }
 }
 
-const upstream = new ByteUpstream();
+const upstream = untilEnd(new ByteUpstream());
 const names = [...new Set(families.map(({ provider }) => provider.name))];
 const options = {
   providers: Object.fromEntries(
@@ -65,15 +66,8 @@ const options = {
   ),
 };
 const { providers: configured } = testConfig("none", options);
-let troupe: Troupe;
 
-beforeAll(async () => {
-  troupe = await Troupe.start(options);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const troupe = untilEnd(await Troupe.start(options));
 
 const render = (persona: Persona, request: JsonObject, places?: Parameters<typeof renderCall>[1]["places"]) => {
   const { media, clock } = troupe.server.services;

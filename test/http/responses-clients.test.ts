@@ -1,10 +1,11 @@
 /** Clients that ask for Responses by default, as their users use them, through a loop of tools on every family of upstreams. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { createOpenAI } from "@ai-sdk/openai";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 import { Agent, OpenAIResponsesModel, Runner, setTracingDisabled, tool } from "@openai/agents";
 import { tool as aiTool, generateText, jsonSchema, stepCountIs, streamText } from "ai";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -197,25 +198,21 @@ const responsesFamily: Family = {
   },
 };
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let family: Family;
 
-beforeAll(async () => {
-  setTracingDisabled(true);
-  upstream = new UpstreamServer((request) => {
+setTracingDisabled(true);
+const upstream = untilEnd(
+  new UpstreamServer((request) => {
     const isStream = request.path.includes("stream") || (request.json as { stream?: boolean }).stream === true;
     return family.answer(request, !request.text.includes(weather), isStream);
-  });
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+  }),
+);
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: { groq: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl }, openai: { baseUrl } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const families = [
   ["chat", chatFamily],

@@ -1,18 +1,17 @@
 /** Responses to upstreams of that format: what goes there is what the client sent, and what comes back what they said. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { seal } from "../../src/protocols/seal.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       openai: { baseUrl },
       xai: { baseUrl },
@@ -20,12 +19,8 @@ beforeAll(async () => {
       anthropic: { baseUrl },
       groq: { baseUrl, unsupportedTools: "drop" },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const response = {
   id: "resp_up1",

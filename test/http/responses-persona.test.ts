@@ -1,10 +1,10 @@
 /** Personas on upstreams of the Responses format: nothing is translated, and though the upstream repeats all it got, no word of theirs comes out. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, type RecordedRequest, sseResponse } from "../helpers/upstream-server.ts";
 
 /** In each line and value of the persona that nobody may see. */
 const mark = "SECRET";
@@ -28,22 +28,15 @@ tools:
   - { type: function, function: { name: look, description: "${mark} description", parameters: { type: object } } }
 `;
 
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 let answer: (request: RecordedRequest) => Response;
 
-beforeAll(async () => {
-  mkdirSync(join(folder.path, "notes"));
-  writeFileSync(join(folder.path, "notes", "keeper.yaml"), file);
-  upstream = new UpstreamServer((request) => answer(request));
-  troupe = await Troupe.start({ personas: folder.path, providers: { openai: { baseUrl: upstream.url } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+mkdirSync(join(folder.path, "notes"));
+writeFileSync(join(folder.path, "notes", "keeper.yaml"), file);
+const { troupe, upstream } = await served(
+  (request) => answer(request),
+  (url) => ({ personas: folder.path, providers: { openai: { baseUrl: url } } }),
+);
 
 type Json = Record<string, unknown>;
 

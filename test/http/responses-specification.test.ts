@@ -2,7 +2,7 @@
  * The published specification of the Responses format, kept by the answers of every provider: its suite's cases, and all example
  * answers of the fixtures, plain and streamed, on both surfaces. https://www.openresponses.org/compliance
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   type AnsweredCase,
   answeredCases,
@@ -11,6 +11,7 @@ import {
   fixtureFamilies,
 } from "../helpers/fixtures.ts";
 import { faultsOfEvents, faultsOfResponse } from "../helpers/open-responses.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -20,22 +21,14 @@ const surfaces = [
   ["orchestrator", "/v1/responses"],
 ] as const;
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const named = fixtureFamilies().map(({ provider: { name } }) => [
-    name,
-    { baseUrl: upstream.url, modelRules: answeredRules(name) },
-  ]);
-  troupe = await Troupe.start({ providers: Object.fromEntries(named) });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const named = fixtureFamilies().map(({ provider: { name } }) => [
+  name,
+  { baseUrl: upstream.url, modelRules: answeredRules(name) },
+]);
+const troupe = untilEnd(await Troupe.start({ providers: Object.fromEntries(named) }));
 
 type Said = { status: string; completed_at: number | null; output: { type: string }[] };
 type Event = { type: string; sequence_number: number; response?: unknown; item?: { type: string } };

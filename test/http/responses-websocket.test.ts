@@ -2,12 +2,13 @@
  * Responses over a WebSocket: what a client sends and gets, by the public guide, and that each message is a call like any other.
  * Source: https://developers.openai.com/api/docs/guides/websocket-mode
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { connect as connectTo } from "node:net";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { served } from "../helpers/served.ts";
 import { Troupe, testConfig } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 type Body = {
   readonly id: string;
@@ -24,22 +25,16 @@ type Json = {
   readonly messages: readonly { readonly content: unknown }[];
 };
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 const persona = "troupe/tutor";
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { groq: { baseUrl: upstream.url }, openai: { baseUrl: `${upstream.url}/v1` } },
-  });
-  troupe.setTargets(persona, ["groq/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({
+    providers: { groq: { baseUrl: url }, openai: { baseUrl: `${url}/v1` } },
+  }),
+);
+troupe.setTargets(persona, ["groq/x"]);
 
 const chunk = (choice: object) =>
   `data: ${JSON.stringify({ id: "up", choices: [{ index: 0, finish_reason: null, ...choice }] })}\n\n`;

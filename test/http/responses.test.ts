@@ -1,23 +1,17 @@
 /** The `openai` package's `responses`, unmodified, against upstreams of other formats. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Response as ResponseObject, ResponseStreamEvent } from "openai/resources/responses/responses";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-  troupe.setTargets(persona, ["groq/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
+troupe.setTargets(persona, ["groq/x"]);
 
 const usage = {
   prompt_tokens: 7,

@@ -2,8 +2,9 @@
  * Sampling to models of OpenAI's that think: gemini-cli, LangChain and personas name a temperature whatever the model is. The upstream refuses
  * what it is documented to refuse: https://platform.openai.com/docs/guides/latest-model (parameter compatibility)
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -24,9 +25,7 @@ const taken: Readonly<Record<string, readonly string[]>> = {
   "gpt-6-sol": ["none"],
 };
 
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 
 const refusable = ["temperature", "top_p", "logprobs", "top_logprobs"];
 
@@ -61,26 +60,18 @@ function answer({ json, path }: RecordedRequest): Response {
 
 const personaOf = (model: string) => `acme/${model.replaceAll(".", "-")}`;
 
-beforeAll(async () => {
-  mkdirSync(folder.file("acme"));
-  for (const model of Object.keys(taken)) {
-    const text = `description: A.\nmodel: openai/${model}\nsystem: Be brief.\ndefaults: { temperature: 0.2, top_p: 0.9 }\n`;
-    writeFileSync(folder.file(`${personaOf(model)}.yaml`), text);
-  }
-  upstream = new UpstreamServer(answer);
-  troupe = await Troupe.start({
-    personas: folder.path,
-    providers: {
-      openai: { baseUrl: `${upstream.url}/v1`, apiKey: "sk" },
-      azure: { baseUrl: upstream.url, apiKey: "k" },
-    },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+mkdirSync(folder.file("acme"));
+for (const model of Object.keys(taken)) {
+  const text = `description: A.\nmodel: openai/${model}\nsystem: Be brief.\ndefaults: { temperature: 0.2, top_p: 0.9 }\n`;
+  writeFileSync(folder.file(`${personaOf(model)}.yaml`), text);
+}
+const { troupe, upstream } = await served(answer, (url) => ({
+  personas: folder.path,
+  providers: {
+    openai: { baseUrl: `${url}/v1`, apiKey: "sk" },
+    azure: { baseUrl: url, apiKey: "k" },
+  },
+}));
 
 const effortIn = (effort: string) => (effort === "" ? {} : { reasoning_effort: effort });
 const messages = [{ role: "user", content: "Hi" }];

@@ -1,25 +1,16 @@
 /** Answers whose upstream tells several ends, or a false one: the last one counts, in every client format, and none stands before what it ends. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { type Format, formats, readers } from "../helpers/answers-by-sdk.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const google = { baseUrl: upstream.url, apiKey: "AIza-test" };
-  const others = Object.fromEntries(
-    ["together", "openrouter", "groq"].map((name) => [name, { baseUrl: upstream.url }]),
-  );
-  troupe = await Troupe.start({ providers: { google, ...others } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const google = { baseUrl: upstream.url, apiKey: "AIza-test" };
+const others = Object.fromEntries(["together", "openrouter", "groq"].map((name) => [name, { baseUrl: upstream.url }]));
+const troupe = untilEnd(await Troupe.start({ providers: { google, ...others } }));
 
 const events = (...given: readonly object[]) => given.map((event) => `data: ${JSON.stringify(event)}\n\n`);
 const counts = { promptTokenCount: 5, candidatesTokenCount: 2, totalTokenCount: 7 };

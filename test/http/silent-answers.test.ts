@@ -1,15 +1,14 @@
 /** What an upstream that said nothing is answered as can be sent back in the next turn, to any other, in every client format. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       groq: { baseUrl },
       openai: { baseUrl },
@@ -17,12 +16,8 @@ beforeAll(async () => {
       google: { baseUrl },
       xai: { baseUrl },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const usage = { prompt_tokens: 2, completion_tokens: 3, total_tokens: 5 };
 const inChat = (message: object, finish_reason: string) => ({

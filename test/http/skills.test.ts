@@ -1,6 +1,7 @@
 /** Skills: what a model is told of them, and what it reads by its tool, with each family of upstreams, plain and streamed, in each client format. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -23,9 +24,7 @@ const models = {
   responses: "responses/gpt-5.6-sol",
   bedrock: "bedrock/amazon.nova-pro-v1:0",
 };
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 
 const asked = { skill: "refunds" };
 const words = "The number, please?";
@@ -53,25 +52,27 @@ function agentAnswer(body: unknown, request: RecordedRequest): Response {
 }
 const wasRead = (body: unknown) => JSON.stringify(body).includes(instructions);
 
-beforeAll(async () => {
-  mkdirSync(folder.file("acme/skills/refunds/scripts"), { recursive: true });
-  const head = "---\nname: refunds\ndescription: Handles refunds.\n---\n\n";
-  writeFileSync(folder.file("acme/skills/refunds/SKILL.md"), `${head}${instructions}\n`);
-  writeFileSync(folder.file("acme/skills/refunds/scripts/pay.sh"), "touch /tmp/ran\n");
-  for (const [name, model] of Object.entries(models))
-    writeFileSync(
-      folder.file(`acme/${name}.yaml`),
-      `description: Helps.\nmodel: ${model}\nsystem: Help.\nskills: [skills/*]\n`,
-    );
-  const bedrock = strictBedrock(converse, "us-east-1");
-  const responses = strictResponses("openai", "key-of-responses", (body, request) => agentAnswer(body, request));
-  upstream = new UpstreamServer((request) => {
+mkdirSync(folder.file("acme/skills/refunds/scripts"), { recursive: true });
+const head = "---\nname: refunds\ndescription: Handles refunds.\n---\n\n";
+writeFileSync(folder.file("acme/skills/refunds/SKILL.md"), `${head}${instructions}\n`);
+writeFileSync(folder.file("acme/skills/refunds/scripts/pay.sh"), "touch /tmp/ran\n");
+for (const [name, model] of Object.entries(models))
+  writeFileSync(
+    folder.file(`acme/${name}.yaml`),
+    `description: Helps.\nmodel: ${model}\nsystem: Help.\nskills: [skills/*]\n`,
+  );
+const bedrock = strictBedrock(converse, "us-east-1");
+const responses = strictResponses("openai", "key-of-responses", (body, request) => agentAnswer(body, request));
+const upstream = untilEnd(
+  new UpstreamServer((request) => {
     if (request.path.startsWith("/model/")) return bedrock(request);
     if (request.path.endsWith("/responses")) return responses(request);
     return agentAnswer(request.json, request);
-  });
-  const provider = { baseUrl: upstream.url };
-  troupe = await Troupe.start({
+  }),
+);
+const provider = { baseUrl: upstream.url };
+const troupe = untilEnd(
+  await Troupe.start({
     personas: folder.path,
     providers: {
       openai: { ...provider, dialect: "openrouter" },
@@ -80,14 +81,9 @@ beforeAll(async () => {
       anthropic: provider,
       google: provider,
     },
-  });
-  await troupe.server.services.loading;
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.loading;
 beforeEach(() => void upstream.requests.splice(0));
 
 const messages = [{ role: "user", content: "A refund!" }];

@@ -1,10 +1,9 @@
 /** Clients that stop reading for a while: the upstream waits for them, and they get every word. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { AnswerParser } from "../../src/lib/http/parser.ts";
 import { SseParser } from "../../src/lib/streams/sse.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
 
 const MiB = 1024 * 1024;
 const pieceSize = 16 * 1024;
@@ -59,17 +58,11 @@ class Torrent {
 }
 
 let torrent: Torrent;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => new Response(torrent.body, { headers: { "content-type": "text/event-stream" } }));
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
-  troupe.setTargets("troupe/tutor", ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => new Response(torrent.body, { headers: { "content-type": "text/event-stream" } }),
+  (url) => ({ providers: { openai: { baseUrl: url } } }),
+);
+troupe.setTargets("troupe/tutor", ["openai/x"]);
 
 /** Reads a stream's answer by hand, and stops when told. */
 class Reader {

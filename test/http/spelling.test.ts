@@ -1,32 +1,24 @@
 /** Numbers beyond 2^53, `1.0` and the like arrive at an upstream of the chat format as the caller wrote them. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { SurfaceName } from "../../src/config/config.ts";
 import { runs } from "../helpers/long-form.ts";
 import { type Lossless, LosslessNumber, parseLossless } from "../helpers/lossless-json.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/tutor";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() =>
-    jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" }] }),
-  );
-  troupe = await Troupe.start({
+const { troupe, upstream } = await served(
+  () => jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" }] }),
+  (url) => ({
     providers: {
-      openai: { baseUrl: upstream.url },
-      plain: { baseUrl: upstream.url, dialect: "mistral" },
+      openai: { baseUrl: url },
+      plain: { baseUrl: url, dialect: "mistral" },
     },
-  });
-  troupe.setTargets(persona, ["openai/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(persona, ["openai/x"]);
 
 const pathOf = (surface: SurfaceName) => `${surface === "gateway" ? "/gateway" : ""}/v1/chat/completions`;
 

@@ -1,13 +1,12 @@
 /** Responses that OpenAI answers in its own format: kept there and here, continued there, and deleted there. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type OpenAI from "openai";
 import type { Response as ResponseObject, ResponseStreamEvent } from "openai/resources/responses/responses";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const model = "openai/gpt-5";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let count = 0;
 
 /** As OpenAI answers, with members that nobody here knows. */
@@ -87,23 +86,19 @@ function answer({ method, path, json }: RecordedRequest): Response {
     : jsonResponse(response(id, `Hello ${count}.`));
 }
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(answer);
-  const baseUrl = upstream.url;
-  const dated = { dialect: "azure", options: { api_version: "2025-04-01-preview" } };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(answer));
+const baseUrl = upstream.url;
+const dated = { dialect: "azure", options: { api_version: "2025-04-01-preview" } };
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       openai: { baseUrl },
       groq: { baseUrl },
       azure: { baseUrl },
       dated: { baseUrl, ...dated },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const client = () => troupe.client("gateway");
 const sent = () => upstream.last.json as Record<string, unknown>;

@@ -1,25 +1,19 @@
 /** Stored and background responses, by the `openai` package, unmodified. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import type { Response as ResponseObject, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { HeldStream } from "../helpers/held-stream.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
 const persona = "troupe/guide";
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-  for (const id of [persona, "troupe/translator"]) troupe.setTargets(id, ["groq/x"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const { troupe, upstream } = await served(
+  () => answer(),
+  (url) => ({ providers: { groq: { baseUrl: url } } }),
+);
+for (const id of [persona, "troupe/translator"]) troupe.setTargets(id, ["groq/x"]);
 beforeEach(() => {
   answer = () => completion({ content: "Nice to meet you, Ada." });
 });

@@ -1,37 +1,32 @@
 import { heapStats } from "bun:jsc";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { SseParser } from "../../src/lib/streams/sse.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const hello = [{ role: "user" as const, content: "hi" }];
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 let held: HeldStream;
 
 /** A persona that only the compiled-in model answers for. */
 const offline = "troupe/tutor";
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const timeouts = { connectSeconds: 5, firstByteSeconds: 20, idleSeconds: 20 };
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const timeouts = { connectSeconds: 5, firstByteSeconds: 20, idleSeconds: 20 };
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       openai: { baseUrl: `${upstream.url}/v1`, timeouts },
       hasty: { dialect: "openai", baseUrl: `${upstream.url}/v1`, timeouts: { ...timeouts, idleSeconds: 1 } },
     },
     config: { streams: { keepAliveSeconds: 0.05 } },
-  });
-  troupe.setTargets(offline, ["builtin/eliza"]);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+troupe.setTargets(offline, ["builtin/eliza"]);
 beforeEach(() => {
   held = new HeldStream();
   answer = () => held.response();

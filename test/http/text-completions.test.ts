@@ -1,26 +1,18 @@
 /** Legacy completions by the official client: translated, passed on as they are, and of a persona. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let client: OpenAI;
 let answer: () => Response | Promise<Response>;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const provider = { baseUrl: `${upstream.url}/v1` };
-  troupe = await Troupe.start({ providers: { openai: provider, vllm: provider } });
-  troupe.setTargets("troupe/tutor", ["vllm/x"]);
-  client = troupe.client("gateway");
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const provider = { baseUrl: `${upstream.url}/v1` };
+const troupe = untilEnd(await Troupe.start({ providers: { openai: provider, vllm: provider } }));
+troupe.setTargets("troupe/tutor", ["vllm/x"]);
+const client = troupe.client("gateway");
 
 const chatAnswer = (...contents: string[]) =>
   jsonResponse({

@@ -1,25 +1,20 @@
 /** Files of text reach each upstream as the text that they hold, whatever charset it is in, by each client format. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => jsonResponse({ error: { message: "Enough was seen." } }, 400));
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => jsonResponse({ error: { message: "Enough was seen." } }, 400)));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       ...{ anthropic: { baseUrl }, google: { baseUrl }, openai: { baseUrl } },
       bedrock: { baseUrl, apiKey: "k" },
       mistral: { baseUrl },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const text = "Größe;Preis\nT-Shirt;5 £\n";
 const latin1 = Buffer.from(text, "latin1");

@@ -2,8 +2,9 @@
  * Thoughts that their maker does not sign (DeepSeek, MiniMax, Ollama … by Messages): clients such as pydantic-ai give a block with an empty
  * signature back as the user's words. It has an envelope of ours that holds nothing, and comes back to its maker as it was.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -34,21 +35,15 @@ const stream = (begin: object, ...more: object[]) => {
   return sseResponse(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
 };
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let said: () => Response;
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => said());
-  const { url: baseUrl } = upstream;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => said()));
+const { url: baseUrl } = upstream;
+const troupe = untilEnd(
+  await Troupe.start({
     nativeEndpoints: true,
     providers: { deepseek: { baseUrl }, groq: { baseUrl }, anthropic: { baseUrl } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const user = { role: "user" as const, content: "hi" };
 const asked = { model: "deepseek/deepseek-chat", max_tokens: 9, messages: [user] };

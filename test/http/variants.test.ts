@@ -1,9 +1,10 @@
 /** Variants of a persona: who gets which, what it changes of a request, and where its name is shown. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import type { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 const file = `description: Helps.
 model: openai/plain
@@ -30,26 +31,18 @@ const response = {
   usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
 };
 
-let folder: TempFolder;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  writeFileSync(folder.file("acme/helper.yaml"), file);
-  upstream = new UpstreamServer(({ path }) => jsonResponse(path.endsWith("/responses") ? response : completion));
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url } },
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+writeFileSync(folder.file("acme/helper.yaml"), file);
+const { troupe, upstream } = await served(
+  ({ path }) => jsonResponse(path.endsWith("/responses") ? response : completion),
+  (url) => ({
+    providers: { openai: { baseUrl: url } },
     personas: folder.path,
     config: { aliases: { helper: "acme/helper" } },
-  });
-  await troupe.server.services.loading;
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.loading;
 
 const header = "x-troupe-persona-variant";
 const messages = [{ role: "user", content: "hi" }];

@@ -1,31 +1,24 @@
 /** OpenAI's routes below `/openai/v1`, where groq-sdk and Azure's newest clients look for them behind any address: the same as below `/v1`. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let client: OpenAI;
 const frame = { id: "up", object: "chat.completion", created: 1, model: "m" };
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ json }) => {
+const { troupe } = await served(
+  ({ json }) => {
     const message = { role: "assistant", content: "hello" };
     const choice = { index: 0, finish_reason: "stop" };
     if ((json as { stream?: boolean }).stream !== true)
       return jsonResponse({ ...frame, choices: [{ ...choice, message }], usage });
     const chunk = { ...frame, choices: [{ ...choice, delta: message }], usage };
     return sseResponse([`data: ${JSON.stringify(chunk)}\n\n`, "data: [DONE]\n\n"]);
-  });
-  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url, models: ["m"] } } });
-  client = new OpenAI({ baseURL: `${troupe.url}/gateway/openai/v1`, apiKey: troupe.key, maxRetries: 0 });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  },
+  (url) => ({ providers: { groq: { baseUrl: url, models: ["m"] } } }),
+);
+const client = new OpenAI({ baseURL: `${troupe.url}/gateway/openai/v1`, apiKey: troupe.key, maxRetries: 0 });
 
 const model = "groq/m";
 

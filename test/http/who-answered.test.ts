@@ -1,8 +1,9 @@
 /** Answers name who gave them: `x-troupe-provider`, `x-troupe-upstream-model` and `x-troupe-attempts`. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -16,37 +17,29 @@ const chunk = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: "up", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 const events = [chunk({ role: "assistant", content: "hello" }), chunk({}, "stop"), "data: [DONE]\n\n"];
 
-let folder: TempFolder;
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let held: HeldStream | undefined;
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  const persona = (more: string) => `description: Helps.\nmodel: [groq/down, mistral/up]\nsystem: Help.\n${more}`;
-  writeFileSync(folder.file("acme/open.yaml"), persona(""));
-  writeFileSync(folder.file("acme/hidden.yaml"), persona("hide_upstream: true\n"));
-  writeFileSync(folder.file("acme/refused.yaml"), "description: Helps.\nmodel: groq/refused\nsystem: Help.\n");
-  upstream = new UpstreamServer(({ path, json }) => {
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+const persona = (more: string) => `description: Helps.\nmodel: [groq/down, mistral/up]\nsystem: Help.\n${more}`;
+writeFileSync(folder.file("acme/open.yaml"), persona(""));
+writeFileSync(folder.file("acme/hidden.yaml"), persona("hide_upstream: true\n"));
+writeFileSync(folder.file("acme/refused.yaml"), "description: Helps.\nmodel: groq/refused\nsystem: Help.\n");
+const { troupe, upstream } = await served(
+  ({ path, json }) => {
     const { model, stream } = json as { model: string; stream?: boolean };
     if (path.endsWith("/embeddings")) return jsonResponse({ data: [{ index: 0, embedding: [1] }], usage: {} });
     if (held !== undefined) return held.response();
     if (model === "down") return jsonResponse({ error: { message: "down" } }, 500);
     if (model === "refused") return jsonResponse({ error: { message: "no" } }, 400);
     return stream === true ? sseResponse(events) : jsonResponse(completion);
-  });
-  troupe = await Troupe.start({
-    providers: { groq: { baseUrl: upstream.url }, mistral: { baseUrl: upstream.url } },
+  },
+  (url) => ({
+    providers: { groq: { baseUrl: url }, mistral: { baseUrl: url } },
     personas: folder.path,
     config: { cors: { origins: ["*"] } },
-  });
-  await troupe.server.services.loading;
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.loading;
 
 const names = [
   ...["x-troupe-provider", "x-troupe-upstream-model"],

@@ -1,7 +1,8 @@
 /** Acts are done once: the admin API and the command line leave the same lines in the audit, and refuse in the same words. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { Console } from "../cli/console.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
@@ -14,30 +15,23 @@ variants:
   - { name: third, weight: 1 }
 `;
 
-const folder = new TempFolder();
-let troupe: Troupe;
-let shell: Console;
-let key: string;
-beforeAll(async () => {
-  for (const name of ["api", "cli"]) {
-    mkdirSync(folder.file(`personas/${name}`), { recursive: true });
-    writeFileSync(folder.file(`personas/${name}/x.yaml`), persona);
-  }
-  troupe = await Troupe.start({
+const folder = untilEnd(new TempFolder());
+for (const name of ["api", "cli"]) {
+  mkdirSync(folder.file(`personas/${name}`), { recursive: true });
+  writeFileSync(folder.file(`personas/${name}/x.yaml`), persona);
+}
+const troupe = untilEnd(
+  await Troupe.start({
     data: folder.file("data"),
     personas: folder.file("personas"),
     config: {
       listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "admin"] }],
     },
-  });
-  await troupe.server.services.loading;
-  key = await troupe.createKey({ name: "admin", tier: "pro", perMinute: 1_000, surfaces: ["admin"] });
-  shell = new Console(folder.path, { SUDO_USER: "ann" });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
+await troupe.server.services.loading;
+const key = await troupe.createKey({ name: "admin", tier: "pro", perMinute: 1_000, surfaces: ["admin"] });
+const shell = new Console(folder.path, { SUDO_USER: "ann" });
 
 async function ask(method: string, path: string, body?: unknown) {
   const answer = await troupe.fetch(`/admin/v1/${path}`, {

@@ -2,19 +2,18 @@
  * What is billed and does not stand among an answer's own counts: each sum by hand from the public prices, in micro-dollars, whole and
  * streamed, passed on, translated and by the provider's own API.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/usage.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: ["gateway", "raw", "orchestrator"],
     providers: {
       openai: { baseUrl },
@@ -24,14 +23,10 @@ beforeAll(async () => {
       alibaba: { baseUrl },
       openrouter: { baseUrl },
     },
-  });
-  // Estimates do not wait for it as long as it takes to start.
-  await troupe.server.services.tokenizer.count(["words"], 60_000);
-}, 60_000);
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+// Estimates do not wait for it as long as it takes to start.
+await troupe.server.services.tokenizer.count(["words"], 60_000);
 
 const events = (list: readonly object[], headers: Record<string, string> = {}) =>
   new Response(

@@ -2,33 +2,32 @@
  * What usages cost that upstreams told in their own form, through a whole server: each sum was made by hand from the provider's public
  * prices, in micro-dollars, and stands beside its row.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/usage.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
 import { countedOf } from "../../src/usage/tokens/counts.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
 let answer: object;
-let upstream: UpstreamServer;
-let troupe: Troupe;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => Response.json(answer));
-  const baseUrl = upstream.url;
-  const names = [
-    "openai",
-    "anthropic",
-    "google",
-    "xai",
-    "openrouter",
-    "deepseek",
-    "groq",
-    "perplexity",
-    "ollama",
-    "mistral",
-  ];
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => Response.json(answer)));
+const baseUrl = upstream.url;
+const names = [
+  "openai",
+  "anthropic",
+  "google",
+  "xai",
+  "openrouter",
+  "deepseek",
+  "groq",
+  "perplexity",
+  "ollama",
+  "mistral",
+];
+const troupe = untilEnd(
+  await Troupe.start({
     providers: Object.fromEntries([
       ...names.map((name) => [name, { baseUrl }]),
       ["own", { dialect: "openai", baseUrl }],
@@ -49,12 +48,8 @@ beforeAll(async () => {
         { match: "own/free*", input: 0, output: 0 },
       ],
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const chat = (usage: object, more: object = {}) => ({
   id: "c",

@@ -3,13 +3,14 @@
  * started each call that the upstream was asked for has its line, and what is spent is what lines cost, and what was reserved for those of
  * unknown cost. `LEDGER_ROUNDS=300 bun test test/usage/kill.test.ts` does it 300 times; `LEDGER_SEED` repeats a run.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import type { LedgerLine } from "../../src/store/usage.ts";
 import { runs } from "../helpers/long-form.ts";
 import { Random } from "../helpers/random.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -55,25 +56,19 @@ function answer(path: string, wish: { stream?: boolean; user?: string }): Respon
 
 /** How often each request was asked for, by its own number. */
 const asked = new Map<string, number>();
-let upstream: UpstreamServer;
-let folder: TempFolder;
 
-beforeAll(() => {
-  folder = new TempFolder();
-  writeFileSync(join(folder.path, "troupe.yaml"), configuration);
-  upstream = new UpstreamServer(async ({ path, json }) => {
+const folder = untilEnd(new TempFolder());
+writeFileSync(join(folder.path, "troupe.yaml"), configuration);
+const upstream = untilEnd(
+  new UpstreamServer(async ({ path, json }) => {
     const wish = json as { stream?: boolean; user: string };
     const [, number = ""] = wish.user.split(" ");
     asked.set(number, (asked.get(number) ?? 0) + 1);
     // Some are under way when their process is killed.
     if (Number(number) % 5 === 0) await Bun.sleep(300);
     return answer(path, wish);
-  });
-});
-afterAll(() => {
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
 
 let calls = 1;
 type Kind = "plain" | "stream" | "embedding";

@@ -2,19 +2,18 @@
  * Counts that say nothing do not win over counts that say something, nor over the text that was answered: in every family, streamed and
  * whole, passed on and translated.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/usage.ts";
+import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response;
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+const upstream = untilEnd(new UpstreamServer(() => answer()));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({
     surfaces: ["gateway", "raw"],
     providers: {
       openai: { baseUrl },
@@ -23,14 +22,10 @@ beforeAll(async () => {
       bedrock: { baseUrl, apiKey: "k", region: "us-east-1" } as never,
       mistral: { baseUrl },
     },
-  });
-  // Estimates do not wait for it as long as it takes to start.
-  await troupe.server.services.tokenizer.count(["words"], 60_000);
-}, 60_000);
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
+// Estimates do not wait for it as long as it takes to start.
+await troupe.server.services.tokenizer.count(["words"], 60_000);
 
 /** Six words and a stop: 7 tokens by the tokenizer. */
 const words = "The quick brown fox jumps over.";

@@ -1,31 +1,26 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { compiledList } from "../../../src/facts/prices/list.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
 import { ledgerLine } from "../../helpers/ledger-line.ts";
+import { untilEnd } from "../../helpers/served.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Console } from "../console.ts";
 
-let folder: TempFolder;
-let shell: Console;
-
-beforeAll(async () => {
-  folder = new TempFolder();
-  shell = new Console(folder.path);
-  await shell.run("keys create alice");
-  const { id } = JSON.parse((await shell.run("keys show alice --json")).out) as { id: string };
-  const store = openStore(folder.file("data"));
-  const at = Date.UTC(2026, 10, 21, 12);
-  const tokens = { ...ledgerLine("x").tokens, input: 1_000, cacheRead: 400, output: 200 };
-  const line = (requestId: string, changes: object) => ledgerLine(requestId, { at, keyId: id, tokens, ...changes });
-  await store.ledger.append([
-    line("req_1", { cost: 3_000_000 }),
-    line("req_2", { cost: 1_500_000, at: at + 86_400_000, tags: ["team-a"], provider: "second" }),
-    line("req_3", { cost: null, costs: null, model: "=cmd|' /C calc'!A0", keyId: "key_gone", persona: "troupe/tutor" }),
-    line("req_4", { cost: 250, model: 'a "quoted", one\u001b[31m', keyId: "key_gone" }),
-  ]);
-  await store.close();
-});
-afterAll(() => folder[Symbol.dispose]());
+const folder = untilEnd(new TempFolder());
+const shell = new Console(folder.path);
+await shell.run("keys create alice");
+const { id } = JSON.parse((await shell.run("keys show alice --json")).out) as { id: string };
+const store = openStore(folder.file("data"));
+const at = Date.UTC(2026, 10, 21, 12);
+const tokens = { ...ledgerLine("x").tokens, input: 1_000, cacheRead: 400, output: 200 };
+const line = (requestId: string, changes: object) => ledgerLine(requestId, { at, keyId: id, tokens, ...changes });
+await store.ledger.append([
+  line("req_1", { cost: 3_000_000 }),
+  line("req_2", { cost: 1_500_000, at: at + 86_400_000, tags: ["team-a"], provider: "second" }),
+  line("req_3", { cost: null, costs: null, model: "=cmd|' /C calc'!A0", keyId: "key_gone", persona: "troupe/tutor" }),
+  line("req_4", { cost: 250, model: 'a "quoted", one\u001b[31m', keyId: "key_gone" }),
+]);
+await store.close();
 
 const all = "--since 2026-11-21 --until 2026-11-23";
 

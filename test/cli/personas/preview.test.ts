@@ -1,6 +1,7 @@
 /** `troupe personas preview`, with a key that may do only that: push, list, drop; and what reaches a preview from a terminal. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { listPreviews } from "../../../src/operate/previews.ts";
+import { untilEnd } from "../../helpers/served.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import type { Ran } from "../console.ts";
 import { type Body, Workplace } from "./workplace.ts";
@@ -26,20 +27,12 @@ tests:
     assert: [{type: contains, value: PARCEL}]
 `,
 };
-let place: Workplace;
-let troupe: Troupe;
 
-beforeAll(async () => {
-  place = new Workplace(files);
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: place.upstream.url } } });
-  await troupe.server.services.loading;
-  const spec = { name: "ci", tier: "free", perMinute: 100_000, surfaces: ["preview"] } as const;
-  place.shell.env["TROUPE_KEY"] = await troupe.createKey(spec);
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  place[Symbol.dispose]();
-});
+const place = untilEnd(new Workplace(files));
+const troupe = untilEnd(await Troupe.start({ providers: { openai: { baseUrl: place.upstream.url } } }));
+await troupe.server.services.loading;
+const spec = { name: "ci", tier: "free", perMinute: 100_000, surfaces: ["preview"] } as const;
+place.shell.env["TROUPE_KEY"] = await troupe.createKey(spec);
 
 const run = (line: string): Promise<Ran> => place.shell.run(`personas preview ${line} --url ${troupe.url}`);
 const sent = () => JSON.stringify((place.upstream.last.json as Body).messages);

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldStream } from "../../helpers/held-stream.ts";
 import { longTest } from "../../helpers/long-form.ts";
+import { untilEnd } from "../../helpers/served.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
 import { allFormats, type Client, clients as clientsIn, endOf, type Format } from "./clients.ts";
@@ -43,10 +44,8 @@ const chat = (message: { tool_calls?: readonly object[] } & Json, end: string, m
 
 type Given = { readonly plain?: object | string; readonly events: readonly string[] };
 let answer: (request: RecordedRequest) => Given | Response;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer((request) => {
+const upstream = untilEnd(
+  new UpstreamServer((request) => {
     const isStream = request.path.includes("alt=sse") || (request.json as Json)["stream"] === true;
     const answered = answer(request);
     if (answered instanceof Response) return answered;
@@ -55,20 +54,18 @@ beforeAll(async () => {
     return typeof plain === "string"
       ? new Response(plain, { headers: { "content-type": "application/json" } })
       : jsonResponse(plain);
-  });
-  const names = ["together", "openrouter", "groq", "deepseek"];
-  troupe = await Troupe.start({
+  }),
+);
+const names = ["together", "openrouter", "groq", "deepseek"];
+const troupe = untilEnd(
+  await Troupe.start({
     config: { streams: { keepAliveSeconds: 0.05 } },
     providers: {
       google: { baseUrl: upstream.url, apiKey: "AIza-test" },
       ...Object.fromEntries(names.map((name) => [name, { baseUrl: upstream.url }])),
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 const model = "google/gemini-3-flash-preview";
 const city = (name: string) => `{"city":"${name}"}`;

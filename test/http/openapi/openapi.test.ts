@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { adminRoutes } from "../../../src/admin/routes.ts";
 import { surfaceNames } from "../../../src/config/surfaces.ts";
 import { openApiDocument } from "../../../src/http/app.ts";
 import { resolved } from "../../helpers/resolved-description.ts";
+import { untilEnd } from "../../helpers/served.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 
-let troupe: Troupe;
-beforeAll(async () => {
-  troupe = await Troupe.start();
-});
-afterAll(() => troupe[Symbol.asyncDispose]());
+const troupe = untilEnd(await Troupe.start());
 
 type Answer = { headers?: object; content?: object };
 type Operation = {

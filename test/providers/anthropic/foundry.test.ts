@@ -1,6 +1,7 @@
 /** Claude in Microsoft Foundry: Anthropic's clients pass, others are translated, by the key or the token that the resource takes. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
+import { untilEnd } from "../../helpers/served.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
 
@@ -17,28 +18,24 @@ const answer = {
 const refusal = (status: number, message: string) =>
   jsonResponse({ type: "error", error: { type: "authentication_error", message } }, status);
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path, headers }) => {
+const upstream = untilEnd(
+  new UpstreamServer(({ path, headers }) => {
     const isKnown = headers.get("api-key") === "k" || headers.get("authorization") === "Bearer t";
     if (!isKnown || headers.has("x-api-key")) return refusal(401, "no key of this resource");
     if (headers.get("anthropic-version") === null) return refusal(400, "anthropic-version is required");
     if (path === "/anthropic/v1/messages/count_tokens") return jsonResponse({ input_tokens: 9 });
     return path === "/anthropic/v1/messages" ? jsonResponse(answer) : refusal(404, `no such path: ${path}`);
-  });
-  const baseUrl = `${upstream.url}/anthropic`;
-  troupe = await Troupe.start({
+  }),
+);
+const baseUrl = `${upstream.url}/anthropic`;
+const troupe = untilEnd(
+  await Troupe.start({
     providers: {
       foundry: { baseUrl, apiKey: "k" },
       entra: { baseUrl, dialect: "foundry", apiKey: "t", options: { bearer: true } },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 test.each(["foundry", "entra"])("%s: Messages pass untranslated, and are counted there", async (provider) => {
   const client = new Anthropic({

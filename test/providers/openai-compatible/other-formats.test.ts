@@ -1,20 +1,15 @@
 /** What clients of other formats say that a model does not take is left out, and what chat's callers say goes as they said it. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../helpers/served.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  const choices = [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }];
-  upstream = new UpstreamServer(() => jsonResponse({ choices }));
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({ providers: { openai: { baseUrl }, groq: { baseUrl }, vllm: { baseUrl } } });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+const choices = [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }];
+const upstream = untilEnd(new UpstreamServer(() => jsonResponse({ choices })));
+const baseUrl = upstream.url;
+const troupe = untilEnd(
+  await Troupe.start({ providers: { openai: { baseUrl }, groq: { baseUrl }, vllm: { baseUrl } } }),
+);
 
 const messages = [{ role: "user", content: "hi" }];
 const sent = async (route: string, body: object) => {

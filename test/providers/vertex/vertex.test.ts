@@ -1,5 +1,5 @@
 /** Vertex AI: the requests are those of Google's and Anthropic's own libraries, and each family answers in its format. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import AnthropicVertex from "@anthropic-ai/vertex-sdk";
 import { GoogleGenAI } from "@google/genai";
@@ -11,6 +11,7 @@ import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { vertex } from "../../../src/providers/vertex/vertex.ts";
 import { asked, bodyFor, formatNames, pathOf } from "../../helpers/client-formats.ts";
 import { runs } from "../../helpers/long-form.ts";
+import { served } from "../../helpers/served.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
@@ -142,21 +143,15 @@ function answerOf(path: string, body: Json): Response {
   return method === "streamRawPredict" ? sseResponse(claudeStream) : jsonResponse(claudeAnswer);
 }
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path, json }) => answerOf(path, json as Json));
-  troupe = await Troupe.start({
+const { troupe, upstream } = await served(
+  ({ path, json }) => answerOf(path, json as Json),
+  (url) => ({
     providers: {
-      vertex: { baseUrl: `${upstream.url}/v1`, options: { project: "p", location: "europe-west4", bearer: true } },
-      express: { dialect: "vertex", baseUrl: `${upstream.url}/v1` },
+      vertex: { baseUrl: `${url}/v1`, options: { project: "p", location: "europe-west4", bearer: true } },
+      express: { dialect: "vertex", baseUrl: `${url}/v1` },
     },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+  }),
+);
 
 describe("addresses", () => {
   test.each([

@@ -1,7 +1,8 @@
 /** `troupe personas report`, by pull requests in a real git repository: what a careful reviewer would find, and nothing else. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { untilEnd } from "../../../helpers/served.ts";
 import { TempFolder } from "../../../helpers/temp-folder.ts";
 import { Console } from "../../console.ts";
 import { names, Repository } from "./workplace.ts";
@@ -17,11 +18,7 @@ const support = "personas/acme/support.yaml";
 const recorded = "personas/acme/support.test.recorded.yaml";
 const tests = "personas/acme/support.test.yaml";
 
-let main: Repository;
-beforeAll(async () => {
-  main = await Repository.begin();
-}, 60_000);
-afterAll(() => main[Symbol.dispose]());
+const main = untilEnd(await Repository.begin());
 
 /** What the comment says must be seen, without its marks. */
 const seenIn = (markdown: string): string[] => {
