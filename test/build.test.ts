@@ -36,5 +36,5 @@ longTest(
     const { stdout } = Bun.spawnSync([folder.file("out/troupe"), "version"], { env: {} });
     expect(stdout.toString()).toStartWith(`troupe ${manifest.version} (commit `);
   },
-  120_000,
+  180_000,
 );

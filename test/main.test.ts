@@ -60,7 +60,7 @@ describe("the process", () => {
     }
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
-  }, 60_000);
+  });
 
   test("leaves a number alone that the operator chose", async () => {
     using folder = new TempFolder();
@@ -75,7 +75,7 @@ describe("the process", () => {
     }
     child.kill("SIGINT");
     expect(await child.exited).toBe(0);
-  }, 60_000);
+  });
 
   test("starts but once where calls go over its own connections", async () => {
     using folder = new TempFolder();
@@ -86,7 +86,7 @@ describe("the process", () => {
       expect(readFileSync(environment, "utf8")).not.toContain("BUN_CONFIG_MAX_HTTP_REQUESTS");
     child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
-  }, 60_000);
+  });
 
   test("says by its exit code whether it was used wrongly or failed", async () => {
     using folder = new TempFolder();
@@ -96,7 +96,7 @@ describe("the process", () => {
     expect(misspelt).toMatchObject({ code: 2, out: "" });
     expect(unknown).toMatchObject({ code: 2, out: "" });
     expect(failed).toMatchObject({ code: 1, out: "" });
-  }, 60_000);
+  });
 
   test("has written everything when it ends, however slowly it is read", async () => {
     using folder = new TempFolder();
@@ -104,7 +104,7 @@ describe("the process", () => {
     const out = await Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe" }).stdout.text();
     expect(out.length).toBeGreaterThan(100_000);
     expect(JSON.parse(out).openapi).toBe("3.1.0");
-  }, 60_000);
+  });
 
   test("ends quietly when nobody reads on", async () => {
     using folder = new TempFolder();
@@ -112,7 +112,7 @@ describe("the process", () => {
     const child = Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe", stderr: "pipe" });
     expect(await child.stdout.text()).toBe("{");
     expect(await child.stderr.text()).toBe("");
-  }, 60_000);
+  });
 });
 
 describe("told to stop while a stream runs", () => {
@@ -157,7 +157,7 @@ describe("told to stop while a stream runs", () => {
       expect(await child.exited).toBe(0);
       expect(await ask("/healthz").catch(() => "refused")).toBe("refused");
     },
-    60_000,
+    180_000,
   );
 
   test("the stream ends whole, nothing new is taken, and the exit code is 0", async () => {
@@ -175,7 +175,7 @@ describe("told to stop while a stream runs", () => {
     expect(text).toContain('"content":"two"');
     expect(text).toEndWith("data: [DONE]\n\n");
     expect(await child.exited).toBe(0);
-  }, 60_000);
+  });
 
   test("a second signal ends it at once, its upstream calls too", async () => {
     using folder = new TempFolder();
@@ -188,7 +188,7 @@ describe("told to stop while a stream runs", () => {
     expect(await child.exited).toBe(128 + 15);
     await held.cancelled;
     await response.text().catch(() => {});
-  }, 60_000);
+  });
 });
 
 describe("a file that can't be read", () => {
@@ -202,7 +202,7 @@ describe("a file that can't be read", () => {
     expect(folderIs.err).toMatch(/^\.: can't be read: EISDIR/);
     expect(huge.err).toBe("huge.yaml: can't be read: it is larger than 4194304 bytes\n");
     expect([folderIs.code, huge.code]).toEqual([1, 1]);
-  }, 60_000);
+  });
 
   test.skipIf(process.getuid?.() === 0)("because of its permissions", async () => {
     using folder = new TempFolder();

@@ -1,6 +1,6 @@
 /**
  * The facts that a release publishes beside its archives, signed: the file, its signature, and the pointer that names it.
- * `TROUPE_FACTS_PRIVATE_KEY=… .ci/bun deploy/release/facts.ts <folder>` writes them alone.
+ * `TROUPE_FACTS_PRIVATE_KEY=… bun deploy/release/facts.ts <folder>` writes them alone.
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ if (import.meta.main) {
   const [folder] = process.argv.slice(2);
   const pem = process.env["TROUPE_FACTS_PRIVATE_KEY"];
   if (folder === undefined || !pem)
-    throw new Error("TROUPE_FACTS_PRIVATE_KEY=<PEM> .ci/bun deploy/release/facts.ts <folder>");
+    throw new Error("TROUPE_FACTS_PRIVATE_KEY=<PEM> bun deploy/release/facts.ts <folder>");
   mkdirSync(folder, { recursive: true });
   for (const [name, text] of Object.entries(signedFacts(privateKeyOf(pem), Math.floor(Date.now() / 1000)))) {
     writeFileSync(join(folder, name), text);

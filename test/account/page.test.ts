@@ -45,7 +45,7 @@ describe.if(hasChromium)("/account in Chromium", () => {
       await fetch(`${troupe.url}/gateway/v1/chat/completions`, { method: "POST", headers, body });
     }
     page = await ChromiumPage.open();
-  }, 30_000);
+  });
   afterAll(async () => {
     await page[Symbol.asyncDispose]();
     await troupe[Symbol.asyncDispose]();
@@ -87,7 +87,7 @@ describe.if(hasChromium)("/account in Chromium", () => {
     await page.click(button("Give it a new secret"));
     await page.until(`${text}.includes("Your new key, shown this once: trp_")`);
     expect(page.errors.filter((line) => !line.includes("401"))).toEqual([]);
-  }, 30_000);
+  });
 
   test("fits a telephone, without scrolling sideways", async () => {
     await page.look({ width: 360, height: 740, theme: "dark" });
@@ -98,5 +98,5 @@ describe.if(hasChromium)("/account in Chromium", () => {
     await page.until(`document.querySelector("#api-key") !== null`);
     await page.go(`${troupe.url}/account`);
     await page.until(`document.querySelector("#api-key") !== null`);
-  }, 30_000);
+  });
 });

@@ -482,7 +482,7 @@ describe("usage and calls", () => {
     expect(new Set([first, ...rest].map(({ id }) => id)).size).toBe(3);
     expect(rest.map(({ data }) => data["key"])).not.toContain(keyId);
     await resumed.close();
-  }, 60_000);
+  });
 });
 
 type TailEvent = { readonly id: string; readonly data: Json };

@@ -112,4 +112,4 @@ test("each message stands there with its deliveries, those that wait and those t
   const second = (await (await ask(`alerts?limit=1&after=${first.last_id}`)).json()) as Alerts;
   expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(found.data.map(({ id }) => id));
   expect(second.has_more).toBe(false);
-}, 30_000);
+});

@@ -119,7 +119,7 @@ test("a server finds what the command finds, worst first, each fault with what t
   });
   const anonymous = await fetch(`${troupe.url}/admin/v1/doctor`, { method: "POST" });
   expect(anonymous.status).toBe(401);
-}, 60_000);
+});
 
 test("of many findings of one kind the first are listed, and how many more there are", async () => {
   using folder = new TempFolder();
@@ -182,5 +182,5 @@ describe.skipIf(!hasPostgres)("with a database of several nodes", () => {
         .map(({ message }) => message)
         .join(),
     ).toMatch(/PostgreSQL \d+/);
-  }, 60_000);
+  });
 });

@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)("on a PostgreSQL server", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   test.each(questions)(
@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres)("on a PostgreSQL server", () => {
       // Both connections serve the next ones.
       expect((await troupe.fetch(path)).status).toBe(200);
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -123,6 +123,6 @@ describe("on SQLite", () => {
       expect(whole).toBeGreaterThan(8);
       expect(count).toBeLessThan(whole);
     },
-    60_000,
+    180_000,
   );
 });

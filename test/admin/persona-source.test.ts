@@ -81,7 +81,7 @@ test("a file is read with its hash, and saved whole, with its mode, served at on
   ]);
   expect(JSON.stringify(json)).not.toContain("Kind.");
   expect(troupe.server.services.personas.list()).toHaveLength(1);
-}, 60_000);
+});
 
 test("a file that has changed meanwhile stays as it is, also by its comments alone", async () => {
   await using opened = await open();
@@ -93,7 +93,7 @@ test("a file that has changed meanwhile stays as it is, also by its comments alo
   expect([refused.status, codeOf(refused)]).toEqual([409, "persona_changed"]);
   expect([readFileSync(folder.file("acme/x.yaml"), "utf8"), versionOf()]).toEqual([theirs, before]);
   expect([(await save({ text, if_hash: null })).status, readdirSync(folder.file("acme"))]).toEqual([409, ["x.yaml"]]);
-}, 60_000);
+});
 
 test("of many who save at once one does", async () => {
   await using opened = await open();
@@ -105,7 +105,7 @@ test("of many who save at once one does", async () => {
   expect(statuses).toEqual([200, ...Array.from({ length: 11 }, () => 409)]);
   const winner = answers.findIndex(({ status }) => status === 200);
   expect(readFileSync(folder.file("acme/x.yaml"), "utf8")).toContain(`Number ${winner}.`);
-}, 60_000);
+});
 
 test("what another process left unfinished is in the way of nobody", async () => {
   await using opened = await open();
@@ -116,7 +116,7 @@ test("what another process left unfinished is in the way of nobody", async () =>
   expect((await save(next)).status).toBe(409);
   utimesSync(unfinished, 1, 1);
   expect((await save(next)).status).toBe(200);
-}, 60_000);
+});
 
 test("faults keep a text from being saved, each with its place", async () => {
   await using opened = await open();
@@ -148,7 +148,7 @@ test("faults keep a text from being saved, each with its place", async () => {
     is_served: false,
     findings: [{ severity: "error", line: 2 }],
   });
-}, 60_000);
+});
 
 test("nothing is saved where the configuration does not say so", async () => {
   await using opened = await open({ write: false });
@@ -158,7 +158,7 @@ test("nothing is saved where the configuration does not say so", async () => {
   const refused = await save({ text: text.replace("Plain.", "Kind."), if_hash: hashOf(text) });
   expect([refused.status, codeOf(refused)]).toEqual([403, "persona_not_writable"]);
   expect(readFileSync(folder.file("acme/x.yaml"), "utf8")).toBe(text);
-}, 60_000);
+});
 
 test("nothing is written outside of the folder, by no name and no link; links within it are followed", async () => {
   using outside = new TempFolder();
@@ -181,7 +181,7 @@ test("nothing is written outside of the folder, by no name and no link; links wi
   symlinkSync(folder.file("_held/z.yaml"), folder.file("acme/z.yaml"));
   expect((await save(body, "acme/z")).status).toBe(200);
   expect(readFileSync(folder.file("_held/z.yaml"), "utf8")).toBe(body.text);
-}, 60_000);
+});
 
 test("a new persona gets a file", async () => {
   await using opened = await open();
@@ -189,7 +189,7 @@ test("a new persona gets a file", async () => {
   const made = await save({ text, if_hash: null }, "other/new");
   expect([made.status, readFileSync(folder.file("other/new.yaml"), "utf8")]).toEqual([200, text]);
   expect(versionOf("other/new")).toBeDefined();
-}, 60_000);
+});
 
 test("the first file that is saved has those of the executable beside it, so that none of them goes out of service", async () => {
   using folder = new TempFolder();
@@ -212,4 +212,4 @@ test("the first file that is saved has those of the executable beside it, so tha
   const saved = await save({ text: `${read["text"]}\n# Ours.\n`, if_hash: read["hash"] });
   expect([saved.status, saved.json["file"], versions()]).toEqual([200, folder.file("own/troupe/guide.yaml"), before]);
   expect(services.personas.labels).toBeDefined();
-}, 60_000);
+});

@@ -82,7 +82,7 @@ test("a test file is read, saved whole with its mode, and its tests are those th
   expect((await of("acme/x", "source", "PUT", { text: tests, if_hash: hashOf(tests) })).status).toBe(409);
   expect((await of("acme/x", "source", "PUT", { text: tests, if_hash: null })).status).toBe(409);
   expect(readFileSync(file, "utf8")).toBe(next);
-}, 60_000);
+});
 
 test("faults keep it from being saved, each with its place; what the persona would refuse is a warning", async () => {
   await using opened = await open();
@@ -110,7 +110,7 @@ test("faults keep it from being saved, each with its place; what the persona wou
     findings: [{ severity: "warning", line: 3, message: expect.stringContaining("language") }],
   });
   expect((await check(tests, "acme/none")).status).toBe(404);
-}, 60_000);
+});
 
 test("a request becomes one more test below the others, and the first of a new file", async () => {
   await using opened = await open();
@@ -160,7 +160,7 @@ test("a request becomes one more test below the others, and the first of a new f
   expect([broken.status, broken.json["findings"]]).toMatchObject([422, [{ line: 1, path: "tests" }]]);
   expect((await of("acme/x", "draft", "POST", { messages: [] })).status).toBe(400);
   expect((await of("acme/none", "draft", "POST", request)).status).toBe(404);
-}, 60_000);
+});
 
 test("nothing is saved where the configuration does not say so, outside of the folder, or beside no persona", async () => {
   using outside = new TempFolder();
@@ -182,7 +182,7 @@ test("nothing is saved where the configuration does not say so, outside of the f
   // What can't be saved can be copied.
   const request = { messages: [{ role: "user", content: "Hi" }], variables: { language: "German" }, assert: [] };
   expect((await closed.of("acme/x", "draft", "POST", request)).status).toBe(200);
-}, 60_000);
+});
 
 test("the first tests of a persona in the executable bring its file along", async () => {
   using folder = new TempFolder();
@@ -199,4 +199,4 @@ test("the first tests of a persona in the executable bring its file along", asyn
   ]);
   expect(troupe.server.services.personas.labels).toBeDefined();
   expect((await of("troupe/guide", "run", "POST", {})).json).toMatchObject({ tests: [{ name: "Hi" }] });
-}, 60_000);
+});

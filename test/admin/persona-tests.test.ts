@@ -99,7 +99,7 @@ test("tests are listed with what a run may cost, and run as calls of the key tha
     { subject: "acme/x", after: { version, variant: null, whole: true, passed: 1, failed: 1, errors: 0 } },
   ]);
   expect(services.running).toBe(0);
-}, 60_000);
+});
 
 test("a part of them is run, or a variant; what can't be run is refused by its name", async () => {
   await using opened = await open();
@@ -123,7 +123,7 @@ test("a part of them is run, or a variant; what can't be run is refused by its n
     findings: [{ severity: "error", line: 1 }],
   });
   expect((await run({})).status).toBe(422);
-}, 60_000);
+});
 
 test("somebody whom a proxy names runs them without a key", async () => {
   using folder = new TempFolder();
@@ -148,4 +148,4 @@ test("somebody whom a proxy names runs them without a key", async () => {
   ]);
   const usage = await troupe.fetch("/admin/v1/usage?by=key&persona=acme/x", { key: null, headers });
   expect(((await usage.json()) as Json)["data"]).toMatchObject([{ key: "user:alice", calls: 2 }]);
-}, 60_000);
+});

@@ -89,4 +89,4 @@ test("versions have their texts and labels, and their numbers are the ledger's",
     expect.objectContaining({ version: served(), variant: "next", calls: 1, first_token_ms: { p50: 7, p95: 7 } }),
   ]);
   expect((await ask("x/numbers?since=never")).status).toBe(400);
-}, 60_000);
+});

@@ -55,4 +55,4 @@ test("personas, aliases, models and versions are found by parts of their names, 
     { id: `acme/support@${version}`, kind: "version", title: "in service, stable", persona: "acme/support" },
   ]);
   expect((await find("acme/support@st")).data).toHaveLength(1);
-}, 120_000);
+});

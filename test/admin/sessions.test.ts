@@ -275,7 +275,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();
   });
@@ -302,7 +302,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
     expect((await elsewhere.ask("GET", "/admin/v1/session")).status).toBe(200);
     await elsewhere.ask("DELETE", "/admin/v1/session");
     expect((await browser.ask("GET", "/admin/v1/session")).status).toBe(401);
-  }, 60_000);
+  });
 });
 
 describe("requests that other pages make", () => {
@@ -584,7 +584,7 @@ test("a stream ends with the sign-in that began it", async () => {
     }
     await texts;
   });
-}, 20_000);
+});
 
 test("browsers have names for people", () => {
   const names = {

@@ -70,7 +70,7 @@ test("the configuration in force is shown with the origin of each value and with
   while ((await failed()).error === null) await Bun.sleep(20);
   expect(await failed()).toMatchObject({ changed: [], error: "the configuration is invalid" });
   expect(Object.keys((after["values"] as Json)["providers"] as Json)).toEqual(["openai"]);
-}, 60_000);
+});
 
 test("calls under way are listed without their ends, and are gone once they have ended", async () => {
   using folder = new TempFolder();
@@ -131,4 +131,4 @@ test("calls under way are listed without their ends, and are gone once they have
   held.close();
   await answer.text();
   expect(await get(troupe, "/calls/open")).toMatchObject({ data: [], total: 0 });
-}, 60_000);
+});

@@ -81,7 +81,7 @@ test("variants are listed with their numbers, and a stopped one is resumed", asy
   expect(await stoppedOnes()).toEqual([]);
   const page = { before: null, limit: 5, actor: null, act: "variant.resume", subject: null };
   expect(await services.store.audit.list(page)).toMatchObject([{ subject: "acme/x next" }]);
-}, 60_000);
+});
 
 test("a variant is stopped by hand, and one gets all callers, until they are resumed", async () => {
   using folder = new TempFolder();
@@ -133,4 +133,4 @@ test("a variant is stopped by hand, and one gets all callers, until they are res
   );
   for (const name of ["now", "next", "third"]) expect((await act(`x/variants/${name}/resume`)).status).toBe(200);
   expect((await answering()).length).toBeGreaterThan(1);
-}, 60_000);
+});

@@ -75,7 +75,7 @@ describe("the form of a key", () => {
     );
     for (const wrong of ["", secret.slice(1), `${secret}0`, secret.slice(0, -1)])
       expect(isWellFormed(wrong)).toBe(false);
-  }, 60_000);
+  });
 
   test("all 62 characters occur, none more often than chance allows", async () => {
     const counts = new Map<string, number>();
@@ -248,7 +248,7 @@ describe("changes", () => {
     await inOtherProcess(`keys.revoke(${JSON.stringify(key.id)})`);
     expect(await find(house, rotated.secret)).toBeUndefined();
     expect(await find(house, other.secret)).toBeDefined();
-  }, 60_000);
+  });
 
   /** A repository whose database goes back to what it was before. */
   test("a database that lost its last moments is believed: what it has is known, and what changes then", async () => {
@@ -425,5 +425,5 @@ describe("the first key", () => {
     const made = children.map((child) => child.lines[0]).filter((secret) => secret !== null);
     expect(made).toHaveLength(1);
     expect(readFileSync(folder.file("first-key"), "utf8")).toBe(`${made[0]}\n`);
-  }, 60_000);
+  });
 });

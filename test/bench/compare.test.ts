@@ -78,7 +78,7 @@ for (const [what, chosen] of parts)
         expect(direct?.at(-1), kind.name).toBe("0");
       }
     },
-    120_000,
+    180_000,
   );
 
 test.skipIf(!canRun).concurrent(
@@ -103,7 +103,7 @@ test.skipIf(!canRun).concurrent(
       expect([plain(way).at(-1), burst(way).at(-1)], `${JSON.stringify(rows)}`).toEqual(["0", "0"]);
     expect(rows["plain"]!["broken"]![0]).toStartWith("failed: it ended at once");
   },
-  120_000,
+  180_000,
 );
 
 test.skipIf(!canRun).concurrent(
@@ -119,5 +119,5 @@ test.skipIf(!canRun).concurrent(
     const unknown = "--kinds: no kind is called 'fast'; see --help\n";
     expect(await failed("--kinds", "plain,fast", "a=b")).toEqual({ code: 2, errors: unknown });
   },
-  60_000,
+  180_000,
 );

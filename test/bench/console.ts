@@ -1,8 +1,8 @@
 /**
  * The console in a real Chromium with the demonstration's data: how fast it paints and follows, and the README's pictures.
  *
- *   .ci/bun test/bench/console.ts [--lines 1000000] [--personas 2000] [--command dist/troupe]
- *   .ci/bun test/bench/console.ts --pictures docs/images
+ *   bun test/bench/console.ts [--lines 1000000] [--personas 2000] [--command dist/troupe]
+ *   bun test/bench/console.ts --pictures docs/images
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

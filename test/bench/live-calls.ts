@@ -3,7 +3,7 @@
  * calls beside the live list holds it up.
  *
  *   troupe demo --no-open --no-live --lines 1000000 --persona-count 2000
- *   .ci/bun test/bench/live-calls.ts --url http://127.0.0.1:8080 --key trp_… [--calls 10000] [--seconds 0]
+ *   bun test/bench/live-calls.ts --url http://127.0.0.1:8080 --key trp_… [--calls 10000] [--seconds 0]
  */
 import { parseArgs } from "node:util";
 import { ChromiumPage } from "../helpers/chromium-page.ts";

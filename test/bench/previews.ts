@@ -1,6 +1,6 @@
 /**
  * What previews of personas cost: a plain call of a persona and a start with 500 of them beside the same without any, in one run, and a push of
- * 200 personas until it answers. Run by `.ci/bun test/bench/previews.ts`; it ends with 1 where a bound is not kept.
+ * 200 personas until it answers. Run by `bun test/bench/previews.ts`; it ends with 1 where a bound is not kept.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

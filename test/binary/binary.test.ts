@@ -60,7 +60,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string; err:
 
 beforeAll(async () => {
   copyFileSync(await testExecutable(), binary);
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the executable", () => {
@@ -99,7 +99,7 @@ describe("the executable", () => {
     expect(sent).toBeLessThanOrEqual(120_000);
     expect(await stop(served)).toBe(0);
     expect(served.log()).not.toContain(served.key);
-  }, 60_000);
+  });
 
   test("a key revoked by a second process is refused at once", async () => {
     const served = await serve("revoke");
@@ -114,7 +114,7 @@ describe("the executable", () => {
     expect((await run("keys", "revoke", keyId, "--data", served.data)).code).toBe(0);
     expect(await status()).toBe(401);
     expect(await stop(served)).toBe(0);
-  }, 60_000);
+  });
 
   test("counts tokens in a thread of its own, which the executable holds", async () => {
     const served = await serve("tokens");
@@ -131,7 +131,7 @@ describe("the executable", () => {
     expect(response.headers.get("x-troupe-estimated")).toBe("true");
     expect(await response.json()).toEqual({ input_tokens: 8 });
     expect(await stop(served)).toBe(0);
-  }, 60_000);
+  });
 
   test("a second one on the same port says so and ends with 1", async () => {
     const served = await serve("port");
@@ -139,7 +139,7 @@ describe("the executable", () => {
     expect(second.code).toBe(1);
     expect(second.err).toMatch(/in use|EADDRINUSE/);
     expect(await stop(served)).toBe(0);
-  }, 60_000);
+  });
 
   test("a faulty configuration is told with its place, and wrong usage ends with 2", async () => {
     const file = join(folder, "faulty.yaml");
@@ -150,7 +150,7 @@ describe("the executable", () => {
     expect(faulty.out + faulty.err).toContain("faulty.yaml:2:1");
     expect((await run("keyz")).code).toBe(2);
     expect((await run("--help")).out).toContain("personas");
-  }, 60_000);
+  });
 
   test("what lies in the current folder does not run inside it", async () => {
     const cwd = join(folder, "hostile");
@@ -162,7 +162,7 @@ describe("the executable", () => {
     expect(served.log()).not.toContain("EVIL");
     expect(served.log()).toContain('"providers":"none');
     expect(await stop(served)).toBe(0);
-  }, 60_000);
+  });
 });
 
 describe("a thousand slow streams", () => {
@@ -189,7 +189,7 @@ describe("a thousand slow streams", () => {
     await gone;
     expect(upstream.open).toBe(0);
     expect(await stop(served)).toBe(0);
-  }, 60_000);
+  });
 });
 
 /** Streams that say what they are told to, all at once. It knows which callers are still there. */

@@ -34,7 +34,7 @@ describe.skipIf(!hasRedis)("a coordination that is there", () => {
   beforeAll(async () => {
     server = await RedisServer.start();
     place = `127.0.0.1:${server.port}/0`;
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
   const tell = async (...command: string[]) => {
     const client = new RedisClient(server.url());
@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis)("a coordination that is there", () => {
     expect(warnings).toEqual([expect.stringMatching(/can't be reached \(.*\): check the server/)]);
     expect(summary).toBe(place);
     expect(checks).toMatchObject([{ state: "error", advice: expect.stringContaining("shares") }]);
-  }, 60_000);
+  });
 });
 
 test("a coordination that is not there is a warning of the check, as a start goes on without, and an error of the doctor", async () => {

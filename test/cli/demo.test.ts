@@ -36,7 +36,7 @@ describe("a demonstration", () => {
   beforeAll(async () => {
     demo = await Demo.start(context(), { lines: 8000, live: false });
     ask = asking(demo);
-  }, 60_000);
+  });
   afterAll(async () => {
     await demo[Symbol.asyncDispose]();
     expect(existsSync(demo.folder)).toBe(false);
@@ -55,7 +55,7 @@ describe("a demonstration", () => {
     expect(ends.map((row) => row["ended"])).toBeDefined();
     expect(total(days, "unknown_cost_calls")).toBeGreaterThan(0);
     expect(total(days, "calls")).toBeGreaterThanOrEqual(8000);
-  }, 30_000);
+  });
 
   test("a budget is nearly used, a canary has stopped, and a provider failed yesterday", async () => {
     const { data: budgets } = await ask("budgets");
@@ -66,7 +66,7 @@ describe("a demonstration", () => {
     expect(errors.length).toBeGreaterThan(0);
     const { data: acts } = await ask("audit");
     expect(acts.length).toBeGreaterThan(5);
-  }, 30_000);
+  });
 
   test("calls are answered, in full and as a stream", async () => {
     for (const [path, model, stream] of [
@@ -82,7 +82,7 @@ describe("a demonstration", () => {
       expect(answer.status).toBe(200);
       expect((await answer.text()).length).toBeGreaterThan(100);
     }
-  }, 30_000);
+  });
 });
 
 test("the same seed makes the same calls, and another one others", async () => {
@@ -96,7 +96,7 @@ test("the same seed makes the same calls, and another one others", async () => {
   const first = await totalOf(1);
   expect(await totalOf(1)).toEqual(first);
   expect(await totalOf(2)).not.toEqual(first);
-}, 60_000);
+});
 
 test("a port that is taken ends it without leftovers", async () => {
   const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
@@ -106,7 +106,7 @@ test("a port that is taken ends it without leftovers", async () => {
   );
   expect(leftovers()).toEqual(before);
   await taken.stop(true);
-}, 30_000);
+});
 
 test("the command prints where to look and with which key, and a signal ends it", async () => {
   const shell = new Console(tmpdir(), { OPENAI_API_KEY: "a-key-of-the-user" });
@@ -119,7 +119,7 @@ test("the command prints where to look and with which key, and a signal ends it"
   shell.signal("SIGINT");
   expect(await ran).toMatchObject({ code: 0, err: "Making a server with a month of calls …\n" });
   expect(leftovers()).toHaveLength(before.length - 1);
-}, 30_000);
+});
 
 test("a browser is opened where somebody sits before a desktop", () => {
   const io = (env: Record<string, string>, isTerminal = true) => ({

@@ -104,7 +104,7 @@ describe("a data folder with", () => {
       expect((await shell.run("check")).code).toBe(0);
       expect((await serve(folder, "--new-database")).err).not.toContain("warning");
     },
-    30_000,
+    180_000,
   );
 
   test.each(Object.keys(obstacles))(
@@ -119,7 +119,7 @@ describe("a data folder with", () => {
       expect([checked.code, checked.out.split("\n").at(-2)]).toEqual([1, "1 error"]);
       expect((await shell.run("doctor")).out).toMatch(/^ERROR data folder: /m);
     },
-    30_000,
+    180_000,
   );
 });
 

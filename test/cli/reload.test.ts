@@ -21,4 +21,4 @@ test("a changed file is taken over by itself, and the log says what changed with
   expect(code).toBe(0);
   expect(err).not.toContain("secret-value");
   expect(err).toContain("troupe.yaml:1:");
-}, 60_000);
+});

@@ -46,7 +46,7 @@ describePython("xllamacpp", () => {
       natively: await Troupe.start({ providers, nativeEndpoints: true }),
       translated: await Troupe.start({ providers }),
     };
-  }, 120_000);
+  });
   afterAll(async () => {
     if (!isLongForm) return;
     for (const troupe of Object.values(troupes)) await troupe[Symbol.asyncDispose]();
@@ -144,6 +144,6 @@ describePython("xllamacpp", () => {
       server = await startServer(folder.path, port);
       expect((await readers.chat(troupes.translated, model, true, text)).text).toBe("ABCD");
     },
-    120_000,
+    180_000,
   );
 });

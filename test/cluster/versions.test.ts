@@ -16,7 +16,7 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   const versionOf = async (database: Database) => {
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
     expect([...money.statuses]).toEqual([[200, 16]]);
     expect(await money.violations()).toEqual([]);
     expect(cluster.upstream.calls.every(({ number }) => number === 1)).toBe(true);
-  }, 120_000);
+  });
 
   test("what an older version needs is not taken away before it is told", async () => {
     await using database = await Database.on(server);
@@ -78,5 +78,5 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
       (error: Error) => error.message,
     );
     expect(refused).toContain(`was brought to schema ${ownVersion() + 1} by a newer Troupe`);
-  }, 120_000);
+  });
 });

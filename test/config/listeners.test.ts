@@ -50,7 +50,7 @@ describe("an address", () => {
         expect(parseAddress(text, "/")).toEqual({ kind: "tcp", host: name, port });
       }),
     );
-  }, 60_000);
+  });
 });
 
 describe("listen", () => {

@@ -356,7 +356,7 @@ describe("whatever a file or a variable holds", () => {
       }),
       { numRuns: runs(1000) },
     );
-  }, 60_000);
+  });
 
   test("no text stops the reader", () => {
     const pieces = [
@@ -389,7 +389,7 @@ describe("whatever a file or a variable holds", () => {
       }),
       { numRuns: runs(1000) },
     );
-  }, 60_000);
+  });
 });
 
 describe("a store", () => {

@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`!document.querySelector("dialog[open]") && ${cells("Calls")}.length === 4`);
-  }, 60_000);
+  });
   afterAll(async () => {
     held.resolve();
     await page?.[Symbol.asyncDispose]();
@@ -200,7 +200,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Escape");
     await page.look({ width: 1280, height: 800, theme: "light" });
     expect(faults()).toEqual([]);
-  }, 30_000);
+  });
 
   test("what was said in a stored call is read when it is asked for, and the audit says by whom", async () => {
     const stored = await call("xai/plain", troupe.key, {
@@ -297,7 +297,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<boolean>(`document.activeElement.matches("a[data-opens]")`)).toBe(true);
     await page.look({ width: 1280, height: 800, theme: "light" });
     expect(faults()).toEqual([]);
-  }, 30_000);
+  });
 
   test("nothing that is a page of more is sorted by what is loaded", async () => {
     await open("#/calls", `${cells("Calls")}.length >= 4`);
@@ -316,7 +316,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(`[...document.querySelectorAll("main a")].find((one) => one.innerText === "Next page")`);
     await page.until(`${cells("Budgets")}.length === 1 && ${heads} === 0`);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a filter that there is none of says so, and one for none stays when another is chosen", async () => {
     await open("#/calls?failed=true&persona=", `document.querySelector("main .notice.warn")`);
@@ -363,7 +363,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<number>(`${cells("Calls under way")}.length`)).toBe(0);
     expect(await Promise.race([later, "under way"])).toBe("under way");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a call under way is shown, then appears live by itself; a burst leaves the page answering", async () => {
     await open("#/calls?live=1", `document.body.innerText.includes("Live: calls appear as they end.")`);
@@ -380,7 +380,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Live")`);
     await page.until(`!location.hash.includes("live") && ${cells("Calls")}.length === 50`);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a name of a model as long as a caller may choose is cut, and the columns beside it keep their places", async () => {
     const long = `xai/${"W".repeat(200)}`;
@@ -393,7 +393,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/spend", `document.querySelector("td[title]")`);
     expect(await page.read<string>(`document.querySelector("td[title]").title`)).toBe(long);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 });
 
 test.each([

@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await page.type(key);
     await page.press("Enter");
     await page.until(`document.querySelector("main").innerText.includes("Choose a model")`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     expect(roles("gpt-5.4")).toEqual(["user", "assistant", "user"]);
     await write(labelled("tools, as JSON"), "");
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("a thought that a provider signed goes back with the answer of the tool that it called, for a model and a persona", async () => {
     const event = (type: string, data: Json) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
@@ -215,7 +215,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await write(labelled("tools, as JSON"), "");
     await write(labelled("thinking_budget"), "");
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("pictures go along to a model and a persona and come back; which is cheaper and faster is said", async () => {
     answer = ({ json }) =>
@@ -247,7 +247,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     expect(await page.read<string>(`${said}[0].innerText`)).toMatch(/cheaper \d+\.\d×/);
     expect(await page.read<string>(`${said}[1].innerText`)).not.toContain("cheaper");
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("names are found among thousands as they are typed, and a persona's versions and labels are chosen", async () => {
     await show("#/playground");
@@ -270,7 +270,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await page.until(`${values}.length === 3`);
     expect(await page.read<string[]>(values)).toEqual(["acme/help", "acme/help@stable", `acme/help@${version}`]);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("the list opens with the field, those that were asked last first, with prices; by keys and by the mouse", async () => {
     answer = () => says({ content: "Hello." });
@@ -312,7 +312,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     await page.until(`!${list} && ${labelled("Version")}?.options.length > 1`);
     expect(await page.read<number>(top)).toBe(before);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("an answer is kept as a test, below those that the file has, and the test runs", async () => {
     writeFileSync(testFile("help"), tests);
@@ -350,7 +350,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
       messages: [{ content: "Help in German." }, { content: "Where is my {{parcel}}?" }],
     });
     expect(page.errors.filter((one) => !one.includes("409"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("an answer of a model becomes the first test of a persona", async () => {
     rmSync(testFile("bare"), { force: true });
@@ -370,7 +370,7 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
     );
     await write(labelled("System text"), "");
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("a test is edited before it is saved, and put beside what was written there; where nothing can be saved it is copied", async () => {
     rmSync(testFile("bare"), { force: true });
@@ -407,5 +407,5 @@ describe.skipIf(!hasChromium)("the playground beside asking, in Chromium", () =>
       "description: finds it again",
     ]);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -25,7 +25,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await signIn();
     // The page stands behind the sign-in already; the keyboard reaches it once that is gone.
     await page.until(`!${dialog} && ${main}.includes("Create a key")`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until("document.querySelector('main dd').innerText === 'revoked'");
     expect(await Promise.all([first, second].map(statusOf))).toEqual([401, 401]);
     expect(page.errors.filter((text) => !text.includes("status of 401"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("a dialog that is opened right after another was closed stays", async () => {
     await troupe.createKey({ name: "hasty", tier: "pro" });
@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     );
     await page.press("Escape");
     await page.until(`!${dialog}`);
-  }, 60_000);
+  });
 
   test("a refusal that comes late asks nobody who has signed in again meanwhile", async () => {
     await page.read(`{
@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.read("window.letGo()");
     await page.until(`document.querySelectorAll('[aria-label="Keys"] tbody tr').length === 1`);
     expect(await page.read<boolean>(`Boolean(${dialog})`)).toBe(false);
-  }, 60_000);
+  });
 
   test("the longest name that a key may have widens no page", async () => {
     await troupe.createKey({ name: "W".repeat(100), tier: "pro" });
@@ -161,5 +161,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(`document.querySelector('[aria-label="Keys"] tbody a')`, { x: 9, y: 9 });
     await page.until("document.querySelector('h1').innerText.startsWith('WWW')");
     expect(await page.read<number>(beyond)).toBeLessThanOrEqual(0);
-  }, 60_000);
+  });
 });

@@ -80,7 +80,7 @@ describe.skipIf(!hasChromium)("Markdown in Chromium", () => {
     await page.go(server.url.href);
     await page.until("globalThis.show !== undefined");
     await page.settle();
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await server?.stop(true);
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)("Markdown in Chromium", () => {
     await page.settle();
     expect(faults).toEqual([]);
     expect(await harm()).toEqual(none());
-  }, 120_000);
+  });
 
   test("the same as they come, character by character", async () => {
     for (const text of hostile.small.filter((_, at) => at % 6 === 0)) {
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium)("Markdown in Chromium", () => {
       expect(await page.read<string[]>(odd)).toEqual([]);
     }
     expect(await harm()).toEqual(none());
-  }, 60_000);
+  });
 
   test("nothing of what takes time or room is lost, and what is longer than a part may be stands as text", async () => {
     for (const text of hostile.heavy) {
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)("Markdown in Chromium", () => {
       expect(longest).toBeLessThanOrEqual(8_000);
     }
     expect(await harm()).toEqual(none());
-  }, 120_000);
+  });
 
   test("no answer holds the page: what takes a tenth of a second goes on in the page's next task", async () => {
     const paragraph = `${"Some **bold** words. ".repeat(60)}\n\n`;
@@ -217,7 +217,7 @@ describe.skipIf(!hasChromium)("Markdown in Chromium", () => {
     expect(early).toBeGreaterThan(50);
     expect(late).toBeLessThan(2 * early);
     expect(await page.read<number>(`out.querySelectorAll("a").length`)).toBeGreaterThan(1_000);
-  }, 60_000);
+  });
 
   test("good Markdown is shown as it is meant", async () => {
     expect(await html("# One\n\nA *b* **c** ~~d~~ `e`  \nf <kbd>g</kbd> H<sub>2</sub>O<br>x")).toBe(

@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`!${dialog} && document.querySelector(".account")`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(pageLink("Providers"));
     await page.until(`${heading} === "Providers" && ${pageLink("Providers")}.getAttribute("aria-current") === "page"`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("in a narrow window it is one bar, whose menu opens, leads on and closes", async () => {
     await page.look({ width: 360, height: 740, theme: "dark" });
@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`!${dialog}`);
     await page.look({ width: 1440, height: 900, theme: "light" });
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("the palette goes to pages, keys, personas, models and calls by the keyboard", async () => {
     const goTo = async (text: string, first: string) => {
@@ -155,7 +155,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Escape");
     await page.until(`!${dialog}`);
     expect(page.errors.filter((one) => !one.includes("status of 404"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("a question mark lists the keys, but not where it is written", async () => {
     await page.read(`location.hash = "#/calls"`);
@@ -173,5 +173,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(button("✕"));
     await page.until(`!${dialog}`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 });

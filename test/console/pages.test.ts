@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     pages = await page.read<string[]>(
       `[...document.querySelectorAll("nav.side ul a")].map((a) => a.getAttribute("href"))`,
     );
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await proxy?.[Symbol.asyncDispose]();
@@ -203,7 +203,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       faults.push(...byMouse.map((name) => `${address}: a ${name} that only a mouse can press`));
     }
     expect(faults).toEqual([]);
-  }, 180_000);
+  });
 
   test("a session that ends under a page leaves it as it is, and it goes on after the sign-in", async () => {
     const faults: string[] = [];
@@ -227,7 +227,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     }
     faults.push(...page.errors.filter((text) => !text.includes("status of 401")));
     expect(faults).toEqual([]);
-  }, 180_000);
+  });
 
   test("a page whose server went away says so, and comes back with it", async () => {
     const faults: string[] = [];
@@ -247,5 +247,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     }
     faults.push(...page.errors.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED")));
     expect(faults).toEqual([]);
-  }, 180_000);
+  });
 });

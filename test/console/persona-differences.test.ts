@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await put("pr-7/report", report("@@ -1 +1 @@\n-  Be polite.\n+  Be short.", "too short"));
     await put("pr-12/report", report("@@ -1 +1 @@\n-  Be polite.\n+  Be kind.", "not kind"));
     ({ page } = await openConsole(troupe, "/personas/acme%2Fsupport"));
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`document.querySelector("main h1").innerText === "acme/clerk" && ${panel("What is sent")}`);
     expect(await page.read<boolean>(`Boolean(${panel("Previews")} ?? ${panel("Last report")})`)).toBe(false);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("the last report says what must be seen first, and folds the rest; another label's is a choice away", async () => {
     await page.read(`location.hash = "#/personas/acme%2Fsupport"`);
@@ -101,5 +101,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(opened("Its content"));
     await page.until(`${panel("Last report")}?.querySelector(".diff .added")?.innerText.includes("Be short.")`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.press("Enter");
     await page.until(`${main}.includes("acme/p0")`);
     page.errors.splice(0);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page[Symbol.asyncDispose]();
     await troupe[Symbol.asyncDispose]();
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${main}.includes("You are plain.")`);
     expect(await page.read<string>("location.hash")).toBe("#/personas/acme%2Fsupport");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a fault is shown at its line and keeps the text from being saved; what is mended is saved and served", async () => {
     await show("#/personas/acme%2Fsupport/source");
@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(await page.read<string>(`document.querySelector(".diff .removed").innerText`)).toContain("You are plain.");
     expect(await page.read<string>(main)).toContain(personas.find("acme/support")!.version);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the text is edited by mouse and keyboard, at the place that was clicked", async () => {
     for (const look of [
@@ -136,7 +136,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     }
     await page.look({ width: 1440, height: 900, theme: "light" });
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("who saves after somebody else loses no text, and overwrites none unseen", async () => {
     await show("#/personas/acme%2Fsupport/source");
@@ -158,7 +158,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${main}.includes("Saved, and served as")`);
     expect(readFileSync(file(), "utf8")).toBe(text.replace("plain", "mine"));
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("numbers stand by version, and old pins before other callers", async () => {
     await show("#/personas/acme%2Fsupport/numbers");
@@ -167,7 +167,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`document.querySelector("tbody tr")?.innerText.includes("old pin")`);
     expect(await page.read<string>(main)).toContain("One key still asks");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a variant is stopped, let go on, and given all callers", async () => {
     await show("#/personas/acme%2Fcanary/numbers");
@@ -207,7 +207,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await show("#/personas?search=support");
     await page.until(`document.querySelector("tbody tr")?.innerText.includes("1 of 2 passed")`);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a persona's page says what is another than its label stable, and leads to the difference", async () => {
     const { services } = troupe.server;
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     writeFileSync(folder.file("labels.yaml"), "");
     writeFileSync(folder.file("acme/p0.yaml"), text);
     await services.rereadPersonas();
-  }, 60_000);
+  });
 
   test("tests are edited beside them, with faults at their lines, and two versions are tried side by side", async () => {
     const path = folder.file("acme/support.test.yaml");
@@ -263,7 +263,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     expect(models).toEqual([1, 2].map(() => expect.stringMatching(/^acme\/support@[0-9a-f]{12}$/)));
     expect(new Set(models).size).toBe(2);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a new persona is begun, mended and served", async () => {
     await show("#/personas");
@@ -282,7 +282,7 @@ describe.skipIf(!hasChromium)("personas in Chromium", () => {
     await page.until(`${main}.includes("Saved, and served as") && ${main}.includes("Helps.")`);
     expect(troupe.server.services.personas.find("acme/fresh")).toBeDefined();
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("previews of branches are listed while there are any, lead to the playground, and are dropped", async () => {
     const secret = await troupe.createKey({ name: "ci", tier: "pro", perMinute: 1000, surfaces: ["preview"] });

@@ -56,7 +56,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`${main}.includes("Choose a model")`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     });
     expect(await page.read<string>("location.hash")).toBe("#/playground?model=acme/help&b=openai/gpt-5.4");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("what is previewed is what is sent", async () => {
     answer = () => says("Hi there.");
@@ -145,7 +145,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     await page.until(`${said}.length === 1 && ${said}[0].innerText.includes("answered")`);
     expect(asked).toEqual([previewed]);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("Stop ends the call, keeps what came, and the conversation goes on", async () => {
     let isCancelled = false;
@@ -172,7 +172,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     await page.until(`${said}[1]?.innerText.includes("Again.")`);
     expect(asked[1]).toMatchObject({ messages: [{ content: "Talk" }, { content: "So far" }, { content: "Go on" }] });
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("an error stands where its cause is, as text, and the page stays signed in", async () => {
     await show("#/playground?model=openai/gpt-5.4");
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     expect(await page.read<boolean>("document.querySelector('dialog[open]') === null")).toBe(true);
     expect(await page.read<number>("ran")).toBe(0);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("thinking, tool calls and hostile answers are shown and do nothing", async () => {
     const deep = Array.from({ length: 90 }, (_, depth) => `${"  ".repeat(depth)}- deep`).join("\n");
@@ -226,7 +226,7 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
     expect(await page.read<string[]>("violations")).toEqual([]);
     expect(page.requests.filter((url) => !url.startsWith(troupe.url) && !url.startsWith("data:image/"))).toEqual([]);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the command that is shown makes the call", async () => {
     answer = () =>
@@ -252,5 +252,5 @@ describe.skipIf(!hasChromium)("the playground in Chromium", () => {
       expect(JSON.stringify(asked.at(-1))).toContain(JSON.stringify('It\'s me: "$HOME"\n`x`'));
     }
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`!document.querySelector("dialog[open]") && document.querySelector("tbody")`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(fault).toStartWith("#/calls?provider=openai&failure=rate_limit&since=");
     expect(await page.read<string>("document.body.innerText")).not.toMatch(/limited-key|good-key|one-key/);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("numbers of today and of yesterday until this time are the ledger's", async () => {
     type Sums = { data: { first_token_ms: { p50: number; p95: number } }[] };
@@ -203,7 +203,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       expect(counts![1]).toStartWith(`yesterday ${calls(within(today - dayMs, now - dayMs))}`);
     }
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a test call asks before it costs money, and its outcome is announced, with time, cost and answer", async () => {
     const calls = upstream.requests.length;
@@ -233,7 +233,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string[]>(announced)).toContain("Test of grok-x: answered.");
     expect(upstream.requests.length).toBe(calls + 1);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("what an upstream writes is text, and cut", async () => {
     await open("#/providers/mistral", `document.querySelector("input[list]")`);
@@ -254,7 +254,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     await page.look({ width: 1280, height: 800, theme: "light" });
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("last errors lead to their call, and to the calls with the same fault", async () => {
     await open("#/providers/groq", `${cells("Last errors")}.length === 3`);
@@ -267,7 +267,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>(`document.querySelector("main .state").innerText`)).toContain(
       "No such provider is set up.",
     );
-  }, 60_000);
+  });
 
   test("the overview says what changed in the last hour: its numbers, and faults that became more, with their provider", async () => {
     const panel = `[...document.querySelectorAll(".panel")].find((one) => one.innerText.startsWith("Changed in the last hour"))`;
@@ -292,7 +292,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(calls).toStartWith("#/calls?failure=server_error&provider=groq&since=");
     expect(provider).toBe("#/providers/groq");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the overview has the alerts that are on and what the doctor finds, each with where to go", async () => {
     const { store, budgets } = troupe.server.services;
@@ -332,5 +332,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       expect(await address(`Doctor, ${worst.place}`)).toBe("#/system/doctor");
     }
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     troupe = await Troupe.start({ config: { listen } });
     key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
     page = await ChromiumPage.open();
-  }, 60_000);
+  });
   afterAll(async () => {
     await page[Symbol.asyncDispose]();
     await troupe[Symbol.asyncDispose]();
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ),
     ).toEqual(links as string[][]);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("a session that ends under the page leaves the page, and a closed dialog a way back", async () => {
     const { sessions } = troupe.server.services.store;
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Enter");
     await page.until(`!${dialog} && ${account}?.innerText.includes("other")`);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("what the page asks without anybody's doing is marked, so that a page left open lets its session end", async () => {
     await page.read(`globalThis.marks = []; const plain = fetch;
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const marks = await page.read<string[]>("marks");
     expect(marks.filter((mark) => mark === "")).toHaveLength(1);
     expect(new Set(marks)).toEqual(new Set(["", "1"]));
-  }, 60_000);
+  });
 
   test("what somebody wrote stays for the same key alone, and is gone from all tabs with the sign-out", async () => {
     const text = "document.querySelector('.editor textarea')";
@@ -167,12 +167,12 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await signIn(key);
     await page.until(`!${dialog} && ${account}?.innerText.includes("ops")`);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("signing out ends the session and clears the page", async () => {
     await page.click(button("Sign out"));
     await page.until(`${dialog} && !${account}`);
     expect(await troupe.server.services.store.sessions.list(10)).toEqual([]);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -55,7 +55,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(
       `!document.querySelector("dialog[open]") && document.querySelector(".steps")?.innerText.includes("No provider")`,
     );
-  }, 60_000);
+  });
   afterAll(async () => {
     await page[Symbol.asyncDispose]();
     await troupe[Symbol.asyncDispose]();
@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await budgets.set({ scope: "all", period: "day", limit: 1_000_000, updatedAt: now });
     await page.click(`[...document.querySelectorAll("button")].find((one) => one.innerText === "Look again")`);
     await page.until(`document.querySelectorAll(".plot").length === 4`);
-  }, 60_000);
+  });
 
   test("the overview has the numbers of the ledger", async () => {
     await open("#/?since=30d", `${stat("Attempts")}?.[1] === "60"`);
@@ -98,7 +98,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>(`${ending}.innerText`)).toMatch(/spent\s+all, day\s+spent; opens/);
     expect(await page.read<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the overview's numbers stand beside those of the time before, exact behind them, and who spends most is on its first screen", async () => {
     await open("#/?since=today", `${stat("Attempts")}?.[1].startsWith("12")`);
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     }
     await page.look({ width: 1280, height: 800, theme: "light" });
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("rows of spend are the ledger's, to the micro-dollar, and lead to their calls", async () => {
     await open("#/spend?since=30d", hasRows);
@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `fetch(document.querySelector("a[download]").href).then((answer) => answer.text())`,
     );
     expect(file.split("\r\n")[1]).toStartWith("anthropic/claude-y,20,");
-  }, 60_000);
+  });
 
   test("a chart's table has every value, and the arrow keys and the pointer read them exactly", async () => {
     await page.read(`document.querySelector("figure details").open = true`);
@@ -203,7 +203,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       `location.hash === ${JSON.stringify(`#/calls?since=${encodeURIComponent(`${dayOf(now)}T00:00:00.000Z`)}&until=${encodeURIComponent(`${dayOf(now + dayMs)}T00:00:00.000Z`)}`)}`,
     );
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the time and the group stand in the address, and a time without calls says what to do", async () => {
     await open("#/spend?since=today&by=client", `${stat("Attempts")}?.[1] === "12"`);
@@ -222,5 +222,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/spend?since=2001-01-01&until=2001-01-02", `document.querySelector(".state .button")`);
     expect(await page.read<string>("document.querySelector('.state').innerText")).toContain("Look in all that is kept");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -26,7 +26,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     upstream = new UpstreamServer(() => jsonResponse(answer));
     page = await ChromiumPage.open();
     await page.look({ width: 1440, height: 900, theme: "light" });
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     upstream?.[Symbol.dispose]();
@@ -112,7 +112,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.look({ width: 1440, height: 900, theme: "light" });
     await page.click(link("attempts were refused here"));
     await page.until(`[...document.querySelectorAll('[aria-label="Calls"] tbody tr')].length === 3`);
-  }, 60_000);
+  });
 
   test("keys that can't be read are a finding, and what can't be known is not called well", async () => {
     await using troupe = await Troupe.start({
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`${verdict} === "Not known"`);
     await page.setOffline(false);
     await page.until(`${verdict}.startsWith("1 thing fails")`);
-  }, 60_000);
+  });
 
   test("a server without any provider is not well", async () => {
     await using troupe = await Troupe.start({ config: { listen } });
@@ -143,5 +143,5 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<string>(verdict)).toMatch(/^1 thing fails/);
     await page.click(link("No provider is set up"));
     await page.until(`document.querySelector("h1")?.innerText.startsWith("Providers")`);
-  }, 60_000);
+  });
 });

@@ -49,7 +49,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     key = await troupe.createKey({ name: "ops", tier: "pro", surfaces: ["admin"] });
     page = await ChromiumPage.open();
     await signIn(page, troupe.url, key);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ["", "/doctor", "/alerts", "/nodes", "/configuration", "/sessions", "/audit"].map((part) => `#/system${part}`),
     );
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the doctor's findings, the worst first, each with what to do", async () => {
     writeFileSync(join(troupe.data, "first-key"), "trp_x");
@@ -120,7 +120,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const called = await page.read<string[][]>(cells("What the doctor found"));
     expect(called.find(([, place]) => place === "provider up")?.[2]).toContain("→ Look at its base_url");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("alerts that are on, and the messages with what became of them", async () => {
     await open("#/system/alerts", `${main}.includes("Nothing is on.")`);
@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(message![4]).toBe(`delivered ${hook.url}`);
     expect(await page.read<string>("document.body.innerHTML")).not.toContain("hush");
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("one node, where the data is in a folder", async () => {
     await open("#/system/nodes", `${cells("Nodes and the versions of what they serve")}.length === 1`);
@@ -151,7 +151,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       ["This one", one!.program, one!.configuration, one!.personas],
     ]);
     expect(await page.read<string>(main)).toContain("There is one node");
-  }, 60_000);
+  });
 
   test("the configuration is searched, its address holds the search, and no secret is in it", async () => {
     await open("#/system/configuration", `${cells("Settings")}.length > 30`);
@@ -168,7 +168,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     const text = await page.read<string>("document.body.innerHTML");
     for (const secret of ["sk-a-secret", "hush", "a text of some length"]) expect(text).not.toContain(secret);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("another browser's session is ended, and the audit names it by its filters", async () => {
     const body = JSON.stringify({ key });
@@ -245,7 +245,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await open("#/system/audit?until=2001-01-01", `${main}.includes("Nothing was done.")`);
     await open("#/system/audit?actor=nobody", `${main}.includes("Nothing fits these filters.")`);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 
   test("all parts fit a narrow window", async () => {
     await page.look({ width: 360, height: 740, theme: "dark" });
@@ -259,7 +259,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     }
     expect(wide).toEqual([]);
     expect(faults()).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe.skipIf(!hasChromium || !hasPostgres)("in Chromium, with several nodes", () => {
@@ -288,5 +288,5 @@ describe.skipIf(!hasChromium || !hasPostgres)("in Chromium, with several nodes",
       [false, false, true, false],
     ]);
     expect(await page.read<string>(main)).toContain("1 of 2 nodes serve something else than this one");
-  }, 90_000);
+  });
 });

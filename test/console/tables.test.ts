@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`!document.querySelector("dialog[open]") && ${cells("Calls", 0)}.length === 50`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -56,7 +56,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(await page.read<number>(`document.querySelectorAll('[aria-label="Calls"] tbody .badge').length`)).toBe(0);
     await page.read("scrollTo(0, 0)");
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("a column of money has as many digits as its largest sum needs, and all of them behind each", async () => {
     const at = await page.read<number>(`${head("Calls", "Cost")}.cellIndex`);
@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
         `[...document.querySelectorAll('[aria-label="Calls"] tbody td:nth-child(${at + 1}) [title]')].slice(0, 3).map((one) => one.title)`,
       ),
     ).toEqual(["$1.234567", "$0.00", "$0.001"]);
-  }, 60_000);
+  });
 
   test("columns are chosen at the top, by keyboard too", async () => {
     const menu = `document.querySelector('summary[aria-label="Columns"]')`;
@@ -82,7 +82,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Escape");
     await page.until(`!document.querySelector(".choice-of-columns details").open`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("keys are sorted at the server, by their heads", async () => {
     await page.read(`location.hash = "#/keys"`);
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`location.hash === "#/keys?order=name.desc" && ${cells("Keys", 0)}.at(-1) === "alpha"`);
     expect(await names()).toEqual(["gamma", "beta", "alpha"]);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("what can be done with a row is a menu: arrows go through it, Escape gives the focus back, an item leads on", async () => {
     await page.read(`location.hash = "#/keys"`);
@@ -165,7 +165,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.look({ width: 1440, height: 900, theme: "light" });
     await page.until(`getComputedStyle(${row}).display === "table-row"`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 });
 
 test.each([

@@ -49,7 +49,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.type(key);
     await page.press("Enter");
     await page.until(`!document.querySelector("dialog[open]") && ${rows("Calls")} > 0`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await page?.[Symbol.asyncDispose]();
     await troupe?.[Symbol.asyncDispose]();
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.click(button("24 h"));
     await page.until(`${stat("Attempts")} === "2"`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("the menu of a time is used by keyboard, closes by Escape and a press elsewhere, and fits a narrow window", async () => {
     await page.look({ width: 360, height: 740, theme: "dark" });
@@ -117,7 +117,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`!document.querySelector(".range details").open`);
     await page.look({ width: 1440, height: 900, theme: "light" });
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("a zone is the same in lists and in charts, and is kept", async () => {
     await page.setZone("America/New_York");
@@ -151,7 +151,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     }
     await page.setZone("");
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("a key that never called is suggested by its name", async () => {
     for (let at = 0; at < 60; at += 1) await troupe.createKey({ name: `filler ${at}`, tier: "pro" });
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.until(`document.body.innerText.includes("Nothing fits these filters.")`);
     await page.until(`document.querySelector(".filter-line").innerText.includes("key: never called")`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 
   test("a row that is open stays in its list while calls come live", async () => {
     const call = async () => {
@@ -189,7 +189,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     await page.press("Escape");
     await page.until(`!document.querySelector("aside")`);
     expect(page.errors).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe("a time in numbers", () => {

@@ -201,7 +201,7 @@ describe("continuing", () => {
       param: "previous_response_id",
     });
     expect((await house.conversations.resume(me, "a2")).messages).toHaveLength(6);
-  }, 60_000);
+  });
 });
 
 describe("expiry and deletion", () => {
@@ -356,7 +356,7 @@ describe("the stored-completions routes", () => {
       ),
       { numRuns: runs(25) },
     );
-  }, 60_000);
+  });
 
   test("messages: what the model was given, with ids to page by", async () => {
     using house = new House();

@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres || !hasTools)("the nightly backup", () => {
       const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
       return jsonResponse({ id: "up", choices: [{ index: 0, message, finish_reason: "stop" }], usage });
     });
-  }, 60_000);
+  });
   afterAll(async () => {
     upstream[Symbol.dispose]();
     await server[Symbol.asyncDispose]();
@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres || !hasTools)("the nightly backup", () => {
       expect((await ask(troupe, later, "of a lost key")).status).toBe(401);
       expect(await ask(troupe, key, "new")).toMatchObject({ status: 200, isReplay: false });
     }
-  }, 60_000);
+  });
 
   test("keeps two weeks, and nothing of one that failed", async () => {
     using folder = new TempFolder();
@@ -131,5 +131,5 @@ describe.skipIf(!hasPostgres || !hasTools)("the nightly backup", () => {
     const kept = readdirSync(folder.path).toSorted();
     expect(kept).toHaveLength(2);
     expect(kept[0]).toBe("troupe-2020-01-15T021700Z.dump");
-  }, 60_000);
+  });
 });

@@ -64,5 +64,5 @@ test.each(ways)(
       if (kind.name !== "Caddy") expect(whole).not.toEndWith("\r\n0\r\n\r\n");
     }
   },
-  60_000,
+  180_000,
 );

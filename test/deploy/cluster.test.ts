@@ -59,7 +59,7 @@ describe("deploy/kubernetes", () => {
     const schemas = Bun.spawnSync([process.execPath, "manifests.ts"], { cwd: temp.path });
     expect(schemas.stderr.toString()).toBe("");
     expect(schemas.exitCode).toBe(0);
-  }, 60_000);
+  });
 
   test.skipIf(Bun.which("kubectl") === null)("kubectl puts them together", () => {
     const { stdout, stderr } = Bun.spawnSync(["kubectl", "kustomize", folder]);
@@ -291,6 +291,6 @@ describe.each(balancers)("deploy/cluster: $name", (kind) => {
       expect(upstream.requests).toHaveLength(calls);
       expect(calls).toBeGreaterThan(50);
     },
-    120_000,
+    180_000,
   );
 });

@@ -104,7 +104,7 @@ describe.skipIf(!isPossible)("commands, on a bare machine of their own", () => {
         return folder.file("built/troupe");
       },
     });
-  }, 180_000);
+  });
   afterAll(() => folder[Symbol.dispose]());
 
   const withCommands = pages.filter((page) => blocks.some((block) => block.page === page && block.language === "sh"));

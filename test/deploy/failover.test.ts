@@ -59,5 +59,5 @@ test.skipIf(Bun.which("haproxy") === null || !hasRedis)(
     expect(await set("third")).toBe("OK");
     expect(await two.ask("GET", "troupe:a")).toBe("third");
   },
-  60_000,
+  180_000,
 );

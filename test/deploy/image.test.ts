@@ -73,5 +73,5 @@ test.skipIf(!canEnter)(
     expect(await log).toContain('"message":"stopped"');
     expect(isHealthy()).not.toBe("ok\n");
   },
-  60_000,
+  180_000,
 );

@@ -105,6 +105,6 @@ describe.skipIf(missing !== undefined)(
         const made = server.sh("kubectl -n troupe apply --dry-run=server -f -", JSON.stringify(pod));
         expect(made).toMatchObject({ code: 0, err: "", out: `pod/${name} created (server dry run)\n` });
       }
-    }, 120_000);
+    });
   },
 );

@@ -105,7 +105,7 @@ beforeAll(async () => {
     for (const [, label] of inner.matchAll(/([a-z_]+)="/g)) known.add(label!);
     if (name !== "") labels.set(name, known);
   }
-}, 60_000);
+});
 afterAll(() => labels.clear());
 
 /** Selectors with the labels they name, and what is grouped by. */

@@ -149,7 +149,7 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect(rest).toEndWith("data: [DONE]\n\n");
       });
     },
-    60_000,
+    180_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -168,7 +168,7 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect(await remaining("203.0.113.2")).toBe(before - 1);
       });
     },
-    60_000,
+    180_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -185,7 +185,7 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
           expect([target, await shown(target)]).toEqual([target, { status: expect.any(Number), hasMetrics: false }]);
       });
     },
-    60_000,
+    180_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -207,6 +207,6 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
           expect([target, await shown(url, target)]).toEqual([target, { status: expect.any(Number), hasKeys: false }]);
       });
     },
-    60_000,
+    180_000,
   );
 });

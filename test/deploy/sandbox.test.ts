@@ -123,5 +123,5 @@ describe.skipIf(!isPossible)("with what the unit takes from it, the executable",
     expect(used.size).toBeGreaterThan(40);
     const allowed = await allowedCalls();
     expect([...used].filter((call) => !allowed.has(call))).toEqual([]);
-  }, 60_000);
+  });
 });

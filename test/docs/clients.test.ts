@@ -40,7 +40,7 @@ test.each(scripts.map((block) => [block.section, block] as const))(
     const file = join(import.meta.dir, "..", "..", "node_modules", ".troupe-client-example.ts");
     expect(new Set(await run([process.execPath], text, file))).toEqual(new Set(["Hello!"]));
   },
-  60_000,
+  180_000,
 );
 
 const inPython: readonly [PythonPackage, string][] = [

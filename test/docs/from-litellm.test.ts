@@ -11,4 +11,4 @@ test("a configuration moves by the page's steps alone, and each prints what the 
     expect(printed[at], `${name} ran`).toBeDefined();
     if (output !== undefined) expect(steady(printed[at]!)).toBe(steady(output));
   }
-}, 120_000);
+});

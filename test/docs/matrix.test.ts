@@ -16,4 +16,4 @@ test("docs/matrix.md is what was played (`bun test/helpers/matrix.ts` writes it)
     "messages vertex/claude-opus-5-5",
     "messages bedrock/us.anthropic.claude-opus-5-5",
   ]);
-}, 60_000);
+});

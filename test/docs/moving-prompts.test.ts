@@ -41,4 +41,4 @@ test("an application moves by the page's steps alone, and each prints what the p
   }
   const [call] = openai.requests;
   expect(JSON.stringify(call!.json)).toContain("Customer name: Jane Doe\\nIssue: The kettle whistles off key");
-}, 180_000);
+});

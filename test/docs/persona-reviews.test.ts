@@ -105,7 +105,7 @@ test("GitHub: a comment comes, and is brought up to date once the tests are reco
   expect(readFileSync(`${shop.comments}/log`, "utf8")).toBe("patched\n");
   expect(shop.repo.read("results.xml")).toContain('failures="1"');
   expect(readFileSync(env.GITHUB_STEP_SUMMARY, "utf8").startsWith(mark)).toBe(true);
-}, 120_000);
+});
 
 test("GitLab: the same by its notes", async () => {
   using main = await Repository.begin();
@@ -139,7 +139,7 @@ test("GitLab: the same by its notes", async () => {
   expect(await shop.run([report, note, replay], env)).toEqual([0, 0, 1]);
   expect([...notes.keys()]).toEqual(["11", "12"]);
   expect(notes.get("12")).toContain("fails 1 test that it passed before: `greets`");
-}, 120_000);
+});
 
 test("this repository's own personas are reviewed by the same steps", () => {
   const own = parse(readFileSync(".github/workflows/personas.yaml", "utf8")) as typeof github;
@@ -171,4 +171,4 @@ test("both push a preview of the branch with a key of previews, and end it", asy
   ]);
   expect(await shop.run([drop!, drop!, ...gitlab.drop.script], env)).toEqual([0, 0, 0]);
   expect(await labels()).toEqual([]);
-}, 120_000);
+});

@@ -38,4 +38,4 @@ test("the workflow of the page does what it says, in a folder with personas", as
     expect([command, await running.exited]).toEqual([command, 0]);
   }
   expect(readFileSync(folder.file("results.xml"), "utf8")).toContain('failures="0"');
-}, 120_000);
+});

@@ -20,7 +20,7 @@ test("README.md prints what it says, from its first command to its last", async 
     if (output !== undefined) expect(steady(printed[at]!)).toBe(steady(output));
   }
   expect(steps.map(({ language }) => language)).toEqual(["sh", "sh", "sh", "ts"]);
-}, 60_000);
+});
 
 describe("README.md", () => {
   test("its persona is one", () => {

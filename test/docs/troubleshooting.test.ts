@@ -136,7 +136,7 @@ for (const [text, start] of Object.entries(starts)) {
       const data = folder.file("data");
       expect(await start({ folder, data, database: join(data, "troupe.db") })).toMatch(patternOf(text));
     },
-    60_000,
+    180_000,
   );
 }
 

@@ -363,7 +363,7 @@ test("the answer is the same by either road", async () => {
     ),
     { numRuns: runs(60) },
   );
-}, 120_000);
+});
 
 describe("a tool loop", () => {
   const called: Turn = { calls: [{ id: "call_1", name: "look_up", args: { q: "x" } }] };

@@ -100,7 +100,7 @@ export function renderFieldsDoc(): string {
   return `${[
     "# Request fields by provider",
     "",
-    "Written by `.ci/bun test/helpers/request-fields.ts` from the `fields.json` of each provider; a test sends every example through",
+    "Written by `bun test/helpers/request-fields.ts` from the `fields.json` of each provider; a test sends every example through",
     "its provider and checks this table, so it can't drift from the code.",
     "",
     "- **as is**: sent under the same name with the same value. If the model can't do it, the upstream's own error comes back unchanged.",

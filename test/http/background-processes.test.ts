@@ -129,7 +129,7 @@ test("any process reads, follows and cancels what another makes; kill -9 fails i
   await using restarted = await TroupeProcess.start(folder.path, upstream.url);
   expect(await clientOf(restarted).responses.retrieve(lost.id)).toEqual(failed);
   expect(upstream.requests.length).toBe(3);
-}, 60_000);
+});
 
 test("a process that is told to stop lets them finish first", async () => {
   using folder = new TempFolder();
@@ -144,4 +144,4 @@ test("a process that is told to stop lets them finish first", async () => {
   expect(await clientOf(second).responses.retrieve(id)).toMatchObject({ status: "in_progress" });
   held.finish();
   expect(await until(clientOf(second), id, isOver)).toMatchObject({ status: "completed", output_text: "Hello" });
-}, 60_000);
+});

@@ -12,7 +12,7 @@ const formats = ["Messages", "BetaMessages", "Responses", "Chat", "Completions",
 let places: Record<(typeof formats)[number], Place[]>;
 beforeAll(async () => {
   places = await typedPlaces(formats, () => true);
-}, 60_000);
+});
 
 const all = () => formats.flatMap((format) => places[format].map((place) => [format, place] as const));
 const lastOf = ({ path }: Place) => path.slice(path.lastIndexOf(".") + 1).replaceAll("[]", "");

@@ -395,7 +395,7 @@ test("no place at which a client's types name a file or an image lets a call go 
       if (refers.test(place.path) && !tells.test(place.path)) await check(format, place);
   expect(asked).toBeGreaterThan(80);
   expect(passed).toEqual([]);
-}, 60_000);
+});
 
 describe("a dollar lets no more through than the calls under way could be underestimated", () => {
   const usage = (tokens: number) => ({
@@ -430,7 +430,7 @@ describe("a dollar lets no more through than the calls under way could be undere
       expect(all.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(2);
       expect(upstream.requests.length - before).toBeLessThanOrEqual(2);
     },
-    30_000,
+    180_000,
   );
 });
 
@@ -512,5 +512,5 @@ describe("whatever a body refers to, a dollar is not overspent", () => {
       }
       expect(upstream.requests.length).toBeGreaterThan(atFirst);
     }
-  }, 60_000);
+  });
 });

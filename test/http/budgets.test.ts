@@ -72,7 +72,7 @@ test("of calls that race for a budget, as many reach the upstream as it pays for
   // Those that waited two seconds beside slow ones for what was reserved count as held.
   const counts = [...metrics.matchAll(/^troupe_budget_refusals_total\{kind="(?:all|held)"\} (\d+)$/gm)];
   expect(counts.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(190);
-}, 60_000);
+});
 
 test("a call that may cost more than is left is refused, and says what it may cost", async () => {
   using upstream = new UpstreamServer(() => answer());

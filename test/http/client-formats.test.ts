@@ -111,7 +111,7 @@ describe.each(families)("%s/%s", (provider, name, native) => {
       }),
       { numRuns: runs(15) },
     );
-  }, 60_000);
+  });
 
   test("orchestrator: the same goes up behind the persona's words", async () => {
     troupe.setTargets(persona, [`${provider}/${name}`]);
@@ -134,7 +134,7 @@ describe.each(families)("%s/%s", (provider, name, native) => {
       }),
       { numRuns: runs(15) },
     );
-  }, 60_000);
+  });
 });
 
 /** An untranslated call: the caller's turns as they came, and the system text that the translated one has. */

@@ -99,7 +99,7 @@ function expectSilence(told: { lines: readonly string[]; metrics: string; teleme
 }
 
 describe("what is said stays out of the log", () => {
-  test.each(Object.entries(families))("to and from %s", { timeout: 60_000 }, async (family, extras) => {
+  test.each(Object.entries(families))("to and from %s", async (family, extras) => {
     let answer = answers[0]!;
     using upstream = new UpstreamServer(() => answer());
     const name = family.split(" ")[0]!;
@@ -148,7 +148,7 @@ describe("what is said stays out of the log", () => {
     expectSilence(told);
   });
 
-  test("by personas, whose models are asked in turn", { timeout: 60_000 }, async () => {
+  test("by personas, whose models are asked in turn", async () => {
     using folder = new TempFolder();
     mkdirSync(join(folder.path, "test"));
     const file = `description: A test.\nmodel: [openai/x, anthropic/x, google/x]\nsystem: ${JSON.stringify(phrase)}\n`;

@@ -210,7 +210,7 @@ test("while files change, calls hold the whole old state or the whole new one, s
     expect(content.match(/<section /g)).toHaveLength(50);
     expect(new Set(content.match(/amber|cobalt/g)).size).toBe(1);
   }
-}, 60_000);
+});
 
 test("a pinned version knows the files that its own globs name", async () => {
   const persona = "description: Keeps.\nmodel: openai/gpt\nsystem: You keep.\n";
@@ -249,7 +249,7 @@ test("the log counts what was added, and metrics what was looked up; by their re
   expect(seen.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="found"\} 1$/m);
   expect(seen.metrics).toMatch(/^troupe_knowledge_lookups_total\{result="nothing"\} 2$/m);
   expect(seen.metrics).toMatch(/^troupe_knowledge_sections 3$/m);
-}, 60_000);
+});
 
 test("an index that fails is counted and logged once, and nothing is found", async () => {
   const metrics = new Registry();

@@ -255,7 +255,7 @@ test("of a chat completion", async () => {
       await expectSame(path, { ...body, model });
     }),
   );
-}, 120_000);
+});
 
 test("of a call to OpenAI's Responses", async () => {
   await fc.assert(
@@ -266,7 +266,7 @@ test("of a call to OpenAI's Responses", async () => {
     }),
     { numRuns: Math.ceil(numRuns / 3) },
   );
-}, 120_000);
+});
 
 test("of Anthropic's Messages", async () => {
   await fc.assert(
@@ -276,7 +276,7 @@ test("of Anthropic's Messages", async () => {
     }),
     { numRuns },
   );
-}, 120_000);
+});
 
 const part = fc.oneof(
   { weight: 4, arbitrary: text.map((said) => ({ kind: "text", text: said }) as const) },
@@ -344,5 +344,5 @@ test.each(formatNames)(
       }),
     );
   },
-  120_000,
+  180_000,
 );

@@ -143,4 +143,4 @@ test("a process that is killed in the loop leaves a call that is not repeated, a
   expect(readFileSync(file, "utf8")).toBe('add {"a":1,"b":1}\n');
   answer = afterTool(() => jsonResponse(completionOf({ content: "2" })));
   expect((await post(second, "another")).status).toBe(200);
-}, 60_000);
+});

@@ -204,7 +204,7 @@ describe("a plain answer", () => {
     expect(results[0]!.content).toBe("Error: no result within 2 s");
     expect(String(results[1]!.content)).toStartWith("Error: ");
     await watched.logged(({ message }) => message === "mcp server ready", from);
-  }, 20_000);
+  });
 
   test("is bounded: in rounds, calls, bytes of a result and of all", async () => {
     turns = [

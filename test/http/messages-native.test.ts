@@ -327,5 +327,5 @@ test.each(["openai/x", `anthropic/${model}`, "builtin/echo"])(
     expect(await response.json()).toEqual({ input_tokens: 8 });
     expect(response.headers.get("x-troupe-estimated")).toBe("true");
   },
-  60_000,
+  180_000,
 );

@@ -135,7 +135,7 @@ describe("a stream", () => {
       }),
       { numRuns: runs(60) },
     );
-  }, 60_000);
+  });
 
   test("with other line ends, or ids of its own, has its events in ours", async () => {
     const expected = stream.replace(": a comment\n\n", "").replace("data:\n\n", "data: \n\n");

@@ -151,7 +151,7 @@ describe.each(targets)("%s: %s", (surface, model) => {
         { numRuns: runs(12) },
       );
     },
-    60_000,
+    180_000,
   );
 });
 

@@ -97,7 +97,7 @@ describe.each(families)("%s", (family) => {
     for (const before of ["\0\0", "<html>", "HTTP/1.1 200 OK "])
       for (const at of whole.keys())
         await tryAll(family, whole.with(at, whole[at]!.replace(/^data:/m, `${before}data:`)), "raised");
-  }, 60_000);
+  });
 
   test("an error of another family's form is one to every client", async () => {
     const whole = await answerOf(family);
@@ -110,7 +110,7 @@ describe.each(families)("%s", (family) => {
       "event: error\ndata: boom\n\n",
     ];
     for (const error of errors) for (const at of [1, 2]) await tryAll(family, whole.toSpliced(at, 0, error), "raised");
-  }, 60_000);
+  });
 });
 
 const at = (whole: readonly string[], words: string) => whole.findIndex((event) => event.includes(words));
@@ -127,7 +127,7 @@ test("Messages: an event whose name is missing or another one still comes to its
     whole.map((event) => event.replace(/^event: .*\n/, "")),
     "whole",
   );
-}, 60_000);
+});
 
 test("an event that only its name tells of breaks a stream that passes as it came", async () => {
   for (const [family, client, words] of [

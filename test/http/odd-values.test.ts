@@ -100,7 +100,7 @@ test.each(Object.keys(bodies))(
       }
     }
   },
-  60_000,
+  180_000,
 );
 
 test("in reasoning that an answer has beside its text, which it does not cost", async () => {

@@ -332,7 +332,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
         : jsonResponse(completion(["at last"]));
     const made = await troupe.client(surface, { maxRetries: 1 }).chat.completions.create(ask);
     expect([made.choices[0]!.message.content, tries]).toEqual(["at last", 2]);
-  }, 60_000);
+  });
 
   test("an error inside a stream is raised", async () => {
     answer = streamed(fragment("one"), 'data: {"error":{"message":"boom","type":"server_error"}}\n\n');

@@ -135,4 +135,4 @@ test("500 personas with includes reload at random moments while 200 streams run"
   const { id, version, said } = answers.at(-1)!;
   const pinned = await ask(`${id}@${version}`, "now");
   expect([pinned.version, pinned.said]).toEqual([version, said]);
-}, 120_000);
+});

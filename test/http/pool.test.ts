@@ -738,4 +738,4 @@ test("under errors of every kind no call is billed twice, none asks a member twi
   expect(view().members.flatMap(({ cooldowns, callsUnderWay }) => [cooldowns.length, callsUnderWay])).toEqual(
     Array(8).fill(0),
   );
-}, 60_000);
+});

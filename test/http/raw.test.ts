@@ -88,7 +88,7 @@ test("methods, paths, queries, bodies and answers are the same bytes on both sid
     ),
     { numRuns: runs(60) },
   );
-}, 60_000);
+});
 
 describe("keys", () => {
   test("the caller's never goes up, in whatever place, and the provider's goes in its own way", async () => {
@@ -344,7 +344,7 @@ describe("large bodies", () => {
     expect(await answered).toContain("HTTP/1.1 200 OK");
     socket.destroy();
     listener.stop(true);
-  }, 60_000);
+  });
 
   test("a reader who stops holds the provider back, and one who leaves ends the call", async () => {
     let made = 0;
@@ -371,7 +371,7 @@ describe("large bodies", () => {
     expect(made * 256).toBeLessThan(40 * 1024);
     await reader.cancel();
     await left.promise;
-  }, 60_000);
+  });
 
   test("a client that leaves in the middle of its body, or before the answer, ends the call", async () => {
     const closed = Promise.withResolvers<void>();
@@ -407,7 +407,7 @@ describe("large bodies", () => {
     leaving.abort();
     await aborted.promise;
     await call;
-  }, 60_000);
+  });
 
   test("an answer that breaks is not taken for a whole one", async () => {
     answer = () =>

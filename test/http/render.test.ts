@@ -157,7 +157,7 @@ describe.each(families.map((family) => [family.folder, family] as const))("%s", 
         checkParts(await compare(persona, request));
       }
     }
-  }, 60_000);
+  });
 
   test("any persona and request are", async () => {
     const word = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}`);
@@ -227,7 +227,7 @@ describe.each(families.map((family) => [family.folder, family] as const))("%s", 
       ),
       { numRuns: runs(12) },
     );
-  }, 60_000);
+  });
 });
 
 describe("origins", () => {

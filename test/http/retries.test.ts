@@ -69,4 +69,4 @@ test("resets, stalls and cuts anywhere", async () => {
     console.error(`retries: RETRY_SEED=${random.seed} fails`);
     throw error;
   }
-}, 60_000);
+});

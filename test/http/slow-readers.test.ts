@@ -146,7 +146,7 @@ describe.each([
       expect((await reader.readsOn()) === said(large)).toBe(true);
       expect(reader.others).toEqual(["stop", "[DONE]"]);
     },
-    60_000,
+    180_000,
   );
 
   test.each([
@@ -166,7 +166,7 @@ describe.each([
       expect(reader.others).toEqual([code, code, "[DONE]"]);
       expect(reader.isCut).toBe(true);
     },
-    60_000,
+    180_000,
   );
 
   test("and leaves ends the upstream call", async () => {

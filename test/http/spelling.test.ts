@@ -164,5 +164,5 @@ test.each(surfaces)(
       { numRuns: runs(300), includeErrorInReport: true },
     );
   },
-  60_000,
+  180_000,
 );

@@ -246,7 +246,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "groq/x"] as cons
       status: 400,
       param: "input",
     });
-  }, 60_000);
+  });
 
   describe("in the background", () => {
     test("it is queued at once, polled while it is made, and then as any other", async () => {

@@ -239,4 +239,4 @@ test("two processes on one folder: one call for each id, whichever is asked, and
       if (other.id === id && other.complete !== undefined) expect(other.complete).toBe(request.complete!);
     expect([id, upstream.calls.get(id)! <= 2]).toEqual([id, true]);
   }
-}, 60_000);
+});

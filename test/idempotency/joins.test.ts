@@ -9,7 +9,7 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
   let postgres: PostgresServer;
   beforeAll(async () => {
     postgres = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => postgres[Symbol.asyncDispose]());
 
   /** Three nodes on one database, and a stream that the first one makes. */
@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
       "[DONE]",
     ]);
     expect(opened.nodes.map(({ idempotency }) => idempotency.joined)).toEqual([0, 0, 0]);
-  }, 60_000);
+  });
 
   test("a reader resumes on another node after any event, also one that has been spilled", async () => {
     await using opened = await started("r");
@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
       expect(reader.end).toBe("finished");
       expect(reader.events).toEqual(first.events.slice(from[at]! + 1));
     }
-  }, 60_000);
+  });
 
   test("a reader that leaves while it waits is gone, and the call goes on", async () => {
     await using opened = await started("l");
@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
     call.push("[DONE]").end("finished");
     await first.ended;
     expect(first.end).toBe("finished");
-  }, 60_000);
+  });
 
   test("who waits for a whole answer gets it once it is stored", async () => {
     const url = await postgres.createDatabase();
@@ -108,7 +108,7 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
     await joined.ended;
     expect(joined.answer).toMatchObject({ joined: true, answer: { kind: "whole", status: 200 } });
     expect(Buffer.from((joined.answer!.answer as { body: Uint8Array }).body).toString()).toBe("answer");
-  }, 60_000);
+  });
 
   test.each(["silent", "cut"])(
     "readers wait for a database that is %s for longer than a statement may take: none is cut",
@@ -136,7 +136,7 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
         expect(reader.events).toEqual(first.events);
       }
     },
-    60_000,
+    180_000,
   );
 
   test("a reader whose database stays away for longer than the lease gets an error", async () => {
@@ -155,5 +155,5 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
     call.push("[DONE]").end("finished");
     await first.ended;
     expect(first.end).toBe("finished");
-  }, 60_000);
+  });
 });

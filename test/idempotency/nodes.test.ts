@@ -104,7 +104,7 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
   const open = async () => House.open(await server.createDatabase());
 
@@ -129,7 +129,7 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
     for (const reader of readers) expect(reader.text).toBe(readers[0]!.text);
     expect([resumed.contents, onOne.contents]).toEqual(["b", "b"]);
     expect(readers[0]!.text).toEndWith("data: [DONE]\n\n");
-  }, 60_000);
+  });
 
   test("an upstream's error is told to readers on both, and who comes later calls anew", async () => {
     await using house = await open();
@@ -152,7 +152,7 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
     calls.streams[1]!.finish();
     await anew.ended;
     expect(anew.contents).toBe("new");
-  }, 60_000);
+  });
 
   test("the calls of a node that was killed are taken over after its lease, and no answer is mixed", async () => {
     await using house = await open();
@@ -174,7 +174,7 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
     await anew.ended;
     expect(anew.contents).toBe("new");
     expect(calls.upstream.requests).toHaveLength(2);
-  }, 60_000);
+  });
 
   longTest(
     "a node that was paused beyond its lease stops its streams, and writes nothing over the other's answer",
@@ -207,6 +207,6 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
       }
       expect(calls.upstream.requests).toHaveLength(2);
     },
-    60_000,
+    180_000,
   );
 });

@@ -98,7 +98,7 @@ describe("a node", () => {
       }),
       { numRuns: runs(100) },
     );
-  }, 60_000);
+  });
 
   test("without the counter admits its share, and all shares are the limit; then it is told", async () => {
     const nodes = new Nodes(3);

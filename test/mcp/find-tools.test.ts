@@ -151,7 +151,7 @@ describe.skipIf(!Object.values(published).every(([script]) => existsSync(script!
     servers.start();
     const grants = Object.keys(published).map((server) => ({ server }));
     all = [...(await grantedTools(servers, grants, { tier: "free", tags: [] }, [])), ...byHand];
-  }, 60_000);
+  });
   afterAll(() => servers.close());
 
   test("the wanted tool is found for 28 of 30 plain requests", () => {

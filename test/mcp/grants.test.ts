@@ -34,7 +34,7 @@ describe("names of tools", () => {
       }),
       { numRuns: runs(100) },
     );
-  }, 60_000);
+  });
 });
 
 const schema = { type: "object", properties: { repo: {}, q: {} }, required: ["repo", "q"] };

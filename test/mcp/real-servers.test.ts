@@ -44,7 +44,7 @@ describe.skipIf(!existsSync(everything))("server-everything", () => {
     expect(resultText(await it.call(image, {}, signal))).toContain("[image of image/png, not shown]");
     const wrong = await it.call("echo", {}, signal).catch((error: unknown) => error);
     expect(wrong).toMatchObject(wrong instanceof Error ? { kind: "refused" } : { isError: true });
-  }, 30_000);
+  });
 
   test("by streamable HTTP, with a session that is lost and made anew", async () => {
     const port = freePort();
@@ -75,7 +75,7 @@ describe.skipIf(!existsSync(everything))("server-everything", () => {
       child.kill("SIGKILL");
       await child.exited;
     }
-  }, 60_000);
+  });
 });
 
 describe.skipIf(!existsSync(filesystem))("server-filesystem", () => {
@@ -86,7 +86,7 @@ describe.skipIf(!existsSync(filesystem))("server-filesystem", () => {
     expect(names).toContain("read_text_file");
     expect(resultText(await it.call("read_text_file", { path: folder.file("note.txt") }, signal))).toBe("cobalt-4711");
     expect((await it.call("read_text_file", { path: "/etc/hostname" }, signal)).isError).toBe(true);
-  }, 30_000);
+  });
 });
 
 describe("a server by streamable HTTP, of the official library", () => {
@@ -159,7 +159,7 @@ describe("a server by streamable HTTP, of the official library", () => {
     isHostile = true;
     await expect(it.call("add", {}, signal)).rejects.toMatchObject({ name: "McpCallError" });
     await server.stop(true);
-  }, 30_000);
+  });
 
   test("that nobody answers for is down", async () => {
     const port = freePort();

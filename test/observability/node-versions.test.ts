@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres)("nodes of one database", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   test("/health and metrics count those with other files; where a node listens and its secrets are its own", async () => {
@@ -102,5 +102,5 @@ describe.skipIf(!hasPostgres)("nodes of one database", () => {
     expect((await healthOf(other)).checks["personas"]!.version).not.toBe(first["personas"]!.version);
     expect((await healthOf(other)).status).toBe("ok");
     expect(await (await other.fetch("/metrics")).text()).toMatch(/^troupe_nodes_other_configuration 2$/m);
-  }, 60_000);
+  });
 });

@@ -124,7 +124,7 @@ test("each leaves one line, the same by whichever front end", async () => {
   expect(resume!.slice(2)).toMatchObject([[{ variant: "now", reason: "operator" }], null]);
   expect(secrets).toHaveLength(4);
   for (const secret of secrets) expect(lines).not.toContain(secret);
-}, 60_000);
+});
 
 test.each<[string, string, string, unknown, string]>([
   [

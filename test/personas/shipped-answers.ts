@@ -1,6 +1,6 @@
 /**
  * Answers for the tests of the shipped personas, written by hand, and the recordings made of them. Run it when a persona or a test has
- * changed: `.ci/bun test/personas/shipped-answers.ts`.
+ * changed: `bun test/personas/shipped-answers.ts`.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

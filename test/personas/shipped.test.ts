@@ -10,7 +10,7 @@ test("every shipped persona has tests", async () => {
   expect(tested.toSorted()).toEqual(Object.keys(builtinFiles).toSorted());
 });
 
-/** Where this fails because a persona or a test has changed, `.ci/bun test/personas/shipped-answers.ts` records it anew. */
+/** Where this fails because a persona or a test has changed, `bun test/personas/shipped-answers.ts` records it anew. */
 test("they pass from their recordings", async () => {
   using folder = new TempFolder();
   const shell = new Console(folder.path);

@@ -29,7 +29,7 @@ describe("an envelope", () => {
         expect(unseal(sealed)).toEqual({ family, content: JSON.parse(JSON.stringify(content)) });
       }),
     );
-  }, 60_000);
+  });
 
   test("that was cut or altered never throws, and never names a family that is none", () => {
     fc.assert(
@@ -42,7 +42,7 @@ describe("an envelope", () => {
         }
       }),
     );
-  }, 60_000);
+  });
 
   test.each([
     ["a native seal", "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds"],

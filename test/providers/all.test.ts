@@ -59,7 +59,7 @@ describe.each(families.map((family) => [family.folder, family] as const))("%s", 
         { numRuns: runs(150) },
       );
     },
-    60_000,
+    180_000,
   );
 
   test.skipIf(streams.length === 0)(
@@ -77,7 +77,7 @@ describe.each(families.map((family) => [family.folder, family] as const))("%s", 
         { numRuns: runs(100) },
       );
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -242,7 +242,7 @@ describe("through the gateway, whatever an upstream sends", () => {
         { numRuns: runs(60) },
       );
     },
-    60_000,
+    180_000,
   );
 
   test.each(families.map((family) => [family.folder, family] as const))(
@@ -279,6 +279,6 @@ describe("through the gateway, whatever an upstream sends", () => {
         { numRuns: runs(25) },
       );
     },
-    60_000,
+    180_000,
   );
 });

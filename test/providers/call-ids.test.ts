@@ -91,7 +91,7 @@ describe("every call has an id of its own, and its result the same", () => {
         }),
       );
     },
-    60_000,
+    180_000,
   );
 
   test("anthropic", () => {
@@ -108,7 +108,7 @@ describe("every call has an id of its own, and its result the same", () => {
         expectPairs(calls, results, said, (one) => /^[a-zA-Z0-9_-]+$/.test(one));
       }),
     );
-  }, 60_000);
+  });
 
   test.each([
     ["gemini-3.5-flash", true],
@@ -138,7 +138,7 @@ describe("every call has an id of its own, and its result the same", () => {
         }),
       );
     },
-    60_000,
+    180_000,
   );
 });
 
@@ -174,7 +174,7 @@ test("a hundred thousand calls by one id take no longer than their number", () =
   });
   expect(new Set(ids[0]).size).toBe(100_000);
   expect(formed).toBeLessThan(300_000);
-}, 60_000);
+});
 
 describe("Gemini's turns", () => {
   const text = fc.constantFrom("", "said");
@@ -217,5 +217,5 @@ describe("Gemini's turns", () => {
         expect(count(contents, "functionCall")).toBe(count(messages, "arguments"));
       }),
     );
-  }, 60_000);
+  });
 });

@@ -137,7 +137,7 @@ describe("calls of an upstream that speaks chat completions", () => {
         expect(callsIn(whole).map(({ id }) => id)).toEqual(callsIn(plain("openai", body)).map(({ id }) => id));
       }),
     );
-  }, 60_000);
+  });
 
   test("keep their arguments however they are cut, with an empty member in each piece", () => {
     const pieces = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 5 });
@@ -158,7 +158,7 @@ describe("calls of an upstream that speaks chat completions", () => {
         });
       }),
     );
-  }, 60_000);
+  });
 
   test("thoughts are found behind an empty field of another name, and a whole message behind an empty fragment", () => {
     const message = { role: "assistant", content: "a", reasoning_content: "", reasoning: "hm" };
@@ -214,7 +214,7 @@ describe("Gemini", () => {
         expect(streamed("google", events).choices[0]!.finish_reason).toBe(expected);
       }),
     );
-  }, 60_000);
+  });
 
   test("a part's empty members hide nothing", () => {
     const empty = fc.constantFrom<object>(
@@ -240,7 +240,7 @@ describe("Gemini", () => {
         expect((message["images"] as unknown[] | undefined)?.length ?? 0).toBe(count("inlineData"));
       }),
     );
-  }, 60_000);
+  });
 });
 
 describe("a call of a type that this build doesn't know is passed on as it came", () => {

@@ -51,7 +51,7 @@ describe("a tool of a type that is not known", () => {
         { numRuns: runs(30) },
       );
     },
-    60_000,
+    180_000,
   );
 
   test.each(ways)(
@@ -74,7 +74,7 @@ describe("a tool of a type that is not known", () => {
         { numRuns: runs(50) },
       );
     },
-    60_000,
+    180_000,
   );
 
   test("stays where allowed_tools names its type, for upstreams that know no such choice", () => {
@@ -144,6 +144,6 @@ describe("an effort that is not known", () => {
         { numRuns: runs(30) },
       );
     },
-    60_000,
+    180_000,
   );
 });

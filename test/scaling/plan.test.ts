@@ -36,7 +36,7 @@ describe("docs/scaling.md", () => {
   test("names options that there are", () => {
     const [, line] = pageBlock("docs/scaling.md", "Scaling", "sh").trim().split("\n");
     const [program, path, ...args] = line!.split(" ");
-    expect([program, path]).toEqual([".ci/bun", "test/scaling/plan.ts"]);
+    expect([program, path]).toEqual(["bun", "test/scaling/plan.ts"]);
     expect(loadFrom(args)).toEqual({ ...defaults, calls: 1000 });
   });
 

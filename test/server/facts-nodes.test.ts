@@ -12,7 +12,7 @@ import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 let server: PostgresServer | undefined;
 beforeAll(async () => {
   if (hasPostgres) server = await PostgresServer.start();
-}, 60_000);
+});
 afterAll(() => server?.[Symbol.asyncDispose]());
 
 const main = resolve(import.meta.dir, "../../src/main.ts");

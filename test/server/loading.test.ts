@@ -57,4 +57,4 @@ test("a call right after the start finds every persona of the folder", async () 
   expect(data.map(({ id }) => id)).toEqual(names.map((name) => `a/${name}`));
   expect(completion.status).toBe(200);
   expect(services.loading).toBeUndefined();
-}, 60_000);
+});

@@ -138,7 +138,7 @@ describe.skipIf(!canShare())("an upgrade in place", () => {
     // The newest answers alone: the others were only to finish what they had.
     process.kill(program.serving, "SIGTERM");
     await program.said(/"message":"stopped"/);
-  }, 60_000);
+  });
 
   test("that can't start leaves the one that serves in its place", async () => {
     using folder = new TempFolder();
@@ -147,5 +147,5 @@ describe.skipIf(!canShare())("an upgrade in place", () => {
     process.kill(program.serving, "SIGUSR2");
     await program.said(/upgrade: the new process exited before the handoff; this process goes on","code":1/);
     expect(await echo(program, new Agent())).toStartWith("200 ");
-  }, 60_000);
+  });
 });

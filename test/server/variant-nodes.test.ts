@@ -26,7 +26,7 @@ const completion = {
 let server: PostgresServer | undefined;
 beforeAll(async () => {
   if (hasPostgres) server = await PostgresServer.start();
-}, 60_000);
+});
 afterAll(() => server?.[Symbol.asyncDispose]());
 
 const counts = /^troupe_variants_stopped\{persona="acme\/helper",.*variant="next"\} 1$/m;
@@ -97,5 +97,5 @@ test.skipIf(!hasPostgres)(
     );
     expect(rows).toEqual([{ errors: 14, reason: "error_rate", stopped: true }]);
   },
-  120_000,
+  180_000,
 );

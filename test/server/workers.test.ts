@@ -89,7 +89,7 @@ describe("two workers on one port and one data folder", () => {
       expect(remaining).toBeWithin(0, 300);
       expect(told.filter(([, other]) => other === remaining).length).toBeLessThanOrEqual(2);
     }
-  }, 60_000);
+  });
 
   test("call upstream once for a service-request-id, and continue each other's conversations", async () => {
     using folder = new TempFolder();
@@ -120,7 +120,7 @@ describe("two workers on one port and one data folder", () => {
       ]);
     }
     expect(asked.length).toBeGreaterThan(3);
-  }, 60_000);
+  });
 
   test("outlive one of them: it is replaced, and what was counted stays counted", async () => {
     using folder = new TempFolder();
@@ -148,7 +148,7 @@ describe("two workers on one port and one data folder", () => {
 
     troupe.signal("SIGTERM");
     expect(await troupe.exited).toBe(0);
-  }, 60_000);
+  });
 
   test("end with their supervisor, however it ends", async () => {
     using folder = new TempFolder();
@@ -164,7 +164,7 @@ describe("two workers on one port and one data folder", () => {
     // What it left behind hinders no one.
     await using next = await WorkerProcesses.start(folder.path);
     expect((await next.call("/v1/models")).status).toBe(200);
-  }, 60_000);
+  });
 });
 
 test("each of two workers shows the calls under way of both", async () => {
@@ -192,7 +192,7 @@ test("each of two workers shows the calls under way of both", async () => {
   release.resolve();
   await Promise.all(calls);
   expect(new Set(await Promise.all((await Promise.all(calls)).map((one) => troupe.workerOf(one)))).size).toBe(2);
-}, 60_000);
+});
 
 test("each of two workers shows which keys rest in either of them", async () => {
   using folder = new TempFolder();
@@ -218,7 +218,7 @@ test("each of two workers shows which keys rest in either of them", async () => 
   expect(await restIn()).toEqual(Array(2).fill(["degraded", asked, 2, []]));
   const one = JSON.parse((await troupe.call("/admin/v1/providers/openai", undefined, { key: troupe.firstKey })).text);
   expect(one).toMatchObject({ state: "degraded", workers: asked });
-}, 60_000);
+});
 
 describe("signals", () => {
   /** Streams on both workers, each with its first fragment here. */
@@ -267,7 +267,7 @@ describe("signals", () => {
     expect(await troupe.exited).toBe(0);
     await troupe.allEnded;
     expect(troupe.lines.filter(({ message }) => message === "stopped").map(({ aborted }) => aborted)).toEqual([0, 0]);
-  }, 60_000);
+  });
 
   test("a second one cuts it short", async () => {
     using folder = new TempFolder();
@@ -280,7 +280,7 @@ describe("signals", () => {
     troupe.signal("SIGINT");
     expect(await troupe.exited).toBe(130);
     await response!.text().catch(() => {});
-  }, 60_000);
+  });
 });
 
 test("an upgrade in place refuses nobody, and its limits hold among the new workers", async () => {
@@ -324,7 +324,7 @@ test("an upgrade in place refuses nobody, and its limits hold among the new work
   troupe.signal("SIGTERM");
   troupe.signal("SIGTERM");
   await troupe.allEnded;
-}, 60_000);
+});
 
 test("an address that is taken starts nothing", async () => {
   using folder = new TempFolder();
@@ -334,4 +334,4 @@ test("an address that is taken starts nothing", async () => {
   expect(await troupe.exited).toBe(1);
   await troupe.allEnded;
   expect(troupe.lines.map(({ message }) => message)).toEqual(["could not start"]);
-}, 60_000);
+});

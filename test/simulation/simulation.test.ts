@@ -16,7 +16,7 @@ describe("many nodes under faults", () => {
       expect(parts["leases"]!["answered"]).toBeGreaterThan(288);
       expect(parts["leases"]!["calls"]).toBeGreaterThanOrEqual(288);
     },
-    60_000,
+    180_000,
   );
 
   test("streams: each reader gets every event once, of one call, on whichever nodes it reads", async () => {
@@ -25,7 +25,7 @@ describe("many nodes under faults", () => {
     expect(parts["streams"]!["streamed"]).toBeGreaterThan(144);
     expect(parts["streams"]!["resumed"]).toBeGreaterThan(10);
     expect(parts["streams"]!["joined"]).toBeGreaterThan(10);
-  }, 60_000);
+  });
 
   test.each(["leases", "streams", "windows"])(
     "%s, where the database loses its last moments and the coordination brings an old copy: what is left is whole",
@@ -35,7 +35,7 @@ describe("many nodes under faults", () => {
       expect(violations).toEqual([]);
       expect(faults).toEqual({ database: 3, coordination: 3 });
     },
-    60_000,
+    180_000,
   );
 
   const plans: readonly [string, FaultPlan][] = [
@@ -54,7 +54,7 @@ describe("many nodes under faults", () => {
       expect(parts[part]!["admitted"]).toBeGreaterThan(8_000);
       expect(parts[part]!["byShare"]! > 0).toBe(faults === "outage" || faults === "all");
     },
-    60_000,
+    180_000,
   );
 
   test("budgets: none is overspent, and in the end what is spent is what the ledger has, and what was reserved for calls of unknown cost", async () => {
@@ -62,14 +62,14 @@ describe("many nodes under faults", () => {
     expect(violations).toEqual([]);
     expect(parts["budgets"]!["allowed"]).toBeGreaterThan(500);
     expect(parts["budgets"]!["refused"]! + parts["budgets"]!["overTokens"]!).toBeGreaterThan(10);
-  }, 60_000);
+  });
 
   test("one seed gives one history", async () => {
     const options = { part: "all", seed: 5, nodes: 5, span: 10_000 };
     const first = await simulate(options);
     expect(await simulate(options)).toEqual(first);
     expect((await simulate({ ...options, seed: 6 })).digest).not.toBe(first.digest);
-  }, 60_000);
+  });
 });
 
 /** A simulator that sees no bug would pass whatever the code does. */
@@ -111,6 +111,6 @@ describe.skipIf(!isLongForm)("a broken promise is seen", () => {
       const subjects = new Set(first!.match(/\b(id|windows|call)\d+\b/g));
       expect([...subjects]).toEqual(/\d$/.test(subject) ? [subject] : []);
     },
-    60_000,
+    180_000,
   );
 });

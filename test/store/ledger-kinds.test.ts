@@ -21,7 +21,7 @@ const textOf = (line: LedgerLine) => JSON.stringify(kindValues(line));
 
 test("lines are alike where all columns of their kinds are", () => {
   fc.assert(fc.property(lines, lines, (a, b) => expect(isAlike(a, b)).toBe(textOf(a) === textOf(b))));
-}, 60_000);
+});
 
 test.each(kindNames)("a line that differs in %s alone is of another kind", (name) => {
   const line = ledgerLine("req_1");
@@ -36,4 +36,4 @@ test("groups have all lines, in their order, and a kind in one group alone", () 
       expect(groupedByKind(all)).toEqual(expected);
     }),
   );
-}, 60_000);
+});

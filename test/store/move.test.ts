@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   async function filled(folder: TempFolder, lines: number): Promise<string> {
@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
       limit: 50,
     };
     expect(await store.conversations.list(page, "asc")).toHaveLength(21);
-  }, 60_000);
+  });
 
   test("goes on where it was killed", async () => {
     using folder = new TempFolder();
@@ -169,7 +169,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
       const [found] = await server.ask(url, `select count(*)::int as rows from troupe.${name} ${which}`);
       expect([name, found]).toEqual([name, { rows: rows.length }]);
     }
-  }, 60_000);
+  });
 
   test("begins again where the source changed in between, and refuses another source", async () => {
     using folder = new TempFolder();
@@ -197,7 +197,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
     expect(await shell.run("data move")).toMatchObject({ code: 0, out: expect.stringContaining("begun before") });
     const found = await server.ask(url, "select name from troupe.keys where id = 'key_1'");
     expect(found).toEqual([{ name: "renamed" }]);
-  }, 60_000);
+  });
 
   test("refuses what serves, what is full and what is not there; a copy is taken of a folder in use", async () => {
     using folder = new TempFolder();
@@ -235,7 +235,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
       code: 2,
       err: expect.stringContaining("--to"),
     });
-  }, 60_000);
+  });
 
   test("no table and no column is forgotten", async () => {
     using folder = new TempFolder();
@@ -264,5 +264,5 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
         moved.toSorted(),
       );
     }
-  }, 60_000);
+  });
 });

@@ -62,6 +62,6 @@ describe("a schema that another build made under the same number", () => {
         await expect(opening).rejects.toThrow(words);
       }
     },
-    60_000,
+    180_000,
   );
 });

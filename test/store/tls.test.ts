@@ -51,7 +51,7 @@ describe.skipIf(!hasRedis)("a coordination over TLS", () => {
   beforeAll(async () => {
     const files = ["--tls-cert-file", pem("local"), "--tls-key-file", pem("local"), "--tls-ca-cert-file", pem("ca")];
     server = await RedisServer.start(["--tls-port", String(port), "--tls-auth-clients", "no", ...files]);
-  }, 30_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
   const secure = (host = "localhost") => `rediss://${host}:${port}/0`;
   const show = (name: string) => server.ask("CONFIG", "SET", "tls-cert-file", pem(name), "tls-key-file", pem(name));
@@ -69,7 +69,7 @@ describe.skipIf(!hasRedis)("a coordination over TLS", () => {
     const name = "its certificate is for another host name (ERR_TLS_CERT_ALTNAME_INVALID)";
     expect(await asking([secure()], trusting)).toEqual([refused(name)]);
     await show("local");
-  }, 30_000);
+  });
 
   test("tells the two ports apart", async () => {
     expect(await asking([`redis://localhost:${port}`], {})).toEqual([
@@ -78,7 +78,7 @@ describe.skipIf(!hasRedis)("a coordination over TLS", () => {
     expect(await asking([`rediss://localhost:${server.port}`], {}, 1_000)).toEqual([
       expect.stringContaining("(no answer within 1000 ms; redis:// if it has no TLS)"),
     ]);
-  }, 30_000);
+  });
 });
 
 describe.skipIf(!hasPostgres)("a database over TLS", () => {
@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres)("a database over TLS", () => {
     await server.ask("postgres", `alter system set ssl_key_file = '${server.folder.file("server.pem")}'`);
     await server.ask("postgres", "alter system set ssl = on");
     await server.ask("postgres", "select pg_reload_conf()");
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
   const show = async (name: string) => {
     const file = server.folder.file("server.pem");
@@ -132,5 +132,5 @@ describe.skipIf(!hasPostgres)("a database over TLS", () => {
     const name = `its certificate is for another host name (ERR_TLS_CERT_ALTNAME_INVALID); ${advice}`;
     const theirs = [trusting(), url(`sslmode=verify-ca&sslrootcert=${pem("ca")}`)];
     expect(await askingAfter(refused(expired), theirs, lax)).toEqual([refused(name), "true"]);
-  }, 60_000);
+  });
 });

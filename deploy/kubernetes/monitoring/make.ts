@@ -1,4 +1,4 @@
-/** Makes prometheusrule.yaml of deploy/alerts.yaml, so that both have the same rules: `.ci/bun deploy/kubernetes/monitoring/make.ts` */
+/** Makes prometheusrule.yaml of deploy/alerts.yaml, so that both have the same rules: `bun deploy/kubernetes/monitoring/make.ts` */
 import { readFileSync, writeFileSync } from "node:fs";
 
 const head = `# Made of deploy/alerts.yaml by make.ts: change that file, and run this one.

@@ -133,7 +133,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     await terminal.seen("Done.");
     await terminal.press("C-d");
     await terminal.seen("ended: 0");
-  }, 60_000);
+  });
 
   test("keeps the last answer as a test of the persona", async () => {
     const message = { role: "assistant", content: "14 days." };
@@ -162,7 +162,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
       'prompts: ["{{question}}"]\ntests:\n  - description: how long?\n    vars:\n      question: how long?\n' +
         "    options:\n      passthrough:\n        temperature: 0\n    assert:\n      - type: icontains\n        value: 14 DAYS\n",
     );
-  }, 60_000);
+  });
 
   test("keeps history, takes many lines at once, saves, loads, asks again and leaves", async () => {
     const message = { role: "assistant", content: "Noted." };
@@ -235,7 +235,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     await terminal.type("/quit");
     await terminal.press("Enter");
     await terminal.seen("ended: 0");
-  }, 60_000);
+  });
 
   test("draws anew in another width, and an answer that is longer than the screen once", async () => {
     using pieces = new Pieces();
@@ -258,7 +258,7 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     const answer = screen.slice(screen.indexOf("> Count") + 7, screen.indexOf("The end."));
     const last = answer.lastIndexOf("w0 ");
     expect(answer.slice(last).trim().split(/\s+/)).toEqual(words);
-  }, 60_000);
+  });
 
   test("shows the greeting of a persona, and what is typed while an answer comes is asked next", async () => {
     using pieces = new Pieces();
@@ -286,5 +286,5 @@ describe.skipIf(!hasTmux)(hasTmux ? "in tmux" : "tmux is not installed", () => {
     ]);
     pieces.end(2);
     await terminal.seen(/First\.\n\n> Two/);
-  }, 60_000);
+  });
 });

@@ -131,7 +131,7 @@ describe("Markdown", () => {
       ),
       { numRuns: runs(300) },
     );
-  }, 60_000);
+  });
 
   test("is shown while it comes", () => {
     const screen = new FakeScreen();
@@ -199,7 +199,7 @@ describe("control characters of an answer", () => {
       }),
       { numRuns: runs(500) },
     );
-  }, 60_000);
+  });
 
   test("no style of the answer's own, in words that Markdown decodes", () => {
     const plain = shown(["visible [8mhidden"]).written;

@@ -187,7 +187,7 @@ test("doctor --call says what an MCP server that ended wrote to stderr, and whic
     /ERROR mcp server desk: 'desk' could not be started: .*; on stderr it said: starting \| Error: DESK_TOKEN is not set/,
   );
   expect(out).toContain("4 left out (task: it can only be called as a task; text: ");
-}, 60_000);
+});
 
 test("check and doctor name MCP servers that personas lack; config print shows none of their secrets", async () => {
   using folder = new TempFolder();
@@ -216,7 +216,7 @@ test("check and doctor name MCP servers that personas lack; config print shows n
   expect(called.out).toContain("persona team/a: has fixed arguments that search of desk does not take: it is left out");
   expect(called.out).not.toContain("that add of desk");
   expect(called.out).toMatch(/ERROR mcp server far: 'far' could not be reached/);
-}, 60_000);
+});
 
 test.each([
   ["{a: {}}", "mcp_servers.a: must have either command or url"],

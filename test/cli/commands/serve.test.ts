@@ -83,7 +83,7 @@ test("a changed file is noticed, also one that only the changed configuration na
 
   shell.signal("SIGTERM");
   expect((await ran).code).toBe(0);
-}, 60_000);
+});
 
 test("an invalid configuration starts nothing", async () => {
   using folder = new TempFolder();

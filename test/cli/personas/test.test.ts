@@ -229,7 +229,7 @@ tests:
     expect(await replayed(place)).toContain("1 passed");
     await place.shell.run("personas test acme/clerk --record");
     expect(place.read("personas/acme/clerk.test.recorded.yaml")).toBe(text);
-  }, 60_000);
+  });
 
   test("and a change of either is an error of the replay that names it", async () => {
     using place = await recordedPlace();
@@ -251,7 +251,7 @@ tests:
       place.write(path, before);
     }
     expect(await replayed(place)).toContain("1 passed");
-  }, 60_000);
+  });
 });
 
 test("no key is needed by what calls nobody, and is by what does", async () => {
@@ -276,7 +276,7 @@ test("no key is needed by what calls nobody, and is by what does", async () => {
     expect((await place.shell.run(`personas ${command}`)).err).toContain("refers to OPENAI_API_KEY, which is not set");
   place.write("troupe.yaml", "providers: {openai: {api_key: '${OPENAI_API_KEY}', api_kye: 1}}\n");
   expect(await place.shell.run("personas check")).toMatchObject({ code: 1, err: expect.stringContaining("api_kye") });
-}, 30_000);
+});
 
 test("a recording changes where the answer does, and not for its time or the ids of calls", async () => {
   let content: string | null = null;
@@ -298,7 +298,7 @@ test("a recording changes where the answer does, and not for its time or the ids
   expect(await record()).toBe(first);
   content = "Hello";
   expect(await record()).not.toContain("12345");
-}, 30_000);
+});
 
 test("one faulty file of tests, or recording, keeps no other from running", async () => {
   using place = new Workplace({
@@ -322,7 +322,7 @@ test("one faulty file of tests, or recording, keeps no other from running", asyn
   const asked = place.upstream.requests.length;
   expect((await place.shell.run("personas test --record")).err).toContain("third.test.recorded.yaml:1:13");
   expect(place.upstream.requests).toHaveLength(asked);
-}, 30_000);
+});
 
 test("a test's own share of its repetitions has to pass, unless the command says another", async () => {
   let count = 0;
@@ -341,7 +341,7 @@ tests:
   expect(out).toMatch(/pass {2}half {2}2 of 4 passed/);
   expect(out).toMatch(/FAIL {2}more {2}2 of 4 passed/i);
   expect((await place.shell.run("personas test --concurrency 1 --threshold 0.5")).code).toBe(0);
-}, 30_000);
+});
 
 describe("personas test --record and --replay", () => {
   test("answers from what was recorded, without a provider", async () => {

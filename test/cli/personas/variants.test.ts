@@ -86,7 +86,7 @@ test("variants are shown with their numbers, and a stopped one is resumed with a
     code: 1,
     err: expect.stringContaining("no variants"),
   });
-}, 60_000);
+});
 
 test("a variant is stopped by hand, and one gets all callers", async () => {
   using folder = new TempFolder();
@@ -110,4 +110,4 @@ test("a variant is stopped by hand, and one gets all callers", async () => {
   expect((await shell.run("personas stop acme/x next")).err).toContain(
     "its callers go to the persona without variants",
   );
-}, 60_000);
+});

@@ -99,7 +99,7 @@ longTest(
     expect(said).toContain(executableBuild.commit);
     expect(said).toContain(executableBuild.builtAt);
   },
-  60_000,
+  180_000,
 );
 
 describe("install.sh", () => {

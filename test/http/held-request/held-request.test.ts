@@ -42,7 +42,7 @@ async function nextLine<T>(): Promise<T> {
 let started: { readonly url: string; readonly key: string };
 beforeAll(async () => {
   started = await nextLine();
-}, 30_000);
+});
 afterAll(async () => {
   gateway.kill();
   await gateway.exited;
@@ -93,6 +93,6 @@ describe("while the upstream thinks, nothing of the request is held", () => {
     async (_, path, body) => {
       expect(await held(path, body)).toBeLessThan(most);
     },
-    60_000,
+    180_000,
   );
 });

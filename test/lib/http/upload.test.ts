@@ -82,7 +82,7 @@ test.each([
     );
     await server.stop(true);
   },
-  30_000,
+  180_000,
 );
 
 test("a body that is another than it said breaks the call", async () => {
@@ -158,7 +158,7 @@ test("an upstream that does not read holds the body back, and one that answers e
   expect([answer.status, String(answer.body)]).toEqual([413, "big"]);
   await source.cancelled.promise;
   listener.stop(true);
-}, 60_000);
+});
 
 test("the answer to HEAD has no body, and its fields can be listed", async () => {
   const server = Bun.serve({

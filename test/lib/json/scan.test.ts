@@ -60,7 +60,7 @@ test("the counts are those of the value, wherever the text is cut and however it
     }),
     { numRuns: runs(500) },
   );
-}, 60_000);
+});
 
 test("the colons of outer members stand between names and values, wherever the text is cut", () => {
   fc.assert(
@@ -80,7 +80,7 @@ test("the colons of outer members stand between names and values, wherever the t
     }),
     { numRuns: runs(500) },
   );
-}, 60_000);
+});
 
 const spelled = fc.oneof(
   fc.constantFrom(
@@ -126,11 +126,11 @@ test("numbers are told which JSON.stringify would write otherwise, and not what 
     }),
     { numRuns: runs(500) },
   );
-}, 60_000);
+});
 
 test("what is no JSON is looked through as well", () => {
   fc.assert(fc.property(anyText, fc.array(fc.nat()), (text, cuts) => void exceeded(text, none, cuts)));
-}, 60_000);
+});
 
 test.each([
   ["brackets", "[".repeat(1e6), "jsonDepth"],

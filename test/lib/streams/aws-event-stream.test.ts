@@ -92,7 +92,7 @@ describe("EventStreamParser", () => {
       ),
       { numRuns: runs(200) },
     );
-  }, 60_000);
+  });
 
   test("writes of the test helper are read by the independent codec", () => {
     const { headers, body } = smithy.decode(eventMessage("metadata", "{}"));

@@ -98,7 +98,7 @@ test("whatever is done in whatever order: pieces come once and in order, none in
     ),
     { numRuns: runs(2000) },
   );
-}, 60_000);
+});
 
 test("what is all there is given as it is wanted, and what can't be made is how it fails", () => {
   const source: Source<number, string> = new IterableSource([0, 1, 2], "end");

@@ -102,7 +102,7 @@ describe("SseParser", () => {
       }),
       { numRuns: runs(300) },
     );
-  }, 60_000);
+  });
 
   test("what is formatted is parsed back", () => {
     const json = fc.json();
@@ -112,7 +112,7 @@ describe("SseParser", () => {
       }),
     );
     expect(parse([bytes(formatSseEvent("{}", "named"))])).toEqual([{ event: "named", id: "", data: "{}" }]);
-  }, 60_000);
+  });
 });
 
 test("it is between events only where the next bytes begin one", () => {

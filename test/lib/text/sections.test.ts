@@ -46,7 +46,7 @@ describe("sections", () => {
       }),
       { numRuns: runs(400) },
     );
-  }, 60_000);
+  });
 
   test("headings are those of CommonMark, with those above them", () => {
     expect(titles("intro\n# A\nx\n## B ##\ny\n# C#\nz\n")).toEqual(["", "A", "A > B", "C#"]);

@@ -79,4 +79,4 @@ test("no mistake at any place of a file is told in the library's words", () => {
     ),
   );
   expect([...new Set(found.map(([slip, message]) => `${JSON.stringify(slip)}: ${message}`))]).toEqual([]);
-}, 60_000);
+});

@@ -421,4 +421,4 @@ test("a server tells of its budgets and providers, after a restart too, and coun
   status = 500;
   for (let at = 0; at < 5; at += 1) await ask(troupe);
   expect(await told(troupe, 1)).toEqual([["provider.down", "openai"]]);
-}, 30_000);
+});

@@ -442,5 +442,5 @@ describe("for any persona and request", () => {
       ),
       { numRuns: runs(500) },
     );
-  }, 60_000);
+  });
 });

@@ -140,7 +140,7 @@ describe("reading a folder", () => {
         "a/both.yml: This stands beside both.yaml: one of them has to go",
       ],
     });
-  }, 60_000);
+  });
 
   test("a file may have so many bytes and not one more, and is UTF-8", async () => {
     const root = makeRoot();
@@ -184,7 +184,7 @@ describe("reading a folder", () => {
         message: `This holds ${maxFiles + 1} personas; at most ${maxFiles} are taken, and not a/${name(maxFiles)}`,
       },
     ]);
-  }, 60_000);
+  });
 
   test("one file too many takes none away from those in service, whatever its name", async () => {
     const root = makeRoot();
@@ -199,7 +199,7 @@ describe("reading a folder", () => {
     rmSync(join(root, "b/p7.yaml"));
     expect(await folder.rescan()).toMatchObject({ added: ["a/first"], removed: ["b/p7"], errors: [] });
     await folder.close();
-  }, 60_000);
+  });
 
   test("a folder that is not there, or is none", async () => {
     const root = makeRoot();
@@ -309,7 +309,7 @@ describe("while running", () => {
     rmSync(join(all.root, "b"), { recursive: true });
     expect(await all.next()).toEqual({ ...nothing, removed: ["b/three"] });
     expect(describedIn(all)).toEqual(["a/one first"]);
-  }, 60_000);
+  });
 
   test("a broken file keeps the last good persona, says where it is broken, and lets the others through", async () => {
     const all = await running();

@@ -48,7 +48,7 @@ describe("sections", () => {
       ),
       { numRuns: runs(500) },
     );
-  }, 60_000);
+  });
 
   test("a long one gives way to the next; the best alone is cut", () => {
     const long = section("long words ".repeat(100));
@@ -119,7 +119,7 @@ describe("a lorebook", () => {
         expect(tokens.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(book.token_budget);
       }),
     );
-  }, 60_000);
+  });
 
   test("entries lead to others four rounds deep, and where it is asked for alone", () => {
     const entries = Array.from({ length: 8 }, (_, at) => ({ keys: [`k${at};`], content: `k${at + 1};` }));

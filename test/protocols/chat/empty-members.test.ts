@@ -53,7 +53,7 @@ describe("an answer's message", () => {
         expect(values(JSON.parse(chunk!).choices[0].delta)).toEqual(values(kept));
       }),
     );
-  }, 60_000);
+  });
 
   test("keeps what a spoken answer ends with, and drops one that holds nothing", () => {
     const audioOf = (audio: unknown) => {
@@ -117,7 +117,7 @@ describe("a request's messages", () => {
         expect(made![kind === "custom" ? "function" : "custom"] ?? null).toBeNull();
       }),
     );
-  }, 60_000);
+  });
 
   test("a type decides between two members that both say something", () => {
     const both = { function: { name: "f", arguments: "{}" }, custom: { name: "c", input: "x" } };

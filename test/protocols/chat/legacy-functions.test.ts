@@ -114,7 +114,7 @@ test("a streamed answer turned back is the plain one turned back", () => {
       expect(folded(bodies.map(downgradeChunk))).toEqual(downgradeCompletion(folded(bodies)));
     }),
   );
-}, 60_000);
+});
 
 test("a plain answer's first call is the function call", () => {
   const call = { name: "weather", arguments: "{}" };

@@ -81,7 +81,7 @@ test("however an entry is cut, and whatever empty members its pieces have, it is
       );
     }),
   );
-}, 60_000);
+});
 
 test("entries without a number stay apart, and what is no list of objects holds none", () => {
   expect(wholeDetails([text(undefined, "a"), text(undefined, "b"), 1, null, [text(0, "c")]])).toEqual([

@@ -205,7 +205,7 @@ describe("parseChatRequest", () => {
         },
       ),
     );
-  }, 60_000);
+  });
 
   test("a tool of a type that is not known is carried as it came, and so is a choice of it", () => {
     const changes = {
@@ -274,7 +274,7 @@ describe("a large body", () => {
       }),
       { numRuns: runs(500) },
     );
-  }, 60_000);
+  });
 
   test.each([
     '{"a":1}{"b":2}',

@@ -59,7 +59,7 @@ test("no token counts twice, whatever an upstream counts as read from a cache an
       expect(told.reduce((sum, one) => sum + one)).toBe(prompt_tokens);
     }),
   );
-}, 60_000);
+});
 
 /** Texts and thoughts joined, calls in order: their places among one another are known to the stream alone. */
 function said({ content, stop_reason, usage }: Awaited<ReturnType<typeof accumulated>>) {
@@ -122,7 +122,7 @@ const chunks = fc
     return [...deltas.map((delta) => chunkOf(delta)), last, { choices: [], usage }];
   });
 
-test("the official client puts together what the plain answer says", { timeout: 60_000 }, async () => {
+test("the official client puts together what the plain answer says", async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (given) => {
       expect(said(await accumulated(given))).toEqual(said(plain(given)));

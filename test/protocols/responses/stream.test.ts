@@ -98,7 +98,7 @@ test("a stream adds up to its last event's object, which is the plain answer's",
     }),
     { numRuns: runs(300) },
   );
-}, 60_000);
+});
 
 /** Texts, thoughts and pieces of several calls in any order, each call's own in its order. */
 const mixed = fc
@@ -142,7 +142,7 @@ test("pieces in any order become items one after another, and nothing of them is
     }),
     { numRuns: runs(300) },
   );
-}, 60_000);
+});
 
 /** What an answer says, wherever its items begin and end. */
 function said({ output }: Response) {

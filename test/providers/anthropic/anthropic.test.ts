@@ -191,7 +191,7 @@ describe("streams", () => {
       }),
       { numRuns: runs(300) },
     );
-  }, 60_000);
+  });
 
   test("what a message leaves for the next turn gives the same blocks again", () => {
     const signed = block.filter(({ type, text }) => type !== "server_tool_use" && (text as string)?.trim() !== "");
@@ -226,7 +226,7 @@ describe("streams", () => {
       ),
       { numRuns: runs(300) },
     );
-  }, 60_000);
+  });
 
   test("calls whose fragments are mixed stay whole", () => {
     const calls = fc.array(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 1 }), { minKeys: 1 }), {
@@ -260,7 +260,7 @@ describe("streams", () => {
       }),
       { numRuns: runs(100) },
     );
-  }, 60_000);
+  });
 
   test("whatever comes, it ends as bodies or as a fault", () => {
     const types = fc.constantFrom(
@@ -311,7 +311,7 @@ describe("streams", () => {
       }),
       { numRuns: runs(500) },
     );
-  }, 60_000);
+  });
 
   test("nothing is pushed once the stream has finished", () => {
     const decoder = anthropic.streamDecoder(callFor({}));
@@ -471,7 +471,7 @@ describe("requests", () => {
       ),
       { numRuns: runs(2000) },
     );
-  }, 60_000);
+  });
 
   test("the same request is the same bytes", () => {
     fc.assert(
@@ -481,7 +481,7 @@ describe("requests", () => {
       }),
       { numRuns: runs(50) },
     );
-  }, 60_000);
+  });
 
   test("every model has a rule for everything", () => {
     const names = [

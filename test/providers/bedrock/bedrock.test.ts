@@ -149,7 +149,7 @@ describe("ConverseStream", () => {
       }),
       { numRuns: runs(300) },
     );
-  }, 60_000);
+  });
 
   test.each<[string, Event[]]>([
     ["text before the beginning", [delta(0, { text: "x" })]],

@@ -110,7 +110,7 @@ describe("builtin/eliza", () => {
         expect(textsOf(call)).toEqual([text!]);
       }),
     );
-  }, 60_000);
+  });
 });
 
 test("streamed and plain answers are the same, with any limits", () => {
@@ -131,7 +131,7 @@ test("streamed and plain answers are the same, with any limits", () => {
       expect(fold.result()).toEqual(plain);
     }),
   );
-}, 60_000);
+});
 
 test("another name is no model", () => {
   for (const name of ["parrot", "toString", ""]) {

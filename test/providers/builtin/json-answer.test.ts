@@ -43,7 +43,7 @@ describe("JSON without a provider", () => {
       }),
       { numRuns: runs(300) },
     );
-  }, 60_000);
+  });
 
   test("has the text wherever the schema takes any, and otherwise the least that fits", () => {
     const schema = {

@@ -97,7 +97,7 @@ test("messages that are sent as they were said are what they would be if each we
     ),
     { numRuns: runs(6_000) },
   );
-}, 60_000);
+});
 const text = fc.string({ unit: "grapheme", maxLength: 30 });
 
 describe("tool calls", () => {
@@ -133,7 +133,7 @@ describe("tool calls", () => {
         },
       ),
     );
-  }, 60_000);
+  });
 
   const calls = [
     { id: "a", type: "function" as const, function: { name: "f", arguments: '{"x":1}' } },
@@ -254,7 +254,7 @@ describe("streamed and plain", () => {
         expect(fold(decode(name, events))).toEqual(JSON.parse(JSON.stringify(plain)));
       }),
     );
-  }, 60_000);
+  });
 });
 
 describe("whatever comes", () => {
@@ -286,7 +286,7 @@ describe("whatever comes", () => {
       }),
       { numRuns: runs(1000) },
     );
-  }, 60_000);
+  });
 
   test("a choice may hold anything", () => {
     const junk = fc.jsonValue({ maxDepth: 3 });
@@ -310,7 +310,7 @@ describe("whatever comes", () => {
       ),
       { numRuns: runs(1000) },
     );
-  }, 60_000);
+  });
 
   test.each(["<html>", "upstream timed out", '{"choices":[{"delta":{"content":"Do n', "null", "[]", "1"])(
     "an event of %j can't be read, and its words are not told",
@@ -441,7 +441,7 @@ describe("thoughts between tags", () => {
         expect(split(pieces(whole, cuts))).toEqual(split([whole]));
       }),
     );
-  }, 60_000);
+  });
 });
 
 describe("requests", () => {
@@ -480,7 +480,7 @@ describe("requests", () => {
         expect(answered.tool_call_id).toBe(asked.tool_calls[0].id);
       }),
     );
-  }, 60_000);
+  });
 
   test("what answers add to a call does not go back", () => {
     const call = { id: "call_1", type: "function" as const, function: { name: "f", arguments: "{}" } };

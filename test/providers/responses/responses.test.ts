@@ -272,7 +272,7 @@ describe("streamed and plain", () => {
       }),
       { numRuns: runs(400) },
     );
-  }, 60_000);
+  });
 });
 
 test("fragments of calls stay whole in any interleaving", () => {
@@ -319,7 +319,7 @@ test("fragments of calls stay whole in any interleaving", () => {
     }),
     { numRuns: runs(200) },
   );
-}, 60_000);
+});
 
 describe("garbage", () => {
   const keys = [
@@ -375,7 +375,7 @@ describe("garbage", () => {
       }),
       { numRuns: runs(2000) },
     );
-  }, 60_000);
+  });
 
   test("in a stream is passed over, or is a fault", () => {
     const typed = fc.tuple(fc.dictionary(fc.constantFrom(...keys), value), fc.constantFrom(...words));
@@ -394,7 +394,7 @@ describe("garbage", () => {
       }),
       { numRuns: runs(2000) },
     );
-  }, 60_000);
+  });
 
   test("that is no JSON object is a fault, but for the word of the other format", () => {
     const decoder = xai.streamDecoder(callOf({}));

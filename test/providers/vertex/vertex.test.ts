@@ -388,7 +388,7 @@ describe("through the gateway", () => {
       }),
       { numRuns: runs(40) },
     );
-  }, 60_000);
+  });
 
   const declared = [{ functionDeclarations: [{ name: "f" }] }];
   const call = (id: string, more: Json = {}) => ({ functionCall: { id, name: "f", args: { q: id } }, ...more });

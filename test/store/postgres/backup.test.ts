@@ -16,7 +16,7 @@ describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   const open = (url: string): Promise<PostgresStore> =>
@@ -102,5 +102,5 @@ describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
         await back.close();
       }
     }
-  }, 60_000);
+  });
 });

@@ -19,7 +19,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
     empty = await server.createDatabase();
     await (await openPostgresStore({ url: empty, pool: 1, ...limits }, systemClock, true)).close();
     if (hasPgBouncer) bouncer = await PgBouncer.start(server);
-  }, 60_000);
+  });
   afterAll(async () => {
     await bouncer?.[Symbol.asyncDispose]();
     await server[Symbol.asyncDispose]();

@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     empty = await server.createDatabase();
     const limits = { statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
     await (await openPostgresStore({ url: empty, pool: 1, ...limits })).close();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   type House = { readonly store: PostgresStore; readonly proxy: SwitchedProxy; readonly url: string };
@@ -102,7 +102,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       } finally {
         await store.close();
       }
-    }, 60_000);
+    });
 
   on("a silent connection costs one deadline, and its pool: the next query works", async ({ store, proxy }) => {
     expect(await store.runs.claim(call("a"))).toBeDefined();
@@ -464,7 +464,7 @@ describe.skipIf(!hasPostgres || !hasPgBouncer)("behind PgBouncer", () => {
       message: expect.stringContaining("server conn crashed?"),
     });
     await pool.close();
-  }, 60_000);
+  });
 });
 
 describe.skipIf(!hasPostgres)("a process that stood still", () => {
@@ -478,7 +478,7 @@ describe.skipIf(!hasPostgres)("a process that stood still", () => {
     expect([...(await asked)]).toEqual([{ id: 7 }]);
     expect(pool.counts).toMatchObject({ late: 0, replaced: 0 });
     await pool.close();
-  }, 60_000);
+  });
 });
 
 describe.skipIf(!hasPostgres)("Bun's client behind the query pool", () => {
@@ -533,7 +533,7 @@ describe.skipIf(!hasPostgres)("Bun's client behind the query pool", () => {
     await Promise.all([1, 2, 3, 4].map(() => pool.run("select pg_sleep(0.2)")));
     expect(performance.now() - startedAt).toBeLessThan(hungMs);
     await pool.close();
-  }, 60_000);
+  });
 });
 
 const finished = {

@@ -10,7 +10,7 @@ describe.skipIf(!hasPostgres)("days of the ledger", () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   const loops = { enable_nestloop: "off", enable_indexscan: "off", enable_bitmapscan: "off" };
@@ -43,6 +43,6 @@ describe.skipIf(!hasPostgres)("days of the ledger", () => {
         await store.close();
       }
     },
-    60_000,
+    180_000,
   );
 });

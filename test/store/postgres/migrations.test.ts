@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres)("bringing the schema forward while a table is held
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.start();
-  }, 60_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   /** @param work may let go of the table; else its end does */
@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres)("bringing the schema forward while a table is held
     expect(await server.ask(byStep, described)).toEqual(schema);
     const version = [{ version: ownVersion() + 1, serves_from: ownVersion() }];
     expect(await server.ask(byStep, "select * from troupe.schema")).toEqual(version);
-  }, 30_000);
+  });
 
   test("one of before the first release is refused, and left alone", async () => {
     const url = await server.createDatabase();
@@ -123,7 +123,7 @@ describe.skipIf(!hasPostgres)("bringing the schema forward while a table is held
       expect(await server.ask(url, "select version from troupe.schema")).toEqual([{ version: ownVersion() + 1 }]);
       expect(await server.ask(url, "select note from troupe.keys")).toEqual([]);
     });
-  }, 60_000);
+  });
 
   test("it gives up after the time that it says, and leaves the schema as it was", async () => {
     await whileHeld(async (url) => {
@@ -134,5 +134,5 @@ describe.skipIf(!hasPostgres)("bringing the schema forward while a table is held
       });
       expect(await server.ask(url, "select version from troupe.schema")).toEqual([{ version: ownVersion() }]);
     });
-  }, 60_000);
+  });
 });

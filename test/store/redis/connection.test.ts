@@ -34,7 +34,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     await expect(connection.run("PING", [])).rejects.toMatchObject({ kind: "away" });
     server.signal("SIGCONT");
     await connection.close();
-  }, 60_000);
+  });
 
   describe("that can't be had, or has not every right", () => {
     let server: RedisServer;
@@ -43,7 +43,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     beforeAll(async () => {
       server = await RedisServer.start();
       await server.ask("ACL", "SETUSER", "node", "on", `>${password}`, "~troupe:*", "+@all", "-info");
-    }, 60_000);
+    });
     afterAll(() => server[Symbol.asyncDispose]());
     const url = (credentials: string, database = "") => `redis://${credentials}127.0.0.1:${server.port}${database}`;
 
@@ -72,7 +72,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
         expect(error.message).toContain(told);
         expect(error.message).not.toMatch(/secret|p@ss|p%40ss/);
       }
-    }, 60_000);
+    });
 
     test("needs no more rights than docs/postgres.md lists", async () => {
       const [line] = /ACL SETUSER troupe .*/.exec(await Bun.file("docs/postgres.md").text())!;
@@ -95,7 +95,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
         await windows.close();
       }
       expect(await server.ask("ACL", "LOG")).toEqual([]);
-    }, 60_000);
+    });
   });
 
   test("leaves a server that was made a replica for the one that the address leads to now", async () => {
@@ -111,7 +111,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     expect(await connection.run("SET", ["troupe:a", "3"])).toBe("OK");
     expect(await next.ask("GET", "troupe:a")).toBe("3");
     await connection.close();
-  }, 60_000);
+  });
 
   test("says of a server in cluster mode that it is one", async () => {
     // Its own choice of a second port, 10,000 above the first, is among those that connections take.
@@ -120,7 +120,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     const inCluster = { kind: "unusable", message: expect.stringContaining("it is in cluster mode") };
     await expect(ask(server.url(), "SET", "troupe:a", "1")).rejects.toMatchObject(inCluster);
     await expect(ask(server.url(1), "GET", "troupe:a")).rejects.toThrow("it is in cluster mode");
-  }, 60_000);
+  });
 });
 
 test("a greeting is read as it comes", () => {

@@ -82,7 +82,7 @@ describe("files", () => {
     expect(found(all, "number8")).toEqual([]);
     expect(found(all, "number1999")).toEqual(["Part 1999"]);
     expect(found(all, "new words")).toEqual(["Changed"]);
-  }, 60_000);
+  });
 
   test("two personas share a file, which is indexed once and stays while one has it", async () => {
     write("a/docs/one.md", "# One\n\nshared\n");
@@ -158,7 +158,7 @@ describe("questions", () => {
       { numRuns: runs(500) },
     );
     expect(found(all, '"text" OR)')).toEqual(["One"]);
-  }, 60_000);
+  });
 
   test("words count without case and accents, by their stems and beginnings; in other scripts by pairs", async () => {
     write("a/en.md", "# Returns\n\nWe are refunding cafés.\n");
@@ -248,4 +248,4 @@ test("questions during a change find the whole old state or the whole new one", 
   } finally {
     await index.close();
   }
-}, 60_000);
+});

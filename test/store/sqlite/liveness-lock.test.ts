@@ -47,7 +47,7 @@ describe("livenessLock", () => {
     expect(here.others()).toEqual([]);
     expect(readdirSync(folder.file("running"))).toEqual([`${here.id}.lock`]);
     here.release();
-  }, 60_000);
+  });
 
   test("a stopped process is alive: it may go on at any time", async () => {
     using folder = new TempFolder();
@@ -58,7 +58,7 @@ describe("livenessLock", () => {
     await other.kill();
     expect(here.isAlive(other.id)).toBe(false);
     here.release();
-  }, 60_000);
+  });
 
   test("a folder that can't be used is a storage error", () => {
     using folder = new TempFolder();

@@ -74,7 +74,7 @@ describe("opening", () => {
     const store = openStore(folder.path);
     expect(await store.keys.list()).toHaveLength(4);
     await store.close();
-  }, 60_000);
+  });
 });
 
 describe("the schema", () => {
@@ -198,7 +198,7 @@ describe("when storage fails", () => {
       ["StorageError", "readonly", expect.stringContaining("can't be written")],
       ["StorageError", "missing", expect.stringContaining("check that it is a writable folder")],
     ]);
-  }, 60_000);
+  });
 
   test("a file locked by another connection is busy, and the message says so", async () => {
     using folder = new TempFolder();

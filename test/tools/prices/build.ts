@@ -1,8 +1,8 @@
 /**
  * Writes the price list that is compiled in, and prints what differs from the one before, with the sources:
  *
- *     .ci/bun test/tools/prices/build.ts             of the packages' versions in packages.json
- *     .ci/bun test/tools/prices/build.ts --newest    of their newest ones
+ *     bun test/tools/prices/build.ts             of the packages' versions in packages.json
+ *     bun test/tools/prices/build.ts --newest    of their newest ones
  *
  * What does not pass by itself keeps the price it had, is said, and makes the exit code 3: a person looks it up, and decides in
  * decided.ts. It needs Python 3.11 with pip.

@@ -1,4 +1,4 @@
-/** Ends with 1 where what the executable knows of models is older than a release may have it: `.ci/bun test/tools/prices/fresh.ts`. */
+/** Ends with 1 where what the executable knows of models is older than a release may have it: `bun test/tools/prices/fresh.ts`. */
 import facts from "../../../src/facts/models.json" with { type: "json" };
 import { compiledList } from "../../../src/facts/prices/list.ts";
 

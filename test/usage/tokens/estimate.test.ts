@@ -28,7 +28,7 @@ test("a long text is reckoned by its beginning", async () => {
   expect(many).toBeWithin(190 * one, 210 * one);
 });
 
-test("a word that never ends holds nothing up", { timeout: 60_000 }, async () => {
+test("a word that never ends holds nothing up", async () => {
   expect(await tokensOf(["a".repeat(5_000_000)])).toBe(625_000);
 });
 

@@ -114,7 +114,7 @@ test("closed, it counts nothing, and leaves nothing behind", async () => {
   expect(await tokenizer.count(["b"], 1000)).toBeUndefined();
 });
 
-test("the thread itself counts, while this one turns on", { timeout: 60_000 }, async () => {
+test("the thread itself counts, while this one turns on", async () => {
   using real = { tokenizer: new Tokenizer(systemClock, silentLogger), [Symbol.dispose]: () => real.tokenizer.close() };
   const counting = real.tokenizer.count(["Hello, world!", "<|endoftext|>"], 30_000);
   let turns = 0;
@@ -131,7 +131,7 @@ test("the thread itself counts, while this one turns on", { timeout: 60_000 }, a
   expect(turns).toBeGreaterThan(20);
 });
 
-test("the table's file is read as the package reads it", { timeout: 60_000 }, async () => {
+test("the table's file is read as the package reads it", async () => {
   const ranks = tokenRanks(readFileSync(table, "latin1"));
   expect(ranks).toHaveLength(packaged.length);
   expect(packaged.findIndex((token, rank) => !Bun.deepEquals(token, ranks[rank]))).toBe(-1);

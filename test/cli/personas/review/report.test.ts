@@ -305,7 +305,7 @@ describe("personas report", () => {
       for (const piece of says) expect(out).toContain(piece);
       expect(out.startsWith("<!-- troupe personas report -->\n")).toBe(true);
       expect(repo.git("status", "--porcelain", "--ignored")).toBe(before);
-    }, 60_000);
+    });
 });
 
 describe("personas report, in its forms", () => {
@@ -362,7 +362,7 @@ describe("personas report, in its forms", () => {
     const stale = await repo.shell.run("personas report --against main --fail-on error,regression");
     expect({ code: stale.code, err: stale.err }).toEqual({ code: 2, err: "2 tests could not be judged\n" });
     expect((await repo.shell.run("personas report --against main --fail-on speed")).code).toBe(2);
-  }, 60_000);
+  });
 
   test("stays below a comment's bound, whatever answers and texts hold", async () => {
     using repo = main.copy();
@@ -379,7 +379,7 @@ describe("personas report, in its forms", () => {
     expect(out).toContain("…and ");
     expect(out).toContain("<code>␁@everyone #12 &lt;img src=x&gt; | ");
     expect(out.match(/<details>/g)!.length).toBe(out.match(/<\/details>/g)!.length);
-  }, 60_000);
+  });
 
   test("asks both sides of a live report, each by its own text", async () => {
     using repo = main.copy();
@@ -390,7 +390,7 @@ describe("personas report, in its forms", () => {
     expect(code).toBe(0);
     expect(out).toContain("<td><code>polite. hello</code></td><td><code>kind. hello</code></td>");
     expect(seenIn(out)).toEqual(["acme/support fails 1 test that it passed before: `greets`"]);
-  }, 60_000);
+  });
 });
 
 describe("personas report, of what can't be compared", () => {
@@ -408,7 +408,7 @@ describe("personas report, of what can't be compared", () => {
       code: 1,
       err: "error: '--upload-pack=x' names no commit of this repository.\n",
     });
-  }, 60_000);
+  });
 
   test("says that a clone is shallow, and what to do", async () => {
     using repo = main.copy();
@@ -442,7 +442,7 @@ describe("personas report, of what can't be compared", () => {
       code: 1,
       err: `error: 'v1' names no commit of this repository. ${deeper}, or fetch that branch.\n`,
     });
-  }, 60_000);
+  });
 
   test("says that the folder is in no repository, or was not there", async () => {
     using repo = main.copy();
@@ -461,7 +461,7 @@ describe("personas report, of what can't be compared", () => {
       code: 1,
       err: `error: ${repo.path}/prompts is in no git repository, so that there is no commit to compare with.\n`,
     });
-  }, 60_000);
+  });
 
   test("is of the personas that are named, and so are partials, labels and faults", async () => {
     using repo = main.copy();
@@ -494,7 +494,7 @@ describe("personas report, of what can't be compared", () => {
     });
     expect(await of("team/a*", "team/b*")).toMatchObject({ shared: [2], personas: ["team/ads", "team/blogs"] });
     expect([...new Set((await of("acme/*", "team/lost")).faults)]).toEqual([clerk, lost]);
-  }, 60_000);
+  });
 
   test("names what can't be read on either side, at its place", async () => {
     using repo = main.copy();
@@ -517,7 +517,7 @@ describe("personas report, of what can't be compared", () => {
     );
     expect(seenIn(out)).toEqual(["acme/support can't be compared: its file could not be read before"]);
     expect((await repo.shell.run("personas report --against main --fail-on error")).code).toBe(2);
-  }, 60_000);
+  });
 
   test("writes nothing outside of its own folder, whatever a tree names", async () => {
     using repo = main.copy();
@@ -536,7 +536,7 @@ describe("personas report, of what can't be compared", () => {
       code: 1,
       err: `error: At ${commit.slice(0, 12)} '../escaped.md' leads out of the folder.\n`,
     });
-  }, 60_000);
+  });
 
   test("leaves nothing behind", async () => {
     const left = () => readdirSync(tmpdir()).filter((name) => name.startsWith("troupe-report-"));
@@ -546,5 +546,5 @@ describe("personas report, of what can't be compared", () => {
     await run(repo, "nothing");
     expect(left()).toEqual(before);
     expect(existsSync(`${repo.path}/data`)).toBe(false);
-  }, 60_000);
+  });
 });

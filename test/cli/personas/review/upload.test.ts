@@ -35,7 +35,7 @@ beforeAll(async () => {
   repo = main.copy();
   repo.branch("work");
   repo.shell.env["TROUPE_KEY"] = await pusher();
-}, 60_000);
+});
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
   for (const one of [repo, main]) one[Symbol.dispose]();
