@@ -105,7 +105,8 @@ test("GitHub: a comment comes, and is brought up to date once the tests are reco
   expect(readFileSync(`${shop.comments}/log`, "utf8")).toBe("patched\n");
   expect(shop.repo.read("results.xml")).toContain('failures="1"');
   expect(readFileSync(env.GITHUB_STEP_SUMMARY, "utf8").startsWith(mark)).toBe(true);
-});
+  // It starts the program from its source a dozen times.
+}, 600_000);
 
 test("GitLab: the same by its notes", async () => {
   using main = await Repository.begin();
