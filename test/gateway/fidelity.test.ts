@@ -7,6 +7,7 @@ import type OpenAI from "openai";
 import { APIError } from "openai";
 import { providers } from "../../src/providers/registry.ts";
 import { dataIn } from "../helpers/chat-stream.ts";
+import { some } from "../helpers/long-form.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -17,6 +18,14 @@ import { type Case, chunksOf, empty, readChunks, readPlain } from "./fidelity/re
 import { responses } from "./fidelity/responses.ts";
 
 const speaksChat = providers.flatMap((one) => (one.kind === "remote" && one.format === "chat" ? one.name : []));
+/** All that answer in a way of their own, and some of those that differ by their names alone. */
+const someChat = [
+  ...speaksChat.filter((name) => accents[name] !== undefined),
+  ...some(
+    speaksChat.filter((name) => accents[name] === undefined),
+    6,
+  ),
+];
 const thinks = { use_responses_api: true };
 
 /** Family, the model that is asked, what each request says besides, and the cases. */
@@ -25,7 +34,7 @@ const families: readonly (readonly [string, string, object, readonly Case[]])[] 
   ["google", "gemini-2.5-flash", {}, google],
   ["openai", "gpt-5.4", thinks, responses],
   ["xai", "grok-4.3", thinks, responses],
-  ...speaksChat.map((name) => [name, "some-model", {}, [...common, ...(accents[name] ?? [])]] as const),
+  ...someChat.map((name) => [name, "some-model", {}, [...common, ...(accents[name] ?? [])]] as const),
 ];
 
 let next: () => Response;

@@ -1,6 +1,7 @@
 /** What is neither an answer nor an error, from every provider: an error of our own, streamed and plain, not kept and not stored. */
 import { describe, expect, test } from "bun:test";
 import { providers } from "../../src/providers/registry.ts";
+import { some } from "../helpers/long-form.ts";
 import { observe } from "../helpers/observed-troupe.ts";
 import { served } from "../helpers/served.ts";
 import { sseResponse } from "../helpers/upstream-server.ts";
@@ -73,7 +74,7 @@ async function expectOurs(response: Response): Promise<void> {
   expect(text).not.toContain(words);
 }
 
-describe.each(byName)("%s", (_, way) => {
+describe.each(some(byName, 4))("%s", (_, way) => {
   test.each([false, true])("a 200 that is no answer (stream: %j)", async (stream) => {
     for (const body of bodies) {
       next = json(body);

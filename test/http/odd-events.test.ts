@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
+import { some } from "../helpers/long-form.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -95,7 +96,7 @@ describe.each(families)("%s", (family) => {
   test("a data field behind other bytes is a fault, not an event less", async () => {
     const whole = await answerOf(family);
     for (const before of ["\0\0", "<html>", "HTTP/1.1 200 OK "])
-      for (const at of whole.keys())
+      for (const at of some([...whole.keys()], 3))
         await tryAll(family, whole.with(at, whole[at]!.replace(/^data:/m, `${before}data:`)), "raised");
   });
 
