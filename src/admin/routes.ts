@@ -10,6 +10,7 @@ import { callContentRoutes } from "./call-content.ts";
 import { callRoutes } from "./calls.ts";
 import { consoleRoutes } from "./console/page.ts";
 import { doctorRoutes } from "./doctor.ts";
+import { factsRoutes } from "./facts.ts";
 import { keyRoutes } from "./keys.ts";
 import { modelRoutes } from "./models.ts";
 import { nodeRoutes } from "./nodes.ts";
@@ -37,6 +38,7 @@ export function adminRoutes(host: Host, prefix: string): { readonly api: AnyElys
     callContentRoutes,
     providerRoutes,
     modelRoutes,
+    factsRoutes,
     personaRoutes,
     personaSourceRoutes,
     personaVersionRoutes,

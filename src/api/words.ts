@@ -55,6 +55,8 @@ export type ActName =
   | `${"preview" | "report"}.${"push" | "drop"}`
   | `variant.${"stop" | "resume" | "promote"}`
   | `session.${"create" | "end" | "sign_out"}`
+  | `facts.${"update" | "rollback"}`
+  | "reconcile.run"
   | "provider.test"
   | "playground.call"
   | "content.read"

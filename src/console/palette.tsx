@@ -36,6 +36,7 @@ const parts: readonly (readonly [title: string, page: string, part: string])[] =
   ["Budgets", "keys", "budgets"],
   ["Doctor", "system", "doctor"],
   ["Alerts", "system", "alerts"],
+  ["Facts and bills", "system", "facts"],
   ["Nodes", "system", "nodes"],
   ["Configuration", "system", "configuration"],
   ["Sessions", "system", "sessions"],

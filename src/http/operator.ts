@@ -15,13 +15,14 @@ export function operatorOf(
   actor: string,
   by = "admin",
 ): Operator {
-  const { budgets, clock, keys, live, log, personas, store, variantStops } = services;
+  const { budgets, clock, facts, keys, live, log, personas, store, variantStops } = services;
   return {
     ...{ clock, store, keys, config: live.config },
     personas: () => personas.list(),
     async reread() {
       await budgets.load();
       await variantStops.load();
+      await facts.follow();
     },
     async record(one) {
       const { act, before, after, subject } = one;

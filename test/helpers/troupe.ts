@@ -25,6 +25,8 @@ export type TroupeOptions = {
   readonly clock?: Clock;
   readonly log?: Logger;
   readonly telemetry?: TelemetrySettings;
+  /** Public keys by which facts are proved; absent: none are taken. */
+  readonly factsKeys?: readonly string[];
   /** Variables, for credentials of providers without a key. */
   readonly env?: Readonly<Record<string, string>>;
   /** What its key may use; absent: both surfaces. */
@@ -57,6 +59,7 @@ export class Troupe implements AsyncDisposable {
       clock: options.clock ?? systemClock,
       log: options.log ?? silentLogger,
       allowPrivateMedia: true,
+      ...(options.factsKeys && { factsKeys: options.factsKeys }),
       ...(options.telemetry && { telemetry: options.telemetry }),
       ...(options.env && { env: options.env }),
     });

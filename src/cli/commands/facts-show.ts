@@ -1,11 +1,11 @@
 /** `troupe facts show`: which facts are in use, and what they say of a model. */
 import { factsKeys } from "../../build-info.ts";
 import type { Explained } from "../../facts/explain.ts";
-import { factsInForce, factsOf } from "../../facts/facts.ts";
-import { compiledAsOf, inForce } from "../../facts/in-force.ts";
+import { factsOf } from "../../facts/facts.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { isoTime, systemClock } from "../../lib/time/clock.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import { explainedAt } from "../../operate/checks/explained-at.ts";
+import { factsState } from "../../operate/facts.ts";
 import { formatModelId, parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
@@ -27,45 +27,34 @@ export function showFacts(context: Context, modelId: string | undefined, options
   return modelId === undefined ? showState(context, options) : showModel(context, modelId, options);
 }
 
-const dayMs = 86_400_000;
-
 function showState(context: Context, { json, ...server }: FactsShowOptions): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     const { list } = listFor(context, config);
-    const { renewed } = inForce();
     const state = (await isStored(config)) ? await usingStore(config, ({ facts }) => facts.state()) : undefined;
     const learned = await learnedBy(context, config, server);
-    const asOf = renewed?.asOf ?? compiledAsOf;
-    const days = Math.max(0, Math.floor((systemClock.now() - Date.parse(asOf)) / dayMs));
-    const { update, from } = config.facts;
-    const wanted = state?.inForce ?? null;
-    const awaited = wanted !== null && wanted !== renewed?.sha256 ? wanted : undefined;
+    const known = { keys: factsKeys.length, pricesAsOf: list.asOf, now: systemClock.now() };
+    const shown = factsState({ state, settings: config.facts, ...known });
     if (json) {
       printJson(context.io, {
-        as_of: asOf,
-        days_old: days,
-        source: renewed?.source ?? null,
-        sha256: renewed?.sha256 ?? null,
-        models_as_of: factsInForce().as_of,
-        prices_as_of: list.asOf,
-        update: { mode: update, from: from ?? null, keys: factsKeys.length, awaited: awaited ?? null },
-        last_look: { at: isoTime(state?.triedAt ?? null), failure: state?.failure ?? null },
+        ...shown,
         learned: learned === undefined || learned.failure !== undefined ? null : learned.facts,
       });
       return 0;
     }
-    const look = state?.triedAt == null ? undefined : `${isoTime(state.triedAt)}: ${state.failure ?? "no failure"}`;
+    const { as_of: asOf, days_old: days, source, sha256, models_as_of: models, update, last_look: look } = shown;
     context.io.stdout.write(
       formatFields({
         facts: `of ${asOf}, ${days} ${days === 1 ? "day" : "days"} old`,
-        from: printable(renewed?.source ?? "the executable"),
-        ...(renewed && { sha256: renewed.sha256 }),
-        models: `of ${factsInForce().as_of}`,
+        from: printable(source ?? "the executable"),
+        ...(sha256 !== null && { sha256 }),
+        models: `of ${models}`,
         prices: `of ${list.asOf}`,
-        update: from === undefined ? update : `${update}, from ${printable(from)}`,
+        update: update.from === null ? update.mode : `${update.mode}, from ${printable(update.from)}`,
         key: factsKeys.length === 0 ? "none in this build: only files with their hash are taken" : "in this build",
-        ...(look !== undefined && { "last look": printable(look) }),
-        ...(awaited !== undefined && { "not here yet": `${awaited}: a server takes it at its start or next call` }),
+        ...(look.at !== null && { "last look": printable(`${look.at}: ${look.failure ?? "no failure"}`) }),
+        ...(update.awaited !== null && {
+          "not here yet": `${update.awaited}: a server takes it at its start or next call`,
+        }),
         learned: learnedPhrase(learned),
       }),
     );

@@ -12,6 +12,7 @@ import { compiledList } from "../../facts/prices/list.ts";
 import { changesBetween, type PriceChange } from "../../facts/prices/list-format.ts";
 import { isSigned } from "../../facts/signed.ts";
 import { systemClock } from "../../lib/time/clock.ts";
+import { rollBackFacts as goBack } from "../../operate/facts.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { type Published, readPlace, readPublished, sha256Of } from "../../usage/facts/fetch.ts";
@@ -19,6 +20,7 @@ import { olderWords, todayOf } from "../../usage/facts/renewal.ts";
 import { concernsOf } from "../../usage/prices/concerns.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
+import { operatorOf } from "./operator.ts";
 import { changeText, modelsInUse } from "./price-update.ts";
 import { listFor } from "./prices.ts";
 import { assertDataFolder, usingStore } from "./storage.ts";
@@ -200,21 +202,13 @@ async function bundleIn(file: string): Promise<Bundle> {
 export function rollBackFacts(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     assertDataFolder(context, config.data);
-    const gone = await usingStore(config, async ({ facts }) => {
-      const current = (await facts.state())?.inForce ?? null;
-      if (current === null) return undefined;
-      const lists = await facts.lists();
-      const at = lists.findIndex(({ sha256 }) => sha256 === current);
-      const to = lists.slice(at + 1).find(({ asOf, isForced }) => asOf >= compiledAsOf || isForced === 1);
-      await facts.goBack(to?.sha256 ?? null, current);
-      return { from: current, to };
-    });
+    const gone = await usingStore(config, (store) => goBack(operatorOf(context, store, config)));
     if (gone === undefined)
       throw new CommandError("The facts in the executable are in use: there are none to go back from.");
-    const { from, to } = gone;
-    if (json) printJson(context.io, { from, to: to?.sha256 ?? null, as_of: to?.asOf ?? compiledAsOf });
+    const { before, after } = gone;
+    if (json) printJson(context.io, { from: before.sha256, to: after.sha256, as_of: after.as_of });
     else {
-      const words = to === undefined ? `the executable, of ${compiledAsOf}` : `${printable(to.source)}, of ${to.asOf}`;
+      const words = `${printable(after.source ?? "the executable")}, of ${after.as_of}`;
       context.io.stdout.write(
         `Back to the facts of ${words}. Those gone back from are not taken again by themselves.\n`,
       );

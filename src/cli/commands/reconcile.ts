@@ -1,6 +1,7 @@
 /** `troupe reconcile`: the ledger beside OpenAI's and Anthropic's own reports of use and cost. */
 import type { Config, ProviderConfig } from "../../config/config.ts";
 import { systemClock } from "../../lib/time/clock.ts";
+import { recordReconciled } from "../../operate/reconciliations.ts";
 import type { LedgerSum } from "../../store/usage.ts";
 import { UsageQueryError } from "../../usage/budgets/own-filters.ts";
 import { allSums, dollarsOf, timeOf } from "../../usage/ledger/report.ts";
@@ -18,6 +19,7 @@ import type { Asked, Vendor } from "../../usage/reconcile/vendor.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
+import { operatorOf } from "./operator.ts";
 import { assertDatabase, usingStore } from "./storage.ts";
 import { count, printable } from "./usage.ts";
 
@@ -48,6 +50,7 @@ export function reconcileReports(context: Context, options: ReconcileOptions): P
       await assertDatabase(context, config);
       const found = await reconciled(config, parts, { ...span, projects: options.project ?? [] }, tolerance);
       const verdicts = found.map((one) => isWithin(one, tolerance ?? usualTolerance));
+      await keepOutcomes(context, config, span, found, tolerance ?? usualTolerance);
       if (json) {
         const data = found.map(foundJson(verdicts));
         printJson(context.io, { ...headOf(span), tolerance: tolerance ?? null, data });
@@ -59,6 +62,20 @@ export function reconcileReports(context: Context, options: ReconcileOptions): P
     }
   });
 }
+
+/** Leaves a line of the audit for each account, by which the doctor and the console say how they last compared. */
+const keepOutcomes = (context: Context, config: Config, span: Span, found: readonly Found[], tolerance: number) =>
+  usingStore(config, async (store) => {
+    const operator = operatorOf(context, store, config);
+    for (const one of found)
+      await recordReconciled(operator, {
+        ...{ account: one.vendor.name, since: isoDay(span.since), until: isoDay(span.until) },
+        ledger_micro_dollars: one.ledger.cost ?? null,
+        reported_micro_dollars: one.reported.cost ?? null,
+        ...{ within: isWithin(one, tolerance), tolerance },
+        rows_that_differ: one.rows.filter(({ why }) => why.length > 0).length,
+      });
+  });
 
 /**
  * The last seven days of the accounts whose admin keys the environment has, in a line each.

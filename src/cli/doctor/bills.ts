@@ -1,10 +1,11 @@
-/** Holds the ledger of the last days against the vendors' own reports, where the environment has a key for them. */
+/** Holds the ledger of the last days against the vendors' own reports, where the environment has a key for them; else says how they last compared. */
 
 import type { Config } from "../../config/config.ts";
 import { type Check, ok, warning } from "../../operate/doctor/check.ts";
+import { lastReconciled, reconciledChecks } from "../../operate/reconciliations.ts";
 import { ReportError } from "../../usage/reconcile/reported.ts";
 import { billedLately } from "../commands/reconcile.ts";
-import { isStored } from "../commands/storage.ts";
+import { isStored, usingStore } from "../commands/storage.ts";
 import { printable } from "../commands/usage.ts";
 import type { Context } from "../context.ts";
 
@@ -15,6 +16,8 @@ export async function examineBills(context: Context, config: Config, names?: rea
   try {
     if (!(await isStored(config))) return [];
     const found = await billedLately(context, config, names);
+    if (found.length === 0)
+      return usingStore(config, async ({ audit }) => reconciledChecks(await lastReconciled(audit)));
     return found.map(({ words, isWithin }) =>
       isWithin
         ? ok(what, words)

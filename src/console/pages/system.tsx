@@ -9,6 +9,7 @@ import { AlertsPanel } from "./system/alerts.tsx";
 import { AuditPanel } from "./system/audit.tsx";
 import { ConfigurationPanel } from "./system/configuration.tsx";
 import { DoctorPanel } from "./system/doctor.tsx";
+import { FactsPanel } from "./system/facts.tsx";
 import { NodesPanel } from "./system/nodes.tsx";
 import { RunsPanel } from "./system/runs.tsx";
 
@@ -18,6 +19,7 @@ const sections: readonly Section[] = [
   { id: "", title: "What runs", component: RunsPanel },
   { id: "doctor", title: "Doctor", component: DoctorPanel },
   { id: "alerts", title: "Alerts", component: AlertsPanel },
+  { id: "facts", title: "Facts and bills", component: FactsPanel },
   { id: "nodes", title: "Nodes", component: NodesPanel },
   { id: "configuration", title: "Configuration", component: ConfigurationPanel },
   { id: "sessions", title: "Sessions", component: SessionsPanel },

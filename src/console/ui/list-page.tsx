@@ -10,7 +10,7 @@ import { Bar } from "./layout.tsx";
 import { Empty, Loaded } from "./states.tsx";
 import { type ServerOrder, Table, type TableProps } from "./table.tsx";
 
-type ListPageProps<T, D extends Partial<Listed<T>>> = Omit<TableProps<T>, "rows" | "empty" | "isPart" | "order"> & {
+type ListPageProps<T, D extends object> = Omit<TableProps<T>, "rows" | "empty" | "isPart" | "order"> & {
   readonly list: Resource<D>;
   /** Where they are not all that came, or more. */
   readonly rows?: (came: D) => readonly T[];
@@ -81,9 +81,9 @@ function Nothing({ inForce, isOfTime = false, none, hint }: NothingProps) {
   );
 }
 
-export function ListPage<T, D extends Partial<Listed<T>> = Listed<T>>({
+export function ListPage<T, D extends object = Listed<T>>({
   list,
-  rows = ({ data = [] }) => data,
+  rows = (came) => (came as Partial<Listed<T>>).data ?? [],
   filters,
   isOfTime,
   none,
@@ -102,7 +102,7 @@ export function ListPage<T, D extends Partial<Listed<T>> = Listed<T>>({
       {filters !== undefined && <FilterBar {...filters} dropped={pageNames} />}
       <Loaded resource={list} shape="table">
         {(came) => {
-          const { has_more: hasMore = false, last_id: last } = came;
+          const { has_more: hasMore = false, last_id: last } = came as Partial<Listed<T>>;
           return (
             <>
               <Table<T>

@@ -8,6 +8,7 @@ import { withTimeout } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { calledModels } from "../../usage/prices/concerns.ts";
+import { lastReconciled, reconciledChecks } from "../reconciliations.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import {
   examineAddress,
@@ -54,6 +55,7 @@ export async function examineRunning(services: Services, reach: Reach): Promise<
         }),
     ],
     ["mcp servers", () => examineMcpServers(config, services.personas.list(), reach === "call")],
+    ["bills", async () => reconciledChecks(await lastReconciled(services.store.audit))],
     ["facts", () => learnedFacts(services)],
     ["nodes", () => (comparison === undefined ? [] : nodes(comparison.difference))],
   ];

@@ -72,6 +72,16 @@ export class FactsRenewal {
     return this.#stop === undefined ? done : undefined;
   }
 
+  /** As the store had it last. */
+  get state(): FactsState | undefined {
+    return this.#state;
+  }
+
+  /** How many keys prove what is published. */
+  get keys(): number {
+    return this.#tools.keys.length;
+  }
+
   /** Why the last look for newer facts failed, by any process; undefined where it did not. */
   get failure(): string | undefined {
     return this.#state?.failure ?? undefined;
@@ -90,15 +100,31 @@ export class FactsRenewal {
     try {
       const now = clock.now();
       if ((this.#state?.due ?? 0) > now || !(await facts.claim(now, now + dayMs))) return;
-      const failure = await this.#renew(from);
-      if (this.#closing.signal.aborted) return;
-      if (failure !== undefined && failure !== this.failure)
-        log.warn("newer facts could not be had; the last good ones count", { from, reason: failure });
-      await facts.tried(clock.now(), failure ?? null, clock.now() + (failure === undefined ? dayMs : againMs));
-      await this.follow();
+      await this.#renewAndFollow(from, this.#state?.refused ?? null);
     } catch (error) {
       log.warn("newer facts could not be looked for", { error });
     }
+  }
+
+  /**
+   * Looks for newer facts because somebody asks for it, those gone back from too.
+   * @returns why none were taken that should have been; undefined: what is published counts. @throws StorageError
+   */
+  async lookNow(from: string): Promise<string | undefined> {
+    await this.follow();
+    return this.#renewAndFollow(from, null);
+  }
+
+  /** @param refused not to be taken */
+  async #renewAndFollow(from: string, refused: string | null): Promise<string | undefined> {
+    const { facts, clock, log } = this.#tools;
+    const failure = await this.#renew(from, refused);
+    if (this.#closing.signal.aborted) return failure;
+    if (failure !== undefined && failure !== this.failure)
+      log.warn("newer facts could not be had; the last good ones count", { from, reason: failure });
+    await facts.tried(clock.now(), failure ?? null, clock.now() + (failure === undefined ? dayMs : againMs));
+    await this.follow();
+    return failure;
   }
 
   /** Has those facts count that count for all. Calls while one is under way have it done once more. Never rejects. */
@@ -168,7 +194,7 @@ export class FactsRenewal {
   }
 
   /** @returns why nothing was taken that should have been */
-  async #renew(from: string): Promise<string | undefined> {
+  async #renew(from: string, refused: string | null): Promise<string | undefined> {
     const { facts, keys, clock, concerns, withinMs } = this.#tools;
     try {
       const known = this.#state?.inForce ?? undefined;
@@ -178,7 +204,7 @@ export class FactsRenewal {
       });
       if (found === undefined) return undefined;
       const { bytes, sha256, source } = found;
-      if (sha256 === this.#state?.refused) return undefined;
+      if (sha256 === refused) return undefined;
       const checked = await checkInThread({ bytes, file: fileName(sha256), today: todayOf(clock) });
       const against = [
         ...olderWords(checked, this.#tools.data),

@@ -29,6 +29,9 @@ export const verbs: Readonly<Record<ActName, string>> = {
   "session.create": "signed in, by the session",
   "session.end": "ended the session",
   "session.sign_out": "signed out of the session",
+  "facts.update": "took newer",
+  "facts.rollback": "went back to earlier",
+  "reconcile.run": "held the ledger against the reports of",
   "doctor.call": "had the doctor call the providers of",
 };
 
