@@ -1,7 +1,7 @@
 /**
  * What facts cost: a look-up on a call's path beside the patterns that held the same before, the memory of 3,000 models, what a start pays for
  * facts that were taken, and how long a renewal holds the thread that answers calls. By CPU time, in alternation, in one run; the p99 of calls is told too, as it is of the machine.
- * Run by `.ci/bun test/bench/facts.ts`; it ends with 1 where a bound is not kept.
+ * Run by `bun test/bench/facts.ts`; it ends with 1 where a bound is not kept.
  */
 import { heapStats } from "bun:jsc";
 import { mkdtempSync, rmSync } from "node:fs";
