@@ -4,6 +4,7 @@
  */
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { $ } from "bun";
 import { privateKeyOf, publicKeyOf } from "./deploy/release/facts.ts";
 import { librariesOf } from "./deploy/release/libraries.ts";
@@ -32,6 +33,14 @@ const entryPoints = [
   ...["src/store/sqlite/knowledge/worker.ts", "src/usage/facts/worker.ts"],
 ];
 
+/** Files of packages that `packagedFile()` reads. */
+const packagedFiles = [
+  ...["swagger-ui-dist/swagger-ui-bundle.js", "swagger-ui-dist/swagger-ui.css"],
+  "gpt-tokenizer/data/o200k_base.tiktoken",
+];
+/** The folder in which they are compressed; the executable has its last name. */
+const packed = "dist/packed";
+
 /** @throws when the compiler finds fault */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
   const { target, outfile, builtAt, commit, bytecode = true } = options;
@@ -44,6 +53,9 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     // A start reads only the parts it needs, and reads less. Names stay, for logs and for Elysia, which looks at functions.
     ...["--splitting", "--minify-syntax", "--minify-whitespace"],
     "--sourcemap",
+    // The libraries of MCP have a validator of schemas that is thrice smaller; neither is used, as ours is given to them.
+    "--conditions=workerd",
+    `--asset=${packed}`,
     // Most of what a start runs, runs once: it is not worth compiling (`runServer` ends this).
     "--compile-jit-policy=8",
     // What the current folder holds must not run inside a server.
@@ -62,12 +74,15 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_FACTS_KEYS", factsKeys()),
     ...bake("TROUPE_PERSONAS", builtinValues()),
     ...bake("TROUPE_CONSOLE", true),
+    ...bake("TROUPE_PACKED", basename(packed)),
   ];
   const path = resolve(folder, outfile);
   mkdirSync(dirname(path), { recursive: true });
   const workshop = mkdtempSync(join(dirname(path), ".build-"));
   try {
     for (const page of browserPages) await writePage(page);
+    rmSync(join(folder, packed), { recursive: true, force: true });
+    for (const file of packagedFiles) await pack(file);
     await $`${process.execPath} build ${flags} ${entryPoints} --outfile ${join(workshop, basename(path))}`
       .cwd(folder)
       .quiet();
@@ -101,6 +116,11 @@ async function writePage(page: (typeof browserPages)[number]): Promise<void> {
     await Bun.write(join(folder, `dist/${page}/${name}.br`), br);
     await Bun.write(join(folder, `dist/${page}/${name}.gz`), gzip);
   }
+}
+
+async function pack(specifier: string): Promise<void> {
+  const file = await Bun.file(fileURLToPath(import.meta.resolve(specifier))).bytes();
+  await Bun.write(join(folder, packed, `${basename(specifier)}.zst`), Bun.zstdCompressSync(file, { level: 12 }));
 }
 
 const git = async (...words: string[]) => (await $`git ${words}`.cwd(folder).nothrow().quiet().text()).trim();

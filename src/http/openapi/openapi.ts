@@ -1,10 +1,9 @@
 /** The API's description, made from the route tables, and a page that shows it without reaching outside. */
 import { type AnyElysia, Elysia } from "elysia";
 import swaggerUi from "swagger-ui-dist/package.json";
-import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
-import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import { buildInfo } from "../../build-info.ts";
 import type { Host } from "../../call/context.ts";
+import { packagedFile } from "../../lib/files/packaged-file.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import { openRoutes } from "../ops.ts";
 import { immutable, type Page, pageAnswer } from "../pages/pages.ts";
@@ -141,9 +140,10 @@ async function page(described: Described): Promise<Page> {
 /** In the addresses of files that never change under one address. */
 const assetVersion = `v=${swaggerUi.version}`;
 
-async function file(path: string, contentType: string): Promise<Page> {
-  return { headers: { "content-type": contentType, ...immutable }, body: await Bun.file(path).bytes() };
-}
+const file = (name: string, contentType: string): Page => ({
+  headers: { "content-type": `${contentType}; charset=utf-8`, ...immutable },
+  body: packagedFile(`swagger-ui-dist/${name}`),
+});
 
 /** The page, its description and its files. Made at the first request for them, and then kept. */
 export function docsRoutes(host: Host, described: Described) {
@@ -154,7 +154,7 @@ export function docsRoutes(host: Host, described: Described) {
     body: await readDescription(described, "/docs/json"),
     headers: { "content-type": "application/json; charset=utf-8" },
   }));
-  add("/docs/swagger-ui-bundle.js", () => file(bundlePath, "text/javascript; charset=utf-8"));
-  add("/docs/swagger-ui.css", () => file(stylePath, "text/css; charset=utf-8"));
+  add("/docs/swagger-ui-bundle.js", async () => file("swagger-ui-bundle.js", "text/javascript"));
+  add("/docs/swagger-ui.css", async () => file("swagger-ui.css", "text/css"));
   return plugin;
 }

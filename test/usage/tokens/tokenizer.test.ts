@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import packaged from "gpt-tokenizer/bpeRanks/o200k_base";
-import table from "gpt-tokenizer/data/o200k_base.tiktoken" with { type: "file" };
+import { packagedFile } from "../../../src/lib/files/packaged-file.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { tokenRanks } from "../../../src/usage/tokens/token-ranks.ts";
 import { type ThreadEvents, Tokenizer } from "../../../src/usage/tokens/tokenizer.ts";
@@ -132,7 +131,7 @@ test("the thread itself counts, while this one turns on", async () => {
 });
 
 test("the table's file is read as the package reads it", async () => {
-  const ranks = tokenRanks(readFileSync(table, "latin1"));
+  const ranks = tokenRanks(packagedFile("gpt-tokenizer/data/o200k_base.tiktoken").toString("latin1"));
   expect(ranks).toHaveLength(packaged.length);
   expect(packaged.findIndex((token, rank) => !Bun.deepEquals(token, ranks[rank]))).toBe(-1);
 });
