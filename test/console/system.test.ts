@@ -84,7 +84,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       [health.listeners[0]!.address, "no", "orchestrator, gateway, admin"],
     ]);
     expect(await page.read<string[]>(`[...document.querySelectorAll("main .tabs a")].map((one) => one.hash)`)).toEqual(
-      ["", "/doctor", "/alerts", "/nodes", "/configuration", "/sessions", "/audit"].map((part) => `#/system${part}`),
+      ["", "/doctor", "/alerts", "/facts", "/nodes", "/configuration", "/sessions", "/audit"].map(
+        (part) => `#/system${part}`,
+      ),
     );
     expect(faults()).toEqual([]);
   });
