@@ -66,12 +66,16 @@ const errorWords: Record<number, string> = {
 const text = (description: string, required = false) => ({ description, required, schema: { type: "string" } });
 const integer = (description: string) => ({ description, schema: { type: "integer" } });
 
-/** On every answer. The limit's and the budget's are missing where there is none, as on the gateway by default. */
-const commonHeaders = {
+/** On every answer. The limit's are missing where there is none, as on the gateway by default. */
+const everyHeader = {
   "X-Request-Id": text("Names this request, here and in the server's log.", true),
   "X-RateLimit-Limit": integer("Requests that may be made in any 60 seconds."),
   "X-RateLimit-Remaining": integer("Requests that may still be made now."),
   "X-RateLimit-Reset": integer("Unix seconds: when Remaining next grows."),
+};
+/** On every answer that a call may get. The budget's are missing where the call is held to none. */
+const commonHeaders = {
+  ...everyHeader,
   "X-Troupe-Budget": text("Of a call held to budgets: the one with the least left, as /v1/usage lists it."),
   "X-Troupe-Budget-Remaining": integer("Micro-dollars that it has left, without what calls under way may cost."),
 };
@@ -171,10 +175,12 @@ function answersOf(operation: Operation): Record<string, Answer> {
   const usual = { type: media === "application/json" ? "object" : "string" };
   const answered = operation.response ? namedBy(operation.operationId, "Result", operation.response) : usual;
   const errors = [...new Set([...anyErrors, ...(operation.errors ?? [])])].sort();
+  // What only reads, or is an operator's, is held to no budget.
+  const usualHeaders = operation.body === undefined || !isOfSurface(operation.tag) ? everyHeader : commonHeaders;
   return {
     200: {
       description: operation.responseDescription ?? operation.summary,
-      headers: { ...commonHeaders, ...mapped(operation.headers ?? {}) },
+      headers: { ...usualHeaders, ...mapped(operation.headers ?? {}) },
       content: {
         ...(media === "text/event-stream" ? eventStream() : { [media]: { schema: answered } }),
         ...operation.also,
@@ -185,7 +191,7 @@ function answersOf(operation: Operation): Record<string, Answer> {
     ...Object.fromEntries(
       Object.entries(others).map(([status, answer]) => [
         status,
-        { ...answer, headers: { ...commonHeaders, ...answer.headers } },
+        { ...answer, headers: { ...usualHeaders, ...answer.headers } },
       ]),
     ),
   };
@@ -195,6 +201,8 @@ const mapped = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, text(description)]));
 
 export const tags: Record<SurfaceName, string> = { orchestrator: "Orchestrator", gateway: "Gateway" };
+
+const isOfSurface = (tag: string) => Object.values(tags).includes(tag);
 
 /** Errors of every route that needs a key, and of those that take a body. */
 export const keyed = [401, 429, 503];
