@@ -52,7 +52,7 @@ test("a server finds what the command finds, worst first, each fault with what t
   const { out } = await command.run(["--data", data, "--port", "0", "doctor", "--json"]);
   const { checks } = JSON.parse(out) as { checks: { what: string; state: string; found: string; advice?: string }[] };
   // Where the server listens, what is free at a moment, and what only the command asks differ.
-  const differs = /^(address|credentials|memory|clock|data folder|open files)/;
+  const differs = /^(executable|address|credentials|memory|clock|data folder|open files)/;
   expect(report.findings.filter(({ place }) => !differs.test(place)).toSorted(byText)).toEqual(
     checks
       .map(

@@ -239,7 +239,7 @@ function describeWindows(house: () => House): void {
     expect([await hits(near, 4, 20), await hits(far, 1, 20)]).toEqual([4, 1]);
     proxy.hold();
     expect(await hits(far, 30, 20)).toBe(9);
-    expect(far.hit("a", 20)).toMatchObject({ allowed: false, limit: 20, remaining: 0 });
+    expect(await far.hit("a", 20)).toMatchObject({ allowed: false, limit: 20, remaining: 0 });
     proxy.release();
     await until(() => far.status.state === "counted");
     expect(await hits(near, 30, 20)).toBe(6);

@@ -44,6 +44,8 @@ export function createKey(
     const file = join(config.data, firstKeyName);
     await usingStore(config, async (store) => {
       const operator = operatorOf(context, store, config);
+      // Where the rights of those that are there can't be read, no server starts: that is told, and nothing added.
+      await operator.keys.list();
       // The first start makes none once there is another key.
       if (await acts.createFirstKey(operator, file))
         context.io.stderr.write(`The first key, which opens every surface, is in ${file}.\n`);

@@ -20,7 +20,8 @@ const applicationId = 0x74727065;
 export function migrate(database: Database, path: string, steps: readonly string[] = migrations): void {
   // Read first, so that opening an up-to-date file takes no write lock.
   const to = versionAfter(steps.length);
-  if (versionOf(database, path, steps) === to) return;
+  // In one transaction, or another process could make the tables between one question and the next.
+  if (database.transaction(() => versionOf(database, path, steps))() === to) return;
   database
     .transaction(() => {
       const from = stepsBehind(versionOf(database, path, steps), path);
