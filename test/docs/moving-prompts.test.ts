@@ -33,7 +33,12 @@ test("an application moves by the page's steps alone, and each prints what the p
   const printed = await follow(steps, {
     cwd: folder.path,
     env: { TROUPE_PORT: String(port), HOME: folder.path },
-    here: { "127.0.0.1:8080": `127.0.0.1:${port}` },
+    here: {
+      // The server sees a new file a moment later: somebody who types takes longer.
+      "unset OPENAI_BASE_URL\n":
+        'until curl -s -H "Authorization: Bearer $OPENAI_API_KEY" $OPENAI_BASE_URL/models | grep -q support-eval; do :; done; unset OPENAI_BASE_URL\n',
+      "127.0.0.1:8080": `127.0.0.1:${port}`,
+    },
   });
   for (const [at, { name, output }] of steps.entries()) {
     expect(printed[at], `${name} ran`).toBeDefined();
