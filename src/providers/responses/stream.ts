@@ -382,7 +382,10 @@ export class ResponsesStream implements StreamDecoder {
     if (this.#refusal !== "" && refusal !== "" && refusal !== this.#refusal) throw lost();
     if (this.#calls.size > 0 && calls.length > 0 && calls.length !== this.#calls.size) throw lost();
     if (!this.#numbers.haveGaps) return;
-    const isWhole = items.filter(isReplayed).length === this.#items.length && this.#thoughts === thoughts.join("\n\n");
+    const isWhole =
+      items.filter(isReplayed).length === this.#items.length &&
+      calls.length === this.#calls.size &&
+      this.#thoughts === thoughts.join("\n\n");
     if (items.length === 0 || !isWhole) throw new InvalidAnswer("a stream of which events are missing");
   }
 

@@ -538,4 +538,18 @@ describe("a stream that begins with an end", () => {
     const delta = { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "Hi" };
     expect(() => answerIn([JSON.stringify({ ...delta, sequence_number: 4 })])).toThrow(InvalidAnswer);
   });
+
+  test("lists every call that was begun, where its numbers show that a stream is no whole one", () => {
+    const begun = JSON.stringify({ type: "response.created", sequence_number: 0, response: { id: "resp_1" } });
+    const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "now", arguments: "" };
+    const added = JSON.stringify({
+      ...{ type: "response.output_item.added", sequence_number: 9, output_index: 3, item: call },
+    });
+    const done = JSON.stringify({
+      ...{ type: "response.output_item.done", sequence_number: 1, output_index: 0, item: message("Hi") },
+    });
+    const end = ended("Hi", { sequence_number: 2 });
+    expect(answerIn([begun, done, end])).toBe("Hi");
+    expect(() => answerIn([begun, done, added, end])).toThrow("events are missing");
+  });
 });
