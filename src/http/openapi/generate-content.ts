@@ -146,7 +146,7 @@ export function describeModelEntry(surface: SurfaceName): Record<string, unknown
     summary: "One model by its id, in Gemini's form",
     parameters: [{ ...modelPlace, example: exampleModel[surface] }, keyInQuery],
     response: ModelEntry,
-    errors: [...keyed, 404],
+    errors: [...keyed, 400, 404],
     errorContent,
   });
 }
