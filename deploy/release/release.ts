@@ -121,10 +121,11 @@ export const companions = [
   "deploy",
   "docs",
 ];
-const makersOwn = "deploy/release/";
+/** What makes releases, and the file that starts a clone. */
+const isOfClone = (path: string) => path.startsWith("deploy/release/") || path === "deploy/troupe";
 
 function companionsIn(folder: string): Entry[] {
-  const paths = companions.flatMap((path) => filesBelow(folder, path)).filter((path) => !path.startsWith(makersOwn));
+  const paths = companions.flatMap((path) => filesBelow(folder, path)).filter((path) => !isOfClone(path));
   return paths.map((path) => ({ path, bytes: readFileSync(join(folder, path)), executable: path.endsWith(".sh") }));
 }
 
