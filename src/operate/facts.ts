@@ -8,11 +8,9 @@ import { isoTime } from "../lib/time/clock.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { FactsListInfo, FactsState } from "../store/facts.ts";
 import type { Accounts } from "../upstream/accounts.ts";
-import { billedTarget, priceAhead } from "../usage/prices/outlook.ts";
+import { billedTarget, daysOld, priceAhead } from "../usage/prices/outlook.ts";
 import type { Prices } from "../usage/prices/prices.ts";
 import { type Done, done, type Operator } from "./act.ts";
-
-const dayMs = 86_400_000;
 
 type Known = {
   readonly state: FactsState | undefined;
@@ -30,7 +28,7 @@ export function factsState({ state, settings, keys, pricesAsOf, now }: Known) {
   const wanted = state?.inForce ?? null;
   return {
     as_of: asOf,
-    days_old: Math.max(0, Math.floor((now - Date.parse(asOf)) / dayMs)),
+    days_old: daysOld(asOf, now),
     source: renewed?.source ?? null,
     sha256: renewed?.sha256 ?? null,
     models_as_of: factsInForce().as_of,

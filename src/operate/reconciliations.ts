@@ -3,7 +3,7 @@ import type { Reconciliation } from "../api/facts.ts";
 import { isObject, parseJson } from "../lib/json/json.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { AuditRepository } from "../store/store.ts";
-import { dollarsOf } from "../usage/ledger/report.ts";
+import { moneyWords } from "../usage/ledger/report.ts";
 import type { Operator } from "./act.ts";
 import { type Check, ok, warning } from "./doctor/check.ts";
 
@@ -30,8 +30,7 @@ export async function lastReconciled(audit: Pick<AuditRepository, "list">): Prom
   return [...found.values()];
 }
 
-const money = (micro: number | null) =>
-  micro === null ? "no cost" : `${micro < 0 ? "-" : ""}$${dollarsOf(Math.abs(micro))}`;
+const money = (micro: number | null) => (micro === null ? "no cost" : moneyWords(micro));
 
 /** A line for each, as the doctor says it. */
 export const reconciledChecks = (all: readonly Reconciliation[]): Check[] =>

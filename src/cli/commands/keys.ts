@@ -40,10 +40,11 @@ export function createKey(
   // Before anything is opened, or even made.
   checkSpec(spec, systemClock.now());
   return withConfig(context, async (config) => {
-    await acts.checkModels(checkedBy(context, config), spec.models);
+    const checked = checkedBy(context, config);
+    await acts.checkModels(checked, spec.models);
     const file = join(config.data, firstKeyName);
     await usingStore(config, async (store) => {
-      const operator = operatorOf(context, store, config);
+      const operator = operatorOf(context, store, config, checked);
       // Where the rights of those that are there can't be read, no server starts: that is told, and nothing added.
       await operator.keys.list();
       // The first start makes none once there is another key.

@@ -21,13 +21,23 @@ export function actorOf({ io }: Context): string {
 }
 
 /** What acts are checked by, where nothing is opened yet. */
-export const checkedBy = (context: Context, config: Config): Pick<Operator, "config" | "personas"> => ({
-  config,
-  personas: async () => (await loadPersonas(context, config.personas)).personas,
-});
+export function checkedBy(context: Context, config: Config): Pick<Operator, "config" | "personas"> {
+  let loading: ReturnType<typeof loadPersonas> | undefined;
+  const personas = async () => {
+    loading ??= loadPersonas(context, config.personas);
+    return (await loading).personas;
+  };
+  return { config, personas };
+}
 
-export const operatorOf = (context: Context, store: OpenedStore, config: Config): Operator => ({
-  ...checkedBy(context, config),
+/** @param checked by what the command has checked already: personas are read once */
+export const operatorOf = (
+  context: Context,
+  store: OpenedStore,
+  config: Config,
+  checked = checkedBy(context, config),
+): Operator => ({
+  ...checked,
   ...{ clock: systemClock, store, keys: keysIn(store, config) },
   reread: async () => {},
   record: (act) => store.audit.insert(auditRow(systemClock, actorOf(context), act)),

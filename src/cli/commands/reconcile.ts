@@ -4,7 +4,7 @@ import { systemClock } from "../../lib/time/clock.ts";
 import { recordReconciled } from "../../operate/reconciliations.ts";
 import type { LedgerSum } from "../../store/usage.ts";
 import { UsageQueryError } from "../../usage/budgets/own-filters.ts";
-import { allSums, dollarsOf, timeOf } from "../../usage/ledger/report.ts";
+import { allSums, moneyWords, timeOf } from "../../usage/ledger/report.ts";
 import {
   type Reason,
   type Reconciled,
@@ -95,7 +95,7 @@ export async function billedLately(
     const [own, theirs] = [ledger.cost ?? 0, reported.cost ?? 0];
     const days = `${isoDay(span.since)} to ${isoDay(span.until - dayMs)}`;
     return {
-      words: `${vendor.name} reports ${money(theirs)}, the ledger has ${money(own)}${percent(own, theirs)}, ${days}`,
+      words: `${vendor.name} reports ${moneyWords(theirs)}, the ledger has ${moneyWords(own)}${percent(own, theirs)}, ${days}`,
       isWithin: isWithin(one, usualTolerance),
     };
   });
@@ -281,7 +281,6 @@ const words: { readonly [R in Reason]: (number?: number) => string } = {
   cost: () => "the cost differs",
 };
 
-const money = (microDollars: number) => `${microDollars < 0 ? "-" : ""}$${dollarsOf(Math.abs(microDollars))}`;
 const signed = (number: number, text: string) => (number > 0 ? `+${text}` : text);
 const percent = (own: number, theirs: number) =>
   theirs === 0 ? "" : ` (${signed(theirs - own, (((theirs - own) / Math.abs(theirs)) * 100).toFixed(2))}%)`;
@@ -296,9 +295,11 @@ function cellsOf(ledger: Side, reported: Side): (string | undefined)[] {
   const difference = cost === undefined || reported.cost === undefined ? undefined : reported.cost - cost;
   return [
     ...tokens,
-    cost === undefined ? undefined : money(cost),
-    reported.cost === undefined ? undefined : money(reported.cost),
-    difference === undefined ? undefined : `${signed(difference, money(difference))}${percent(cost!, reported.cost!)}`,
+    cost === undefined ? undefined : moneyWords(cost),
+    reported.cost === undefined ? undefined : moneyWords(reported.cost),
+    difference === undefined
+      ? undefined
+      : `${signed(difference, moneyWords(difference))}${percent(cost!, reported.cost!)}`,
   ];
 }
 

@@ -8,7 +8,7 @@ import type { Diagnostic } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
-import { ageOf, ageWords, billedTarget, type ListAge, priceAhead } from "../../usage/prices/outlook.ts";
+import { ageOf, ageWords, billedTarget, daysOld, type ListAge, priceAhead } from "../../usage/prices/outlook.ts";
 import { Prices } from "../../usage/prices/prices.ts";
 import { listInUse } from "../../usage/prices/stored-list.ts";
 import { type Message, retiringIn, retiringInConfiguration } from "./retiring.ts";
@@ -59,7 +59,7 @@ export const priceWarnings = (
 export function factsPhrase(now: number): string {
   const { renewed } = inForce();
   const asOf = renewed?.asOf ?? compiledAsOf;
-  const days = Math.max(0, Math.floor((now - Date.parse(asOf)) / 86_400_000));
+  const days = daysOld(asOf, now);
   const from = renewed === undefined ? "in the executable" : `from ${renewed.source}`;
   return `${ageWords({ asOf, days, isOld: false })}, ${printable(from)}`;
 }

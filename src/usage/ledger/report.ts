@@ -443,6 +443,10 @@ function quoted(cell: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+/** For people: `-$0.000123`. */
+export const moneyWords = (microDollars: number): string =>
+  `${microDollars < 0 ? "-" : ""}$${dollarsOf(Math.abs(microDollars))}`;
+
 /** All six digits, without a float in between. */
 export function dollarsOf(microDollars: number): string {
   return `${Math.floor(microDollars / 1_000_000)}.${String(microDollars % 1_000_000).padStart(6, "0")}`;

@@ -15,9 +15,12 @@ export type PriceAhead = { readonly on: string; readonly words: string };
 
 export type ListAge = { readonly asOf: string; readonly days: number; readonly isOld: boolean };
 
+/** @param asOf YYYY-MM-DD @param now Unix milliseconds @returns whole days */
+export const daysOld = (asOf: string, now: number): number => Math.max(0, Math.floor((now - Date.parse(asOf)) / dayMs));
+
 export function ageOf({ list }: Prices, now: number): ListAge {
   const { asOf } = list;
-  const days = Math.max(0, Math.floor((now - Date.parse(asOf)) / dayMs));
+  const days = daysOld(asOf, now);
   return { asOf, days, isOld: days > oldDays };
 }
 

@@ -4,18 +4,19 @@ import { href, route, setQuery } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { Field, TextInput } from "../../ui/form.tsx";
 import { ago, count, Time } from "../../ui/format.tsx";
-import { Badge, Panel, type Tone } from "../../ui/layout.tsx";
+import { Badge, Panel } from "../../ui/layout.tsx";
 import { Table } from "../../ui/table.tsx";
 
 export type Models = ModelPage;
 type Model = Models["data"][number];
 
-const tones: Readonly<Record<string, Tone>> = { ended: "bad", ends_soon: "warn", later: "quiet" };
+/** Of the end of a model, by its state. */
+export const endTones = { ended: "bad", ends_soon: "warn", later: "quiet" } as const;
 const words: Readonly<Record<string, string>> = { ended: "ended", ends_soon: "ends soon", later: "ends later" };
 const endOf = ({ shutdown_date: date }: Model) => (date === undefined ? Number.POSITIVE_INFINITY : Date.parse(date));
 
 /** @returns a model's name without its provider */
-export const bare = ({ id }: Model): string => id.slice(id.indexOf("/") + 1);
+export const bare = ({ id }: Pick<Model, "id">): string => id.slice(id.indexOf("/") + 1);
 
 export const modelsQuery = (provider: string) => ({ provider, limit: "1000" });
 
@@ -65,7 +66,7 @@ export function ModelsPanel({ provider, models }: { readonly provider: string; r
                 <span class="muted">none announced</span>
               ) : (
                 <>
-                  <Badge tone={tones[state]!}>{words[state]}</Badge> <Time at={date} /> ({date.slice(0, 10)})
+                  <Badge tone={endTones[state]!}>{words[state]}</Badge> <Time at={date} /> ({date.slice(0, 10)})
                 </>
               ),
           },

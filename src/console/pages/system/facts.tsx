@@ -11,10 +11,9 @@ import { Badge, Bar, Facts as Names, Panel, State } from "../../ui/layout.tsx";
 import { ListPage } from "../../ui/list-page.tsx";
 import { Failure, Loaded } from "../../ui/states.tsx";
 import { type Column, moneyColumn } from "../../ui/table.tsx";
+import { bare, endTones } from "../providers/models.tsx";
 
-const endTones = { ended: "bad", ends_soon: "warn", later: "quiet" } as const;
 const providerOf = (id: string) => id.split("/", 1)[0]!;
-const modelOf = (id: string) => id.slice(id.indexOf("/") + 1);
 
 const modelColumns: readonly Column<ModelInUse>[] = [
   { id: "id", title: "Model", cell: ({ id }) => id },
@@ -181,14 +180,14 @@ export function FactsPanel() {
           caption="Models in use of which something is to say"
           columns={modelColumns}
           rowKey={({ id }) => id}
-          rowHref={({ id }) => href("providers", [providerOf(id)], { model: modelOf(id) })}
+          rowHref={({ id }) => href("providers", [providerOf(id)], { model: bare({ id }) })}
           rowTone={({ price, end_state: state }) =>
             state === "ended" ? "bad" : price === null || state === "ends_soon" ? "warn" : undefined
           }
           actions={({ id }) => ({
             of: id,
             all: [
-              { title: "Calls", href: href("calls", [], { provider: providerOf(id), upstream_model: modelOf(id) }) },
+              { title: "Calls", href: href("calls", [], { provider: providerOf(id), upstream_model: bare({ id }) }) },
               { title: "Its provider", href: href("providers", [providerOf(id)]) },
             ],
           })}
