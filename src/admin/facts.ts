@@ -3,7 +3,7 @@ import { Facts, ReconciliationList } from "../api/facts.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { namedModels } from "../operate/checks/named-models.ts";
-import { countedOf, doubtsOf, factsState, rollBackFacts } from "../operate/facts.ts";
+import { doubtsOf, factsState, rollBackFacts, updateFacts } from "../operate/facts.ts";
 import { lastReconciled } from "../operate/reconciliations.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { endOf } from "../upstream/model-lists.ts";
@@ -28,12 +28,6 @@ async function factsJson(services: Services): Promise<Facts> {
     models_in_use: ids.length,
     models: doubtsOf(ids, { accounts, prices, now, endOf: listedEnd }),
   };
-}
-
-/** The facts that count for all, as lines of the audit have them. */
-async function counted({ store }: Services) {
-  const wanted = (await store.facts.state())?.inForce ?? null;
-  return countedOf((await store.facts.lists()).find(({ sha256 }) => sha256 === wanted));
 }
 
 export const factsRoutes = (plugin: AdminPlugin) =>
@@ -68,12 +62,10 @@ export const factsRoutes = (plugin: AdminPlugin) =>
             "facts.from",
             "The configuration does not say where newer facts are: facts.from.",
           );
-        const before = await counted(services);
-        const failure = await services.facts.lookNow(from);
-        if (failure !== undefined) throw ApiError.invalidValue("facts.from", failure);
-        const after = await counted(services);
-        if (after.sha256 !== before.sha256)
-          await operator.record({ act: "facts.update", subject: "facts", before, after });
+        await updateFacts(operator, async () => {
+          const failure = await services.facts.lookNow(from);
+          if (failure !== undefined) throw ApiError.invalidValue("facts.from", failure);
+        });
         return factsJson(services);
       },
       adminOperation({

@@ -71,12 +71,27 @@ export function doubtsOf(ids: readonly string[], { accounts, prices, now, endOf 
 }
 
 /** @property as_of YYYY-MM-DD @property sha256 null: those in the executable */
-export type Counted = { readonly sha256: string | null; readonly as_of: string; readonly source: string | null };
+type Counted = { readonly sha256: string | null; readonly as_of: string; readonly source: string | null };
 
-export const countedOf = (list: FactsListInfo | undefined): Counted =>
+const countedOf = (list: FactsListInfo | undefined): Counted =>
   list === undefined
     ? { sha256: null, as_of: compiledAsOf, source: null }
     : { sha256: list.sha256, as_of: list.asOf, source: list.source };
+
+/** The facts that count for all. */
+async function counted({ facts }: Operator["store"]): Promise<Counted> {
+  const wanted = (await facts.state())?.inForce ?? null;
+  return countedOf((await facts.lists()).find(({ sha256 }) => sha256 === wanted));
+}
+
+/** Has newer facts count, for all. @param take takes them, where they are proved and nothing speaks against them; rejects otherwise */
+export async function updateFacts(operator: Operator, take: () => Promise<void>): Promise<Done<Counted>> {
+  const { store } = operator;
+  const before = await counted(store);
+  await take();
+  const after = await counted(store);
+  return after.sha256 === before.sha256 ? { before, after } : done(operator, "facts.update", "facts", before, after);
+}
 
 /** Has the facts count, for all, that did before those in use. @returns undefined where those in the executable count */
 export async function rollBackFacts(operator: Operator): Promise<Done<Counted> | undefined> {

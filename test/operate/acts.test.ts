@@ -1,7 +1,9 @@
 /** Acts are done once: the admin API and the command line leave the same lines in the audit, and refuse in the same words. */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { compiledAsOf, goBackToCompiled } from "../../src/facts/in-force.ts";
 import { Console } from "../cli/console.ts";
+import { dayOf, factsKeys, factsText, published, sha256 } from "../helpers/facts-files.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -20,12 +22,22 @@ for (const name of ["api", "cli"]) {
   mkdirSync(folder.file(`personas/${name}`), { recursive: true });
   writeFileSync(folder.file(`personas/${name}/x.yaml`), persona);
 }
+const keys = factsKeys();
+const today = dayOf(Date.now());
+const newer = factsText(today);
+mkdirSync(folder.file("facts"));
+for (const [name, text] of Object.entries(published(newer, keys, today, Date.now())))
+  writeFileSync(folder.file(`facts/${name}`), text);
+// Facts count for the whole process.
+afterAll(goBackToCompiled);
 const troupe = untilEnd(
   await Troupe.start({
+    factsKeys: [keys.publicKey],
     data: folder.file("data"),
     personas: folder.file("personas"),
     config: {
       listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "admin"] }],
+      facts: { update: "off", from: folder.file("facts") },
     },
   }),
 );
@@ -124,6 +136,27 @@ test("each leaves one line, the same by whichever front end", async () => {
   expect(resume!.slice(2)).toMatchObject([[{ variant: "now", reason: "operator" }], null]);
   expect(secrets).toHaveLength(4);
   for (const secret of secrets) expect(lines).not.toContain(secret);
+});
+
+test("newer facts leave the same line, be they published or carried by hand, and going back from them too", async () => {
+  const adminId = (await troupe.server.services.keys.show(key)).id;
+  const ofFacts = async (actor: string) =>
+    (JSON.parse(await linesOf(actor, {})) as [string, ...unknown[]][]).filter(([act]) => act.startsWith("facts."));
+  for (const act of ["update", "rollback", "update", "rollback"])
+    expect((await ask("POST", `facts/${act}`)).status).toBe(200);
+  const file = folder.file(`facts/facts-${sha256(newer)}.json`);
+  for (const line of ["update", "rollback", "update", "update", "rollback"]) {
+    const ran = await shell.run(`facts ${line}${line === "update" ? ` --from ${file} --sha256 ${sha256(newer)}` : ""}`);
+    expect([line, ran.code, ran.code === 0 ? "" : ran.err]).toEqual([line, 0, ""]);
+  }
+  const executable = { sha256: null, as_of: compiledAsOf, source: null };
+  const renewed = { sha256: sha256(newer), as_of: today, source: file };
+  const both: [string, ...unknown[]][] = [
+    ["facts.update", "facts", executable, renewed],
+    ["facts.rollback", "facts", renewed, executable],
+  ];
+  expect(await ofFacts(adminId)).toEqual([...both, ...both]);
+  expect(await ofFacts("cli:ann")).toEqual([...both, ...both]);
 });
 
 test.each<[string, string, string, unknown, string]>([

@@ -12,7 +12,7 @@ import { compiledList } from "../../facts/prices/list.ts";
 import { changesBetween, type PriceChange } from "../../facts/prices/list-format.ts";
 import { isSigned } from "../../facts/signed.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import { rollBackFacts as goBack } from "../../operate/facts.ts";
+import * as acts from "../../operate/facts.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { type Published, readPlace, readPublished, sha256Of } from "../../usage/facts/fetch.ts";
@@ -99,7 +99,9 @@ async function takeFacts(
 ): Promise<void> {
   assertDataFolder(context, config.data);
   const list = { sha256, asOf, source, isForced: isForced ? 1 : 0, takenAt: systemClock.now(), content: bytes };
-  await usingStore(config, ({ facts }) => facts.take(list));
+  await usingStore(config, (store) =>
+    acts.updateFacts(operatorOf(context, store, config), () => store.facts.take(list)),
+  );
 }
 
 /** @returns undefined where what is published is known. @throws CommandError, UsageError */
@@ -202,7 +204,7 @@ async function bundleIn(file: string): Promise<Bundle> {
 export function rollBackFacts(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     assertDataFolder(context, config.data);
-    const gone = await usingStore(config, (store) => goBack(operatorOf(context, store, config)));
+    const gone = await usingStore(config, (store) => acts.rollBackFacts(operatorOf(context, store, config)));
     if (gone === undefined)
       throw new CommandError("The facts in the executable are in use: there are none to go back from.");
     const { before, after } = gone;
