@@ -3,14 +3,13 @@ import { Type } from "@sinclair/typebox";
 import { ProviderDetail, ProviderList, ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
+import { testProvider } from "../operate/providers.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { joinPools } from "../upstream/pool/joined.ts";
-import { membersOf, type PoolView } from "../upstream/pool/pools.ts";
+import type { PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
-import { type TestResult, testCall } from "../upstream/test-call.ts";
-import { countedOf } from "../usage/tokens/counts.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 
@@ -102,21 +101,6 @@ const errorJson = ({ at, requestId, failure, status, errorCode, errorText, ...li
   endpoint: line.upstreamEndpoint,
 });
 
-/** What a test call used, by the provider's own count. */
-function useOf(
-  { live, clock }: Services,
-  { account, provider }: BoundAccount,
-  model: string,
-  usage: TestResult["usage"],
-) {
-  if (usage === undefined) return { tokens: null, cost_micro_dollars: null };
-  const counted = countedOf(usage);
-  const { name, baseUrl } = account;
-  const target = { provider: name, dialect: provider.name, baseUrl, model, isLocal: false, isListed: false };
-  const { cost } = live.prices.price(target, counted, undefined, clock.now());
-  return { tokens: { input: counted.tokens.input, output: counted.tokens.output }, cost_micro_dollars: cost };
-}
-
 export const providerRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
@@ -159,33 +143,7 @@ export const providerRoutes = (plugin: AdminPlugin) =>
         const bound = boundOf(services, name);
         const model = body.model ?? bound.account.models[0];
         if (model === undefined) throw ApiError.missingField("model");
-        const results = await Promise.all(
-          membersOf(bound).map(async (one) => {
-            const begunAt = services.clock.monotonic();
-            const {
-              answered,
-              status,
-              reason,
-              message,
-              text: answer,
-              usage,
-            } = await testCall(services.upstream, one, model);
-            return {
-              fingerprint: one.member.fingerprint,
-              endpoint: one.member.endpoint.url,
-              answered,
-              status: status ?? null,
-              reason: reason ?? null,
-              message: message ?? null,
-              answer: answer ?? null,
-              ...useOf(services, bound, model, usage),
-              milliseconds: Math.round(services.clock.monotonic() - begunAt),
-            };
-          }),
-        );
-        const outcome = results.map(({ message: _, answer: __, milliseconds: ___, ...one }) => one);
-        await operator.record({ act: "provider.test", subject: name, after: { model, results: outcome } });
-        return { object: "provider.tested" as const, provider: name, model, results };
+        return testProvider(operator, services, bound, model);
       },
       adminOperation({
         operationId: "adminTestProvider",
