@@ -39,8 +39,8 @@ const maxUsed = 10_000;
 /** Models that were called of late and have an end, whether a list of their provider's has them or not. */
 async function endingModels({ store, live, modelLists, clock }: Services) {
   const now = clock.now();
-  const span = { since: Math.floor((now - usedMs) / dayMs) * dayMs, until: now + dayMs };
-  const sums = await store.ledger.sums(span, ["provider", "upstream_model"], { limit: maxUsed });
+  const period = { since: Math.floor((now - usedMs) / dayMs) * dayMs, until: now + dayMs };
+  const sums = await store.ledger.sums(period, ["provider", "upstream_model"], { limit: maxUsed });
   const found = sums.flatMap(({ group: [provider = "", model = ""], calls }) => {
     const bound = live.accounts.find(provider);
     const ends = bound && endOf(bound, model, modelLists.find(bound, model));

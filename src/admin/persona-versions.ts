@@ -13,7 +13,7 @@ import { ApiError } from "../protocols/errors.ts";
 import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
-import { spanOf } from "./variants.ts";
+import { periodOf } from "./variants.ts";
 
 const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
 const OneVersion = Type.Object({ ...Named.properties, version: Type.String() });
@@ -58,8 +58,8 @@ async function versionJson(services: Services, id: string, asked: string) {
 /** The latest lines by which times are measured. */
 const maxLines = 2_000;
 
-async function numbersOf({ store }: Services, persona: string, span: Pick<LedgerFilter, "since" | "until">) {
-  const filter = { ...span, where: { persona } };
+async function numbersOf({ store }: Services, persona: string, period: Pick<LedgerFilter, "since" | "until">) {
+  const filter = { ...period, where: { persona } };
   const [sums, lines] = await Promise.all([
     store.ledger.sums(filter, ["persona_version", "variant"], { limit: 1_000 }),
     store.ledger.lines({ ...filter, limit: maxLines }),
@@ -120,9 +120,9 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/numbers",
       async ({ services, params: { namespace, name }, query }) => {
         const persona = `${namespace}/${name}`;
-        const span = spanOf(query, services.clock.now());
-        const data = await numbersOf(services, persona, span);
-        return { object: "list", persona, since: isoTime(span.since), until: isoTime(span.until), data };
+        const period = periodOf(query, services.clock.now());
+        const data = await numbersOf(services, persona, period);
+        return { object: "list", persona, since: isoTime(period.since), until: isoTime(period.until), data };
       },
       adminOperation({
         operationId: "adminGetPersonaNumbers",
@@ -130,7 +130,7 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
         description: "Sums by the ledger; times are those of the latest 2,000 calls of the persona.",
         params: Named,
         query: queryOf({
-          since: text("A day, a time or a span such as 7d; default: 30 days."),
+          since: text("A day, a time or a period such as 7d; default: 30 days."),
           until: text("In the same forms; default: the end of today, in UTC."),
         }),
         response: PersonaNumbers,

@@ -6,7 +6,7 @@ import type { Services } from "../call/services.ts";
 import { oneOf } from "../http/openapi/describe.ts";
 import { questionOf, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import { type KeyNames, spanName, usageCsv } from "../usage/ledger/report.ts";
+import { type KeyNames, periodName, usageCsv } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 
 export async function keyNames({ keys }: Services): Promise<KeyNames> {
@@ -36,7 +36,7 @@ export const usageRoutes = (plugin: AdminPlugin) =>
       const { query, names } = await usageQuery(services, question, namesOf);
       return respondText(context, usageCsv(services.store.ledger, query, names, request.signal), {
         "content-type": "text/csv; charset=utf-8",
-        "content-disposition": `attachment; filename="troupe-usage_${spanName(query.filter)}.csv"`,
+        "content-disposition": `attachment; filename="troupe-usage_${periodName(query.filter)}.csv"`,
       });
     },
     usageOperation({

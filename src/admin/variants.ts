@@ -26,8 +26,8 @@ export const variantRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/variants",
       async ({ services, params: { namespace, name }, query }) => {
         const persona = findPersona(services, `${namespace}/${name}`);
-        const span = spanOf(query, services.clock.now());
-        const data = await variantReports(services.store, persona, span);
+        const period = periodOf(query, services.clock.now());
+        const data = await variantReports(services.store, persona, period);
         return {
           object: "list" as const,
           persona: persona.id,
@@ -40,7 +40,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
         summary: "A persona's variants: their calls, and how far each is from stopping itself",
         params: Named,
         query: queryOf({
-          since: text("A day, a time or a span such as 7d; default: 30 days."),
+          since: text("A day, a time or a period such as 7d; default: 30 days."),
           until: text("In the same forms; default: the end of today, in UTC."),
         }),
         response: Variants,
@@ -121,7 +121,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     );
 
 /** @throws ApiError invalid_value */
-export function spanOf(query: Parameters<typeof questionOf>[0], now: number) {
+export function periodOf(query: Parameters<typeof questionOf>[0], now: number) {
   try {
     const { since, until } = parseFilter(questionOf(query), now, 30);
     return { since, until };

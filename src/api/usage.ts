@@ -22,7 +22,7 @@ export const UsageSums = Type.Object({
         ...{ p50: OrNull(Type.Integer()), p95: OrNull(Type.Integer()), p99: OrNull(Type.Integer()) },
       },
       {
-        description: `With first_token=true. The ledger counts times by spans that end at ${firstTokenBounds.join(", ")} ms; within one it is interpolated, and beyond the last one that is given.`,
+        description: `With first_token=true. The ledger counts times in buckets that end at ${firstTokenBounds.join(", ")} ms; within one it is interpolated, and beyond the last one that is given.`,
       },
     ),
   ),

@@ -39,7 +39,7 @@ export const priceSources = ["upstream", "configuration", "list", "fallback", "f
 export type PriceSource = (typeof priceSources)[number];
 
 /**
- * Times to the first token are counted by spans that end at these, in milliseconds; a further span has what took longer. Each is half as long again as
+ * Times to the first token are counted in buckets that end at these, in milliseconds; a further bucket has what took longer. Each is half as long again as
  * the one before it, or less: quantiles are as exact as that.
  */
 export const firstTokenBounds: readonly number[] = [

@@ -182,12 +182,12 @@ class ConfigLoader {
     for (const { path: inner, message } of errors)
       this.#errors.push(withoutPlace(origin.where, origin.name + formatPath(inner), message));
     if (errors.length > 0) return;
-    let holder = file;
+    let container = file;
     for (const key of path.slice(0, -1)) {
-      holder[key] ??= {};
-      holder = holder[key] as Record<string, unknown>;
+      container[key] ??= {};
+      container = container[key] as Record<string, unknown>;
     }
-    holder[path.at(-1)!] = value;
+    container[path.at(-1)!] = value;
     this.#setOrigin(path, origin);
   }
 

@@ -1,7 +1,7 @@
 /** The time that all pages show: chosen once, kept in this tab from page to page, and in the address of the page that it is chosen on. */
 import { signal } from "@preact/signals";
 import { type Query, route, setQuery } from "./router.ts";
-import { lastDay, lengthOf, type Range, spanOf, timeOf } from "./time-span.ts";
+import { lastDay, lengthOf, type Range, periodOf, timeOf } from "./period.ts";
 import { briefly } from "./ui/numbers.ts";
 
 type Preset = { readonly since: string; readonly title: string; readonly short?: string };
@@ -47,7 +47,7 @@ export function setRange({ since, until }: Range): void {
 
 /** The time as the API is asked for it: the same question until the next hour begins. */
 export function askedTime({ since, until }: Range = range()): Query {
-  const from = () => new Date(spanOf({ since, until }, Date.now()).since).toISOString();
+  const from = () => new Date(periodOf({ since, until }, Date.now()).since).toISOString();
   if (since === "today" || since === "month") return { since: from().slice(0, 10), until };
   return { since: since.endsWith("h") && lengthOf(since) > 3_600_000 ? from() : since, until };
 }

@@ -5,7 +5,7 @@
  */
 import { type JsonObject, objectOf } from "../lib/json/json.ts";
 import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
-import { elementsAt, membersAt } from "../lib/json/spans.ts";
+import { elementsAt, membersAt } from "../lib/json/ranges.ts";
 import { ApiError } from "./errors.ts";
 import { camelCase } from "./generate-content/spelling.ts";
 import type { Source } from "./source.ts";
@@ -93,8 +93,8 @@ function doubledAt(text: Buffer, start: number, path: readonly PathPart[], depth
     if (depth > 0) found ??= doubledAt(text, value, [...path, name], depth - 1);
   });
   let at = 0;
-  elementsAt(text, start, (span) => {
-    found ??= doubledAt(text, span.start, [...path, at], depth - 1);
+  elementsAt(text, start, (range) => {
+    found ??= doubledAt(text, range.start, [...path, at], depth - 1);
     at += 1;
   });
   return found;

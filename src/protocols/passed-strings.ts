@@ -42,7 +42,7 @@ export class PassedStrings {
 
   #addPart(part: JsonObject, places: Places): void {
     const path = ownMember(places, textOf(part["type"]) ?? "") ?? [];
-    const value = path.reduce<unknown>((holder, name) => (isObject(holder) ? holder[name] : undefined), part);
+    const value = path.reduce<unknown>((object, name) => (isObject(object) ? object[name] : undefined), part);
     if (path[0] === "text") this.said(value);
     else if (isLeftOut(value) && isBytes(value, /image|audio/.test(textOf(part["type"]) ?? "")))
       this.everywhere.push(value);

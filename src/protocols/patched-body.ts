@@ -4,12 +4,12 @@
  */
 import { isExactNumber, keepsSpelling } from "../lib/json/exact.ts";
 import { isObject, type JsonObject, originOf } from "../lib/json/json.ts";
-import { elementsAt, isSeparator, type MemberSpan, membersAt, type Span, valueAt } from "../lib/json/spans.ts";
+import { elementsAt, isSeparator, type MemberRange, membersAt, type ByteRange, valueAt } from "../lib/json/ranges.ts";
 import type { Source } from "./source.ts";
 
 export type Pieces = string | readonly (string | Uint8Array<ArrayBuffer>)[];
 
-/** Spans of so many bytes are sent as views of the source; shorter ones are copied into the text around them. */
+/** Ranges of so many bytes are sent as views of the source; shorter ones are copied into the text around them. */
 const minViewBytes = 4096;
 
 /**
@@ -43,12 +43,12 @@ const maxPlaces = 16;
 class BodyPatch {
   readonly #bytes: Buffer<ArrayBuffer>;
   readonly #root: JsonObject;
-  /** The spans of the source's arrays and objects, as far as those that hold them were opened. */
-  readonly #spans = new Map<object, Span>();
+  /** The ranges of the source's arrays and objects, as far as those that hold them were opened. */
+  readonly #ranges = new Map<object, ByteRange>();
   /** The members of opened objects; opened arrays have none. */
-  readonly #opened = new Map<object, ReadonlyMap<string, MemberSpan>>();
+  readonly #opened = new Map<object, ReadonlyMap<string, MemberRange>>();
   #lookups = 0;
-  readonly #written: (string | Span)[] = [];
+  readonly #written: (string | ByteRange)[] = [];
   #text = "";
   #comma = false;
 
@@ -122,8 +122,8 @@ class BodyPatch {
       this.#add(JSON.stringify(value) ?? "null");
       return;
     }
-    const span = this.#spans.get(value);
-    if (span !== undefined) this.#copy(span);
+    const range = this.#ranges.get(value);
+    if (range !== undefined) this.#copy(range);
     else if (Array.isArray(value)) this.#array(value, this.#originOf(value) ?? namesake);
     else this.#object(value as JsonObject, this.#originOf(value) ?? namesake);
   }
@@ -171,37 +171,37 @@ class BodyPatch {
   /** The nearest of those it was made from that stands in the source. */
   #originOf(value: object): object | undefined {
     let origin = originOf(value);
-    while (origin !== undefined && !this.#spans.has(origin)) origin = originOf(origin);
+    while (origin !== undefined && !this.#ranges.has(origin)) origin = originOf(origin);
     return origin;
   }
 
   #known(value: unknown): object | undefined {
-    return typeof value === "object" && value !== null && this.#spans.has(value) ? value : undefined;
+    return typeof value === "object" && value !== null && this.#ranges.has(value) ? value : undefined;
   }
 
   /** Finds where the parts stand. @returns the members; none for an array, and for what is not of the source */
-  #open(container: object): ReadonlyMap<string, MemberSpan> {
+  #open(container: object): ReadonlyMap<string, MemberRange> {
     const known = this.#opened.get(container);
     if (known !== undefined) return known;
-    const members = new Map<string, MemberSpan>();
+    const members = new Map<string, MemberRange>();
     this.#opened.set(container, members);
-    const span = this.#spans.get(container);
+    const range = this.#ranges.get(container);
     const size = Array.isArray(container) ? container.length : Object.keys(container).length;
-    if (span === undefined || this.#lookups + size > maxLookups) return members;
+    if (range === undefined || this.#lookups + size > maxLookups) return members;
     this.#lookups += size;
     if (Array.isArray(container)) {
       let at = 0;
-      elementsAt(this.#bytes, span.start, (element) => this.#place(container[at++], element));
+      elementsAt(this.#bytes, range.start, (element) => this.#place(container[at++], element));
       return members;
     }
-    membersAt(this.#bytes, span.start, (name, member) => members.set(name, member));
+    membersAt(this.#bytes, range.start, (name, member) => members.set(name, member));
     const object = container as JsonObject;
     for (const [name, { value, end }] of members) this.#place(object[name], { start: value, end });
     return members;
   }
 
-  #place(value: unknown, span: Span | undefined): void {
-    if (typeof value === "object" && value !== null && span !== undefined) this.#spans.set(value, span);
+  #place(value: unknown, range: ByteRange | undefined): void {
+    if (typeof value === "object" && value !== null && range !== undefined) this.#ranges.set(value, range);
   }
 
   #key(name: string): void {
@@ -220,7 +220,7 @@ class BodyPatch {
   }
 
   /** Neighbours in the source that are neighbours again are one piece, with the comma that stood between. */
-  #copy({ start, end }: Span): void {
+  #copy({ start, end }: ByteRange): void {
     const last = this.#text === "" ? this.#written.at(-1) : undefined;
     if (this.#comma && typeof last === "object" && isSeparator(this.#bytes, last.end, start)) {
       this.#written[this.#written.length - 1] = { start: last.start, end };

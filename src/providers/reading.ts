@@ -31,33 +31,33 @@ export function eventIn(data: string): JsonObject {
 }
 
 /** @throws InvalidAnswer where there is something else */
-export function objectIn(holder: JsonObject, name: string): JsonObject | undefined {
-  const value = holder[name];
+export function objectIn(object: JsonObject, name: string): JsonObject | undefined {
+  const value = object[name];
   return value == null || isObject(value) ? (value ?? undefined) : wrong(name);
 }
 
 /** @throws InvalidAnswer where there is something else, or nothing */
-export function objectAt(holder: JsonObject, name: string): JsonObject {
-  return objectIn(holder, name) ?? wrong(name);
+export function objectAt(object: JsonObject, name: string): JsonObject {
+  return objectIn(object, name) ?? wrong(name);
 }
 
 /** @throws InvalidAnswer where there is something else, or something else in it */
-export function objectsIn(holder: JsonObject, name: string): readonly JsonObject[] {
-  const value = holder[name] ?? empty;
+export function objectsIn(object: JsonObject, name: string): readonly JsonObject[] {
+  const value = object[name] ?? empty;
   if (!Array.isArray(value)) return wrong(name);
   for (const one of value) if (!isObject(one)) wrong(name);
   return value;
 }
 
 /** @throws InvalidAnswer where there is something else */
-export function textIn(holder: JsonObject, name: string): string | undefined {
-  const value = holder[name] ?? undefined;
+export function textIn(object: JsonObject, name: string): string | undefined {
+  const value = object[name] ?? undefined;
   return value === undefined || typeof value === "string" ? value : wrong(name);
 }
 
 /** @throws InvalidAnswer where there is something else, or nothing */
-export function textAt(holder: JsonObject, name: string): string {
-  return textIn(holder, name) ?? wrong(name);
+export function textAt(object: JsonObject, name: string): string {
+  return textIn(object, name) ?? wrong(name);
 }
 
 /** Gives the words of an error event that is no JSON as they are. @throws InvalidAnswer for JSON that is broken */

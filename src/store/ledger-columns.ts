@@ -84,7 +84,7 @@ export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tok
 export const firstTokenColumns: readonly string[] = [...firstTokenBounds.map((ms) => `first_${ms}`), "first_longer"];
 
 /** Columns of the sums over the lines of one kind of a rollup in one hour, or one day. How they ended is their kind's. */
-export const spanSums: readonly string[] = [
+export const sumColumns: readonly string[] = [
   ...["calls", "unknown_costs", ...tokenColumns, ...costColumns],
   ...firstTokenColumns,
 ];
@@ -137,13 +137,13 @@ create table ${prefix}ledger (
 create index ledger_by_kind on ${prefix}ledger (kind, at);
 ${["hour", "day"]
   .map(
-    (span) => `create table ${prefix}ledger_${span}s (
+    (bucket) => `create table ${prefix}ledger_${bucket}s (
   rollup ${number} not null,
-  ${span} ${number} not null,
+  ${bucket} ${number} not null,
   kind ${number} not null,
-  ${spanSums.map((column) => `${column} ${number} not null`).join(",\n  ")},
-  primary key (rollup, ${span}, kind)
-)${dated(span)};`,
+  ${sumColumns.map((column) => `${column} ${number} not null`).join(",\n  ")},
+  primary key (rollup, ${bucket}, kind)
+)${dated(bucket)};`,
   )
   .join("\n")}`;
 }

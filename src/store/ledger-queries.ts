@@ -14,7 +14,7 @@ import {
   ownColumns,
   ownNames,
   reportColumns,
-  spanSums,
+  sumColumns,
   timeGroups,
   tokenColumns,
 } from "./ledger-columns.ts";
@@ -113,7 +113,7 @@ export function lineConditions(
 }
 
 const sumOf: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(spanSums.map((name) => [name, `sum(f.${name})`])),
+  ...Object.fromEntries(sumColumns.map((name) => [name, `sum(f.${name})`])),
   ...Object.fromEntries(callEnds.map((end) => [end, `sum(case when k.ended = '${end}' then f.calls else 0 end)`])),
   estimated: "sum(case when k.counted = 'estimated' then f.calls else 0 end)",
 };
@@ -145,7 +145,7 @@ export const lineFactsOf = (dialect: Dialect, where: string): string =>
 export function factsOf({ table, rollup: { id } }: Part, dialect: Dialect, where: string): string {
   if (table === "ledger") return lineFactsOf(dialect, where);
   const hour = table === "ledger_days" ? "day * 24 as hour" : "hour";
-  return `select ${hour}, kind, ${spanSums.join(", ")} from ${dialect.prefix}${table} where rollup = ${id} and ${where}`;
+  return `select ${hour}, kind, ${sumColumns.join(", ")} from ${dialect.prefix}${table} where rollup = ${id} and ${where}`;
 }
 
 /** The table that has the kinds of a rollup, and which of its rows are the rollup's. */
@@ -214,7 +214,7 @@ export function partsOf(filter: LedgerFilter, by: readonly LedgerGroup[]): reado
   return parts.filter(({ from, to }) => from < to);
 }
 
-/** The whole spans of that length in a time, and what is left of it before and behind them. */
+/** The whole buckets of that length in a time, and what is left of it before and behind them. */
 function within(since: number, until: number, length: number) {
   const from = Math.ceil(since / length);
   const to = Math.max(from, Math.floor(until / length));

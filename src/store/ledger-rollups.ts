@@ -69,11 +69,11 @@ const memberOf = (name: string): KindName =>
   name === "tag" ? "tags" : metadataKeyOf(name) !== undefined ? "metadata" : reportMembers.get(name)!;
 
 /** The one with the fewest rows that answers the question. */
-export function rollupFor(span: "hour" | "day", { where = {} }: LedgerFilter, by: readonly LedgerGroup[]): Rollup {
+export function rollupFor(bucket: "hour" | "day", { where = {} }: LedgerFilter, by: readonly LedgerGroup[]): Rollup {
   const names = [...Object.keys(where), ...by.filter((name) => !(timeGroups as readonly string[]).includes(name))];
   const asked = names.map(memberOf);
   return rollups.find(
-    ({ members, hasHours }) => (span === "day" || hasHours) && asked.every((member) => members.includes(member)),
+    ({ members, hasHours }) => (bucket === "day" || hasHours) && asked.every((member) => members.includes(member)),
   )!;
 }
 

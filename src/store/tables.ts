@@ -3,7 +3,7 @@
  * one store into another. What lives for minutes is not here and stays: leases, reservations, windows of tokens, calls under way.
  */
 import { keepable } from "../lib/text/plain-text.ts";
-import { kindColumns, ownColumns, ownTexts, spanSums } from "./ledger-columns.ts";
+import { kindColumns, ownColumns, ownTexts, sumColumns } from "./ledger-columns.ts";
 
 export type ColumnKind = "text" | "integer" | "bytes";
 export type Value = string | number | null | Uint8Array;
@@ -62,8 +62,8 @@ export const movedTables: readonly MovedTable[] = [
     integer: ["kind", ...ownColumns.filter((name) => !ownTexts.includes(name))].join(" "),
   }),
   table("ledger_groups", "rollup kind", { text: kindColumns.join(" "), integer: "rollup kind day" }),
-  table("ledger_hours", "rollup hour kind", { integer: ["rollup", "hour", "kind", ...spanSums].join(" ") }),
-  table("ledger_days", "rollup day kind", { integer: ["rollup", "day", "kind", ...spanSums].join(" ") }),
+  table("ledger_hours", "rollup hour kind", { integer: ["rollup", "hour", "kind", ...sumColumns].join(" ") }),
+  table("ledger_days", "rollup day kind", { integer: ["rollup", "day", "kind", ...sumColumns].join(" ") }),
   // Finished ones alone: an id whose call was under way or interrupted is called anew all the same.
   table("kept_calls", "call", {
     text: "scope request_id fingerprint run state headers",

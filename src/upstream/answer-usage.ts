@@ -119,20 +119,20 @@ function countsIn(value: JsonObject): JsonObject | undefined {
 /** Members beside the counts that are counted too: the items and the tools of a response, the candidates of Gemini's, the tier. */
 const counting = ["output", "candidates", "tool_usage", "tools", "service_tier"];
 
-const besides = (holder: JsonObject): JsonObject =>
-  Object.fromEntries(counting.flatMap((name) => (holder[name] == null ? [] : [[name, holder[name]]])));
+const besides = (container: JsonObject): JsonObject =>
+  Object.fromEntries(counting.flatMap((name) => (container[name] == null ? [] : [[name, container[name]]])));
 
-function usageIn(holder: JsonObject | undefined): Usage | undefined {
-  if (isObject(holder?.["usageMetadata"])) return googleUsage(holder["usageMetadata"], groundingsIn(holder));
-  const usage = objectOf(holder?.["usage"]);
+function usageIn(container: JsonObject | undefined): Usage | undefined {
+  if (isObject(container?.["usageMetadata"])) return googleUsage(container["usageMetadata"], groundingsIn(container));
+  const usage = objectOf(container?.["usage"]);
   if (usage === undefined) return undefined;
-  if ("prompt_tokens" in usage) return chatUsage({ completion_tokens: 0, ...usage }, {}, besides(holder!));
+  if ("prompt_tokens" in usage) return chatUsage({ completion_tokens: 0, ...usage }, {}, besides(container!));
   // https://platform.openai.com/docs/api-reference/audio/json-object: by tokens, or by the length of the recording.
   if (usage["type"] === "duration") return withSeconds(noTokens, usage["seconds"]);
   // The Messages format alone has no total.
   if (!("total_tokens" in usage)) return messagesUsage(usage);
   const { input_token_details, ...rest } = usage;
-  return withImageTokens(responsesCounts({ ...holder, usage: { input_tokens_details: input_token_details, ...rest } }));
+  return withImageTokens(responsesCounts({ ...container, usage: { input_tokens_details: input_token_details, ...rest } }));
 }
 
 const noTokens: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };

@@ -17,7 +17,7 @@ export function firstTokensOf(counts: readonly number[]): FirstTokens {
   return { calls, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) };
 }
 
-/** Interpolates within the span that the call of that rank is in; beyond the last bound that bound is all that is known. */
+/** Interpolates within the bucket that the call of that rank is in; beyond the last bound that bound is all that is known. */
 function quantileOf(counts: readonly number[], rank: number): number {
   let below = 0;
   for (const [at, count] of counts.entries()) {

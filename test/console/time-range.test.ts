@@ -1,7 +1,7 @@
 /** One time for all pages in a real Chromium: chosen once, kept from page to page; its zone in charts and lists; and what stays in its place while calls come. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
-import { spanOf } from "../../src/console/time-span.ts";
+import { periodOf } from "../../src/console/period.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -205,11 +205,11 @@ describe("a time in numbers", () => {
     ["1773532800", "2026-03-15T00:00:00Z", 11 * 3_600_000],
     ["nonsense", "2026-02-14T00:00:00Z", (29 * 24 + 11) * 3_600_000],
   ])("%s begins at %s, and is compared with as much before", (since, from, shiftMs) => {
-    expect(spanOf({ since }, at)).toEqual({ since: Date.parse(from), shiftMs });
+    expect(periodOf({ since }, at)).toEqual({ since: Date.parse(from), shiftMs });
   });
 
   test("days are compared with as many days before", () => {
-    const span = spanOf({ since: "2026-03-01", until: "2026-03-04" }, at);
+    const span = periodOf({ since: "2026-03-01", until: "2026-03-04" }, at);
     expect(span).toEqual({ since: Date.UTC(2026, 2, 1), until: Date.UTC(2026, 2, 4), shiftMs: 3 * dayMs });
   });
 });

@@ -5,7 +5,7 @@ import { type Account, ask, type Budget, type FailedCall, type Model, Refused, w
 import { setUps } from "./set-up.ts";
 import "./style.css";
 
-const spans = [7, 30, 90] as const;
+const periods = [7, 30, 90] as const;
 const shownModels = 50;
 
 const dollars = (micro: number) => {
@@ -27,9 +27,9 @@ function App() {
   const [days, setDays] = useState<number>(30);
   const [state, setState] = useState<"loading" | "signed-out" | "ended" | "in">("loading");
   const [error, setError] = useState<string>();
-  const load = async (span: number) => {
+  const load = async (days: number) => {
     try {
-      setAccount(await ask<Account>(`data?days=${span}`));
+      setAccount(await ask<Account>(`data?days=${days}`));
       setState("in");
       setError(undefined);
     } catch (failure) {
@@ -70,9 +70,9 @@ function App() {
           <label>
             Days{" "}
             <select value={days} onChange={({ currentTarget }) => setDays(Number(currentTarget.value))}>
-              {spans.map((span) => (
-                <option key={span} value={span}>
-                  {span}
+              {periods.map((choice) => (
+                <option key={choice} value={choice}>
+                  {choice}
                 </option>
               ))}
             </select>

@@ -1,7 +1,7 @@
 /** A request's body: read, counted and bounded as it arrives, and parsed. */
 import type { Config } from "../../config/config.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import type { LargeSpans } from "../../lib/json/large-spans.ts";
+import type { LargeRanges } from "../../lib/json/large-ranges.ts";
 import { type Bytes, LargeStrings, minLargeString } from "../../lib/json/large-strings.ts";
 import { JsonScan } from "../../lib/json/scan.ts";
 import { freeBuffer } from "../../lib/process/garbage-collection.ts";
@@ -97,7 +97,7 @@ async function parseScanned(context: BodyContext, scan: JsonScan, parts: Bytes[]
 }
 
 /** Checks whether large strings are much of what a parser would have to do. */
-const isWorthLeavingOut = ({ bytes }: LargeSpans, parts: readonly Bytes[]): boolean =>
+const isWorthLeavingOut = ({ bytes }: LargeRanges, parts: readonly Bytes[]): boolean =>
   bytes > 0 && 4 * bytes >= parts.reduce((sum, part) => sum + part.length, 0);
 
 /** @param scan that went through it @param parts the body, in one part where no large string is left out of it */

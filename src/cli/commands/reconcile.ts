@@ -42,19 +42,19 @@ const usualTolerance = 0.005;
 
 /** @returns 1 where `tolerance` is given and a difference is beyond it, or can't be judged */
 export function reconcileReports(context: Context, options: ReconcileOptions): Promise<ExitCode> {
-  const span = spanOf(options);
+  const period = periodOf(options);
   return withConfig(context, async (config) => {
     const { tolerance, all = false, json } = options;
     try {
       const parts = partsOf(context, config, options);
       await assertDatabase(context, config);
-      const found = await reconciled(config, parts, { ...span, projects: options.project ?? [] }, tolerance);
+      const found = await reconciled(config, parts, { ...period, projects: options.project ?? [] }, tolerance);
       const verdicts = found.map((one) => isWithin(one, tolerance ?? usualTolerance));
-      await keepOutcomes(context, config, span, found, tolerance ?? usualTolerance);
+      await keepOutcomes(context, config, period, found, tolerance ?? usualTolerance);
       if (json) {
         const data = found.map(foundJson(verdicts));
-        printJson(context.io, { ...headOf(span), tolerance: tolerance ?? null, data });
-      } else for (const one of found) context.io.stdout.write(textOf(one, span, all));
+        printJson(context.io, { ...headOf(period), tolerance: tolerance ?? null, data });
+      } else for (const one of found) context.io.stdout.write(textOf(one, period, all));
       return tolerance === undefined || verdicts.every(Boolean) ? 0 : 1;
     } catch (error) {
       if (error instanceof ReportError) throw new CommandError(printable(error.message));
@@ -64,12 +64,12 @@ export function reconcileReports(context: Context, options: ReconcileOptions): P
 }
 
 /** Leaves a line of the audit for each account, by which the doctor and the console say how they last compared. */
-const keepOutcomes = (context: Context, config: Config, span: Span, found: readonly Found[], tolerance: number) =>
+const keepOutcomes = (context: Context, config: Config, period: Period, found: readonly Found[], tolerance: number) =>
   usingStore(config, async (store) => {
     const operator = operatorOf(context, store, config);
     for (const one of found)
       await recordReconciled(operator, {
-        ...{ account: one.vendor.name, since: isoDay(span.since), until: isoDay(span.until) },
+        ...{ account: one.vendor.name, since: isoDay(period.since), until: isoDay(period.until) },
         ledger_micro_dollars: one.ledger.cost ?? null,
         reported_micro_dollars: one.reported.cost ?? null,
         ...{ within: isWithin(one, tolerance), tolerance },
@@ -87,13 +87,13 @@ export async function billedLately(
   config: Config,
   names?: readonly string[],
 ): Promise<{ words: string; isWithin: boolean }[]> {
-  const span = spanOf({});
+  const period = periodOf({});
   const parts = accountsOf(context, chosenProviders(config, names), []);
-  const found = await reconciled(config, parts, { ...span, projects: [] }, undefined);
+  const found = await reconciled(config, parts, { ...period, projects: [] }, undefined);
   return found.map((one) => {
     const { vendor, ledger, reported } = one;
     const [own, theirs] = [ledger.cost ?? 0, reported.cost ?? 0];
-    const days = `${isoDay(span.since)} to ${isoDay(span.until - dayMs)}`;
+    const days = `${isoDay(period.since)} to ${isoDay(period.until - dayMs)}`;
     return {
       words: `${vendor.name} reports ${moneyWords(theirs)}, the ledger has ${moneyWords(own)}${percent(own, theirs)}, ${days}`,
       isWithin: isWithin(one, usualTolerance),
@@ -115,7 +115,7 @@ async function reconciled(
   return found;
 }
 
-type Span = Pick<Asked, "since" | "until">;
+type Period = Pick<Asked, "since" | "until">;
 type Part = {
   readonly vendor: Vendor;
   readonly providers: readonly ProviderConfig[];
@@ -126,7 +126,7 @@ type Part = {
 type Found = Reconciled & Pick<Part, "vendor" | "providers">;
 
 /** Whole days, by default the seven before today: reports are some hours late. @throws UsageError */
-function spanOf({ since, until }: ReconcileOptions): Span {
+function periodOf({ since, until }: ReconcileOptions): Period {
   const now = systemClock.now();
   const today = Math.floor(now / dayMs) * dayMs;
   const given = (name: "since" | "until", text: string) => {
@@ -203,11 +203,11 @@ function chosenProviders({ providers }: Config, names: readonly string[] | undef
   });
 }
 
-function sumsOf(config: Config, providers: readonly ProviderConfig[], span: Span): Promise<LedgerSum[]> {
+function sumsOf(config: Config, providers: readonly ProviderConfig[], period: Period): Promise<LedgerSum[]> {
   return usingStore(config, async ({ ledger }) => {
     const sums: LedgerSum[] = [];
     for (const { name } of providers) {
-      const filter = { ...span, where: { provider: name } };
+      const filter = { ...period, where: { provider: name } };
       for await (const sum of allSums(ledger, { filter, by: ["day", "upstream_model", "service_tier"], limit: 1 }))
         sums.push(sum);
     }
@@ -234,7 +234,7 @@ const isAbsent = (kind: "costs" | "usage", reported: Side) =>
   (kind === "costs" ? reported.cost : reported.tokens) === undefined;
 
 const isoDay = (at: number) => new Date(at).toISOString().slice(0, 10);
-const headOf = ({ since, until }: Span) => ({ object: "reconciliation", since: isoDay(since), until: isoDay(until) });
+const headOf = ({ since, until }: Period) => ({ object: "reconciliation", since: isoDay(since), until: isoDay(until) });
 
 const sideJson = ({ calls, tokens, cost }: Side) => ({
   ...(calls !== undefined && { calls }),
@@ -305,7 +305,7 @@ function cellsOf(ledger: Side, reported: Side): (string | undefined)[] {
 
 function textOf(
   { vendor, providers, rows, ledger, reported, missing, currencies }: Found,
-  span: Span,
+  period: Period,
   all: boolean,
 ): string {
   const names = providers.map(({ name }) => printable(name)).join(", ");
@@ -323,7 +323,7 @@ function textOf(
   );
   const left = rows.length - shown.length;
   return [
-    `${vendor.name} (${names}), ${isoDay(span.since)} to ${isoDay(span.until - dayMs)}, days in UTC\n`,
+    `${vendor.name} (${names}), ${isoDay(period.since)} to ${isoDay(period.until - dayMs)}, days in UTC\n`,
     table,
     left === 0
       ? ""

@@ -16,11 +16,11 @@ type Json = { readonly json?: boolean };
 type VariantOptions = Json & { readonly since?: string; readonly until?: string };
 
 export function showVariants(context: Context, id: string, { json, ...asked }: VariantOptions): Promise<ExitCode> {
-  const span = spanOf(asked);
+  const period = periodOf(asked);
   return withStore(context, async (store, config) => {
     const persona = await findServed(context, config, id);
     if (persona.variants === undefined) throw new CommandError(`${id} has no variants.`);
-    const reports = await variantReports(store, persona, span);
+    const reports = await variantReports(store, persona, period);
     if (json) {
       printJson(context.io, { persona: id, version: persona.version, variants: reports });
       return;
@@ -63,7 +63,7 @@ export function promoteVariantByHand(context: Context, id: string, variant: stri
 const goOn = (id: string, variant: string) => `To let it go on: troupe personas resume ${id} ${variant}\n`;
 
 /** @throws UsageError */
-function spanOf(asked: Pick<VariantOptions, "since" | "until">) {
+function periodOf(asked: Pick<VariantOptions, "since" | "until">) {
   try {
     const { since, until } = parseFilter({ ...asked }, systemClock.now(), 30);
     return { since, until };

@@ -4,7 +4,7 @@ import { apiUrl, get } from "../api.ts";
 import { useResource } from "../data.ts";
 import { askedTime, everything, range, rangeWords, setRange } from "../range.ts";
 import { href, type Query, route, setQuery } from "../router.ts";
-import { spanOf } from "../time-span.ts";
+import { periodOf } from "../period.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
@@ -19,9 +19,9 @@ import {
   dayMs,
   dayOf,
   errorsOf,
-  type Grain,
+  type Granularity,
   getSums,
-  grainOf,
+  granularityOf,
   groups,
   hourMs,
   nameOf,
@@ -30,7 +30,7 @@ import {
   type Row,
   type Sums,
   secondsOf,
-  spansOf,
+  bucketsOf,
   tokensOf,
 } from "./spend/sums.ts";
 
@@ -59,7 +59,7 @@ const maxTogether = 50;
 /** Sums over time of all, and of each row that has a series. */
 async function overTime(
   asked: Query,
-  grain: Grain,
+  granularity: Granularity,
   by: string,
   top: readonly string[],
   isTogether: boolean,
@@ -67,31 +67,31 @@ async function overTime(
 ) {
   if (isTogether) {
     // One look at the ledger is a third of the work of six.
-    const all = await getSums({ ...asked, by: `${grain},${by}` }, signal);
+    const all = await getSums({ ...asked, by: `${granularity},${by}` }, signal);
     const rowsOf = (value: string) => all.data.filter((row) => String(row[by] ?? "") === value);
     return { all, each: top.map((value) => ({ ...all, data: rowsOf(value) })) };
   }
   const [all, ...each] = await Promise.all([
-    getSums({ ...asked, by: grain }, signal),
-    ...top.map((value) => getSums({ ...asked, by: grain, [by]: value }, signal)),
+    getSums({ ...asked, by: granularity }, signal),
+    ...top.map((value) => getSums({ ...asked, by: granularity, [by]: value }, signal)),
   ]);
   return { all, each };
 }
 
-function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain: Grain; rows: readonly Row[] }) {
+function CostChart({ asked, by, granularity, rows }: { asked: Query; by: string; granularity: Granularity; rows: readonly Row[] }) {
   const top = by === "time" ? [] : rows.slice(0, rows.length === maxSeries + 1 ? rows.length : maxSeries);
   const values = top.map((row) => String(row[by] ?? ""));
   // Calls with several tags would be counted several times.
   const isTogether = by !== "time" && by !== "tag" && rows.length <= maxTogether;
   const sums = useResource(
-    (signal) => overTime(asked, grain, by, values, isTogether, signal),
-    [asked, grain, by, values, isTogether],
+    (signal) => overTime(asked, granularity, by, values, isTogether, signal),
+    [asked, granularity, by, values, isTogether],
   );
   return (
     <Loaded resource={sums}>
       {({ all, each }) => {
-        const spans = spansOf(grain, all.since, all.until);
-        const costs = ({ data }: Sums) => along(spans, grain, data, (row) => row.cost_micro_dollars);
+        const buckets = bucketsOf(granularity, all.since, all.until);
+        const costs = ({ data }: Sums) => along(buckets, granularity, data, (row) => row.cost_micro_dollars);
         const total = costs(all);
         const series = each.map((one, at) => ({ label: nameOf(top[at]!, by), values: costs(one) }));
         const rest = total.map((cost, at) => cost - series.reduce((sum, one) => sum + one.values[at]!, 0));
@@ -102,14 +102,14 @@ function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain
         return (
           <Panel
             title="Over time"
-            note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
-            actions={<Curl path="v1/usage" query={{ ...asked, by: by === "time" ? grain : `${grain},${by}` }} />}
+            note={`in ${granularity === "hour" ? zoneName() : "UTC"}`}
+            actions={<Curl path="v1/usage" query={{ ...asked, by: by === "time" ? granularity : `${granularity},${by}` }} />}
           >
             <Chart
-              title={`Cost by ${grain}`}
+              title={`Cost by ${granularity}`}
               unit="money"
               kind="stacked"
-              x={spans.map(secondsOf)}
+              x={buckets.map(secondsOf)}
               series={shown}
               leadsTo={(since, until) => callsOf({ ...asked, since, until })}
             />
@@ -123,40 +123,40 @@ function CostChart({ asked, by, grain, rows }: { asked: Query; by: string; grain
 const callsOf = (chosen: Query, more: Query = {}): string => href("calls", [], { ...chosen, ...more });
 
 /** Where the calls of a row are. */
-function callsOfRow(chosen: Query, row: Row, by: string, grain: Grain): string {
+function callsOfRow(chosen: Query, row: Row, by: string, granularity: Granularity): string {
   if (by !== "time") {
     const value = String(row[by] ?? "");
     return callsOf(chosen, { [by]: value });
   }
-  return callsOf(chosen, timeOf(row, grain));
+  return callsOf(chosen, timeOf(row, granularity));
 }
 
 /** The time of an hour's, a day's or a month's row. */
-function timeOf(row: Row, grain: Grain): { readonly since: string; readonly until: string } {
-  const from = String(row[grain]);
+function timeOf(row: Row, granularity: Granularity): { readonly since: string; readonly until: string } {
+  const from = String(row[granularity]);
   const at = Date.parse(from);
-  if (grain === "hour") return { since: from, until: new Date(at + hourMs).toISOString() };
-  if (grain === "day") return { since: from, until: dayOf(at + dayMs) };
+  if (granularity === "hour") return { since: from, until: new Date(at + hourMs).toISOString() };
+  if (granularity === "day") return { since: from, until: dayOf(at + dayMs) };
   // The day that is 32 days on is in the next month.
   return { since: `${from}-01`, until: `${dayOf(at + 32 * dayMs).slice(0, 7)}-01` };
 }
 
 /** A row's cost, which leads to what it is made of: of a model by key, of all else by model. */
-function Narrowed({ row, by, grain }: { readonly row: Row; readonly by: string; readonly grain: Grain }) {
+function Narrowed({ row, by, granularity }: { readonly row: Row; readonly by: string; readonly granularity: Granularity }) {
   const kept = Object.fromEntries(route.value.query);
   const cost = exactMoney(row.cost_micro_dollars);
-  const value = String(row[by === "time" ? grain : by] ?? "");
+  const value = String(row[by === "time" ? granularity : by] ?? "");
   if (value === "") return <>{cost}</>;
-  const only = by === "time" ? timeOf(row, grain) : { [by]: value };
+  const only = by === "time" ? timeOf(row, granularity) : { [by]: value };
   return (
     <a href={href("spend", [], { ...kept, ...only, by: by === "model" ? "key" : "model" })}>
       {cost}
-      <span class="unseen"> of {nameOf(row, by === "time" ? grain : by)}, by what it is made of</span>
+      <span class="unseen"> of {nameOf(row, by === "time" ? granularity : by)}, by what it is made of</span>
     </a>
   );
 }
 
-function columnsFor(chosen: Query, by: string, grain: Grain, total: number): readonly Column<Row>[] {
+function columnsFor(chosen: Query, by: string, granularity: Granularity, total: number): readonly Column<Row>[] {
   const number = (id: string, title: string, of: (row: Row) => number, hidden = false): Column<Row> => ({
     ...{ id, title, align: "end", hidden },
     cell: (row) => count(of(row)),
@@ -164,7 +164,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
   });
   const page = ownPageOf(by);
   const named = (row: Row) => {
-    if (by === "time") return grain === "hour" ? moment(new Date(String(row[grain]))) : String(row[grain]);
+    if (by === "time") return granularity === "hour" ? moment(new Date(String(row[granularity]))) : String(row[granularity]);
     const value = String(row[by] ?? "");
     const name = nameOf(row, by);
     return page === undefined || value === "" ? name : <a href={href(page, [value])}>{name}</a>;
@@ -173,7 +173,7 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
     { id: "name", title: tabs.find(({ id }) => id === by)!.title, cell: named },
     {
       ...{ id: "cost", title: "Cost", align: "end" },
-      cell: (row) => <Narrowed row={row} by={by} grain={grain} />,
+      cell: (row) => <Narrowed row={row} by={by} granularity={granularity} />,
       sort: (a, b) => a.cost_micro_dollars - b.cost_micro_dollars,
     },
     {
@@ -183,9 +183,9 @@ function columnsFor(chosen: Query, by: string, grain: Grain, total: number): rea
     {
       ...{ id: "calls", title: "Attempts", align: "end" },
       cell: (row) => (
-        <a href={callsOfRow(chosen, row, by, grain)}>
+        <a href={callsOfRow(chosen, row, by, granularity)}>
           {count(row.calls)}
-          <span class="unseen"> attempts of {nameOf(row, by === "time" ? grain : by)}</span>
+          <span class="unseen"> attempts of {nameOf(row, by === "time" ? granularity : by)}</span>
         </a>
       ),
       sort: (a, b) => a.calls - b.calls,
@@ -233,12 +233,12 @@ function Equality({ sums, by }: { readonly sums: Sums; readonly by: string }) {
 export function SpendPage() {
   const { query } = route.value;
   const by = tabs.some(({ id }) => id === query.get("by")) ? query.get("by")! : "model";
-  const { since, until = Date.now() } = spanOf(range(), Date.now());
-  const grain = grainOf(until - since);
+  const { since, until = Date.now() } = periodOf(range(), Date.now());
+  const granularity = granularityOf(until - since);
   const own = Object.fromEntries(filters.map((name) => [name, query.get(name) ?? undefined]));
   /** As links hand it on. */
   const chosen: Query = { ...range(), ...own };
-  const asked: Query = { ...askedTime(), ...own, by: by === "time" ? grain : by, first_token: "true" };
+  const asked: Query = { ...askedTime(), ...own, by: by === "time" ? granularity : by, first_token: "true" };
   // A time has few rows, in its order; of others the costliest are shown.
   const shown: Query = by === "time" ? asked : { ...asked, top: String(maxShown) };
   const sums = useResource((signal) => getSums(shown, signal), [shown]);
@@ -321,7 +321,7 @@ export function SpendPage() {
                   note={`${short(total.tokens["cache_read"] ?? 0)} from a cache`}
                 />
               </Stats>
-              <CostChart asked={{ ...askedTime(), ...own }} by={by} grain={grain} rows={rows} />
+              <CostChart asked={{ ...askedTime(), ...own }} by={by} granularity={granularity} rows={rows} />
               <Tabs
                 label="By"
                 current={by}
@@ -330,10 +330,10 @@ export function SpendPage() {
               <Table
                 caption={`Spend by ${by}`}
                 choose="spend"
-                columns={columnsFor(chosen, by, grain, total.cost_micro_dollars)}
+                columns={columnsFor(chosen, by, granularity, total.cost_micro_dollars)}
                 rows={rows}
                 isPart={found.has_more}
-                rowKey={(row) => String(row[by === "time" ? grain : by])}
+                rowKey={(row) => String(row[by === "time" ? granularity : by])}
                 rowTone={(row) => (row.unknown_cost_calls > 0 ? "warn" : undefined)}
                 empty={<Empty title="There are no rows." />}
               />

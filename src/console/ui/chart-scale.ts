@@ -44,7 +44,7 @@ export const stepOf = (x: readonly number[]): number => {
 /** Seconds of the chosen zone's clocks. */
 const onClock = (at: number) => at + zoneOffset(new Date(at * 1_000));
 
-/** Spans of time by their beginnings, as exact as they are apart: days are UTC's, as the ledger's are, hours stand by the chosen zone. @param x Unix seconds, ascending */
+/** Buckets of time by their beginnings, as exact as they are apart: days are UTC's, as the ledger's are, hours stand by the chosen zone. @param x Unix seconds, ascending */
 export function timeWords(x: readonly number[]): TimeWords {
   const step = stepOf(x);
   const isOfDays = x.length > 1 && step >= day && x.every((at) => at % day === 0);

@@ -24,11 +24,11 @@ type ChartProps = {
   readonly unit: Unit;
   /** In pixels. */
   readonly height?: number;
-  /** Bars for sums of spans of time; stacked: each stands on the one before. */
+  /** Bars for sums of buckets of time; stacked: each stands on the one before. */
   readonly kind?: "lines" | "bars" | "stacked";
   /** Whether the series are degrees of one thing, such as percentiles: they are of one hue. */
   readonly isOneHue?: boolean;
-  /** @returns the address of what was counted in a span of time, RFC 3339; absent: it leads nowhere */
+  /** @returns the address of what was counted in a bucket of time, RFC 3339; absent: it leads nowhere */
   readonly leadsTo?: (since: string, until: string) => string;
 };
 
@@ -57,7 +57,7 @@ function scaleOf({ series, x, unit, kind, height, width }: Marks) {
   const slot = plot.width / Math.max(1, x.length);
   return {
     ...{ ticks, plot, slot },
-    /** The middle of a span. */
+    /** The middle of a bucket. */
     middle: (at: number) => left + (at + 0.5) * slot,
     y: (value: number) => top + plot.height * (1 - value / ticks.at(-1)!),
     indexAt: (pixels: number) => Math.max(0, Math.min(x.length - 1, Math.floor((pixels - left) / slot))),
@@ -141,7 +141,7 @@ function Axes({
   );
 }
 
-/** The values of a span beside the pointer, the highest first. */
+/** The values of a bucket beside the pointer, the highest first. */
 function Tooltip({
   marks,
   at,
@@ -205,7 +205,7 @@ function useWidth() {
   return { place, width };
 }
 
-/** A finger reads at its first touch, and opens at the second. @returns whether a span was read before, as it is under the mouse */
+/** A finger reads at its first touch, and opens at the second. @returns whether a bucket was read before, as it is under the mouse */
 function useTouched() {
   const touched = useRef<number>(undefined);
   return ({ pointerType }: PointerEvent, index: number): boolean => {
@@ -217,8 +217,8 @@ function useTouched() {
 
 const shapeOf = (marks: Marks) => JSON.stringify(marks);
 
-/** The seconds of the last span, which none follows; a month's are those of the longest. */
-function spanOf(x: readonly number[]): number {
+/** The seconds of the last bucket, which none follows; a month's are those of the longest. */
+function bucketSeconds(x: readonly number[]): number {
   const step = stepOf(x) || 3_600;
   return step < 28 * 86_400 ? step : 31 * 86_400;
 }
@@ -227,7 +227,7 @@ type DrawingProps = {
   readonly marks: Marks;
   readonly scale: ReturnType<typeof scaleOf>;
   readonly at: number | undefined;
-  /** The first and the last span of those that are dragged over. */
+  /** The first and the last bucket of those that are dragged over. */
   readonly chosen: readonly number[] | undefined;
   readonly isUnfinished: boolean;
 };
@@ -273,7 +273,7 @@ function Plot({ title, leadsTo, ...given }: Omit<Marks, "width"> & Pick<ChartPro
   const marks: Marks = { ...given, width };
   const { series, x, unit, kind } = marks;
   const scale = useMemo(() => scaleOf(marks), [shapeOf(marks)]);
-  const step = spanOf(x);
+  const step = bucketSeconds(x);
   const isUnfinished = kind !== "lines" && x.length > 0 && (x.at(-1)! + step) * 1_000 > Date.now();
   const found = cursor.value === undefined ? -1 : x.findLastIndex((one) => one <= cursor.value!);
   const at = found >= 0 && cursor.value! < x[found]! + step ? found : undefined;

@@ -1,4 +1,4 @@
-/** Code in colours. They are spans of text: nothing of it becomes markup. */
+/** Code in colours. They are elements around text: nothing of it becomes markup. */
 import { languages, type Token, type TokenStream, tokenizeText } from "prism-code-editor/prism";
 import "prism-code-editor/prism/languages/json";
 import "prism-code-editor/prism/languages/yaml";

@@ -24,7 +24,7 @@ const successors: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** From a time to before another. */
-export type Span = { readonly from: number; readonly until: number };
+export type PricePeriod = { readonly from: number; readonly until: number };
 
 export type Listed = {
   readonly provider: string;
@@ -35,8 +35,8 @@ export type Listed = {
   at(now: number): ListedPrices;
   /** By the service tiers that the list prices. */
   tiersAt(now: number): Readonly<Record<string, ListedPrices>>;
-  /** The span around a time in which all of these stay as they are. */
-  steadyAt(now: number): Span;
+  /** The period around a time in which all of these stay as they are. */
+  steadyAt(now: number): PricePeriod;
   /** When the usual rates change next, but for the hours of a day. */
   readonly nextStart: (now: number) => number | undefined;
 };
@@ -146,7 +146,7 @@ export function tiersAt({ variants = [] }: ListedModel, now: number): Record<str
 /** Hours of a day are told to the minute. */
 const minuteMs = 60_000;
 
-function steadyAt({ prices, variants = [] }: ListedModel, now: number): Span {
+function steadyAt({ prices, variants = [] }: ListedModel, now: number): PricePeriod {
   let [from, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const { constraint } of [...(Array.isArray(prices) ? (prices as readonly Conditional[]) : []), ...variants]) {
     if (constraint === undefined) continue;

@@ -1,7 +1,7 @@
 /** Reads how long a server says to wait: `Retry-After`, and the time at which a limit is reset. */
 
 const second = 1000;
-/** Numbers from here on are no spans but Unix times: as seconds this is the year 2001, and as a span 31 years. */
+/** Numbers from here on are no durations but Unix times: as seconds this is the year 2001, and as a duration 31 years. */
 const firstTime = 1e9;
 /** The same in milliseconds. */
 const firstTimeMs = 1e12;
@@ -33,7 +33,7 @@ const units: Readonly<Record<string, number>> = {
   d: 86_400 * second,
 };
 
-/** The same for the time at which a limit is reset, which may also be a span in words: `6m0s`, `2.5s`, `120ms`. */
+/** The same for the time at which a limit is reset, which may also be a duration in words: `6m0s`, `2.5s`, `120ms`. */
 export function resetMs(text: string, now: number): number | undefined {
   if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text.trim())) return retryAfterMs(text, now);
   let ms = 0;

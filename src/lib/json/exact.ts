@@ -34,7 +34,7 @@ export function keepNumbers(parsed: unknown, text: string): void {
 
 /** @returns false only where `keepNumbers` has nothing to do */
 export const mayDiffer = (text: string): boolean =>
-  oddNumber.test(text) && (holder.test(text) || longInteger.test(text)) && hasOddNumbers(text);
+  oddNumber.test(text) && (exactMember.test(text) || longInteger.test(text)) && hasOddNumbers(text);
 
 /** The fate of numbers: all of them stay as written; those of a schema do that a double does not hold; or it is looked for where either holds. */
 export type Keeping = "all" | "schema" | "where";
@@ -45,10 +45,10 @@ export function exactIn(text: string, keeping: Keeping): unknown {
 }
 
 /** @returns what holds within a member */
-export function keepingOf(holder: JsonObject, name: string): Keeping {
+export function keepingOf(container: JsonObject, name: string): Keeping {
   if (name === "partialArgs") return "all";
-  if (!isObject(holder[name])) return "where";
-  if (values.has(name) && typeof holder["name"] === "string") return "all";
+  if (!isObject(container[name])) return "where";
+  if (values.has(name) && typeof container["name"] === "string") return "all";
   return schemas.has(name) ? "schema" : "where";
 }
 
@@ -85,21 +85,21 @@ const schemas = new Set([
 ]);
 
 /** The beginning of any of them. */
-const holder = /"(?:args|partialArgs|input|arguments|response|parameters|[a-zA-Z_]*[sS]chema)"\s*:\s*[[{]/;
+const exactMember = /"(?:args|partialArgs|input|arguments|response|parameters|[a-zA-Z_]*[sS]chema)"\s*:\s*[[{]/;
 
 function graft(parsed: unknown, exact: unknown): void {
   if (typeof parsed !== "object" || parsed === null) return;
-  const [holder, other] = [parsed as JsonObject, exact as JsonObject];
-  for (const name in holder) {
-    const value = holder[name];
+  const [container, other] = [parsed as JsonObject, exact as JsonObject];
+  for (const name in container) {
+    const value = container[name];
     if (typeof value === "number") {
-      if (Number.isInteger(value) && !Number.isSafeInteger(value) && !counted.has(name)) holder[name] = other[name];
+      if (Number.isInteger(value) && !Number.isSafeInteger(value) && !counted.has(name)) container[name] = other[name];
       continue;
     }
     if (typeof value !== "object" || value === null) continue;
-    const keeping = keepingOf(holder, name);
+    const keeping = keepingOf(container, name);
     if (keeping === "where") graft(value, other[name]);
-    else holder[name] = keeping === "all" ? other[name] : withoutEqual(other[name]);
+    else container[name] = keeping === "all" ? other[name] : withoutEqual(other[name]);
   }
 }
 
@@ -107,8 +107,8 @@ function graft(parsed: unknown, exact: unknown): void {
 function withoutEqual(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (isRawJSON(value)) return isSame(value.rawJSON) ? Number(value.rawJSON) : value;
-  const holder = value as JsonObject;
-  for (const name in holder) holder[name] = withoutEqual(holder[name]);
+  const container = value as JsonObject;
+  for (const name in container) container[name] = withoutEqual(container[name]);
   return value;
 }
 

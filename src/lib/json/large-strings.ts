@@ -6,8 +6,8 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import { nextSlice } from "../time/cooperative-scheduling.ts";
 import { contentEnd, pairsOf } from "./closing-quote.ts";
-import type { LargeSpans } from "./large-spans.ts";
-import type { Span } from "./spans.ts";
+import type { LargeRanges } from "./large-ranges.ts";
+import type { ByteRange } from "./ranges.ts";
 
 /** Shorter strings are parsed with the rest: that costs less than a placeholder. */
 export const minLargeString = 512;
@@ -51,7 +51,7 @@ export class LargeStrings {
   #perByte: number | undefined;
 
   /** @param strings what stands between the quotes of each, in the order of the text */
-  constructor(parts: readonly Bytes[], strings: LargeSpans) {
+  constructor(parts: readonly Bytes[], strings: LargeRanges) {
     this.#parts = parts;
     let size = 0;
     for (const part of parts) {
@@ -70,7 +70,7 @@ export class LargeStrings {
     const [whole] = this.#parts;
     if (this.#parts.length === 1 && this.size <= maxPerTurn) return this.#checkAtOnce(whole!);
     this.#unseen = [];
-    for await (const piece of this.#inTurns(this.#spans())) {
+    for await (const piece of this.#inTurns(this.#ranges())) {
       if (!isAscii(piece) && !isUtf8(piece)) return "utf8";
       if (!isStringContent(piece)) return "json";
     }
@@ -84,7 +84,7 @@ export class LargeStrings {
     return size;
   }
 
-  #spanOf(index: number): Span {
+  #rangeOf(index: number): ByteRange {
     return { start: this.#bounds[2 * index]!, end: this.#bounds[2 * index + 1]! };
   }
 
@@ -92,8 +92,8 @@ export class LargeStrings {
     return this.#bounds[2 * index + 1]! - this.#bounds[2 * index]!;
   }
 
-  *#spans(): Generator<Span> {
-    for (let index = 0; index < this.#kept.length; index += 1) yield this.#spanOf(index);
+  *#ranges(): Generator<ByteRange> {
+    for (let index = 0; index < this.#kept.length; index += 1) yield this.#rangeOf(index);
   }
 
   /** The same as for pieces, of bytes that are there at once. */
@@ -103,7 +103,7 @@ export class LargeStrings {
     this.#unseen = [];
     const pairs = pairsOf(bytes);
     const isContent = (index: number) => {
-      const { start, end } = this.#spanOf(index);
+      const { start, end } = this.#rangeOf(index);
       const content = bytes.subarray(start, end);
       return hasBackslash(content) ? contentEnd(bytes, start, end, pairs) === end : !hasControl(content);
     };
@@ -148,7 +148,7 @@ export class LargeStrings {
     if (!text.includes(marker)) return text;
     return text.replace(placeholder, (_, digits) => {
       const index = indexOf(digits);
-      const { start, end } = this.#spanOf(index);
+      const { start, end } = this.#rangeOf(index);
       return this.#restored[index] ?? this.#decoded({ start, end: Math.min(end, start + maxBytes) });
     });
   }
@@ -175,14 +175,14 @@ export class LargeStrings {
     let done = 0;
     for (let index = 0; index < stay.length; index += 1) {
       if (stay[index] === 1 || this.#kept[index] === 0) continue;
-      const span = this.#spanOf(index);
+      const range = this.#rangeOf(index);
       const size = this.#sizeOf(index);
       done += size;
       if (done > maxPerTurn) {
         await nextSlice();
         done = size;
       }
-      this.#restored[index] = size <= maxPerTurn ? this.#decoded(span) : await this.#decodedInTurns(span);
+      this.#restored[index] = size <= maxPerTurn ? this.#decoded(range) : await this.#decodedInTurns(range);
       this.restoredBytes += size;
       this.#kept[index] = 0;
     }
@@ -243,15 +243,15 @@ export class LargeStrings {
     return true;
   }
 
-  #decoded({ start, end }: Span): string {
+  #decoded({ start, end }: ByteRange): string {
     const slices = this.slices(start, end);
     const bytes = slices.length === 1 ? slices[0]! : Buffer.concat(slices);
     return decoded(bytes.subarray(0, wholeLength(bytes)));
   }
 
-  async #decodedInTurns(span: Span): Promise<string> {
+  async #decodedInTurns(range: ByteRange): Promise<string> {
     const texts: string[] = [];
-    for await (const piece of this.#inTurns([span])) texts.push(decoded(piece));
+    for await (const piece of this.#inTurns([range])) texts.push(decoded(piece));
     return texts.join("");
   }
 
@@ -271,7 +271,7 @@ export class LargeStrings {
     }
   }
 
-  /** Takes the first bytes of a string, which are whole characters, out of its span. */
+  /** Takes the first bytes of a string, which are whole characters, out of its range. */
   #showBeginning(index: number): void {
     const start = this.#bounds[2 * index]!;
     const visible = Math.min(maxVisibleBytes, Math.ceil(this.#sizeOf(index) * maxVisibleShare));
@@ -280,9 +280,9 @@ export class LargeStrings {
   }
 
   /** Pieces that end with a character or an escape. */
-  async *#inTurns(spans: Iterable<Span>): AsyncGenerator<Bytes> {
+  async *#inTurns(ranges: Iterable<ByteRange>): AsyncGenerator<Bytes> {
     let done = 0;
-    for (const { start, end } of spans) {
+    for (const { start, end } of ranges) {
       let rest: Bytes = new Uint8Array();
       for (const slice of this.slices(start, end)) {
         done += slice.length;

@@ -4,7 +4,7 @@
  */
 
 import { closingQuote, contentEnd, contentSigns, pairsOf } from "./closing-quote.ts";
-import { LargeSpans } from "./large-spans.ts";
+import { LargeRanges } from "./large-ranges.ts";
 
 export type JsonLimits = {
   /** Maximum nesting of arrays and objects. */
@@ -45,7 +45,7 @@ numberSigns.fill(1, zero, nine + 1);
 const maxDigits = 15;
 
 /** Of a text whose large strings nobody asks for. */
-const none = new LargeSpans();
+const none = new LargeRanges();
 
 /** Strings whose large ones are noted are looked through byte by byte for so long; behind that the platform looks for their end. */
 const maxLookedThrough = 64 * 1024;
@@ -82,8 +82,8 @@ export class JsonScan {
   /** Offset of the piece at hand in the text. */
   #offset = 0;
   readonly #minLargeBytes: number;
-  /** The spans between the quotes of large strings that are values. */
-  readonly largeStrings: LargeSpans;
+  /** The ranges between the quotes of large strings that are values. */
+  readonly largeStrings: LargeRanges;
   #isLastLarge = false;
   /** False only where `JSON.stringify` writes each number as it stood. */
   hasOddNumbers = false;
@@ -96,7 +96,7 @@ export class JsonScan {
     this.#limits = limits;
     if (notesColons || minLargeBytes !== Number.POSITIVE_INFINITY) this.outerColons = [];
     this.#minLargeBytes = minLargeBytes;
-    this.largeStrings = minLargeBytes === Number.POSITIVE_INFINITY ? none : new LargeSpans();
+    this.largeStrings = minLargeBytes === Number.POSITIVE_INFINITY ? none : new LargeRanges();
   }
 
   /** True if all that was opened is closed. */

@@ -1,7 +1,7 @@
 /** Parses a large JSON object in slices of work: its longest list, which is most of it, in groups of elements. */
 import { nextSlice } from "../time/cooperative-scheduling.ts";
 import type { JsonObject } from "./json.ts";
-import { elementsAt, membersAt, type Span, valueAt } from "./spans.ts";
+import { elementsAt, membersAt, type ByteRange, valueAt } from "./ranges.ts";
 
 /** Bytes that are parsed in one slice: 1 to 10 ms. */
 const sliceBytes = 1024 * 1024;
@@ -43,12 +43,12 @@ export async function parseInSlices(
 }
 
 /** The longest of the object's members that are lists. Of members of one name the last one counts. */
-function longestList(bytes: Buffer): (Span & { name: string }) | undefined {
+function longestList(bytes: Buffer): (ByteRange & { name: string }) | undefined {
   const root = valueAt(bytes, 0);
   if (root === undefined) return undefined;
-  const lists = new Map<string, Span>();
+  const lists = new Map<string, ByteRange>();
   membersAt(bytes, root.start, (name, { value, end }) => lists.set(name, { start: value, end }));
-  let longest: (Span & { name: string }) | undefined;
+  let longest: (ByteRange & { name: string }) | undefined;
   for (const [name, { start, end }] of lists) {
     const isList = bytes[start] === openBracket && bytes[end - 1] === closeBracket && name !== "__proto__";
     if (isList && end - start > (longest === undefined ? 0 : longest.end - longest.start))

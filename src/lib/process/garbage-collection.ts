@@ -80,7 +80,7 @@ export function returnMemoryWhenQuiet(clock: Clock, taken = ofThisProcess): () =
 }
 
 /**
- * Frees a buffer's memory now instead of at a later collection; its bytes are gone for all holders. Views of a part of a larger
+ * Frees a buffer's memory now instead of at a later collection; its bytes are gone for all who hold it. Views of a part of a larger
  * buffer are left alone. Source: https://tc39.es/ecma262/#sec-arraybuffer.prototype.transfer
  */
 export function freeBuffer({ buffer, byteLength }: Uint8Array): void {

@@ -57,11 +57,11 @@ const byPlace = (a: Diagnostic, b: Diagnostic) => a.line - b.line || a.column - 
 /** Finds assertions whose type is none: a union's own message would list them all. */
 function* unknownTypes(file: unknown): Generator<{ path: Path; message: string }> {
   const { tests, defaultTest } = isObject(file) ? file : {};
-  const holders: [Path, unknown][] = [
+  const tested: [Path, unknown][] = [
     [["defaultTest"], defaultTest],
     ...listOf(tests).map((one, at): [Path, unknown] => [["tests", at], one]),
   ];
-  for (const [path, holder] of holders) if (isObject(holder)) yield* unknownIn(holder["assert"], [...path, "assert"]);
+  for (const [path, one] of tested) if (isObject(one)) yield* unknownIn(one["assert"], [...path, "assert"]);
 }
 
 function* unknownIn(assertions: unknown, path: Path): Generator<{ path: Path; message: string }> {

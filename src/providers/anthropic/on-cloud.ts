@@ -79,11 +79,11 @@ function at(object: JsonObject, [step = "", ...rest]: readonly string[]): JsonOb
 }
 
 /** The places where blocks stand that may end a cached prefix. */
-const holders = ["system", "tools", "messages", "content"];
+const containers = ["system", "tools", "messages", "content"];
 
 function inBlocks(object: JsonObject, path: string): JsonObject {
   let next = objectOf(object["cache_control"]) === undefined ? object : at(object, path.split("."));
-  for (const name of holders) {
+  for (const name of containers) {
     const list = next[name];
     if (!Array.isArray(list)) continue;
     const fit = withEach(list, (one) => (isObject(one) ? inBlocks(one, path) : one));

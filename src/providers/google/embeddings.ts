@@ -43,9 +43,9 @@ export const googleEmbeddings: EmbeddingsFormat = {
 
 /** Options stand at the top level, under `google` or in a literal `extra_body`, in either spelling; the first counts. */
 export function optionOf(fields: EmbeddingsCall["fields"], name: string, theirs: string): Record<string, string> {
-  for (const holder of [fields, fields["extra_body"], fields["google"]]) {
-    if (!isObject(holder)) continue;
-    const value = holder[name] ?? holder[theirs];
+  for (const container of [fields, fields["extra_body"], fields["google"]]) {
+    if (!isObject(container)) continue;
+    const value = container[name] ?? container[theirs];
     if (value == null) continue;
     if (typeof value !== "string") throw ApiError.invalidValue(name, `${name} must be a string.`);
     return { [theirs]: value };

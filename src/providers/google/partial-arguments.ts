@@ -7,7 +7,7 @@ import { InvalidAnswer } from "../../protocols/errors.ts";
 import { textIn } from "../reading.ts";
 
 type Step = string | number;
-type Holder = JsonObject | unknown[];
+type Container = JsonObject | unknown[];
 
 /** `$.name`, `$['name']`, `$[0]` and what follows from them. */
 const pathStep = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/g;
@@ -53,29 +53,29 @@ function pieceValue({ stringValue, numberValue, boolValue, nullValue }: JsonObje
 
 /** @returns false where there is no such place */
 function set(root: JsonObject, steps: readonly Step[], value: unknown): boolean {
-  let holder: Holder = root;
+  let container: Container = root;
   for (const [at, step] of steps.entries()) {
     // A list grows by one at a time; a place further off would make up the ones between.
-    if (Array.isArray(holder) && (typeof step !== "number" || step > holder.length)) return false;
-    const known = valueAt(holder, step);
+    if (Array.isArray(container) && (typeof step !== "number" || step > container.length)) return false;
+    const known = valueAt(container, step);
     if (at === steps.length - 1) {
       const joined = typeof known === "string" && typeof value === "string" ? known + value : value;
-      put(holder, step, joined);
+      put(container, step, joined);
       return true;
     }
     const inner = Array.isArray(known) ? known : objectOf(known);
-    const next: Holder = inner ?? (typeof steps[at + 1] === "number" ? [] : {});
-    if (inner === undefined) put(holder, step, next);
-    holder = next;
+    const next: Container = inner ?? (typeof steps[at + 1] === "number" ? [] : {});
+    if (inner === undefined) put(container, step, next);
+    container = next;
   }
   return false;
 }
 
-function valueAt(holder: Holder, step: Step): unknown {
-  return Object.hasOwn(holder, step) ? (holder as JsonObject)[step] : undefined;
+function valueAt(container: Container, step: Step): unknown {
+  return Object.hasOwn(container, step) ? (container as JsonObject)[step] : undefined;
 }
 
 /** Sets a key of its own, whatever its name. */
-function put(holder: Holder, step: Step, value: unknown): void {
-  Object.defineProperty(holder, step, { value, writable: true, enumerable: true, configurable: true });
+function put(container: Container, step: Step, value: unknown): void {
+  Object.defineProperty(container, step, { value, writable: true, enumerable: true, configurable: true });
 }

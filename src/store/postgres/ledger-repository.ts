@@ -8,7 +8,7 @@ import {
   ownColumn,
   ownNames,
   ownTexts,
-  spanSums,
+  sumColumns,
   tokenColumns,
 } from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
@@ -63,14 +63,14 @@ const dialect: Dialect = {
 };
 
 /** Adds the fresh lines to their sums, in one order. @param isKept which rollups have such sums */
-const addition = (span: string, expression: string, isKept: (rollup: Rollup) => boolean) => `
-    insert into troupe.ledger_${span}s as s (rollup, ${span}, kind, ${spanSums.join(", ")})
-    select rollup, ${expression}, g.kind, ${spanSums.map((name) => `sum(${name})`).join(", ")}
+const addition = (bucket: string, expression: string, isKept: (rollup: Rollup) => boolean) => `
+    insert into troupe.ledger_${bucket}s as s (rollup, ${bucket}, kind, ${sumColumns.join(", ")})
+    select rollup, ${expression}, g.kind, ${sumColumns.map((name) => `sum(${name})`).join(", ")}
     from (${lineFactsOf({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
     join jsonb_to_recordset($6::text::jsonb) as g (of bigint, rollup bigint, kind bigint) on g.of = facts.kind
     where rollup in (${rollups.filter(isKept).map(({ id }) => id)})
     group by 1, 2, 3 order by 1, 2, 3
-    on conflict (rollup, ${span}, kind) do update set ${spanSums.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
+    on conflict (rollup, ${bucket}, kind) do update set ${sumColumns.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
 
 // Locks a kind's row only where its day is another one.
 const addKinds = (table: string, key: readonly string[], place: string) => `

@@ -1,7 +1,7 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and what they add to the sums in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { firstTokenBounds } from "../../api/words.ts";
-import { hourMs, kindColumns, ownColumns, spanSums } from "../ledger-columns.ts";
+import { hourMs, kindColumns, ownColumns, sumColumns } from "../ledger-columns.ts";
 import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
 import { knownTo } from "../ledger-rollups.ts";
 import type { Appended, LedgerLine } from "../usage.ts";
@@ -100,14 +100,14 @@ function incrementsOf(groups: readonly Group[]): Increment[] {
   const found: Increment[] = [];
   for (const { kind, lines } of groups)
     for (const [hour, own] of Map.groupBy(lines, ({ at }) => Math.floor(at / hourMs))) {
-      const sums = spanSums.map(() => 0);
+      const sums = sumColumns.map(() => 0);
       for (const line of own) addTo(sums, line);
       found.push({ hour, kinds: [...kind.groups.map((group) => group.kind), kind.kind], sums });
     }
   return found;
 }
 
-const firstTokensAt = spanSums.length - firstTokenBounds.length - 1;
+const firstTokensAt = sumColumns.length - firstTokenBounds.length - 1;
 
 function firstTokenSpan(ms: number): number {
   let at = 0;
@@ -115,7 +115,7 @@ function firstTokenSpan(ms: number): number {
   return firstTokensAt + at;
 }
 
-/** In the order of `spanSums`. Written out, as it runs for every call. */
+/** In the order of `sumColumns`. Written out, as it runs for every call. */
 function addTo(sums: number[], { cost, costs, tokens, firstTokenMs }: LedgerLine): void {
   sums[0]! += 1;
   sums[1]! += cost === null ? 1 : 0;

@@ -66,10 +66,10 @@ export function ledgerRepository(
     `delete from ledger where (at, request_id, attempt) in
      (select at, request_id, attempt from ledger where at < $before order by at limit $max)`,
   );
-  const removing = (span: "hour" | "day") =>
+  const removing = (bucket: "hour" | "day") =>
     database.prepare<unknown, [rollup: number, before: number, max: number]>(
-      `delete from ledger_${span}s where (rollup, ${span}, kind) in
-       (select rollup, ${span}, kind from ledger_${span}s where rollup = ? and ${span} < ? limit ?)`,
+      `delete from ledger_${bucket}s where (rollup, ${bucket}, kind) in
+       (select rollup, ${bucket}, kind from ledger_${bucket}s where rollup = ? and ${bucket} < ? limit ?)`,
     );
   const [removeHours, removeDays] = [removing("hour"), removing("day")];
   const removeKinds = ["ledger_kinds", "ledger_groups"].map((table) =>
@@ -188,11 +188,11 @@ function* slicesOf(database: Database, part: Part): Iterable<Slice> {
 function* probesOf(part: Part, kinds: readonly number[]): Iterable<Slice> {
   const step = Math.max(1, Math.floor(sliceRows / Math.max(1, kinds.length)));
   for (let from = part.from; from < part.to; from += step) {
-    const spans = Array.from({ length: Math.min(step, part.to - from) }, (_, at) => from + at);
+    const buckets = Array.from({ length: Math.min(step, part.to - from) }, (_, at) => from + at);
     const among = (bound: Bound, values: readonly number[]) =>
       `(select value from json_each(${bound.put(JSON.stringify(values))}))`;
     yield (bound) =>
-      factsOf(part, dialect, `${part.column} in ${among(bound, spans)} and kind in ${among(bound, kinds)}`);
+      factsOf(part, dialect, `${part.column} in ${among(bound, buckets)} and kind in ${among(bound, kinds)}`);
   }
 }
 

@@ -4,10 +4,10 @@
  * a transaction changes is written twice. In one run that was four fifths of what appending lines of many users wrote.
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { spanSums } from "../ledger-columns.ts";
+import { sumColumns } from "../ledger-columns.ts";
 import { type Rollup, rollups } from "../ledger-rollups.ts";
 
-/** What lines of one kind add to the sums of an hour, in the order of `spanSums`. */
+/** What lines of one kind add to the sums of an hour, in the order of `sumColumns`. */
 export type Increment = {
   readonly hour: number;
   /** Their kind in each of `rollups`. */
@@ -50,7 +50,7 @@ export function inserting(database: Database, table: string, columns: readonly s
 
 type Sum = {
   readonly rollup: number;
-  readonly span: number;
+  readonly bucket: number;
   readonly kind: number;
   readonly sums: number[];
 };
@@ -58,7 +58,7 @@ type Sum = {
 /** The sums that grow by increments, in the order of their rows. */
 function sumsOf(
   increments: readonly Increment[],
-  spanOf: (hour: number) => number,
+  bucketOf: (hour: number) => number,
   isKept: (rollup: Rollup) => boolean,
 ) {
   const found: Sum[] = [];
@@ -66,34 +66,34 @@ function sumsOf(
     if (!isKept(rollup)) continue;
     const own = new Map<string, Sum>();
     for (const { hour, kinds, sums } of increments) {
-      const [span, kind] = [spanOf(hour), kinds[at]!];
-      const id = `${span} ${kind}`;
+      const [bucket, kind] = [bucketOf(hour), kinds[at]!];
+      const id = `${bucket} ${kind}`;
       const known = own.get(id)?.sums;
-      if (known === undefined) own.set(id, { rollup: rollup.id, span, kind, sums: sums.slice() });
+      if (known === undefined) own.set(id, { rollup: rollup.id, bucket, kind, sums: sums.slice() });
       else for (let place = 0; place < sums.length; place++) known[place]! += sums[place]!;
     }
-    found.push(...[...own.values()].sort((a, b) => a.span - b.span || a.kind - b.kind));
+    found.push(...[...own.values()].sort((a, b) => a.bucket - b.bucket || a.kind - b.kind));
   }
   return found;
 }
 
 export function ledgerSums(database: Database): LedgerSums {
-  const grow = spanSums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ");
-  const adding = (span: "hour" | "day") => {
-    const columns = ["rollup", span, "kind", ...spanSums];
+  const grow = sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ");
+  const adding = (bucket: "hour" | "day") => {
+    const columns = ["rollup", bucket, "kind", ...sumColumns];
     const add = inserting(
       database,
-      `ledger_${span}s`,
+      `ledger_${bucket}s`,
       columns,
-      `on conflict (rollup, ${span}, kind) do update set ${grow}`,
+      `on conflict (rollup, ${bucket}, kind) do update set ${grow}`,
     );
     return (sums: readonly Sum[]) =>
-      add(sums, (values, { rollup, span: of, kind, sums: own }) => values.push(rollup, of, kind, ...own));
+      add(sums, (values, { rollup, bucket: of, kind, sums: own }) => values.push(rollup, of, kind, ...own));
   };
   const made = () => {
-    const noted = database.prepare<unknown, []>(`select hour, kinds, ${spanSums.join(", ")} from ledger_increments`);
+    const noted = database.prepare<unknown, []>(`select hour, kinds, ${sumColumns.join(", ")} from ledger_increments`);
     return {
-      insert: inserting(database, "ledger_increments", ["hour", "kinds", ...spanSums]),
+      insert: inserting(database, "ledger_increments", ["hour", "kinds", ...sumColumns]),
       noted: () => noted.values() as [hour: number, kinds: string, ...sums: number[]][],
       forget: database.prepare("delete from ledger_increments"),
       ...{ addHours: adding("hour"), addDays: adding("day") },

@@ -1,4 +1,4 @@
-import { ledgerTables, spanSums } from "../ledger-columns.ts";
+import { ledgerTables, sumColumns } from "../ledger-columns.ts";
 
 /** Rows lie in the order of their keys. */
 const inOrder = " strict, without rowid";
@@ -288,6 +288,6 @@ create table ledger_increments (
   hour integer not null,
   -- JSON: their kind in each rollup.
   kinds text not null,
-  ${spanSums.map((column) => `${column} integer not null`).join(",\n  ")}
+  ${sumColumns.map((column) => `${column} integer not null`).join(",\n  ")}
 ) strict;
 `;

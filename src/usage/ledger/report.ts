@@ -181,8 +181,8 @@ const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): U
   return { ...group, ...totalsJson(sum), ...("ended" in group && { ended: group["ended"]! }) };
 };
 
-/** Names the span of a question, for files. @returns such as 2026-11-01_2026-11-24, of the first and the last day */
-export const spanName = ({ since, until }: LedgerFilter): string =>
+/** Names the period of a question, for files. @returns such as 2026-11-01_2026-11-24, of the first and the last day */
+export const periodName = ({ since, until }: LedgerFilter): string =>
   [since, until - 1].map((at) => new Date(at).toISOString().slice(0, 10)).join("_");
 
 const headJson = ({ filter, by }: UsageQuery) => ({

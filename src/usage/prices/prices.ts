@@ -1,6 +1,6 @@
 /** Prices of models: the upstream's own word first, then the operator's, then the list's. */
 import type { PriceConfig, UnknownPriceConfig } from "../../config/config.ts";
-import { compiledList, type PriceList, type Span } from "../../facts/prices/list.ts";
+import { compiledList, type PriceList, type PricePeriod } from "../../facts/prices/list.ts";
 import { publishedRates } from "../../facts/prices/published.ts";
 import { cardFromList, type RateCard, type Rates, ratesAbove } from "../../facts/prices/rates.ts";
 import { globMatches } from "../../lib/text/glob.ts";
@@ -114,7 +114,7 @@ export class Prices {
     const listed = this.list.find(dialect, baseUrl, model);
     if (listed === undefined) return this.#fallback;
     const published = publishedRates(listed);
-    let known: (Span & { readonly card: RateCard }) | undefined;
+    let known: (PricePeriod & { readonly card: RateCard }) | undefined;
     const cardAt = (now: number): RateCard => {
       if (known === undefined || now < known.from || now >= known.until) {
         const card = cardFromList(listed.at(now), published, listed.tiersAt(now));

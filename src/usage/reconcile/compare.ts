@@ -112,11 +112,11 @@ export function reconcile(
   };
 }
 
-/** The days of the span that all reports of a kind are about. */
-function coveredDays(reports: readonly Report[], kind: ReportKind, span: readonly string[]): Set<string> {
+/** The days of the period that all reports of a kind are about. */
+function coveredDays(reports: readonly Report[], kind: ReportKind, period: readonly string[]): Set<string> {
   const own = reports.filter((report) => report.kind === kind);
   if (own.length === 0) return new Set();
-  return new Set(span.filter((day) => own.every(({ days }) => days === undefined || days.has(day))));
+  return new Set(period.filter((day) => own.every(({ days }) => days === undefined || days.has(day))));
 }
 
 /** Days whose costs are not told apart. */

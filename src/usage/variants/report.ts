@@ -37,13 +37,13 @@ export type VariantReport = {
   } | null;
 };
 
-/** @param span of the ledger. @throws StorageError */
+/** @param period of the ledger. @throws StorageError */
 export async function variantReports(
   { ledger, variants: states }: Pick<Store, "ledger" | "variants">,
   { id, version, variants = [] }: Persona,
-  span: Pick<LedgerFilter, "since" | "until">,
+  period: Pick<LedgerFilter, "since" | "until">,
 ): Promise<VariantReport[]> {
-  const sums = await ledger.sums({ ...span, where: { persona: id } }, ["variant"], { limit: 1_000 });
+  const sums = await ledger.sums({ ...period, where: { persona: id } }, ["variant"], { limit: 1_000 });
   const known = (await states.list(id)).filter((state) => state.version === version);
   const weights = variants.reduce((sum, { weight }) => sum + weight, 0);
   return variants.map((variant) => {

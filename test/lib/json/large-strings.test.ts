@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LargeStrings } from "../../../src/lib/json/large-strings.ts";
 import { JsonScan } from "../../../src/lib/json/scan.ts";
-import type { Span } from "../../../src/lib/json/spans.ts";
+import type { ByteRange } from "../../../src/lib/json/ranges.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const none = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
@@ -13,7 +13,7 @@ function partsOf(bytes: Uint8Array, cuts: readonly number[]): Uint8Array<ArrayBu
   return places.slice(1).map((end, at) => new Uint8Array(bytes.subarray(places[at], end)));
 }
 
-function spansOf({ largeStrings }: JsonScan): Span[] {
+function spansOf({ largeStrings }: JsonScan): ByteRange[] {
   const bounds = largeStrings.bounds();
   return Array.from({ length: largeStrings.length }, (_, at) => ({ start: bounds[2 * at]!, end: bounds[2 * at + 1]! }));
 }
@@ -22,7 +22,7 @@ function largeIn(
   text: string,
   cuts: readonly number[],
   minBytes: number,
-): { large: LargeStrings; strings: readonly Span[] } {
+): { large: LargeStrings; strings: readonly ByteRange[] } {
   const parts = partsOf(new TextEncoder().encode(text), cuts);
   const scan = new JsonScan(none, minBytes);
   for (const part of parts) scan.push(part);

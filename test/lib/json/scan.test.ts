@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
-import { type MemberSpan, membersAt } from "../../../src/lib/json/spans.ts";
+import { type MemberRange, membersAt } from "../../../src/lib/json/ranges.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const none: JsonLimits = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
@@ -68,7 +68,7 @@ test("the colons of outer members stand between names and values, wherever the t
       const bytes = Buffer.from(JSON.stringify(value, undefined, space));
       const scan = new JsonScan(none, undefined, true);
       for (const piece of [bytes.subarray(0, cut % bytes.length), bytes.subarray(cut % bytes.length)]) scan.push(piece);
-      const members: MemberSpan[] = [];
+      const members: MemberRange[] = [];
       membersAt(bytes, 0, (_, member) => members.push(member));
       expect(scan.outerColons!).toHaveLength(Math.min(64, members.length));
       expect(scan.outerKeys).toBe(members.length);

@@ -6,7 +6,7 @@ import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
 import { askedTime, beforeWords, linkedTime, range, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
-import { bothTimes, spanOf } from "../../time-span.ts";
+import { bothTimes, periodOf } from "../../period.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, exactMoney, Money, short } from "../../ui/format.tsx";
@@ -19,13 +19,13 @@ import { Ends } from "../spend/ends.tsx";
 import {
   along,
   errorsOf,
-  type Grain,
+  type Granularity,
   getSums,
-  grainOf,
+  granularityOf,
   quantiles,
   type Sums,
   secondsOf,
-  spansOf,
+  bucketsOf,
   type Totals,
   tokensOf,
 } from "../spend/sums.ts";
@@ -38,20 +38,20 @@ const pastSums = (signal: AbortSignal) =>
 
 const shareOf = (of: Totals) => (of.calls === 0 ? null : (100 * errorsOf(of)) / of.calls);
 
-type Shown = { readonly sums: Sums; readonly past: Totals | undefined; readonly grain: Grain };
+type Shown = { readonly sums: Sums; readonly past: Totals | undefined; readonly granularity: Granularity };
 
-function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
+function Cards({ sums: { data, total, since, until }, past, granularity }: Shown) {
   const open = useResource((signal) => get<OpenCalls>("v1/calls/open", { limit: "1" }, { signal }), [], {
     everyMs: 5_000,
   });
-  const spans = spansOf(grain, since, until);
+  const buckets = bucketsOf(granularity, since, until);
   const { calls, unknown_cost_calls: unknown } = total;
   const share = shareOf(total) ?? 0;
   const word = beforeWords();
   const isKnown = past !== undefined && past.calls > 0;
   const changed = (of: (one: Totals) => number | null, shown: (value: number | null) => string, more: object = {}) =>
     isKnown ? changedOf({ now: of(total), before: of(past), shown, word, ...more }) : undefined;
-  const firsts = new Map(data.map((row) => [row[grain], row.first_token_ms?.p50 ?? null]));
+  const firsts = new Map(data.map((row) => [row[granularity], row.first_token_ms?.p50 ?? null]));
   const counted = (value: number | null) => count(value ?? 0);
   return (
     <Stats>
@@ -62,7 +62,7 @@ function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
         href={href("calls", [], linkedTime())}
         note="a rerouted call is several"
         change={changed(({ calls: all }) => all, counted)}
-        course={along(spans, grain, data, (row) => row.calls)}
+        course={along(buckets, granularity, data, (row) => row.calls)}
       />
       <Stat
         label="Errors"
@@ -71,7 +71,7 @@ function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
         tone={share >= 5 ? "bad" : share >= 1 ? "warn" : "ok"}
         note={<Ends of={total} chosen={linkedTime()} />}
         change={changed(shareOf, percent, { isShare: true, lessIsBetter: true })}
-        course={along(spans, grain, data, errorsOf)}
+        course={along(buckets, granularity, data, errorsOf)}
       />
       <Stat
         label="First token, p50"
@@ -79,7 +79,7 @@ function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
         exact="estimated from counts"
         note={`p95 ${duration(total.first_token_ms?.p95)}, p99 ${duration(total.first_token_ms?.p99)}`}
         change={changed((one) => one.first_token_ms?.p50 ?? null, duration, { lessIsBetter: true })}
-        course={spans.map((span) => firsts.get(span) ?? null)}
+        course={buckets.map((bucket) => firsts.get(bucket) ?? null)}
       />
       <Stat
         label="Tokens"
@@ -87,7 +87,7 @@ function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
         exact={count(tokensOf(total))}
         note={`${short(total.tokens["output"] ?? 0)} of them output`}
         change={changed(tokensOf, counted)}
-        course={along(spans, grain, data, tokensOf)}
+        course={along(buckets, granularity, data, tokensOf)}
       />
       <Stat
         label="Cost"
@@ -98,7 +98,7 @@ function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
           ({ cost_micro_dollars: cost }) => cost,
           (value) => exactMoney(value ?? 0),
         )}
-        course={along(spans, grain, data, (row) => row.cost_micro_dollars)}
+        course={along(buckets, granularity, data, (row) => row.cost_micro_dollars)}
       />
       <Stat
         label="Open calls"
@@ -110,34 +110,34 @@ function Cards({ sums: { data, total, since, until }, past, grain }: Shown) {
   );
 }
 
-function Charts({ sums: { data, since, until }, grain }: Omit<Shown, "past">) {
-  const spans = spansOf(grain, since, until);
-  const drawn = { height: 120, x: spans.map(secondsOf), leadsTo: callsIn };
+function Charts({ sums: { data, since, until }, granularity }: Omit<Shown, "past">) {
+  const buckets = bucketsOf(granularity, since, until);
+  const drawn = { height: 120, x: buckets.map(secondsOf), leadsTo: callsIn };
   return (
     <div class="charts">
       <Chart
         {...{ title: "Attempts", unit: "attempts", kind: "stacked", ...drawn }}
         series={[
-          { label: "errors", values: along(spans, grain, data, errorsOf), tone: "bad" },
-          { label: "others", values: along(spans, grain, data, (row) => row.calls - errorsOf(row)) },
+          { label: "errors", values: along(buckets, granularity, data, errorsOf), tone: "bad" },
+          { label: "others", values: along(buckets, granularity, data, (row) => row.calls - errorsOf(row)) },
         ]}
       />
       <Chart
         {...{ title: "Cost", unit: "money", kind: "bars", ...drawn }}
-        series={[{ label: "cost", values: along(spans, grain, data, (row) => row.cost_micro_dollars) }]}
+        series={[{ label: "cost", values: along(buckets, granularity, data, (row) => row.cost_micro_dollars) }]}
       />
       <Chart
         {...{ title: "First token", unit: "ms", isOneHue: true, ...drawn }}
         series={quantiles.map((name) => {
-          const known = new Map(data.map((row) => [row[grain], row.first_token_ms?.[name] ?? null]));
-          return { label: name, values: spans.map((span) => known.get(span) ?? null) };
+          const known = new Map(data.map((row) => [row[granularity], row.first_token_ms?.[name] ?? null]));
+          return { label: name, values: buckets.map((bucket) => known.get(bucket) ?? null) };
         })}
       />
       <Chart
         {...{ title: "Tokens", unit: "tokens", kind: "stacked", ...drawn }}
         series={[
-          { label: "output", values: along(spans, grain, data, ({ tokens }) => tokens["output"] ?? 0) },
-          { label: "input", values: along(spans, grain, data, ({ tokens }) => tokens["input"] ?? 0) },
+          { label: "output", values: along(buckets, granularity, data, ({ tokens }) => tokens["output"] ?? 0) },
+          { label: "input", values: along(buckets, granularity, data, ({ tokens }) => tokens["input"] ?? 0) },
         ]}
       />
     </div>
@@ -146,25 +146,25 @@ function Charts({ sums: { data, since, until }, grain }: Omit<Shown, "past">) {
 
 /** @param children what stands beside the charts */
 export function Numbers({ children }: { readonly children: ComponentChildren }) {
-  const { since: begun, until: end = Date.now() } = spanOf(range(), Date.now());
-  const grain = grainOf(end - begun);
-  const query = { by: grain, ...askedTime(), first_token: "true" };
+  const { since: begun, until: end = Date.now() } = periodOf(range(), Date.now());
+  const granularity = granularityOf(end - begun);
+  const query = { by: granularity, ...askedTime(), first_token: "true" };
   const sums = useResource((signal) => getSums(query, signal), [query], {
-    everyMs: grain === "hour" ? 5_000 : 30_000,
+    everyMs: granularity === "hour" ? 5_000 : 30_000,
   });
   const past = useResource(pastSums, [range()], { everyMs: 60_000 });
   return (
     <Loaded resource={sums} shape="numbers">
       {(found) => (
         <>
-          <Cards sums={found} past={past.data} grain={grain} />
+          <Cards sums={found} past={past.data} granularity={granularity} />
           <div class="main-and-side">
             <Panel
-              title={`By ${grain}, ${rangeWords()}`}
-              note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
+              title={`By ${granularity}, ${rangeWords()}`}
+              note={`in ${granularity === "hour" ? zoneName() : "UTC"}`}
               actions={<Curl path="v1/usage" query={query} />}
             >
-              <Charts sums={found} grain={grain} />
+              <Charts sums={found} granularity={granularity} />
             </Panel>
             {children}
           </div>

@@ -1,7 +1,7 @@
 /** How providers did in a time and in the one before it, by the ledger. */
 
 import type { Query } from "../../router.ts";
-import { bothTimes, type Range } from "../../time-span.ts";
+import { bothTimes, type Range } from "../../period.ts";
 import { getSums, type Row, type Totals } from "../spend/sums.ts";
 import { ofRequest } from "./types.ts";
 
@@ -24,7 +24,7 @@ export type Comparison = {
   readonly since: string;
   readonly until: string;
   readonly rows: readonly Compared[];
-  /** What was asked for the present span. */
+  /** What was asked for the present period. */
   readonly asked: Query;
 };
 

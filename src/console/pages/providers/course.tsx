@@ -2,14 +2,14 @@
 import { useResource } from "../../data.ts";
 import { beforeWords, range } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
-import { spanOf } from "../../time-span.ts";
+import { periodOf } from "../../period.ts";
 import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { Segments } from "../../ui/form.tsx";
 import { Panel } from "../../ui/layout.tsx";
 import { zoneName } from "../../ui/numbers.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { type Grain, getSums, grainOf, type Row, type Sums, secondsOf, spansOf } from "../spend/sums.ts";
+import { type Granularity, getSums, granularityOf, type Row, type Sums, secondsOf, bucketsOf } from "../spend/sums.ts";
 import { ofRequest } from "./types.ts";
 
 type Measure = {
@@ -34,9 +34,9 @@ const measures: readonly Measure[] = [
 /** Providers that are drawn; the others are in the table of numbers. */
 const maxSeries = 6;
 
-/** @returns a measure by provider and span */
-function valuesOf(measure: Measure, grain: Grain, sums: Sums, failures: Sums | undefined) {
-  const placeOf = (row: Row) => `${row["provider"]} ${row[grain]}`;
+/** @returns a measure by provider and bucket */
+function valuesOf(measure: Measure, granularity: Granularity, sums: Sums, failures: Sums | undefined) {
+  const placeOf = (row: Row) => `${row["provider"]} ${row[granularity]}`;
   const failed = new Map<string, number>();
   for (const row of failures?.data ?? []) {
     const failure = String(row["failure"]);
@@ -44,8 +44,8 @@ function valuesOf(measure: Measure, grain: Grain, sums: Sums, failures: Sums | u
     failed.set(placeOf(row), (failed.get(placeOf(row)) ?? 0) + row.calls);
   }
   const rows = new Map(sums.data.map((row) => [placeOf(row), row]));
-  return (provider: string, span: string) => {
-    const place = `${provider} ${span}`;
+  return (provider: string, bucket: string) => {
+    const place = `${provider} ${bucket}`;
     return measure.of(rows.get(place), failed.get(place) ?? 0);
   };
 }
@@ -54,14 +54,14 @@ function valuesOf(measure: Measure, grain: Grain, sums: Sums, failures: Sums | u
 export function Course({ provider }: { readonly provider?: string }) {
   const asked = route.value.query.get("measure");
   const measure = measures.find(({ id }) => id === asked) ?? measures[0]!;
-  const { since, until, shiftMs } = spanOf(range(), Date.now());
-  const grain = grainOf(2 * shiftMs) === "hour" ? "hour" : "day";
-  // Of whole spans: the same address asks the same.
+  const { since, until, shiftMs } = periodOf(range(), Date.now());
+  const granularity = granularityOf(2 * shiftMs) === "hour" ? "hour" : "day";
+  // Of whole buckets: the same address asks the same.
   const text = (at: number) => new Date(Math.floor(at / 3_600_000) * 3_600_000).toISOString();
   const from = text(since - shiftMs);
   const time = { since: from, until: until === undefined ? undefined : text(until), provider };
-  const query = { ...time, by: `${grain},provider`, first_token: "true" };
-  const failureQuery = { ...time, by: `${grain},provider,failure` };
+  const query = { ...time, by: `${granularity},provider`, first_token: "true" };
+  const failureQuery = { ...time, by: `${granularity},provider,failure` };
   const sums = useResource(
     (signal) =>
       Promise.all([
@@ -73,8 +73,8 @@ export function Course({ provider }: { readonly provider?: string }) {
   );
   return (
     <Panel
-      title={`Over time, by ${grain}`}
-      note={`in ${grain === "hour" ? zoneName() : "UTC"}`}
+      title={`Over time, by ${granularity}`}
+      note={`in ${granularity === "hour" ? zoneName() : "UTC"}`}
       actions={<Curl path="v1/usage" query={measure.id === "errors" ? failureQuery : query} />}
     >
       <Segments
@@ -85,16 +85,16 @@ export function Course({ provider }: { readonly provider?: string }) {
       />
       <Loaded resource={sums}>
         {([all, failures]) => {
-          const spans = spansOf(grain, all.since, all.until);
-          const valueIn = valuesOf(measure, grain, all, failures);
+          const buckets = bucketsOf(granularity, all.since, all.until);
+          const valueIn = valuesOf(measure, granularity, all, failures);
           const leadsTo = (since: string, until: string) => href("calls", [], { provider, since, until });
           const drawn = { title: measure.title, unit: measure.unit, height: 160, leadsTo };
           if (provider !== undefined) {
-            const later = spans.filter((span) => Date.parse(span) >= Date.parse(from) + shiftMs);
-            const earlier = later.map((span) => spans[spans.indexOf(span) - Math.round(shiftMs / stepMs(grain))] ?? "");
+            const later = buckets.filter((bucket) => Date.parse(bucket) >= Date.parse(from) + shiftMs);
+            const earlier = later.map((bucket) => buckets[buckets.indexOf(bucket) - Math.round(shiftMs / stepMs(granularity))] ?? "");
             const series: ChartSeries[] = [
-              { label: "now", values: later.map((span) => valueIn(provider, span)) },
-              { label: beforeWords(), values: earlier.map((span) => valueIn(provider, span)), tone: "quiet" },
+              { label: "now", values: later.map((bucket) => valueIn(provider, bucket)) },
+              { label: beforeWords(), values: earlier.map((bucket) => valueIn(provider, bucket)), tone: "quiet" },
             ];
             return <Chart {...drawn} x={later.map(secondsOf)} series={series} />;
           }
@@ -107,12 +107,12 @@ export function Course({ provider }: { readonly provider?: string }) {
           if (names.length === 0) return <Empty title="No provider was called in this time." />;
           const series = names
             .slice(0, maxSeries)
-            .map((name) => ({ label: name, values: spans.map((span) => valueIn(name, span)) }));
-          return <Chart {...drawn} x={spans.map(secondsOf)} series={series} />;
+            .map((name) => ({ label: name, values: buckets.map((bucket) => valueIn(name, bucket)) }));
+          return <Chart {...drawn} x={buckets.map(secondsOf)} series={series} />;
         }}
       </Loaded>
     </Panel>
   );
 }
 
-const stepMs = (grain: Grain): number => (grain === "hour" ? 3_600_000 : 86_400_000);
+const stepMs = (granularity: Granularity): number => (granularity === "hour" ? 3_600_000 : 86_400_000);

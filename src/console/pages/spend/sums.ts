@@ -29,47 +29,47 @@ export const hourMs = 3_600_000;
 /** @returns the day in UTC, such as 2026-11-22 */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-export type Grain = "hour" | "day" | "month";
+export type Granularity = "hour" | "day" | "month";
 
 /** @returns by what a chart of so much time has not too many points, and not too few */
-export const grainOf = (ms: number): Grain => (ms <= 3 * dayMs ? "hour" : ms <= 120 * dayMs ? "day" : "month");
+export const granularityOf = (ms: number): Granularity => (ms <= 3 * dayMs ? "hour" : ms <= 120 * dayMs ? "day" : "month");
 
-const words: Readonly<Record<Grain, (at: number) => string>> = {
+const words: Readonly<Record<Granularity, (at: number) => string>> = {
   hour: (at) => `${new Date(at).toISOString().slice(0, 13)}:00Z`,
   day: dayOf,
   month: (at) => dayOf(at).slice(0, 7),
 };
 
-/** All spans of a time, those without a call too, in the words of the API. */
-export function spansOf(grain: Grain, since: string, until: string): string[] {
+/** All buckets of a time, those without a call too, in the words of the API. */
+export function bucketsOf(granularity: Granularity, since: string, until: string): string[] {
   const end = Math.min(Date.parse(until), Date.now() + 1);
-  const first = Date.parse(words[grain](Date.parse(since)));
-  if (grain !== "month") return steps(first, end, grain === "hour" ? hourMs : dayMs).map((at) => words[grain](at));
-  const spans = [];
+  const first = Date.parse(words[granularity](Date.parse(since)));
+  if (granularity !== "month") return steps(first, end, granularity === "hour" ? hourMs : dayMs).map((at) => words[granularity](at));
+  const buckets = [];
   for (let at = first; at < end; ) {
-    spans.push(words.month(at));
+    buckets.push(words.month(at));
     const date = new Date(at);
     at = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   }
-  return spans;
+  return buckets;
 }
 
 const steps = (from: number, to: number, by: number) =>
   Array.from({ length: Math.max(1, Math.ceil((to - from) / by)) }, (_, at) => from + at * by);
 
 /** @returns Unix seconds */
-export const secondsOf = (span: string): number => Date.parse(span) / 1_000;
+export const secondsOf = (bucket: string): number => Date.parse(bucket) / 1_000;
 
-/** @returns values of the rows by span, and 0 where a span has no row */
+/** @returns values of the rows by bucket, and 0 where a bucket has no row */
 export function along(
-  spans: readonly string[],
-  grain: Grain,
+  buckets: readonly string[],
+  granularity: Granularity,
   rows: readonly Row[],
   of: (row: Row) => number,
 ): number[] {
   const known = new Map<string, number>();
-  for (const row of rows) known.set(String(row[grain]), (known.get(String(row[grain])) ?? 0) + of(row));
-  return spans.map((span) => known.get(span) ?? 0);
+  for (const row of rows) known.set(String(row[granularity]), (known.get(String(row[granularity])) ?? 0) + of(row));
+  return buckets.map((bucket) => known.get(bucket) ?? 0);
 }
 
 /** What rows can be taken by, beside time. */

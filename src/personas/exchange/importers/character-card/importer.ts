@@ -52,11 +52,11 @@ function cardOf(value: unknown, place: string): JsonObject {
 function readImage(bytes: Uint8Array): Imported {
   const chunks = orRefused(() => readChunks(bytes));
   const found = keywords.flatMap((keyword) => chunks.findLast((chunk) => keywordOf(chunk) === keyword) ?? []);
-  const holder = found.at(-1);
-  if (holder === undefined)
+  const chunk = found.at(-1);
+  if (chunk === undefined)
     throw new ImportError("", "is an image without a card: it has no text named 'chara' or 'ccv3'");
-  const place = `byte ${holder.offset} (${holder.type})`;
-  const text = orRefused(() => textOfChunk(holder, maxTextBytes * 2));
+  const place = `byte ${chunk.offset} (${chunk.type})`;
+  const text = orRefused(() => textOfChunk(chunk, maxTextBytes * 2));
   const card = cardOf(parseJsonText(decodeText(fromBase64(text, place), place), place), place);
   // The image is the icon, whatever the card names.
   const imported = withPicture(card, (uri) => /^__asset:/.test(uri));

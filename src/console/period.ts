@@ -1,4 +1,4 @@
-/** Spans of time as addresses name them, in numbers. */
+/** Periods as addresses name them, in numbers. */
 
 const [hourMs, dayMs] = [3_600_000, 86_400_000];
 
@@ -9,7 +9,7 @@ export type Range = {
   readonly until?: string | undefined;
 };
 
-export type Span = {
+export type Period = {
   /** Unix milliseconds. */
   readonly since: number;
   /** Absent: until now. */
@@ -40,7 +40,7 @@ function begun(since: string, now: number): readonly [from: number, length?: num
   return [length > hourMs ? (Math.floor(now / hourMs) + 1) * hourMs - length : now - length, length];
 }
 
-export function spanOf({ since, until }: Range, now: number): Span {
+export function periodOf({ since, until }: Range, now: number): Period {
   const [from, length] = begun(since, now);
   const end = until === undefined ? undefined : timeOf(until);
   if (end === undefined && length !== undefined) return { since: from, shiftMs: length };
@@ -50,7 +50,7 @@ export function spanOf({ since, until }: Range, now: number): Span {
 
 /** A time, and as much of the one before it as has gone of this one, in the words of the API. */
 export function bothTimes(of: Range, now = Date.now()) {
-  const { since, until, shiftMs } = spanOf(of, now);
+  const { since, until, shiftMs } = periodOf(of, now);
   const end = Math.min(until ?? now, now);
   const text = (at: number) => new Date(at).toISOString();
   return {

@@ -1,13 +1,13 @@
 /**
- * Finds the parts of a JSON text, in bytes. For texts that a parser has read already: what is no JSON gives spans that
+ * Finds the parts of a JSON text, in bytes. For texts that a parser has read already: what is no JSON gives ranges that
  * mean nothing, or none, and never throws.
  */
 import { closingQuote } from "./closing-quote.ts";
 
 /** A value or a member of an object; `end` is behind it. */
-export type Span = { readonly start: number; readonly end: number };
+export type ByteRange = { readonly start: number; readonly end: number };
 /** A member begins with its key, the value behind it at `value`. */
-export type MemberSpan = Span & { readonly value: number };
+export type MemberRange = ByteRange & { readonly value: number };
 
 const quote = 34;
 const comma = 44;
@@ -17,15 +17,15 @@ const closeBracket = 93;
 const openBrace = 123;
 const closeBrace = 125;
 
-/** @returns the value's span; undefined where the text ends before it does */
-export function valueAt(bytes: Buffer, from: number): Span | undefined {
+/** @returns the value's range; undefined where the text ends before it does */
+export function valueAt(bytes: Buffer, from: number): ByteRange | undefined {
   const start = skipSpace(bytes, from);
   const end = valueEnd(bytes, start);
   return end < 0 ? undefined : { start, end };
 }
 
-/** @param visit takes each element's span, in their order; nothing where no array begins at `start` */
-export function elementsAt(bytes: Buffer, start: number, visit: (span: Span) => void): void {
+/** @param visit takes each element's range, in their order; nothing where no array begins at `start` */
+export function elementsAt(bytes: Buffer, start: number, visit: (range: ByteRange) => void): void {
   if (bytes[start] !== openBracket) return;
   let at = skipSpace(bytes, start + 1);
   while (at < bytes.length && bytes[at] !== closeBracket) {
@@ -37,10 +37,10 @@ export function elementsAt(bytes: Buffer, start: number, visit: (span: Span) => 
 }
 
 /**
- * @param visit takes each member's name and span, in the order of the text (of members of one name, the last one counts);
+ * @param visit takes each member's name and range, in the order of the text (of members of one name, the last one counts);
  *   nothing where no object begins at `start`
  */
-export function membersAt(bytes: Buffer, start: number, visit: (name: string, span: MemberSpan) => void): void {
+export function membersAt(bytes: Buffer, start: number, visit: (name: string, range: MemberRange) => void): void {
   if (bytes[start] !== openBrace) return;
   let at = skipSpace(bytes, start + 1);
   while (bytes[at] === quote) {

@@ -1,5 +1,5 @@
 /** Where the large strings of a text begin and end, in its order. Two numbers each: an object each takes some six times as much. */
-export class LargeSpans {
+export class LargeRanges {
   readonly #bounds: number[] = [];
   /** Indexes of those that nobody saw to hold what a string of JSON may. */
   readonly unseen: number[] = [];
