@@ -37,7 +37,7 @@ const surfacesOf = ({ surfaces }: Host, caller: Caller) =>
   (["orchestrator", "gateway"] as const).filter((name) => surfaces.includes(name) && caller.surfaces.has(name));
 
 /** Counts in the bucket of the admin API, so that a look costs no call. @throws ApiError surface_not_allowed for a key that may call nothing here */
-function admitHolder(host: Host, services: Services, context: RequestContext, caller: Caller) {
+function admitKeyHolder(host: Host, services: Services, context: RequestContext, caller: Caller) {
   const [own = "orchestrator"] = surfacesOf(host, caller);
   return admit(services, context, "admin", { permission: own }, caller);
 }
@@ -51,7 +51,7 @@ async function signedIn(host: Host, services: Services, context: RequestContext)
     hitAnonymous(services, context, "admin");
     throw ApiError.sessionEnded();
   }
-  return { caller: await admitHolder(host, services, context, session.caller), row: session.row };
+  return { caller: await admitKeyHolder(host, services, context, session.caller), row: session.row };
 }
 
 function guard(services: Services, context: RequestContext): void {
@@ -69,14 +69,14 @@ const signInRoutes = (host: Host) =>
     async ({ services, context, body, caller: failed }) => {
       const key = body.key.trim();
       const caller = await ownerOfKey(services, key, failed);
-      await admitHolder(host, services, context, caller);
+      await admitKeyHolder(host, services, context, caller);
       await signIn(services, context, { caller, key }, "account");
       return { object: "account.session" as const, name: caller.name };
     },
     documented({ ...hidden, body: KeyBody }),
   );
 
-const holderRoutes = (host: Host) =>
+const keyHolderRoutes = (host: Host) =>
   checkedRoutes(host, { area: "admin", prefix: "/account" }, (services, context) => signedIn(host, services, context))
     .get(
       "/data",
@@ -124,4 +124,4 @@ const holderRoutes = (host: Host) =>
     );
 
 export const accountRoutes = (host: Host): AnyElysia =>
-  new Elysia({ ...elysiaSettings }).use(accountPageRoutes(host)).use(signInRoutes(host)).use(holderRoutes(host));
+  new Elysia({ ...elysiaSettings }).use(accountPageRoutes(host)).use(signInRoutes(host)).use(keyHolderRoutes(host));

@@ -47,10 +47,10 @@ const storedIdOf = ({ requestId, callOf, format }: LedgerLine) =>
 
 async function storedTurn({ conversations }: Services, line: LedgerLine): Promise<readonly Message[] | undefined> {
   const id = storedIdOf(line);
-  return id === undefined ? undefined : conversations.turn(holderOf(line), id);
+  return id === undefined ? undefined : conversations.turn(keyHolderOf(line), id);
 }
 
-const holderOf = ({ keyId, surface }: LedgerLine) => ({ keyId, surface: surface as SurfaceName });
+const keyHolderOf = ({ keyId, surface }: LedgerLine) => ({ keyId, surface: surface as SurfaceName });
 
 /** All that was said up to a call's answer, earlier turns included; undefined where it is not stored. */
 export async function storedConversation(
@@ -58,7 +58,7 @@ export async function storedConversation(
   line: LedgerLine,
 ): Promise<readonly Message[] | undefined> {
   const id = storedIdOf(line);
-  return id === undefined ? undefined : conversations.saidUntil(holderOf(line), id);
+  return id === undefined ? undefined : conversations.saidUntil(keyHolderOf(line), id);
 }
 
 export const callContentRoutes = (plugin: AdminPlugin) =>

@@ -3,7 +3,7 @@
  * are made, in any process. A stored turn records what became of each. It ends once, whoever ends it; a turn that still runs while
  * no process makes its answer was left behind by one that died.
  */
-import type { Conversations, Holder, ShownAnswer } from "../conversations/conversations.ts";
+import type { Conversations, KeyHolder, ShownAnswer } from "../conversations/conversations.ts";
 import type { CallName } from "../idempotency/call-name.ts";
 import type { Idempotency } from "../idempotency/idempotency.ts";
 import { separateEvents } from "../idempotency/recorded-events.ts";
@@ -62,17 +62,17 @@ export class BackgroundAnswers {
   }
 
   /** @throws ApiError rate_limit_exceeded where the key has as many under way here as it may */
-  #checkRoom({ keyId }: Holder, limit: number): void {
+  #checkRoom({ keyId }: KeyHolder, limit: number): void {
     let own = 0;
     for (const { scope } of this.#running.values()) if (scope.startsWith(`${keyId} `)) own += 1;
     if (own >= limit) throw ApiError.backgroundFull(limit);
   }
 
   /** Resolves once the turn is stored and the call is on its way. @param limit how many the key may have under way @throws ApiError storage_unavailable, overloaded, draining, rate_limit_exceeded */
-  async begin(holder: Holder, background: BackgroundCall, limit: number): Promise<void> {
+  async begin(keyHolder: KeyHolder, background: BackgroundCall, limit: number): Promise<void> {
     const { id } = background;
-    this.#checkRoom(holder, limit);
-    const name = nameOf(holder, id);
+    this.#checkRoom(keyHolder, limit);
+    const name = nameOf(keyHolder, id);
     const stored = Promise.withResolvers<void>();
     const produce: Producer = async (until) => {
       try {
@@ -99,35 +99,35 @@ export class BackgroundAnswers {
   }
 
   /** Follows the events of an answer, from its first one. @returns undefined where they are not kept (any more) */
-  events(holder: Holder, id: string, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
-    return this.#idempotency.join(nameOf(holder, id), signal);
+  events(keyHolder: KeyHolder, id: string, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
+    return this.#idempotency.join(nameOf(keyHolder, id), signal);
   }
 
   /** The stored answer; one that a dead process left behind becomes a failed one. @throws ApiError not_found, storage_unavailable */
-  async get(holder: Holder, id: string, format: string): Promise<ShownAnswer> {
-    const found = await this.#conversations.getShown(holder, id, format);
-    if (found.state !== "running" || (await this.#idempotency.runs(nameOf(holder, id)))) return found;
+  async get(keyHolder: KeyHolder, id: string, format: string): Promise<ShownAnswer> {
+    const found = await this.#conversations.getShown(keyHolder, id, format);
+    if (found.state !== "running" || (await this.#idempotency.runs(nameOf(keyHolder, id)))) return found;
     // It may have ended between the two looks.
-    const again = await this.#conversations.getShown(holder, id, format);
+    const again = await this.#conversations.getShown(keyHolder, id, format);
     if (again.state !== "running") return again;
     const answer = { ...again.answer, status: "failed", error: codedError(lostError(true)) };
     await this.#conversations.settle({ id, state: "failed", answer }, String(answer["model" as keyof typeof answer]));
-    return this.#conversations.getShown(holder, id, format);
+    return this.#conversations.getShown(keyHolder, id, format);
   }
 
   /** @returns the answer as it then stands: cancelled where it still ran. @throws ApiError not_found, storage_unavailable */
-  async cancel(holder: Holder, id: string, format: string): Promise<ShownAnswer> {
-    const found = await this.get(holder, id, format);
+  async cancel(keyHolder: KeyHolder, id: string, format: string): Promise<ShownAnswer> {
+    const found = await this.get(keyHolder, id, format);
     if (found.state !== "running") return found;
     const answer: JsonObject = { ...found.answer, status: "cancelled" };
     const isCancelled = await this.#conversations.settle({ id, state: "cancelled", answer }, String(answer["model"]));
-    this.stop(holder, id);
-    return isCancelled ? { id, state: "cancelled", answer } : this.#conversations.getShown(holder, id, format);
+    this.stop(keyHolder, id);
+    return isCancelled ? { id, state: "cancelled", answer } : this.#conversations.getShown(keyHolder, id, format);
   }
 
   /** Ends the upstream call of an answer that was cancelled or deleted, where this process makes it; others see it themselves. */
-  stop(holder: Holder, id: string): void {
-    this.#idempotency.cancel(nameOf(holder, id));
+  stop(keyHolder: KeyHolder, id: string): void {
+    this.#idempotency.cancel(nameOf(keyHolder, id));
   }
 
   /** Called before the idempotency records close: what they cancel then fails for that reason. */
@@ -217,7 +217,7 @@ export class BackgroundAnswers {
 }
 
 /** No client's id has a space. */
-const nameOf = ({ keyId, surface }: Holder, id: string): CallName => ({
+const nameOf = ({ keyId, surface }: KeyHolder, id: string): CallName => ({
   scope: `${keyId} ${surface}`,
   requestId: `background ${id}`,
 });

@@ -6,7 +6,7 @@ import { restoreLarge } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { BackgroundCall } from "./background-answers.ts";
 import { idempotentAnswer, identifiedIn, serviceRequestId, whileRetained } from "./once.ts";
-import { holderOf } from "./plan/conversation.ts";
+import { keyHolderOf } from "./plan/conversation.ts";
 import { planCall } from "./plan/plan.ts";
 import { inOwnNames } from "./relay/errors.ts";
 import { jsonAnswer, respondStream, respondWhole, textOf, wholeOf } from "./relay/relay.ts";
@@ -31,8 +31,8 @@ export async function answerInBackground(
   const begun = await inOwnNames(writer, begin(scope, stored));
   if (leaving === undefined) return respondWhole(context, begun, withoutUpstream(context));
   const { id } = parseJson(textOf(begun)) as { id: string };
-  const holder = holderOf(caller, surface.name);
-  const following = followEvents(services, { holder, id, format: writer.protocol.name }, leaving.signal);
+  const keyHolder = keyHolderOf(caller, surface.name);
+  const following = followEvents(services, { keyHolder, id, format: writer.protocol.name }, leaving.signal);
   return respondStream(services, context, following, streamRules(services, surface, writer, leaving));
 }
 
@@ -83,7 +83,7 @@ async function storeAndStart(scope: CallScope, stored: StoredForm<unknown>): Pro
     renamed: (event) => stored.renamed(event, envelope.id),
   };
   const { backgroundResponses } = services.live.config.limits;
-  await services.background.begin(holderOf(caller, surface.name), made, backgroundResponses);
+  await services.background.begin(keyHolderOf(caller, surface.name), made, backgroundResponses);
   return pending;
 }
 

@@ -425,7 +425,7 @@ export const ConfigFile = Closed(
     ),
     account: section("What who holds a key sees of it: `/account` in a browser, `GET /v1/account` for programs.", {
       enabled: flag(true, "Whether they are served; else they are 404."),
-      rotate: flag(false, "Whether holders may give their key a new secret themselves."),
+      rotate: flag(false, "Whether key holders may give their key a new secret themselves."),
       rotate_grace_seconds: whole(
         0,
         30 * 86_400,

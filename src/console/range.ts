@@ -1,7 +1,7 @@
 /** The time that all pages show: chosen once, kept in this tab from page to page, and in the address of the page that it is chosen on. */
 import { signal } from "@preact/signals";
+import { lastDay, lengthOf, periodOf, type Range, timeOf } from "./period.ts";
 import { type Query, route, setQuery } from "./router.ts";
-import { lastDay, lengthOf, type Range, periodOf, timeOf } from "./period.ts";
 import { briefly } from "./ui/numbers.ts";
 
 type Preset = { readonly since: string; readonly title: string; readonly short?: string };

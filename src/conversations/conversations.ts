@@ -1,6 +1,6 @@
 /**
  * Stored completions: `store: true` keeps an exchange, `previous_response_id` continues it with only the new messages, and
- * the stored-completions routes read it. Only its holder may read one: one key on one surface.
+ * the stored-completions routes read it. Only its key holder may read one: one key on one surface.
  */
 
 import type { SurfaceName } from "../config/config.ts";
@@ -24,7 +24,7 @@ import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../st
 import { checkLimit, type ListOf, type Paging, pageAfter, pageOf, unknownCursor } from "./pages.ts";
 import { shownOf } from "./shown-request.ts";
 
-export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
+export type KeyHolder = { readonly keyId: string; readonly surface: SurfaceName };
 
 /** A conversation that the upstream holds too. */
 export type UpstreamState = {
@@ -96,7 +96,7 @@ export class Conversations {
   readonly #rows: ConversationRepository;
   readonly #clock: Clock;
   readonly #retentionDays: () => number;
-  /** The latest items that upstreams keep, by holder and id, with their lengths: an agent names those of all its turns in each call. */
+  /** The latest items that upstreams keep, by key holder and id, with their lengths: an agent names those of all its turns in each call. */
   readonly #items = new Map<string, number>();
 
   constructor(store: { readonly conversations: ConversationRepository }, clock: Clock, retentionDays: () => number) {
@@ -106,8 +106,8 @@ export class Conversations {
   }
 
   /** @throws ApiError not_found for what is unknown, expired, deleted or another's; storage_unavailable */
-  async resume(holder: Holder, id: string): Promise<Resumed> {
-    const turn = await this.#find(holder, id, undefined, "previous_response_id");
+  async resume(keyHolder: KeyHolder, id: string): Promise<Resumed> {
+    const turn = await this.#find(keyHolder, id, undefined, "previous_response_id");
     if (turn.state !== "finished") throw ApiError.invalidValue("previous_response_id", unfinished[turn.state](id));
     const messages: Message[] = [];
     let characters = 0;
@@ -127,20 +127,25 @@ export class Conversations {
   }
 
   /** Stores a complete exchange. Its handle is the completion's id. @throws ApiError storage_unavailable */
-  remember(holder: Holder, exchange: Exchange): Promise<void> {
+  remember(keyHolder: KeyHolder, exchange: Exchange): Promise<void> {
     const request = shownOf(exchange.request, exchange.requestId);
-    return this.#insert(holder, exchange, { format: "chat", state: "finished", request: packed(request), shown: null });
+    return this.#insert(keyHolder, exchange, {
+      format: "chat",
+      state: "finished",
+      request: packed(request),
+      shown: null,
+    });
   }
 
   /** Stores an exchange with what its own format's routes return, finished or running. @throws ApiError storage_unavailable */
-  rememberShown(holder: Holder, exchange: ShownExchange): Promise<void> {
+  rememberShown(keyHolder: KeyHolder, exchange: ShownExchange): Promise<void> {
     const { format, state, items, answer } = exchange;
     const shown = { format, state, request: packed({ items }), shown: packed(answer) };
-    if (exchange.upstream === undefined) return this.#insert(holder, exchange, shown);
+    if (exchange.upstream === undefined) return this.#insert(keyHolder, exchange, shown);
     const held = itemsIn(answer);
-    this.#noteItems(holder, held);
+    this.#noteItems(keyHolder, held);
     const marks = Object.fromEntries([...held.keys()].map((id) => [id, itemMark]));
-    return this.#insert(holder, exchange, shown, marks);
+    return this.#insert(keyHolder, exchange, shown, marks);
   }
 
   /**
@@ -171,7 +176,7 @@ export class Conversations {
   }
 
   async #insert(
-    holder: Holder,
+    keyHolder: KeyHolder,
     { request, completion, resumed, upstream }: Omit<Exchange, "requestId">,
     shown: Pick<Turn, "format" | "state" | "request" | "shown">,
     metadata: Metadata = shown.format === "chat" ? (request.metadata ?? {}) : {},
@@ -181,7 +186,7 @@ export class Conversations {
       // Upstreams' own, some of them.
       id: keepable(completion.id),
       parent: resumed?.id ?? null,
-      holder: nameOf(holder),
+      holder: nameOf(keyHolder),
       model: keepable(completion.model),
       createdAt: this.#clock.now(),
       metadata: JSON.stringify(metadata),
@@ -195,17 +200,22 @@ export class Conversations {
   }
 
   /**
-   * Measures an item, in bytes of JSON, that an upstream keeps of an answer of the holder's.
+   * Measures an item, in bytes of JSON, that an upstream keeps of an answer of the key holder's.
    * @param answer the answer's id, where that of the item says it
-   * @returns undefined where no answer of the holder's has it @throws ApiError storage_unavailable
+   * @returns undefined where no answer of the key holder's has it @throws ApiError storage_unavailable
    */
-  async itemBytes(holder: Holder, id: string, answer: string | undefined, format: string): Promise<number | undefined> {
-    const known = this.#items.get(`${nameOf(holder)} ${id}`);
+  async itemBytes(
+    keyHolder: KeyHolder,
+    id: string,
+    answer: string | undefined,
+    format: string,
+  ): Promise<number | undefined> {
+    const known = this.#items.get(`${nameOf(keyHolder)} ${id}`);
     if (known !== undefined || !isPlainText(id)) return known;
-    const turn = await needsStorage(() => this.#turnOfItem(nameOf(holder), id, answer, format));
+    const turn = await needsStorage(() => this.#turnOfItem(nameOf(keyHolder), id, answer, format));
     if (turn === undefined || turn.shown === null) return undefined;
-    this.#noteItems(holder, itemsIn(contentOf<JsonObject>(turn.id, turn.shown)));
-    return this.#items.get(`${nameOf(holder)} ${id}`);
+    this.#noteItems(keyHolder, itemsIn(contentOf<JsonObject>(turn.id, turn.shown)));
+    return this.#items.get(`${nameOf(keyHolder)} ${id}`);
   }
 
   async #turnOfItem(holder: string, id: string, answer: string | undefined, format: string) {
@@ -215,8 +225,8 @@ export class Conversations {
     return (await this.#rows.list({ holder, format, now, model: null, metadata, after: null, limit: 1 }, "desc"))?.[0];
   }
 
-  #noteItems(holder: Holder, items: ReadonlyMap<string, number>): void {
-    for (const [id, bytes] of items) this.#items.set(`${nameOf(holder)} ${id}`, bytes);
+  #noteItems(keyHolder: KeyHolder, items: ReadonlyMap<string, number>): void {
+    for (const [id, bytes] of items) this.#items.set(`${nameOf(keyHolder)} ${id}`, bytes);
     for (const oldest of this.#items.keys()) {
       if (this.#items.size <= maxItems) break;
       this.#items.delete(oldest);
@@ -224,13 +234,13 @@ export class Conversations {
   }
 
   /** @throws ApiError not_found, storage_unavailable */
-  async get(holder: Holder, id: string): Promise<StoredCompletion> {
-    return shown(await this.#find(holder, id, "chat"));
+  async get(keyHolder: KeyHolder, id: string): Promise<StoredCompletion> {
+    return shown(await this.#find(keyHolder, id, "chat"));
   }
 
   /** @param format only answers of that format are found @throws ApiError not_found, storage_unavailable */
-  async getShown(holder: Holder, id: string, format: string): Promise<ShownAnswer> {
-    const turn = await this.#find(holder, id, format);
+  async getShown(keyHolder: KeyHolder, id: string, format: string): Promise<ShownAnswer> {
+    const turn = await this.#find(keyHolder, id, format);
     return { id, state: turn.state, answer: contentOf<JsonObject>(id, turn.shown!) };
   }
 
@@ -240,14 +250,14 @@ export class Conversations {
    * @throws ApiError
    */
   async items(
-    holder: Holder,
+    keyHolder: KeyHolder,
     id: string,
     format: string,
     paging: Paging,
     itemsOf: (messages: readonly Message[], unique: string) => JsonObject[],
   ): Promise<ListOf<JsonObject & { readonly id: string }>> {
     const limit = checkLimit(paging.limit);
-    await this.#find(holder, id, format);
+    await this.#find(keyHolder, id, format);
     const turns = await needsStorage(() => this.#rows.shownChain(id));
     const all = turns.flatMap((turn) => {
       const isLast = turn.id === id;
@@ -262,10 +272,10 @@ export class Conversations {
   }
 
   /** @throws ApiError invalid_value naming the parameter; storage_unavailable */
-  async list(holder: Holder, filter: Filter): Promise<ListOf<StoredCompletion>> {
+  async list(keyHolder: KeyHolder, filter: Filter): Promise<ListOf<StoredCompletion>> {
     const limit = checkLimit(filter.limit);
     const page = {
-      holder: nameOf(holder),
+      holder: nameOf(keyHolder),
       format: "chat",
       now: this.#clock.now(),
       model: filter.model ?? null,
@@ -279,9 +289,9 @@ export class Conversations {
   }
 
   /** The messages that the model was given for that completion. @throws ApiError */
-  async messages(holder: Holder, id: string, paging: Paging): Promise<ListOf<StoredMessage>> {
+  async messages(keyHolder: KeyHolder, id: string, paging: Paging): Promise<ListOf<StoredMessage>> {
     const limit = checkLimit(paging.limit);
-    await this.#find(holder, id, "chat");
+    await this.#find(keyHolder, id, "chat");
     const turns = await needsStorage(() => this.#rows.chain(id));
     const all = turns.flatMap(({ id: turnId, input, completion }, at) => {
       const said = contentOf<Message[]>(turnId, input);
@@ -292,15 +302,15 @@ export class Conversations {
   }
 
   /** What a finished turn was given and what it answered, in any format; undefined where there is none. @throws ApiError storage_unavailable */
-  async turn(holder: Holder, id: string): Promise<readonly Message[] | undefined> {
-    const turn = await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()));
+  async turn(keyHolder: KeyHolder, id: string): Promise<readonly Message[] | undefined> {
+    const turn = await needsStorage(() => this.#rows.find(nameOf(keyHolder), id, this.#clock.now()));
     if (turn === undefined || turn.state !== "finished") return undefined;
     return [...contentOf<Message[]>(id, turn.input), answerOf(contentOf<ChatCompletion>(id, turn.completion))];
   }
 
   /** The same with the turns that it continues. */
-  async saidUntil(holder: Holder, id: string): Promise<readonly Message[] | undefined> {
-    if ((await this.turn(holder, id)) === undefined) return undefined;
+  async saidUntil(keyHolder: KeyHolder, id: string): Promise<readonly Message[] | undefined> {
+    if ((await this.turn(keyHolder, id)) === undefined) return undefined;
     const turns = await needsStorage(() => this.#rows.chain(id));
     return turns.flatMap(({ id: turnId, input, completion }) => [
       ...contentOf<Message[]>(turnId, input),
@@ -309,12 +319,12 @@ export class Conversations {
   }
 
   /** @param metadata replaces what there was. @throws ApiError not_found, storage_unavailable */
-  async update(holder: Holder, id: string, metadata: Metadata): Promise<StoredCompletion> {
+  async update(keyHolder: KeyHolder, id: string, metadata: Metadata): Promise<StoredCompletion> {
     const text = JSON.stringify(metadata);
-    await this.#find(holder, id, "chat");
-    const known = await needsStorage(() => this.#rows.setMetadata(nameOf(holder), id, text, this.#clock.now()));
+    await this.#find(keyHolder, id, "chat");
+    const known = await needsStorage(() => this.#rows.setMetadata(nameOf(keyHolder), id, text, this.#clock.now()));
     if (!known) throw notFound(id);
-    return this.get(holder, id);
+    return this.get(keyHolder, id);
   }
 
   /**
@@ -322,18 +332,18 @@ export class Conversations {
    * @returns the state that the upstream holds, so that it can be deleted there too
    * @throws ApiError not_found, storage_unavailable
    */
-  async delete(holder: Holder, id: string, format = "chat"): Promise<UpstreamState | undefined> {
-    const turn = await this.#find(holder, id, format);
-    const known = await needsStorage(() => this.#rows.markDeleted(nameOf(holder), id, this.#clock.now()));
+  async delete(keyHolder: KeyHolder, id: string, format = "chat"): Promise<UpstreamState | undefined> {
+    const turn = await this.#find(keyHolder, id, format);
+    const known = await needsStorage(() => this.#rows.markDeleted(nameOf(keyHolder), id, this.#clock.now()));
     if (!known) throw notFound(id);
     return upstreamOf(turn);
   }
 
   /** @param format undefined: any */
-  async #find(holder: Holder, id: string, format: string | undefined, param = ""): Promise<Turn> {
+  async #find(keyHolder: KeyHolder, id: string, format: string | undefined, param = ""): Promise<Turn> {
     // No store is asked for what none can keep.
     const turn = isPlainText(id)
-      ? await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()))
+      ? await needsStorage(() => this.#rows.find(nameOf(keyHolder), id, this.#clock.now()))
       : undefined;
     if (turn === undefined || (format !== undefined && turn.format !== format)) throw notFound(id, param, format);
     return turn;
@@ -368,7 +378,7 @@ function itemsIn({ output }: JsonObject): Map<string, number> {
   );
 }
 
-const nameOf = ({ keyId, surface }: Holder) => `${keyId} ${surface}`;
+const nameOf = ({ keyId, surface }: KeyHolder) => `${keyId} ${surface}`;
 
 const unfinished: Record<Exclude<TurnState, "finished">, (id: string) => string> = {
   running: (id) => `The response '${truncate(id)}' is still being answered; continue it once it has finished.`,

@@ -6,8 +6,8 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
-import { formatPath, type PathPart, schemaErrors } from "../lib/json/schema-errors.ts";
 import { elementsAt, membersAt, valueAt } from "../lib/json/ranges.ts";
+import { formatPath, type PathPart, schemaErrors } from "../lib/json/schema-errors.ts";
 import { FactsFile } from "./file.ts";
 import { ListError, listOf } from "./prices/list-format.ts";
 import type { ListedPricesOf } from "./prices/listed.ts";

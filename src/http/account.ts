@@ -121,7 +121,7 @@ const failedJson = (line: LedgerLine, hidesUpstream: boolean) => ({
   error_text: hidesUpstream ? null : line.errorText,
 });
 
-/** Gives the key a new secret; the old one counts for the configured time. @throws ApiError not_found where holders may not */
+/** Gives the key a new secret; the old one counts for the configured time. @throws ApiError not_found where key holders may not */
 export async function rotateOwn(services: Services, { keyId }: Caller, context: RequestContext) {
   const { rotate, rotateGraceSeconds } = services.live.config.account;
   if (!rotate) throw ApiError.notFound("Keys are rotated by whoever runs this server, who has not allowed it here.");

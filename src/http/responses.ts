@@ -6,7 +6,7 @@ import { respondStream } from "../call/relay/relay.ts";
 import { followEvents } from "../call/relay/stored-events.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
-import type { Holder } from "../conversations/conversations.ts";
+import type { KeyHolder } from "../conversations/conversations.ts";
 import { Open } from "../lib/json/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
@@ -14,7 +14,7 @@ import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { eventStream, Id, keyed, paging, queryOf, storedPage, tags } from "./openapi/describe.ts";
 import { ResponseObject } from "./openapi/responses.ts";
-import { admitHolder } from "./stored.ts";
+import { admitKeyHolder } from "./stored.ts";
 
 const format = responses.name;
 
@@ -30,7 +30,7 @@ const include = Type.Optional(
 export function responseRoutes(host: Host, surface: SurfaceName, prefix: string) {
   const shared = { tag: tags[surface] };
   const idOf = (what: string) => `${surface}StoredResponse${what}`;
-  return checkedRoutes(host, { area: surface, prefix, protocol: responses }, admitHolder(surface))
+  return checkedRoutes(host, { area: surface, prefix, protocol: responses }, admitKeyHolder(surface))
     .get(
       "/v1/responses/:id",
       async ({ services, context, caller, params: { id }, query: { stream, starting_after } }) => {
@@ -122,7 +122,7 @@ export function responseRoutes(host: Host, surface: SurfaceName, prefix: string)
     );
 }
 
-function follow(services: Services, context: RequestContext, holder: Holder, id: string, after?: number) {
+function follow(services: Services, context: RequestContext, keyHolder: KeyHolder, id: string, after?: number) {
   context.logFields["stream"] = true;
   const disconnected = new AbortController();
   const { keepAliveSeconds } = services.live.config.streams;
@@ -135,6 +135,6 @@ function follow(services: Services, context: RequestContext, holder: Holder, id:
     ],
     onDisconnect: () => disconnected.abort(),
   };
-  const following = followEvents(services, { holder, id, format }, disconnected.signal, after);
+  const following = followEvents(services, { keyHolder, id, format }, disconnected.signal, after);
   return respondStream(services, context, following, rules);
 }

@@ -2,7 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { admit } from "../call/admit/admit.ts";
 import type { Host, RequestContext } from "../call/context.ts";
-import { holderOf } from "../call/plan/conversation.ts";
+import { keyHolderOf } from "../call/plan/conversation.ts";
 import { checkMetadata } from "../call/read/plain-values.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
@@ -27,13 +27,13 @@ titled({ StoredCompletion, StoredMessage });
 const MetadataUpdate = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));
 
 /** Finds who asks for what is stored: a key on one surface. */
-export const admitHolder = (surface: SurfaceName) => async (services: Services, context: RequestContext) =>
-  holderOf(await admit(services, context, surface), surface);
+export const admitKeyHolder = (surface: SurfaceName) => async (services: Services, context: RequestContext) =>
+  keyHolderOf(await admit(services, context, surface), surface);
 
 export function storedRoutes(host: Host, surface: SurfaceName, prefix: string) {
   const shared = { tag: tags[surface] };
   const idOf = (what: string) => `${surface}StoredCompletion${what}`;
-  return checkedRoutes(host, { area: surface, prefix }, admitHolder(surface))
+  return checkedRoutes(host, { area: surface, prefix }, admitKeyHolder(surface))
     .get(
       "/v1/chat/completions",
       ({ services, caller, query }) => services.conversations.list(caller, query),

@@ -189,7 +189,7 @@ export class Idempotency {
   async runs(id: CallName): Promise<boolean> {
     if (this.#runs.has(keyOf(id))) return true;
     const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
-    return found?.state === "running" && found.holder === "other";
+    return found?.state === "running" && found.heldBy === "other";
   }
 
   /** Cancels a call of this process and releases its id. */
@@ -221,8 +221,8 @@ export class Idempotency {
   /** Finds the record that holds the id, and whether the id may be claimed anew. @throws StorageError */
   async #look({ scope, requestId }: Claim): Promise<{ found: IdempotencyRecord | undefined; isFree: boolean }> {
     const found = await this.#rows.find(scope, requestId);
-    if (found?.holder === "gone") await this.interruptAbandoned();
-    if (found?.holder === "gone") return { found: { ...found, state: "interrupted" }, isFree: true };
+    if (found?.heldBy === "gone") await this.interruptAbandoned();
+    if (found?.heldBy === "gone") return { found: { ...found, state: "interrupted" }, isFree: true };
     return { found, isFree: found !== undefined && this.#isFree(found) };
   }
 
@@ -270,7 +270,7 @@ export class Idempotency {
     }
   }
 
-  #isFree({ state, holder, expiresAt }: IdempotencyRecord): boolean {
+  #isFree({ state, heldBy, expiresAt }: IdempotencyRecord): boolean {
     switch (state) {
       case "interrupted":
         return true;
@@ -278,7 +278,7 @@ export class Idempotency {
         return expiresAt! <= this.#clock.now();
       case "running":
         // A record of this process without a run is one whose end could not be written.
-        return holder === "self";
+        return heldBy === "self";
     }
   }
 

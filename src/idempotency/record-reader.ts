@@ -1,6 +1,6 @@
 /**
- * Reads a call by its record in the store: one that has finished, or one that another process makes, whose holder is asked to write its
- * events as they come. Who reads a call under way is as patient as its holder: a store that fails for a moment ends neither.
+ * Reads a call by its record in the store: one that has finished, or one that another process makes, whose owner is asked to write its
+ * events as they come. Who reads a call under way is as patient as its owner: a store that fails for a moment ends neither.
  */
 import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -19,7 +19,7 @@ export type RecordReaderOptions = {
   /** Number of the first event that is wanted. */
   readonly from: number;
   readonly signal: AbortSignal;
-  /** For how long a store that fails is asked again, in milliseconds: as long as the holder's lease may hold. */
+  /** For how long a store that fails is asked again, in milliseconds: as long as the owner's lease may hold. */
   readonly patienceMs: number;
   /** Called once, when nobody reads it any more. */
   readonly onClosed: (reader: RecordReader) => void;

@@ -37,12 +37,12 @@ export class StoredRecords {
   find(id: CallId): Promise<IdempotencyRecord | undefined> {
     return needsStorage(async () => {
       const call = await this.#rows.get(id);
-      if (call?.holder === "gone") await this.#options.interruptAbandoned();
-      return call?.holder === "gone" || call?.state === "interrupted" ? undefined : call;
+      if (call?.heldBy === "gone") await this.#options.interruptAbandoned();
+      return call?.heldBy === "gone" || call?.state === "interrupted" ? undefined : call;
     });
   }
 
-  /** Asks the holder to write events as they come. @throws ApiError storage_unavailable */
+  /** Asks the lease owner to write events as they come. @throws ApiError storage_unavailable */
   watch(id: CallId): Promise<void> {
     return needsStorage(() => this.#rows.watch(id));
   }

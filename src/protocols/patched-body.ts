@@ -4,7 +4,7 @@
  */
 import { isExactNumber, keepsSpelling } from "../lib/json/exact.ts";
 import { isObject, type JsonObject, originOf } from "../lib/json/json.ts";
-import { elementsAt, isSeparator, type MemberRange, membersAt, type ByteRange, valueAt } from "../lib/json/ranges.ts";
+import { type ByteRange, elementsAt, isSeparator, type MemberRange, membersAt, valueAt } from "../lib/json/ranges.ts";
 import type { Source } from "./source.ts";
 
 export type Pieces = string | readonly (string | Uint8Array<ArrayBuffer>)[];

@@ -149,8 +149,8 @@ export type NewCall = {
 export type IdempotencyRecord = CallId & {
   fingerprint: string;
   state: "running" | "finished" | "interrupted";
-  /** Who holds the lease of a running call; `gone`: a process that ended or whose lease lapsed. */
-  holder: "self" | "other" | "gone" | null;
+  /** Who owns the lease of a running call; `gone`: a process that ended or whose lease lapsed. */
+  heldBy: "self" | "other" | "gone" | null;
   /** Under which name it is held, as `Lease.owner`: of a running call, where the store gives names. */
   owner?: string;
   expiresAt: number | null;
@@ -197,10 +197,10 @@ export interface RunRepository {
    * of the process. Synchronous, as each batch of a stream asks: it takes a microsecond and no network.
    */
   holds(lease: Lease): boolean;
-  /** @returns the leases that are lost; their holder must stop at once */
+  /** @returns the leases that are lost; their owner must stop at once */
   renew(leases: readonly Lease[]): Promise<Lease[]>;
   /**
-   * Marks the running calls of dead holders as interrupted, expiring at `at`. Called first at start, as it rejects where leases
+   * Marks the running calls of dead lease owners as interrupted, expiring at `at`. Called first at start, as it rejects where leases
    * can't be held.
    * @returns how many
    */
@@ -208,7 +208,7 @@ export interface RunRepository {
   find(scope: string, requestId: string): Promise<IdempotencyRecord | undefined>;
   get(id: CallId): Promise<IdempotencyRecord | undefined>;
   body(id: CallId): Promise<Uint8Array | undefined>;
-  /** Asks the holder to flush events to the store as they arrive. */
+  /** Asks the lease owner to flush events to the store as they arrive. */
   watch(id: CallId): Promise<void>;
   /** This process' calls that other processes watch. */
   watched(): Promise<number[]>;
@@ -240,7 +240,7 @@ export type Turn = {
   readonly state: TurnState;
   /** The turn that this one continues. */
   readonly parent: string | null;
-  /** Who may see it. */
+  /** The key holder who may see it: a key on a surface, in one text. */
   readonly holder: string;
   readonly model: string;
   readonly createdAt: number;
@@ -281,7 +281,7 @@ export type Page = {
   readonly limit: number;
 };
 
-/** A turn is found only by its holder, neither deleted nor expired. */
+/** A turn is found only by its key holder, neither deleted nor expired. */
 export interface ConversationRepository {
   find(holder: string, id: string, now: number): Promise<Turn | undefined>;
   /** The turn and all that it continues, deleted ones included: oldest first. */

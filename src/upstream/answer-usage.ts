@@ -132,7 +132,9 @@ function usageIn(container: JsonObject | undefined): Usage | undefined {
   // The Messages format alone has no total.
   if (!("total_tokens" in usage)) return messagesUsage(usage);
   const { input_token_details, ...rest } = usage;
-  return withImageTokens(responsesCounts({ ...container, usage: { input_tokens_details: input_token_details, ...rest } }));
+  return withImageTokens(
+    responsesCounts({ ...container, usage: { input_tokens_details: input_token_details, ...rest } }),
+  );
 }
 
 const noTokens: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };

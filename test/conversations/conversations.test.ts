@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Conversations, type Exchange, type Holder, type Resumed } from "../../src/conversations/conversations.ts";
+import { Conversations, type Exchange, type KeyHolder, type Resumed } from "../../src/conversations/conversations.ts";
 import type { ListOf } from "../../src/conversations/pages.ts";
 import type { AnswerMessage, ChatRequest, Message } from "../../src/protocols/chat/schema.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
@@ -11,8 +11,8 @@ import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const dayMs = 86_400_000;
-const me: Holder = { keyId: "key_1", surface: "gateway" };
-const others: Holder[] = [
+const me: KeyHolder = { keyId: "key_1", surface: "gateway" };
+const others: KeyHolder[] = [
   { keyId: "key_2", surface: "gateway" },
   { keyId: "key_1", surface: "orchestrator" },
 ];
@@ -27,11 +27,11 @@ class House implements Disposable {
   async say(
     id: string,
     text: string,
-    options: Partial<Exchange> & { after?: string; holder?: Holder } = {},
+    options: Partial<Exchange> & { after?: string; keyHolder?: KeyHolder } = {},
   ): Promise<string> {
-    const holder = options.holder ?? me;
-    const resumed = options.after === undefined ? undefined : await this.conversations.resume(holder, options.after);
-    await this.conversations.remember(holder, {
+    const keyHolder = options.keyHolder ?? me;
+    const resumed = options.after === undefined ? undefined : await this.conversations.resume(keyHolder, options.after);
+    await this.conversations.remember(keyHolder, {
       ...exchange(id, [{ role: "user", content: text }]),
       resumed,
       ...options,
@@ -229,7 +229,7 @@ describe("expiry and deletion", () => {
     });
   });
 
-  test("a deleted turn is gone for its holder; what continues it stays whole, until that is deleted too", async () => {
+  test("a deleted turn is gone for its key holder; what continues it stays whole, until that is deleted too", async () => {
     using house = new House();
     await house.say("a", "1", { upstream: { account: "xai", responseId: "resp_1" } });
     await house.say("b", "2", { after: "a" });
@@ -305,7 +305,7 @@ describe("the stored-completions routes", () => {
       });
       if (at % 2 === 0) house.clock.advance(1);
     }
-    await house.say("theirs", "x", { holder: others[0]! });
+    await house.say("theirs", "x", { keyHolder: others[0]! });
     const first = await house.conversations.list(me, {});
     expect([first.data.length, first.first_id, first.last_id, first.has_more]).toEqual([20, "c00", "c19", true]);
     const second = await house.conversations.list(me, { after: "c19" });
@@ -399,7 +399,7 @@ describe("the stored-completions routes", () => {
   test("a wrong limit or cursor is named", async () => {
     using house = new House();
     await house.say("a", "1");
-    await house.say("theirs", "1", { holder: others[0]! });
+    await house.say("theirs", "1", { keyHolder: others[0]! });
     for (const limit of [0, 101, 1.5, Number.NaN]) {
       expect(await errorOf(() => house.conversations.list(me, { limit }))).toMatchObject({
         status: 400,

@@ -56,8 +56,8 @@ export class ModelledRuns {
     const shown = (row: Row | undefined): IdempotencyRecord | undefined => {
       if (row === undefined) return undefined;
       const { scope: _, requestId: __, watched: ___, body: ____, batches: _____, owner: by, ...rest } = row;
-      const holder = by === undefined ? null : by === owner ? "self" : isAlive(by) ? "other" : "gone";
-      return { ...rest, holder, ...(by !== undefined && { owner: by }) };
+      const heldBy = by === undefined ? null : by === owner ? "self" : isAlive(by) ? "other" : "gone";
+      return { ...rest, heldBy, ...(by !== undefined && { owner: by }) };
     };
     const find = ({ call, run }: CallId) => this.#rows.find((row) => row.call === call && row.run === run);
     const held = (lease: Lease) => {
@@ -93,7 +93,7 @@ export class ModelledRuns {
             bodyFrom: null,
             body: undefined,
           };
-          const state = { state: "running", holder: null, owner, watched: false } as const;
+          const state = { state: "running", heldBy: null, owner, watched: false } as const;
           this.#rows.push({ call, run, fingerprint, scope, requestId, ...state, ...nothing, batches: new Map() });
           return { call, run, owner };
         });

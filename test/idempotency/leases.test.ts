@@ -76,8 +76,8 @@ function loseLock(folder: TempFolder): void {
   for (const name of readdirSync(folder.file("running"))) rmSync(folder.file(`running/${name}`));
 }
 
-describe("a holder that lost its lease", () => {
-  test("ends its call, tells its readers, and writes nothing over the new holder's answer", async () => {
+describe("a lease owner that lost it", () => {
+  test("ends its call, tells its readers, and writes nothing over the new owner's answer", async () => {
     using folder = new TempFolder();
     const clock = new ManualClock();
     await using first = new Node(folder, clock);

@@ -187,7 +187,7 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
       await paused.saw('"old"');
       one.signal("SIGSTOP");
       const waiting = new Reader(two, "p");
-      // It waits for the holder, whose lease lapses meanwhile, and then calls itself.
+      // It waits for the owner, whose lease lapses meanwhile, and then calls itself.
       await calls.upstream.received(2);
       calls.streams[1]!.fragment("new");
       await waiting.saw('"new"');

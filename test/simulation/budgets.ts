@@ -113,8 +113,8 @@ export class BudgetedCalls implements Part {
   }
 
   join(node: Node): void {
-    const { path, background, holder, machine } = node;
-    const held = new HeldCalls(background, holder);
+    const { path, background, leaseOwner, machine } = node;
+    const held = new HeldCalls(background, leaseOwner);
     const store = budgetRepository({ path, background }, { calls: held, hasOneClock: false });
     const ledger = ledgerRepository({ background, reports: background }, held);
     const writer = new LedgerWriter({

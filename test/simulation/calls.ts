@@ -88,10 +88,10 @@ export class Calls implements Part {
   }
 
   join(node: Node): void {
-    const { path, background, holder, machine } = node;
-    const runs = runRepository({ path, background }, holder);
+    const { path, background, leaseOwner, machine } = node;
+    const runs = runRepository({ path, background }, leaseOwner);
     const idempotency = new Idempotency({ runs }, machine, () => rules);
-    if (this.#cluster.options.mutations?.includes("unknown-calls-stay")) holder.onRenewed.clear();
+    if (this.#cluster.options.mutations?.includes("unknown-calls-stay")) leaseOwner.onRenewed.clear();
     this.#nodes.set(node, idempotency);
     machine.onDeath(() => this.#nodes.delete(node));
     void node.ready.then(() => idempotency.interruptAbandoned()).catch(() => {});
@@ -263,15 +263,15 @@ export class Calls implements Part {
     if (events !== count) this.#cluster.fail(id, `got ${count} events of call ${call}, which has ${events}`);
   }
 
-  #producer(id: string, { machine, holder }: Node): Producer {
+  #producer(id: string, { machine, leaseOwner }: Node): Producer {
     const { world } = this.#cluster;
     return (signal) => {
-      const under = holder.id;
+      const under = leaseOwner.id;
       const known = this.#of(id);
       this.#counts.calls += 1;
       const made: Made = {
         number: this.#counts.calls,
-        holds: () => !machine.isDead && holder.holds(under),
+        holds: () => !machine.isDead && leaseOwner.holds(under),
         isOver: false,
       };
       world.note(id, `call ${made.number} by ${machine.name}`);

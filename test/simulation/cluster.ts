@@ -1,5 +1,5 @@
 /** Nodes that share modelled stores, the faults that befall them, and what is found to be wrong. */
-import { Holder } from "../../src/store/postgres/holder.ts";
+import { LeaseOwner } from "../../src/store/postgres/lease-owner.ts";
 import { QueryPool } from "../../src/store/postgres/query-pool.ts";
 import { ModelledCoordination } from "./coordination.ts";
 import { Machine, type Place } from "./machine.ts";
@@ -80,7 +80,7 @@ export class Node {
   readonly machine: Machine;
   readonly path: QueryPool;
   readonly background: QueryPool;
-  readonly holder: Holder;
+  readonly leaseOwner: LeaseOwner;
   /** Of rate windows. */
   readonly windowPool: QueryPool;
   /** Once it has reached the database, without which none starts. */
@@ -99,7 +99,7 @@ export class Node {
       });
     this.path = poolOf(8, 2_000);
     this.background = poolOf(2, 10_000);
-    this.holder = new Holder(poolOf(1, 2_000), "model", machine, leaseMs);
+    this.leaseOwner = new LeaseOwner(poolOf(1, 2_000), "model", machine, leaseMs);
     this.windowPool = poolOf(2, 1_000);
     this.ready = this.#start();
   }
@@ -110,7 +110,7 @@ export class Node {
 
   async #reaches(): Promise<boolean> {
     try {
-      await this.holder.current();
+      await this.leaseOwner.current();
       return true;
     } catch {
       return false;
@@ -248,7 +248,7 @@ export class Cluster {
     this.world.note(node.machine.name, "ends in order");
     const cancel = this.world.after(stopMs, () => this.#replace(node));
     await Promise.allSettled(this.#parts.map((part) => part.leave(node)));
-    await node.holder.close().catch(() => {});
+    await node.leaseOwner.close().catch(() => {});
     cancel();
     this.#replace(node);
   }

@@ -1187,11 +1187,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       const lease = (await store.runs.claim(newCall("a")))!;
       const { call, run } = lease;
       expect(store.runs.holds(lease)).toBe(true);
-      expect(await store.runs.find("s", "a")).toMatchObject({ call, run, state: "running", holder: "self" });
-      expect(await other.runs.get(lease)).toMatchObject({ state: "running", holder: "other", headers: null });
+      expect(await store.runs.find("s", "a")).toMatchObject({ call, run, state: "running", heldBy: "self" });
+      expect(await other.runs.get(lease)).toMatchObject({ state: "running", heldBy: "other", headers: null });
       // As often as it is told: the first may have been carried out after its caller gave up.
       for (let times = 0; times < 2; times += 1) expect(await store.runs.finish(lease, finished())).toBe(true);
-      expect(await other.runs.find("s", "a")).toMatchObject({ state: "finished", holder: null, status: 200 });
+      expect(await other.runs.find("s", "a")).toMatchObject({ state: "finished", heldBy: null, status: 200 });
       expect(await other.runs.body(lease)).toEqual(bytes("body"));
       expect(await other.runs.find("s", "b")).toBeUndefined();
       await other.close();
@@ -1220,20 +1220,20 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         expect(await dead.runs.append(lease, "{}", { firstId: 0, data: bytes("x") })).toBe(true);
         expect(await store.runs.interruptAbandoned(start)).toBe(0);
         await database.kill(dead);
-        expect(await store.runs.get(lease)).toMatchObject({ state: "running", holder: "gone" });
+        expect(await store.runs.get(lease)).toMatchObject({ state: "running", heldBy: "gone" });
         expect(await store.runs.interruptAbandoned(start)).toBe(1);
-        expect(await store.runs.get(lease)).toMatchObject({ state: "interrupted", holder: null, expiresAt: start });
+        expect(await store.runs.get(lease)).toMatchObject({ state: "interrupted", heldBy: null, expiresAt: start });
         expect(await store.runs.eventsAt(lease, 0)).toBeUndefined();
         await expectFenced(store, lease);
         const anew = (await store.runs.claim(newCall("a"), (await store.runs.get(lease))!))!;
         await expectFenced(store, lease);
-        expect(await store.runs.get(anew)).toMatchObject({ state: "running", holder: "self" });
+        expect(await store.runs.get(anew)).toMatchObject({ state: "running", heldBy: "self" });
         expect(await store.runs.renew([lease, anew])).toEqual([lease]);
       },
     );
 
     on(
-      "events are found by any number within them; a watched call is told to its holder alone",
+      "events are found by any number within them; a watched call is told to its owner alone",
       async (database, store) => {
         const other = await database.open();
         const lease = (await store.runs.claim(newCall("a")))!;
@@ -1266,7 +1266,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
   });
 
   describe(`${name}: conversations`, () => {
-    on("a turn is its holder's, until it is deleted or its conversation ends", async (_, store) => {
+    on("a turn is its key holder's, until it is deleted or its conversation ends", async (_, store) => {
       const { conversations } = store;
       const whole = turn("a", { metadata: '{"k":"v"}', upstreamAccount: "xai", upstreamId: "resp" });
       await conversations.insert(whole, whole.input, start + hourMs);

@@ -1,7 +1,7 @@
 /** Checks the names in a request: models, by aliases too and beside its own `model`, and things of a provider's own store. A key may name nothing that it may not use. */
 import { type Caller, mayUseModel } from "../../auth/keys.ts";
 import type { KeySurface } from "../../config/surfaces.ts";
-import type { Holder } from "../../conversations/conversations.ts";
+import type { KeyHolder } from "../../conversations/conversations.ts";
 import { formatPath } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { refuseDoubledWithin } from "../../protocols/doubled-names.ts";
@@ -10,7 +10,7 @@ import { generateContent } from "../../protocols/generate-content/generate-conte
 import type { Protocol } from "../../protocols/protocol.ts";
 import type { Source } from "../../protocols/source.ts";
 import type { Target } from "../../upstream/target.ts";
-import { holderOf } from "../plan/conversation.ts";
+import { keyHolderOf } from "../plan/conversation.ts";
 import { isOwnModel, namesIn, plainModel, type Renamed } from "../read/body-names.ts";
 import { inClientsPlace } from "../relay/errors.ts";
 import type { Admitted } from "../scope.ts";
@@ -110,18 +110,18 @@ export async function keptUpstream(
   if (protocol.upstreamItems === undefined || !mayKeep) return { bytes: 0, tokens };
   refuseDoubledWithin(source);
   const named = protocol.upstreamItems(parsed);
-  return { bytes: await itemBytes(services, holderOf(caller, surface.name), protocol, named), tokens };
+  return { bytes: await itemBytes(services, keyHolderOf(caller, surface.name), protocol, named), tokens };
 }
 
 async function itemBytes(
   { conversations }: Services,
-  holder: Holder,
+  keyHolder: KeyHolder,
   { name }: Protocol,
   named: readonly { readonly id: string; readonly answer: string | undefined; readonly path: string }[],
 ): Promise<number> {
   let sum = 0;
   for (const { id, answer, path } of named) {
-    const bytes = await conversations.itemBytes(holder, id, answer, name);
+    const bytes = await conversations.itemBytes(keyHolder, id, answer, name);
     if (bytes === undefined) {
       const message = `${path}: no item '${truncate(id)}' is kept here; send the item itself.`;
       throw inClientsPlace(ApiError.invalidValue(path, message));

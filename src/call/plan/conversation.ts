@@ -2,7 +2,7 @@
 
 import type { Caller } from "../../auth/keys.ts";
 import type { SurfaceName } from "../../config/config.ts";
-import type { Holder, Resumed, ShownExchange, UpstreamState } from "../../conversations/conversations.ts";
+import type { KeyHolder, Resumed, ShownExchange, UpstreamState } from "../../conversations/conversations.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { chatCompletion } from "../../protocols/chat/response.ts";
 import type { ChatRequest, CompletionBody, Envelope, Message } from "../../protocols/chat/schema.ts";
@@ -14,7 +14,7 @@ import type { Services } from "../services.ts";
 import type { Remember } from "../settle/settle.ts";
 
 /** The owner of stored conversations: one key on one surface. */
-export function holderOf(caller: Caller, surface: SurfaceName): Holder {
+export function keyHolderOf(caller: Caller, surface: SurfaceName): KeyHolder {
   return { keyId: caller.keyId, surface };
 }
 
@@ -37,7 +37,7 @@ export async function openConversation(admitted: Admitted, request: ChatRequest,
   const { previous_response_id: previous, ...said } = request;
   if (previous === undefined) return new Conversation(admitted, request, undefined, shown);
   const { services, caller, surface } = admitted;
-  const resumed = await services.conversations.resume(holderOf(caller, surface.name), previous);
+  const resumed = await services.conversations.resume(keyHolderOf(caller, surface.name), previous);
   return new Conversation(admitted, said, resumed, shown);
 }
 
@@ -47,7 +47,7 @@ type Exchange = Omit<ShownExchange, "format" | "state" | "items" | "answer">;
 export class Conversation {
   readonly #services: Services;
   readonly #requestId: string;
-  readonly #holder: Holder;
+  readonly #keyHolder: KeyHolder;
   readonly #said: ChatRequest;
   readonly #resumed: Resumed | undefined;
   readonly #shown: Shown | undefined;
@@ -62,7 +62,7 @@ export class Conversation {
   ) {
     this.#services = services;
     this.#requestId = context.id;
-    this.#holder = holderOf(caller, surface.name);
+    this.#keyHolder = keyHolderOf(caller, surface.name);
     this.#said = said;
     this.#resumed = resumed;
     this.#shown = shown;
@@ -121,7 +121,7 @@ export class Conversation {
       items: items(),
       answer,
     } as const;
-    return this.#services.conversations.rememberShown(this.#holder, exchange);
+    return this.#services.conversations.rememberShown(this.#keyHolder, exchange);
   }
 
   /**
@@ -148,7 +148,7 @@ export class Conversation {
       try {
         const exchange = { request: this.#kept(), completion, resumed: this.#resumed, upstream };
         if (shown === undefined)
-          await this.#services.conversations.remember(this.#holder, { ...exchange, requestId: this.#requestId });
+          await this.#services.conversations.remember(this.#keyHolder, { ...exchange, requestId: this.#requestId });
         else
           await this.#rememberShown(shown, exchange, {
             ...shown.answer(normal, passed),
@@ -172,7 +172,7 @@ export class Conversation {
     const { conversations, forgetUpstream } = this.#services;
     const { completion, upstream } = exchange;
     if (!isBegun) {
-      await conversations.rememberShown(this.#holder, {
+      await conversations.rememberShown(this.#keyHolder, {
         ...exchange,
         format,
         state: "finished",

@@ -1,5 +1,5 @@
 /** Reads a call: parses its body in its client format, with the stored answers and the prompt that it refers to. */
-import type { Holder } from "../../conversations/conversations.ts";
+import type { KeyHolder } from "../../conversations/conversations.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -7,7 +7,7 @@ import type { EarlierAnswers, Protocol } from "../../protocols/protocol.ts";
 import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { labelsOf } from "../../usage/ledger/labels.ts";
 import { isIdentified } from "../once.ts";
-import { holderOf } from "../plan/conversation.ts";
+import { keyHolderOf } from "../plan/conversation.ts";
 import { personaSurface } from "../plan/orchestrator.ts";
 import { withPrompt } from "../plan/prompt.ts";
 import { CallEnvelope, Writer } from "../relay/writer.ts";
@@ -37,7 +37,7 @@ export async function parseCall(admitted: Admitted, protocol: Protocol, source: 
   const { services, context, caller, surface } = admitted;
   const ids = protocol.references?.(source.parsed);
   const earlier = ids?.length
-    ? await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids)
+    ? await earlierAnswers(services, keyHolderOf(caller, surface.name), protocol, ids)
     : undefined;
   const parsed = protocol.parse(source, context, earlier);
   checkPlain("model", parsed.request.model);
@@ -53,17 +53,17 @@ export async function parseCall(admitted: Admitted, protocol: Protocol, source: 
 /** The most earlier answers that one request may refer to: each is read from the store. */
 const maxReferences = 1000;
 
-/** @returns those that are kept, and are the holder's */
+/** @returns those that are kept, and are the key holder's */
 async function earlierAnswers(
   { conversations }: Services,
-  holder: Holder,
+  keyHolder: KeyHolder,
   { name }: Protocol,
   ids: readonly string[],
 ): Promise<EarlierAnswers> {
   const found = new Map<string, JsonObject>();
   for (const id of ids.slice(0, maxReferences)) {
     try {
-      found.set(id, (await conversations.getShown(holder, id, name)).answer);
+      found.set(id, (await conversations.getShown(keyHolder, id, name)).answer);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     }

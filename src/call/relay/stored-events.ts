@@ -1,12 +1,12 @@
 /** The events of a response that was made, or is being made, in the background; and of any stored one, replayed. */
-import type { Holder } from "../../conversations/conversations.ts";
+import type { KeyHolder } from "../../conversations/conversations.ts";
 import { IterableSource } from "../../lib/streams/flow.ts";
 import { replayEvents, sequenceNumberOf } from "../../protocols/responses/stored.ts";
 import type { Answer, Events, LastEvents, RecordedEvents } from "../../upstream/answer.ts";
 import type { Services } from "../services.ts";
 
 /** A stored response. `format` is its format's name. */
-type StoredResponse = { readonly holder: Holder; readonly id: string; readonly format: string };
+type StoredResponse = { readonly keyHolder: KeyHolder; readonly id: string; readonly format: string };
 
 /**
  * @param after the events up to that number are left out
@@ -14,14 +14,14 @@ type StoredResponse = { readonly holder: Holder; readonly id: string; readonly f
  */
 export async function followEvents(
   { background }: Services,
-  { holder, id, format }: StoredResponse,
+  { keyHolder, id, format }: StoredResponse,
   signal: AbortSignal,
   after = -1,
 ): Promise<Answer> {
-  await background.get(holder, id, format);
-  const kept = await background.events(holder, id, signal);
+  await background.get(keyHolder, id, format);
+  const kept = await background.events(keyHolder, id, signal);
   if (kept?.kind === "stream") return { ...kept, events: eventsAfter(kept.events as RecordedEvents, after) };
-  const { answer } = await background.get(holder, id, format);
+  const { answer } = await background.get(keyHolder, id, format);
   const replayed = replayEvents(answer).filter((event) => after < 0 || sequenceNumberOf(event)! > after);
   const events = new IterableSource<Events, LastEvents>([], { how: "finished", events: replayed });
   return { kind: "stream", headers: {}, events };

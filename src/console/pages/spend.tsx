@@ -2,9 +2,9 @@
 import type { Key } from "../../api/keys.ts";
 import { apiUrl, get } from "../api.ts";
 import { useResource } from "../data.ts";
+import { periodOf } from "../period.ts";
 import { askedTime, everything, range, rangeWords, setRange } from "../range.ts";
 import { href, type Query, route, setQuery } from "../router.ts";
-import { periodOf } from "../period.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
@@ -16,6 +16,7 @@ import { type Column, Table } from "../ui/table.tsx";
 import { Ends } from "./spend/ends.tsx";
 import {
   along,
+  bucketsOf,
   dayMs,
   dayOf,
   errorsOf,
@@ -30,7 +31,6 @@ import {
   type Row,
   type Sums,
   secondsOf,
-  bucketsOf,
   tokensOf,
 } from "./spend/sums.ts";
 
@@ -78,7 +78,17 @@ async function overTime(
   return { all, each };
 }
 
-function CostChart({ asked, by, granularity, rows }: { asked: Query; by: string; granularity: Granularity; rows: readonly Row[] }) {
+function CostChart({
+  asked,
+  by,
+  granularity,
+  rows,
+}: {
+  asked: Query;
+  by: string;
+  granularity: Granularity;
+  rows: readonly Row[];
+}) {
   const top = by === "time" ? [] : rows.slice(0, rows.length === maxSeries + 1 ? rows.length : maxSeries);
   const values = top.map((row) => String(row[by] ?? ""));
   // Calls with several tags would be counted several times.
@@ -103,7 +113,9 @@ function CostChart({ asked, by, granularity, rows }: { asked: Query; by: string;
           <Panel
             title="Over time"
             note={`in ${granularity === "hour" ? zoneName() : "UTC"}`}
-            actions={<Curl path="v1/usage" query={{ ...asked, by: by === "time" ? granularity : `${granularity},${by}` }} />}
+            actions={
+              <Curl path="v1/usage" query={{ ...asked, by: by === "time" ? granularity : `${granularity},${by}` }} />
+            }
           >
             <Chart
               title={`Cost by ${granularity}`}
@@ -142,7 +154,15 @@ function timeOf(row: Row, granularity: Granularity): { readonly since: string; r
 }
 
 /** A row's cost, which leads to what it is made of: of a model by key, of all else by model. */
-function Narrowed({ row, by, granularity }: { readonly row: Row; readonly by: string; readonly granularity: Granularity }) {
+function Narrowed({
+  row,
+  by,
+  granularity,
+}: {
+  readonly row: Row;
+  readonly by: string;
+  readonly granularity: Granularity;
+}) {
   const kept = Object.fromEntries(route.value.query);
   const cost = exactMoney(row.cost_micro_dollars);
   const value = String(row[by === "time" ? granularity : by] ?? "");
@@ -164,7 +184,8 @@ function columnsFor(chosen: Query, by: string, granularity: Granularity, total: 
   });
   const page = ownPageOf(by);
   const named = (row: Row) => {
-    if (by === "time") return granularity === "hour" ? moment(new Date(String(row[granularity]))) : String(row[granularity]);
+    if (by === "time")
+      return granularity === "hour" ? moment(new Date(String(row[granularity]))) : String(row[granularity]);
     const value = String(row[by] ?? "");
     const name = nameOf(row, by);
     return page === undefined || value === "" ? name : <a href={href(page, [value])}>{name}</a>;

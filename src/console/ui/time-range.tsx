@@ -1,7 +1,7 @@
 /** Chooses the time of all pages, and the zone that times are said in. */
 import { useState } from "preact/hooks";
-import { askedTime, presets, range, rangeWords, setRange } from "../range.ts";
 import { dayAfter, lastDay } from "../period.ts";
+import { askedTime, presets, range, rangeWords, setRange } from "../range.ts";
 import { Button, Field, Select, TextInput } from "./form.tsx";
 import { Menu } from "./menu.tsx";
 import { setZone, type Zone, zone, zoneName } from "./numbers.ts";

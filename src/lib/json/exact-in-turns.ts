@@ -2,7 +2,7 @@
 import { nextSlice } from "../time/cooperative-scheduling.ts";
 import { exactIn, type Keeping, keepingOf, keepNumbers, keepsSpelling, mayDiffer } from "./exact.ts";
 import type { JsonObject } from "./json.ts";
-import { elementsAt, type MemberRange, membersAt, type ByteRange, valueAt } from "./ranges.ts";
+import { type ByteRange, elementsAt, type MemberRange, membersAt, valueAt } from "./ranges.ts";
 
 /** Bytes of one piece: 1 to 5 ms, where it is full of numbers. */
 const pieceBytes = 64 * 1024;

@@ -1,7 +1,7 @@
 /** Parses a large JSON object in slices of work: its longest list, which is most of it, in groups of elements. */
 import { nextSlice } from "../time/cooperative-scheduling.ts";
 import type { JsonObject } from "./json.ts";
-import { elementsAt, membersAt, type ByteRange, valueAt } from "./ranges.ts";
+import { type ByteRange, elementsAt, membersAt, valueAt } from "./ranges.ts";
 
 /** Bytes that are parsed in one slice: 1 to 10 ms. */
 const sliceBytes = 1024 * 1024;

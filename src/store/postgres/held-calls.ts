@@ -4,7 +4,7 @@
  * up. That is given back, its tokens too.
  */
 import type { InterruptedCall, LedgerLine } from "../usage.ts";
-import type { Holder } from "./holder.ts";
+import type { LeaseOwner } from "./lease-owner.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
 
@@ -18,17 +18,17 @@ const nameOf = ({ requestId, attempt }: Named) => `${requestId} ${attempt}`;
 
 export class HeldCalls {
   readonly #pool: QueryPool;
-  readonly #holder: Holder;
+  readonly #leaseOwner: LeaseOwner;
   readonly #rows: OrphanedRows<Named>;
   #owner = "";
 
   /** @param pool for what no call waits for */
-  constructor(pool: QueryPool, holder: Holder) {
+  constructor(pool: QueryPool, leaseOwner: LeaseOwner) {
     this.#pool = pool;
-    this.#holder = holder;
+    this.#leaseOwner = leaseOwner;
     const { clock } = pool.options;
     this.#rows = new OrphanedRows<Named>({
-      holder,
+      leaseOwner,
       clock,
       rows: (owner) =>
         pool.run<Named>(
@@ -45,7 +45,7 @@ export class HeldCalls {
 
   /** The name to hold calls by. What is held by one that lapsed meanwhile goes on by the new one. @throws StorageError */
   async owner(): Promise<string> {
-    const owner = await this.#holder.current();
+    const owner = await this.#leaseOwner.current();
     const before = this.#owner;
     if (owner !== before) {
       if (before !== "")

@@ -5,10 +5,10 @@
  * statement that was cut off, as others wait for such a row.
  */
 import type { Clock } from "../../lib/time/clock.ts";
-import type { Holder } from "./holder.ts";
+import type { LeaseOwner } from "./lease-owner.ts";
 
 export type OrphanedRowsOptions<R> = {
-  readonly holder: Holder;
+  readonly leaseOwner: LeaseOwner;
   readonly clock: Clock;
   /** Gives the rows that the database says are held under that name. */
   readonly rows: (owner: string) => Promise<readonly R[]>;
@@ -27,10 +27,10 @@ export class OrphanedRows<R> {
 
   constructor(options: OrphanedRowsOptions<R>) {
     this.#options = options;
-    options.holder.onRenewed.add(() => void this.#releaseUnknown());
+    options.leaseOwner.onRenewed.add(() => void this.#releaseUnknown());
   }
 
-  /** @param owner the holder's name, where it is lost with the lease of that name */
+  /** @param owner the lease owner's name, where it is lost with the lease of that name */
   began(name: string, owner?: string): void {
     this.#known.set(name, owner);
   }
@@ -45,7 +45,7 @@ export class OrphanedRows<R> {
 
   /** Rows that the database says are held here. @throws StorageError */
   rows(): Promise<readonly R[]> {
-    return this.#options.rows(this.#options.holder.id);
+    return this.#options.rows(this.#options.leaseOwner.id);
   }
 
   /** A statement was cut off: looks for what it left until that works, or the lease has lapsed, as then nobody waits for it. */
@@ -56,26 +56,27 @@ export class OrphanedRows<R> {
   }
 
   async #look(): Promise<void> {
-    const { holder } = this.#options;
-    const isDone = !holder.holds(holder.id) || (await this.#releaseUnknown());
+    const { leaseOwner } = this.#options;
+    const isDone = !leaseOwner.holds(leaseOwner.id) || (await this.#releaseUnknown());
     this.#isPlanned = false;
     if (!isDone) this.lookSoon();
   }
 
   /** Never rejects. @returns whether all that was found is released; what fails is tried at the next renewal */
   async #releaseUnknown(): Promise<boolean> {
-    const { holder, nameOf, release } = this.#options;
+    const { leaseOwner, nameOf, release } = this.#options;
     if (this.#isLooking) return false;
     this.#isLooking = true;
     try {
-      const { id } = holder;
+      const { id } = leaseOwner;
       // A row that is found was sent before it was asked for, so it is known by now, if it is at all.
       for (const row of await this.rows()) {
-        if (holder.id !== id) return true;
+        if (leaseOwner.id !== id) return true;
         if (!this.#known.has(nameOf(row))) await release(row);
       }
       // Rows that were held under another name are lost, and end without a word.
-      for (const [name, owner] of this.#known) if (owner !== undefined && owner !== holder.id) this.#known.delete(name);
+      for (const [name, owner] of this.#known)
+        if (owner !== undefined && owner !== leaseOwner.id) this.#known.delete(name);
       return true;
     } catch {
       return false;

@@ -4,7 +4,7 @@
  */
 import { type RunRecords, runRecords } from "../shared/run-records.ts";
 import type { CallId, FinishedCall, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store.ts";
-import type { Holder } from "./holder.ts";
+import type { LeaseOwner } from "./lease-owner.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
 import type { Pools } from "./query-pool.ts";
 
@@ -18,7 +18,7 @@ const identified = "call = $1::bigint and run = $2::text";
  */
 const unanswered = "state in ('running', 'finished')";
 
-/** Both ways to claim return as well whether the holder's lease still holds. */
+/** Both ways to claim return as well whether the owner's lease still holds. */
 const holding = `(select 1 from troupe.holders where holder = $6::text and lapses_at > clock_timestamp())`;
 const claimed = `select (select call::float8 from claimed) as call, exists ${holding} as "isHolding"`;
 const claimNew = `with claimed as (
@@ -40,17 +40,17 @@ const claimOld = `with claimed as (
 
 const released = `delete from troupe.kept_calls where ${identified} and state = 'running'`;
 
-export function runRepository({ path, background }: Pools, holder: Holder): RunRepository & RunRecords {
+export function runRepository({ path, background }: Pools, leaseOwner: LeaseOwner): RunRepository & RunRecords {
   const records = runRecords<{ readonly isAlive: boolean }>({
     ...{ path, background, more, joined: "k.call = e.call and k.run = e.run" },
-    owner: () => holder.id,
+    owner: () => leaseOwner.id,
     recordOf({ owner, isAlive, ...rest }) {
-      const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
-      return { ...rest, holder: by, ...(owner !== null && { owner }) };
+      const by = owner === null ? null : owner === leaseOwner.id ? "self" : isAlive ? "other" : "gone";
+      return { ...rest, heldBy: by, ...(owner !== null && { owner }) };
     },
   });
   const own = new OrphanedRows<CallId>({
-    holder,
+    leaseOwner,
     clock: background.options.clock,
     rows: (owner) =>
       background.run<CallId>(
@@ -89,23 +89,23 @@ export function runRepository({ path, background }: Pools, holder: Holder): RunR
   };
   return {
     ...records,
-    leaseTerms: { renewMs: holder.lapseMs / 3, lapseMs: holder.lapseMs },
-    holds: ({ owner }) => owner !== undefined && holder.holds(owner),
+    leaseTerms: { renewMs: leaseOwner.lapseMs / 3, lapseMs: leaseOwner.lapseMs },
+    holds: ({ owner }) => owner !== undefined && leaseOwner.holds(owner),
     async claim(call, old) {
-      const lease = await claimUnder(await holder.current(), call, old);
+      const lease = await claimUnder(await leaseOwner.current(), call, old);
       if (lease !== "lapsed") return lease;
       // By the server's clock alone, which may have been set.
-      holder.lose();
-      const again = await claimUnder(await holder.current(), call, old);
+      leaseOwner.lose();
+      const again = await claimUnder(await leaseOwner.current(), call, old);
       return again === "lapsed" ? undefined : again;
     },
     async renew(leases) {
-      await holder.renew();
+      await leaseOwner.renew();
       const running = new Map((await own.rows()).map(({ call, run }) => [call, run]));
       return leases.filter(({ call, run }) => !held(run, running.get(call) === run));
     },
     async interruptAbandoned(at) {
-      await holder.current();
+      await leaseOwner.current();
       const { count } = await background.run(
         `with gone as (
            select call, run from troupe.kept_calls k where owner is not null

@@ -24,8 +24,8 @@ import { budgetRepository } from "./budget-repository.ts";
 import { postgresConversations } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { Holder } from "./holder.ts";
 import { type KeyVersion, postgresKeys } from "./key-repository.ts";
+import { LeaseOwner } from "./lease-owner.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { hasSchema, isCurrent, migrate, ownVersion, staging } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
@@ -39,7 +39,7 @@ export type PostgresStore = Store & {
   readonly path: string;
   readonly schemaVersion: number;
   /** The name under which it holds its calls; "" before the first. */
-  readonly holder: string;
+  readonly leaseOwner: string;
   readonly windows: StoredWindows;
   /** Asks now what other processes changed, as it does twice a second. @throws StorageError */
   refresh(): Promise<void>;
@@ -103,16 +103,16 @@ export async function openPostgresStore(
   );
   isServerAway = () => poll.isFailing;
   await poll.ask();
-  const holder = new Holder(watch, place, clock, settings.leaseSeconds * 1000);
-  const calls = new HeldCalls(background, holder);
+  const leaseOwner = new LeaseOwner(watch, place, clock, settings.leaseSeconds * 1000);
+  const calls = new HeldCalls(background, leaseOwner);
   const pools = opened.move();
-  const { removeExpired, totals, ...runs } = runRepository({ path, background }, holder);
+  const { removeExpired, totals, ...runs } = runRepository({ path, background }, leaseOwner);
   let closing: Promise<void> | undefined;
   return {
     path: place,
     schemaVersion: ownVersion(),
-    get holder() {
-      return holder.id;
+    get leaseOwner() {
+      return leaseOwner.id;
     },
     refresh: () => poll.ask(),
     keys: postgresKeys({ path, background }, place, poll),
@@ -131,7 +131,7 @@ export async function openPostgresStore(
     ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, () => clock.newId()),
-    maintenance: maintenanceOf({ path, background }, { removeExpired, totals }, place, holder),
+    maintenance: maintenanceOf({ path, background }, { removeExpired, totals }, place, leaseOwner),
     database: () => {
       const all = [path, background, reports, watch, windowPool];
       const sum = (count: keyof QueryPool["counts"]) => all.reduce((total, { counts }) => total + counts[count], 0);
@@ -142,11 +142,11 @@ export async function openPostgresStore(
         late: sum("late"),
         replaced: sum("replaced"),
         isReachable: !isServerAway(),
-        lease: holder.state,
+        lease: leaseOwner.state,
       };
     },
     close: () => {
-      closing ??= holder
+      closing ??= leaseOwner
         .close()
         .catch(() => {})
         .then(() => pools.disposeAsync());
@@ -344,7 +344,7 @@ function maintenanceOf(
   { path, background: pool }: Pools,
   runs: Pick<RunRecords, "removeExpired" | "totals">,
   place: string,
-  holder: Holder,
+  leaseOwner: LeaseOwner,
 ): Maintenance {
   const conversations = postgresConversations(pool);
   return {
@@ -355,7 +355,7 @@ function maintenanceOf(
       );
       return { bytes: row!.bytes, freeBytes: 0 };
     },
-    check: () => holder.prove(),
+    check: () => leaseOwner.prove(),
     get refusal() {
       return path.refusal;
     },
@@ -389,7 +389,7 @@ function maintenanceOf(
       const [row] = await pool.run<{ servers: number }>(
         `select count(*)::float8 as servers from troupe.holders
          where holder <> $1::text and lapses_at > clock_timestamp()`,
-        [holder.id],
+        [leaseOwner.id],
       );
       return row!.servers;
     },

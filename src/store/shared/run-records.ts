@@ -3,7 +3,7 @@ import type { IdempotencyRecord, RunRepository, RunTotals, StoredEvents } from "
 import type { Sql } from "./sql.ts";
 
 /** With the process that makes the call, where it runs. */
-type Owned = Omit<IdempotencyRecord, "holder" | "owner"> & { readonly owner: string | null };
+type Owned = Omit<IdempotencyRecord, "heldBy" | "owner"> & { readonly owner: string | null };
 
 export type RunRecordOptions<R> = {
   /** For what calls wait for, and for the rest. */

@@ -11,11 +11,11 @@ const identified = "call = $call and run = $run";
 
 /** @param lock gives this process' lock, which is taken when it is first asked for */
 export function sqliteRecords(sql: Sql, lock: () => LivenessLock): RunRecords {
-  const holderOf = (owner: string | null) =>
+  const heldBy = (owner: string | null) =>
     owner === null ? null : owner === lock().id ? "self" : lock().isAlive(owner) ? "other" : "gone";
   return runRecords({
     ...{ path: sql, background: sql, joined: "k.call = e.call" },
-    recordOf: ({ owner, ...rest }) => ({ ...rest, holder: holderOf(owner) }),
+    recordOf: ({ owner, ...rest }) => ({ ...rest, heldBy: heldBy(owner) }),
     owner: () => lock().id,
   });
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LargeStrings } from "../../../src/lib/json/large-strings.ts";
-import { JsonScan } from "../../../src/lib/json/scan.ts";
 import type { ByteRange } from "../../../src/lib/json/ranges.ts";
+import { JsonScan } from "../../../src/lib/json/scan.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const none = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
 import { type MemberRange, membersAt } from "../../../src/lib/json/ranges.ts";
+import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const none: JsonLimits = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };

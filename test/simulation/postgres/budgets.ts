@@ -1,6 +1,6 @@
 /** Budgets, reservations, windows of tokens and the ledger's lines, as the database's functions decide them. */
 import type { Mutation } from "../mutations.ts";
-import type { Holders } from "./holders.ts";
+import type { LeaseOwners } from "./lease-owners.ts";
 import { changed, type Result, type Statement, type Value } from "./server.ts";
 
 type Span = { readonly scope: string; readonly span: string };
@@ -36,7 +36,7 @@ const nameOf = ({ request_id, attempt }: Named) => `${request_id} ${attempt}`;
 
 export class BudgetTables {
   readonly #now: () => number;
-  readonly #holders: Holders;
+  readonly #leaseOwners: LeaseOwners;
   readonly #broken: ReadonlySet<Mutation>;
   readonly #spending = new Map<string, Spending>();
   readonly #held = new Map<string, Held>();
@@ -47,9 +47,9 @@ export class BudgetTables {
   onReserved: (requestId: string) => void = () => {};
 
   /** @param now the server's time, in Unix milliseconds */
-  constructor(now: () => number, holders: Holders, broken: ReadonlySet<Mutation>) {
+  constructor(now: () => number, leaseOwners: LeaseOwners, broken: ReadonlySet<Mutation>) {
     this.#now = now;
-    this.#holders = holders;
+    this.#leaseOwners = leaseOwners;
     this.#broken = broken;
   }
 
@@ -172,7 +172,7 @@ export class BudgetTables {
 
   #interrupted(graceMs: number): Result {
     if (this.#broken.has("calls-of-the-dead-stay")) return { rows: [] };
-    const gone = [...this.#held.values()].filter(({ owner }) => !this.#holders.isAlive(owner, graceMs));
+    const gone = [...this.#held.values()].filter(({ owner }) => !this.#leaseOwners.isAlive(owner, graceMs));
     return { rows: gone.map(({ owner, line }) => ({ owner, line })) };
   }
 

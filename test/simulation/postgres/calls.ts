@@ -1,6 +1,6 @@
 /** Calls that carry an id, and the events of their streams. */
 import type { Mutation } from "../mutations.ts";
-import type { Holders } from "./holders.ts";
+import type { LeaseOwners } from "./lease-owners.ts";
 import { changed, none, type Result, type Statement, type Value } from "./server.ts";
 
 type Call = {
@@ -33,7 +33,7 @@ const unanswered = {
 };
 
 export class CallTables {
-  readonly #holders: Holders;
+  readonly #leaseOwners: LeaseOwners;
   readonly #broken: ReadonlySet<Mutation>;
   readonly #byNumber = new Map<number, Call>();
   readonly #byId = new Map<string, Call>();
@@ -45,8 +45,8 @@ export class CallTables {
   /** Told of each id of which something was lost. */
   onLost: (requestId: string) => void = () => {};
 
-  constructor(holders: Holders, broken: ReadonlySet<Mutation>) {
-    this.#holders = holders;
+  constructor(leaseOwners: LeaseOwners, broken: ReadonlySet<Mutation>) {
+    this.#leaseOwners = leaseOwners;
     this.#broken = broken;
   }
 
@@ -108,12 +108,12 @@ export class CallTables {
   #shown(row: Call | undefined): Result {
     if (row === undefined) return none;
     const { call, run, fingerprint, state, owner, expiresAt, status, headers, events, bodyFrom } = row;
-    const isAlive = this.#holders.isAlive(owner);
+    const isAlive = this.#leaseOwners.isAlive(owner);
     return { rows: [{ call, run, fingerprint, state, owner, expiresAt, status, headers, events, bodyFrom, isAlive }] };
   }
 
   #claimNew([scope, requestId, fingerprint, run, , owner]: readonly Value[]): Result {
-    const isHolding = this.#holders.isAlive(owner as string);
+    const isHolding = this.#leaseOwners.isAlive(owner as string);
     let there = this.#withId(scope!, requestId!);
     if (this.#broken.has("claim-of-a-held-id") && there?.run !== run) {
       this.#remove(there);
@@ -144,7 +144,7 @@ export class CallTables {
 
   #claimOld(values: readonly Value[]): Result {
     const [scope, requestId, fingerprint, run, , owner, call, oldRun, oldState] = values;
-    const isHolding = this.#holders.isAlive(owner as string);
+    const isHolding = this.#leaseOwners.isAlive(owner as string);
     const there = this.#withId(scope!, requestId!);
     const isOld = there?.call === call && there?.run === oldRun && there?.state === oldState;
     const isOwn = there?.call === call && there?.run === run && there?.owner === owner && there?.state === "running";
@@ -171,7 +171,7 @@ export class CallTables {
     if (this.#broken.has("abandoned-calls-stay")) return changed(0);
     let count = 0;
     for (const owner of [...this.#byOwner.keys()]) {
-      if (this.#holders.isAlive(owner)) continue;
+      if (this.#leaseOwners.isAlive(owner)) continue;
       for (const row of this.#ownedBy(owner)) {
         if (row.state !== "running") continue;
         Object.assign(row, { state: "interrupted", watched: false, expiresAt });

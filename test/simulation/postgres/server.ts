@@ -13,7 +13,7 @@ import { Network, type Weather } from "../network.ts";
 import type { World } from "../world.ts";
 import { BudgetTables } from "./budgets.ts";
 import { CallTables } from "./calls.ts";
-import { Holders } from "./holders.ts";
+import { LeaseOwners } from "./lease-owners.ts";
 import { NodeTable } from "./nodes.ts";
 import { windowStatements } from "./windows.ts";
 
@@ -30,7 +30,7 @@ const serverAheadMs = 1_234_567;
 
 export class ModelledPostgres {
   readonly network: Network;
-  readonly holders: Holders;
+  readonly leaseOwners: LeaseOwners;
   readonly calls: CallTables;
   readonly budgets: BudgetTables;
   readonly windows: ModelWindows;
@@ -45,12 +45,12 @@ export class ModelledPostgres {
   constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
     this.#world = world;
     this.network = new Network(world, "database", weather);
-    this.holders = new Holders(() => world.now, broken);
-    this.calls = new CallTables(this.holders, broken);
-    this.budgets = new BudgetTables(() => epoch + world.now, this.holders, broken);
+    this.leaseOwners = new LeaseOwners(() => world.now, broken);
+    this.calls = new CallTables(this.leaseOwners, broken);
+    this.budgets = new BudgetTables(() => epoch + world.now, this.leaseOwners, broken);
     this.windows = new ModelWindows(() => world.now + serverAheadMs, windowMs + goodForMs, broken);
     this.#statements = [
-      ...this.holders.statements,
+      ...this.leaseOwners.statements,
       ...this.budgets.statements,
       ...windowStatements(this.windows),
       ...new NodeTable(() => world.now, broken).statements,
@@ -67,10 +67,10 @@ export class ModelledPostgres {
 
   /** @returns how to fail over to a server that has what this one has now; of calls and leases alone */
   copy(): (awayMs: number) => void {
-    const [calls, holders] = [this.calls.copy(), this.holders.copy()];
+    const [calls, leaseOwners] = [this.calls.copy(), this.leaseOwners.copy()];
     return (awayMs) => {
       this.crash(awayMs);
-      holders();
+      leaseOwners();
       for (const id of calls()) this.calls.onLost(id);
     };
   }

@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
         await server.ask(target, "update troupe.holders set lapses_at = clock_timestamp() where holder = $1", [
           running.owner,
         ]);
-        expect((await back.runs.find("s", "running"))?.holder).toBe("gone");
+        expect((await back.runs.find("s", "running"))?.heldBy).toBe("gone");
         expect(await back.runs.interruptAbandoned(start)).toBeGreaterThan(0);
         const old = (await back.runs.find("s", "running"))!;
         expect(await back.runs.claim(call("running", "run-c"), old)).toMatchObject({ call: running.call });

@@ -32,8 +32,8 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
       open: () => openPostgresStore({ url, pool: 4, ...limits }, systemClock, true),
       refresh: (store: Store) => (store as PostgresStore).refresh(),
       async kill(store: Store) {
-        const { holder } = store as PostgresStore;
-        await server.ask(direct, "update troupe.holders set lapses_at = 'epoch' where holder = $1", [holder]);
+        const { leaseOwner } = store as PostgresStore;
+        await server.ask(direct, "update troupe.holders set lapses_at = 'epoch' where holder = $1", [leaseOwner]);
         await store.close();
       },
       async [Symbol.asyncDispose]() {},

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/time/clock.ts";
-import type { Holder } from "../../../src/store/postgres/holder.ts";
+import type { LeaseOwner } from "../../../src/store/postgres/lease-owner.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { runRepository } from "../../../src/store/postgres/run-repository.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
@@ -52,11 +52,11 @@ test("a claim that was never sent leaves nothing to be removed; one that was is 
       return void removed.push(parameters[1]!);
     },
   } as unknown as QueryPool;
-  const holder = {
+  const leaseOwner = {
     ...{ id: "me", current: () => "me", holds: () => true },
     ...{ lapseMs: 15_000, onRenewed: new Set() },
-  } as unknown as Holder;
-  const runs = runRepository({ path, background }, holder);
+  } as unknown as LeaseOwner;
+  const runs = runRepository({ path, background }, leaseOwner);
   await expect(runs.claim(call("a"))).rejects.toBe(away);
   await clock.advanceSlowly(1_000);
   expect(removed).toEqual([]);
@@ -166,14 +166,14 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       await Bun.sleep(5);
       lease = await store.runs.claim(call("a", "again")).catch(() => undefined);
     }
-    expect(await store.runs.find("s", "a")).toMatchObject({ state: "running", holder: "self", run: lease.run });
+    expect(await store.runs.find("s", "a")).toMatchObject({ state: "running", heldBy: "self", run: lease.run });
   });
 
   on(
     "a claim that is carried out after its removal found nothing is removed too",
     async ({ store, proxy, url }) => {
       await store.runs.claim(call("held"));
-      const owner = store.holder;
+      const owner = store.leaseOwner;
       proxy.hold();
       expect((await timed(store.runs.claim(call("a")))).kind).toBe("away");
       proxy.release();
@@ -196,8 +196,8 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
           while ((await two.runs.find("s", "a")) !== undefined) await Bun.sleep(5);
         }
         // What is held stays.
-        expect(store.holder).toBe(owner);
-        expect(await two.runs.find("s", "held")).toMatchObject({ state: "running", holder: "other" });
+        expect(store.leaseOwner).toBe(owner);
+        expect(await two.runs.find("s", "held")).toMatchObject({ state: "running", heldBy: "other" });
       } finally {
         await two.close();
       }
@@ -246,13 +246,13 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
         const over = (await store.runs.claim(call("over")))!;
         await store.runs.release(over);
         for (const id of ["late", "over"]) {
-          await late(id, store.holder);
-          await late(`${id} too`, two.holder);
+          await late(id, store.leaseOwner);
+          await late(`${id} too`, two.leaseOwner);
           while ((await two.runs.find("s", id)) !== undefined) await Bun.sleep(5);
         }
-        expect(await two.runs.find("s", "held")).toMatchObject({ state: "running", holder: "other" });
-        expect(await store.runs.find("s", "theirs")).toMatchObject({ state: "running", holder: "other" });
-        expect(await store.runs.find("s", "late too")).toMatchObject({ state: "running", holder: "other" });
+        expect(await two.runs.find("s", "held")).toMatchObject({ state: "running", heldBy: "other" });
+        expect(await store.runs.find("s", "theirs")).toMatchObject({ state: "running", heldBy: "other" });
+        expect(await store.runs.find("s", "late too")).toMatchObject({ state: "running", heldBy: "other" });
         expect(await store.runs.find("s", "done")).toMatchObject({ state: "finished" });
       } finally {
         await two.close();
@@ -288,7 +288,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       while ((await found()).reservations !== "kept") await Bun.sleep(5);
       // As the server does it, when the statement gets there at last; the second time after an end that found nothing.
       for (let time = 0; time < 2; time += 1) {
-        const entry = { request_id: "a", attempt: 1, owner: store.holder, amount: 10, places: [1], limits: [100] };
+        const entry = { request_id: "a", attempt: 1, owner: store.leaseOwner, amount: 10, places: [1], limits: [100] };
         await server.ask(url, "select troupe.reserve_calls($1::text::jsonb, $2::text::jsonb)", [
           JSON.stringify(budgets),
           JSON.stringify([{ ...entry, key: "k", limit: 1_000, tokens: 300, line: "{}" }]),
@@ -403,7 +403,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       });
       const { requestId } = lease;
       let found = await two.runs.find("s", requestId);
-      while (found!.holder !== "gone") {
+      while (found!.heldBy !== "gone") {
         await Bun.sleep(10);
         found = await two.runs.find("s", requestId);
       }
@@ -414,7 +414,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       expect(await inTime(() => store.runs.append(lease, "{}", { firstId: 0, data: bytes("late") }))).toBe(false);
       expect(await inTime(() => store.runs.finish(lease, finished))).toBe(false);
       await inTime(() => store.runs.release(lease));
-      expect(await two.runs.get(anew)).toMatchObject({ state: "running", holder: "self", headers: null });
+      expect(await two.runs.get(anew)).toMatchObject({ state: "running", heldBy: "self", headers: null });
       // It goes on under a new name.
       const next = await claimed(store, "b");
       expect(next.owner).not.toBe(lease.owner);

@@ -4,9 +4,9 @@ import type { ComponentChildren } from "preact";
 import type { OpenCalls } from "../../../api/calls.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { bothTimes, periodOf } from "../../period.ts";
 import { askedTime, beforeWords, linkedTime, range, rangeWords } from "../../range.ts";
 import { href } from "../../router.ts";
-import { bothTimes, periodOf } from "../../period.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, exactMoney, Money, short } from "../../ui/format.tsx";
@@ -18,6 +18,7 @@ import { changedOf, percent } from "../providers/change.tsx";
 import { Ends } from "../spend/ends.tsx";
 import {
   along,
+  bucketsOf,
   errorsOf,
   type Granularity,
   getSums,
@@ -25,7 +26,6 @@ import {
   quantiles,
   type Sums,
   secondsOf,
-  bucketsOf,
   type Totals,
   tokensOf,
 } from "../spend/sums.ts";

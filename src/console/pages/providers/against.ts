@@ -1,7 +1,7 @@
 /** How providers did in a time and in the one before it, by the ledger. */
 
-import type { Query } from "../../router.ts";
 import { bothTimes, type Range } from "../../period.ts";
+import type { Query } from "../../router.ts";
 import { getSums, type Row, type Totals } from "../spend/sums.ts";
 import { ofRequest } from "./types.ts";
 

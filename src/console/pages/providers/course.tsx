@@ -1,15 +1,15 @@
 /** A measure of providers over time, drawn. */
 import { useResource } from "../../data.ts";
+import { periodOf } from "../../period.ts";
 import { beforeWords, range } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
-import { periodOf } from "../../period.ts";
 import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
 import { Curl } from "../../ui/copy.tsx";
 import { Segments } from "../../ui/form.tsx";
 import { Panel } from "../../ui/layout.tsx";
 import { zoneName } from "../../ui/numbers.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
-import { type Granularity, getSums, granularityOf, type Row, type Sums, secondsOf, bucketsOf } from "../spend/sums.ts";
+import { bucketsOf, type Granularity, getSums, granularityOf, type Row, type Sums, secondsOf } from "../spend/sums.ts";
 import { ofRequest } from "./types.ts";
 
 type Measure = {
@@ -91,7 +91,9 @@ export function Course({ provider }: { readonly provider?: string }) {
           const drawn = { title: measure.title, unit: measure.unit, height: 160, leadsTo };
           if (provider !== undefined) {
             const later = buckets.filter((bucket) => Date.parse(bucket) >= Date.parse(from) + shiftMs);
-            const earlier = later.map((bucket) => buckets[buckets.indexOf(bucket) - Math.round(shiftMs / stepMs(granularity))] ?? "");
+            const earlier = later.map(
+              (bucket) => buckets[buckets.indexOf(bucket) - Math.round(shiftMs / stepMs(granularity))] ?? "",
+            );
             const series: ChartSeries[] = [
               { label: "now", values: later.map((bucket) => valueIn(provider, bucket)) },
               { label: beforeWords(), values: earlier.map((bucket) => valueIn(provider, bucket)), tone: "quiet" },

@@ -32,7 +32,8 @@ export const dayOf = (at: number): string => new Date(at).toISOString().slice(0,
 export type Granularity = "hour" | "day" | "month";
 
 /** @returns by what a chart of so much time has not too many points, and not too few */
-export const granularityOf = (ms: number): Granularity => (ms <= 3 * dayMs ? "hour" : ms <= 120 * dayMs ? "day" : "month");
+export const granularityOf = (ms: number): Granularity =>
+  ms <= 3 * dayMs ? "hour" : ms <= 120 * dayMs ? "day" : "month";
 
 const words: Readonly<Record<Granularity, (at: number) => string>> = {
   hour: (at) => `${new Date(at).toISOString().slice(0, 13)}:00Z`,
@@ -44,7 +45,8 @@ const words: Readonly<Record<Granularity, (at: number) => string>> = {
 export function bucketsOf(granularity: Granularity, since: string, until: string): string[] {
   const end = Math.min(Date.parse(until), Date.now() + 1);
   const first = Date.parse(words[granularity](Date.parse(since)));
-  if (granularity !== "month") return steps(first, end, granularity === "hour" ? hourMs : dayMs).map((at) => words[granularity](at));
+  if (granularity !== "month")
+    return steps(first, end, granularity === "hour" ? hourMs : dayMs).map((at) => words[granularity](at));
   const buckets = [];
   for (let at = first; at < end; ) {
     buckets.push(words.month(at));

@@ -9,7 +9,7 @@ import { StorageError } from "../storage-error.ts";
 import { away } from "./errors.ts";
 import type { QueryPool } from "./query-pool.ts";
 
-export class Holder {
+export class LeaseOwner {
   readonly #pool: QueryPool;
   readonly #clock: Clock;
   readonly #place: string;

@@ -2,7 +2,7 @@
 import type { Mutation } from "../mutations.ts";
 import { changed, type Statement } from "./server.ts";
 
-export class Holders {
+export class LeaseOwners {
   readonly #now: () => number;
   readonly #broken: ReadonlySet<Mutation>;
   #lapses = new Map<string, number>();
@@ -21,27 +21,28 @@ export class Holders {
   }
 
   /** @param forMs how long ago it may have lapsed */
-  isAlive(holder: string | null, forMs = 0): boolean {
+  isAlive(leaseOwner: string | null, forMs = 0): boolean {
     if (this.#broken.has("early-lapse")) forMs -= 11_000;
-    return holder !== null && (this.#lapses.get(holder) ?? Number.NEGATIVE_INFINITY) > this.#now() - forMs;
+    return leaseOwner !== null && (this.#lapses.get(leaseOwner) ?? Number.NEGATIVE_INFINITY) > this.#now() - forMs;
   }
 
   readonly statements: readonly Statement[] = [
     [
       "insert into troupe.holders",
-      ([holder, ms]) => {
-        if (!this.#lapses.has(holder as string)) this.#lapses.set(holder as string, this.#now() + (ms as number));
+      ([leaseOwner, ms]) => {
+        if (!this.#lapses.has(leaseOwner as string))
+          this.#lapses.set(leaseOwner as string, this.#now() + (ms as number));
         return changed(1);
       },
     ],
     [
       "update troupe.holders",
-      ([holder, ms]) => {
-        if (!this.isAlive(holder as string)) return changed(0);
-        this.#lapses.set(holder as string, this.#now() + (ms as number));
+      ([leaseOwner, ms]) => {
+        if (!this.isAlive(leaseOwner as string)) return changed(0);
+        this.#lapses.set(leaseOwner as string, this.#now() + (ms as number));
         return changed(1);
       },
     ],
-    ["delete from troupe.holders", ([holder]) => changed(Number(this.#lapses.delete(holder as string)))],
+    ["delete from troupe.holders", ([leaseOwner]) => changed(Number(this.#lapses.delete(leaseOwner as string)))],
   ];
 }
