@@ -19,8 +19,6 @@ export class UsageFinder {
   #tailBytes = 0;
   #counts: JsonObject | undefined;
   #images = 0;
-  /** The end of the bytes so far, in which a name may have begun. */
-  #seam = "";
   #model: string | undefined;
   #isLost = false;
 
@@ -46,8 +44,16 @@ export class UsageFinder {
   /** @returns undefined where no counts were found */
   found(): Usage | undefined {
     if (this.#isLost) return undefined;
+    const text = this.#events === undefined ? this.#end() : undefined;
+    const usage = this.#usageIn(text);
+    // Its texts stand for counts that are not there.
+    if (text !== undefined && !usage?.completion_tokens) this.#texts(text);
+    return usage;
+  }
+
+  #usageIn(text: string | undefined): Usage | undefined {
     try {
-      const usage = usageIn(this.#events === undefined ? this.#plain() : this.#counts);
+      const usage = usageIn(text === undefined ? this.#counts : this.#plain(text));
       return this.#images === 0 ? usage : withImages(usage ?? noTokens, this.#images);
     } catch {
       return undefined;
@@ -60,18 +66,22 @@ export class UsageFinder {
   }
 
   #keep(bytes: Buffer): void {
-    this.#model ??= modelIn(this.#seam + bytes.toString("latin1", 0, maxHead));
-    this.#images += imagesIn(this.#seam, bytes);
-    this.#seam = bytes.toString("latin1", Math.max(0, bytes.length - imageName.length + 1));
+    // In its end a name may have begun.
+    const before = this.#tail.at(-1);
+    const seam = before?.toString("latin1", Math.max(0, before.length - imageName.length + 1)) ?? "";
+    this.#model ??= modelIn(seam + bytes.toString("latin1", 0, maxHead));
+    this.#images += imagesIn(seam, bytes);
     this.#tail.push(bytes);
     this.#tailBytes += bytes.length;
     while (this.#tailBytes - this.#tail[0]!.length >= maxTail) this.#tailBytes -= this.#tail.shift()!.length;
   }
 
-  #plain(): JsonObject | undefined {
+  #end(): string {
     const tail = this.#tail.length === 1 ? this.#tail[0]! : Buffer.concat(this.#tail);
-    const text = tail.toString();
-    this.#texts(text);
+    return tail.toString();
+  }
+
+  #plain(text: string): JsonObject | undefined {
     const whole = objectOf(parseJson(text));
     if (whole !== undefined) {
       if (this.#images === 0) this.#images = listOf(whole["data"]).filter(isImage).length;
@@ -169,8 +179,7 @@ const imageBytes = Buffer.from(imageName);
 
 /** @param seam what came right before */
 function imagesIn(seam: string, bytes: Buffer): number {
-  const across = Buffer.from(seam + bytes.toString("latin1", 0, imageName.length - 1), "latin1");
-  let images = across.includes(imageBytes) ? 1 : 0;
+  let images = seam !== "" && (seam + bytes.toString("latin1", 0, imageName.length - 1)).includes(imageName) ? 1 : 0;
   for (let at = bytes.indexOf(imageBytes); at >= 0; at = bytes.indexOf(imageBytes, at + imageName.length)) images += 1;
   return images;
 }

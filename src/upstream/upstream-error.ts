@@ -74,9 +74,15 @@ export function visibleHeaders(headers: HeaderFields): Record<string, string> {
     const value = headers.get(name);
     if (value !== null) visible[name] = value;
   }
+  const id = upstreamRequestId(headers);
+  return id === undefined ? visible : { ...visible, "x-upstream-request-id": id };
+}
+
+/** The upstream's own id of the request. */
+export function upstreamRequestId(headers: HeaderFields): string | undefined {
   for (const name of requestIdHeaders) {
     const value = headers.get(name);
-    if (value !== null) return { ...visible, "x-upstream-request-id": value };
+    if (value !== null) return value;
   }
-  return visible;
+  return undefined;
 }

@@ -78,7 +78,7 @@ type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };
 export function respondBytes(
   { services, context, observer }: Passing,
   answer: UpstreamAnswer,
-  headers: Readonly<Record<string, string>>,
+  headers: Record<string, string>,
   proven?: Proven,
 ): Response {
   const isBodiless = answer.status === 204 || answer.status === 304 || context.request.method === "HEAD";
@@ -103,7 +103,7 @@ function respondArrived(
   context: RequestContext,
   observer: CallObserver,
   answer: UpstreamAnswer,
-  headers: Readonly<Record<string, string>>,
+  headers: Record<string, string>,
   body: Buffer,
 ): Response {
   observer.firstFragment();
@@ -114,7 +114,7 @@ function respondArrived(
   context.finish(answer.status, "finished");
   return new Response(body as Uint8Array<ArrayBuffer>, {
     status: answer.status,
-    headers: { ...headers, ...context.headers },
+    headers: Object.assign(headers, context.headers),
   });
 }
 

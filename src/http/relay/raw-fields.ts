@@ -125,19 +125,28 @@ const ofFormats =
 export const limitedHeaders = (headers: Headers): Record<string, string> =>
   Object.fromEntries(Object.entries(passedHeaders(headers)).filter(([name]) => ofFormats.test(name)));
 
-/** @param isSecret whether a value holds the account's key */
+/** They hold an address of the provider, where the call goes on. */
+const addresses: ReadonlySet<string> = new Set([
+  ...["location", "content-location", "operation-location", "x-goog-upload-url", "x-goog-upload-control-url"],
+]);
+
+/**
+ * @param isSecret whether a value holds the account's key
+ * @param own gives an address of the provider's as the caller may ask for it
+ */
 export function returnedHeaders(
   headers: HeaderFields,
   isSecret: (value: string) => boolean,
-): [name: string, value: string][] {
-  const named = namedBy(headers.get("connection"));
-  const down: [string, string][] = [];
+  own: (address: string) => string,
+): Record<string, string> {
+  const connection = headers.get("connection");
+  const named = connection === null || connection === "keep-alive" ? undefined : namedBy(connection);
+  const down: Record<string, string> = {};
   for (const [name, value] of headers.entries()) {
-    if (notReturned.has(name) || named.has(name) || name.startsWith("access-control-")) continue;
+    if (notReturned.has(name) || named?.has(name) || name.startsWith("access-control-")) continue;
     // Known codings are undone on the way.
     if (name === "content-encoding" && /^\s*(?:x-)?(?:gzip|deflate|br|zstd)\s*$/i.test(value)) continue;
-    if (isSecret(value)) continue;
-    down.push([name, value]);
+    if (!isSecret(value)) down[name] = addresses.has(name) ? own(value) : value;
   }
   return down;
 }

@@ -6,7 +6,7 @@ import { holdsKey } from "../../auth/key-secret.ts";
 import { mayUseProvider } from "../../auth/keys.ts";
 import { admit } from "../../call/admit/admit.ts";
 import { isFree } from "../../call/admit/named.ts";
-import type { RequestContext } from "../../call/context.ts";
+import { pathOf, type RequestContext } from "../../call/context.ts";
 import { inputMeter } from "../../call/plan/bounds.ts";
 import { contentLength, readWhole } from "../../call/read/request-body.ts";
 import { RequestSource } from "../../call/read/request-source.ts";
@@ -22,7 +22,7 @@ import { respell } from "../../protocols/source.ts";
 import type { Account, RemoteProvider } from "../../providers/provider.ts";
 import type { BoundAccount } from "../../upstream/accounts.ts";
 import type { PassedRequest } from "../../upstream/client.ts";
-import { visibleHeaders } from "../../upstream/upstream-error.ts";
+import { upstreamRequestId } from "../../upstream/upstream-error.ts";
 import type { TextMeter } from "../../usage/attempt.ts";
 import { bodyMeter } from "../../usage/tokens/text-meter.ts";
 import { describeRaw } from "../openapi/operations.ts";
@@ -50,7 +50,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   if (request.headers.has("service-request-id")) {
     throw ApiError.invalidValue("service-request-id", "service-request-id is not supported for a provider's own API.");
   }
-  const { name, rest, path } = pathOf(context);
+  const { name, rest, path } = askedBy(context);
   const bound = services.live.accounts.find(name);
   if (bound === undefined || bound.provider.kind === "local" || !mayUseProvider(caller, name)) {
     throw ApiError.notFound(`No provider '${truncate(name)}' is set up here.`);
@@ -99,7 +99,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
 type Asked = { readonly name: string; readonly rest: string; readonly path: string };
 
 /** @throws ApiError not_found, or invalid_value for a path that could lead elsewhere */
-function pathOf(context: RequestContext): Asked {
+function askedBy(context: RequestContext): Asked {
   const { request, route, path: whole } = context;
   // The router has matched the path as it was sent; here its dot segments are resolved.
   const at = whole.indexOf(prefix);
@@ -122,7 +122,9 @@ function rootOf(provider: RemoteProvider, account: Account): string {
 
 /** Puts a path below an address. What both say, as the version often is, stands once. */
 function join(root: string, path: string): string {
-  const own = new URL(root).pathname.split("/").filter((segment) => segment !== "");
+  const own = pathOf(root)
+    .split("/")
+    .filter((segment) => segment !== "");
   const segments = path.split("/");
   for (let shared = Math.min(own.length, segments.length); shared > 0; shared -= 1) {
     if (own.slice(-shared).join("/") !== segments.slice(0, shared).join("/")) continue;
@@ -131,21 +133,15 @@ function join(root: string, path: string): string {
   return `${root}/${path}`;
 }
 
-/** They hold an address of the provider, where the call goes on. */
-const addresses: ReadonlySet<string> = new Set([
-  ...["location", "content-location", "operation-location", "x-goog-upload-url", "x-goog-upload-control-url"],
-]);
-
 function responseHeaders(
   headers: HeaderFields,
   { credentials }: BoundAccount,
   own: (address: string) => string,
 ): Record<string, string> {
-  const down: Record<string, string> = {};
-  for (const [name, value] of returnedHeaders(headers, (value) => credentials.isIn(value)))
-    down[name] = addresses.has(name) ? own(value) : value;
-  const id = visibleHeaders(headers)["x-upstream-request-id"];
-  return id === undefined ? down : { ...down, "x-upstream-request-id": id };
+  const down = returnedHeaders(headers, (value) => credentials.isIn(value), own);
+  const id = upstreamRequestId(headers);
+  if (id !== undefined) down["x-upstream-request-id"] = id;
+  return down;
 }
 
 /** An address below the provider's as the caller may ask for it; others stay as they are. */
@@ -175,20 +171,23 @@ async function openBody(context: RequestContext): Promise<OpenedBody | undefined
   if (request.body === null || length === 0) return undefined;
   if (length !== undefined && length <= maxRepeated) {
     context.hold(length);
-    const bytes = Buffer.from(await context.arrival(request.arrayBuffer()));
+    const bytes = await context.arrival(request.bytes());
     await turnEnd();
-    return { body: bytes, beginning: isJson(request) ? bytes.toString("latin1", 0, maxBeginning) : undefined };
+    return { body: bytes, beginning: isJson(request) ? beginningOf(bytes) : undefined };
   }
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   const first = isJson(request) ? (await context.arrival(reader.read())).value : undefined;
   return {
     body: { source: new RequestSource(reader, first), length },
-    beginning: first === undefined ? undefined : Buffer.from(first).toString("latin1", 0, maxBeginning),
+    beginning: first && beginningOf(first),
   };
 }
 
 /** Bytes of a body's beginning in which its model is looked for, for the log, the metrics and the ledger. */
 const maxBeginning = 64 * 1024;
+
+const beginningOf = (bytes: Uint8Array) =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, maxBeginning)).toString();
 
 function modelInText(text: string | undefined): string | undefined {
   return /"model"\s*:\s*"([^"\\]{1,256})"/.exec(text ?? "")?.[1];
@@ -217,9 +216,8 @@ function meterOf(judged: ReadBody | undefined, opened: OpenedBody | undefined): 
   if (judged !== undefined) return inputMeter(judged.source);
   const { beginning, body } = opened ?? {};
   if (beginning === undefined) return undefined;
-  const text = Buffer.from(beginning, "latin1").toString();
-  const whole = parseJson(text);
+  const whole = parseJson(beginning);
   if (whole !== undefined) return bodyMeter(whole);
   const length = typeof body === "object" && "length" in body ? body.length : undefined;
-  return typeof length === "number" ? { length, sample: [text.slice(0, 1000)] } : undefined;
+  return typeof length === "number" ? { length, sample: [beginning.slice(0, 1000)] } : undefined;
 }
