@@ -101,23 +101,11 @@ describe.skipIf(!hasPostgres)("bringing the schema forward while a table is held
         if (words.startsWith("others hold a table")) isRefused.resolve();
       };
       const migrating = forward(url, { known: next, lockMs: 300, report });
-      let isDone = false;
-      const reading = (async () => {
-        let slowest = 0;
-        while (!isDone) {
-          const startedAt = performance.now();
-          await server.ask(url, "select count(*) from troupe.keys");
-          slowest = Math.max(slowest, performance.now() - startedAt);
-        }
-        return slowest;
-      })();
       await isRefused.promise;
+      // Others' reads come through between its tries, while the table is held.
+      for (let time = 0; time < 3; time += 1) await server.ask(url, "select count(*) from troupe.keys");
       letGo();
-      await migrating.finally(() => {
-        isDone = true;
-      });
-      // With the wait of the step for its lock, and nothing of the minute it may go on.
-      expect(await reading).toBeLessThan(20_000);
+      await migrating;
       expect(told[0]).toBe(`step ${next.length} of ${next.length}`);
       expect(told).toContain("others hold a table (a dump, say): tried again for 300 s");
       expect(await server.ask(url, "select version from troupe.schema")).toEqual([{ version: ownVersion() + 1 }]);
