@@ -4,25 +4,21 @@ import { PersonaChecked, PersonaSource } from "../api/persona-sources.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed } from "../lib/json/schemas.ts";
-import { textOf } from "../personas/file/source.ts";
-import { hashOf, idProblem, pathOf } from "../personas/file/source-file.ts";
+import { checkSource } from "../operate/personas/check.ts";
+import {
+  compiledText,
+  isFolderServed,
+  NotSaved,
+  noSuchPersona,
+  ownFile,
+  savePersona,
+} from "../operate/personas/save.ts";
+import { idProblem, pathOf } from "../personas/file/source-file.ts";
 import { sourceOf } from "../personas/persona.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
-import { checkSource } from "./persona-check.ts";
-import {
-  idOf,
-  isFolderServed,
-  Named,
-  NotSaved,
-  noSuchPersona,
-  ownFile,
-  readOnlyBecause,
-  saveFile,
-  saving,
-  Text,
-} from "./persona-files.ts";
+import { idOf, Named, notSaved, readOnlyBecause, saving, Text } from "./persona-files.ts";
 
 const Check = Closed({ id: Type.String({ description: "The persona's <namespace>/<name>." }), text: Text });
 async function sourceJson(services: Services, id: string) {
@@ -46,17 +42,6 @@ async function sourceJson(services: Services, id: string) {
   };
 }
 
-async function compiledText({ personas, live }: Services, id: string) {
-  const found = await textOf(personas.find(id)!, live.config.personas.folder);
-  return found && { path: found.file, text: found.text, hash: hashOf(found.text) };
-}
-
-const edited = (services: Services, id: string) => ({
-  ...{ id, name: id },
-  check: async (text: string, path: string) => (await checkSource(services, id, text, path)).findings,
-  compiledHash: async () => (services.personas.find(id) && (await compiledText(services, id)))?.hash ?? null,
-});
-
 export const personaSourceRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
@@ -74,18 +59,8 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/source",
       async ({ services, context, params, body, operator }) => {
         const id = idOf(params);
-        const versionOf = () => services.personas.find(id)?.version ?? null;
-        const version = versionOf();
-        const saved = await saveFile(services, edited(services, id), body);
-        if (saved instanceof NotSaved) return saved.answer(context);
-        const before = { version, hash: saved.before };
-        await operator.record({
-          act: "persona.save",
-          subject: id,
-          before,
-          after: { version: versionOf(), hash: saved.after },
-        });
-        return sourceJson(services, id);
+        const saved = await savePersona(operator, services, id, body);
+        return saved instanceof NotSaved ? notSaved(saved, context) : sourceJson(services, id);
       },
       adminOperation({
         operationId: "adminSavePersonaSource",

@@ -9,6 +9,7 @@ import { writing } from "../http/openapi/describe.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { findingOf } from "../operate/personas/check.ts";
 import { maxRunMs, runPersonaTests } from "../operate/suites/run.ts";
 import { type Planned, planTest, repetitionsOf, type TestResult } from "../operate/suites/run-tests.ts";
 import { loadSuites } from "../operate/suites/suites.ts";
@@ -19,7 +20,6 @@ import { outputOf, textOfOutput } from "../personas/suites/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation } from "./pages.ts";
-import { findingOf } from "./persona-check.ts";
 import { Named } from "./persona-files.ts";
 import { findPersona } from "./personas.ts";
 

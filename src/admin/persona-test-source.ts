@@ -5,28 +5,14 @@ import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
 import { Closed, Open } from "../lib/json/schemas.ts";
 import { YamlSource } from "../lib/yaml/yaml.ts";
-import { planTest } from "../operate/suites/run-tests.ts";
+import { checkTests } from "../operate/personas/check.ts";
+import { NotSaved, readTests, savePersonaTests } from "../operate/personas/save.ts";
 import { maxFileBytes } from "../personas/file/read-file.ts";
-import { pathOf, readSource } from "../personas/file/source-file.ts";
 import type { KeptRequest } from "../personas/suites/keep.ts";
 import { TestFile } from "../personas/suites/schema.ts";
-import { parseTestFile } from "../personas/suites/test-file.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
-import { findingOf } from "./persona-check.ts";
-import {
-  errorsOf,
-  idOf,
-  Named,
-  NotSaved,
-  noSuchPersona,
-  ownFile,
-  readOnlyBecause,
-  saveFile,
-  saveRefusals,
-  saving,
-  Text,
-} from "./persona-files.ts";
+import { idOf, Named, notSaved, readOnlyBecause, saveRefusals, saving, Text } from "./persona-files.ts";
 
 const Draft = Closed({
   text: Type.Optional(
@@ -40,36 +26,6 @@ const Draft = Closed({
   ),
   assert: Type.Array(Open({ type: Type.String() }), { maxItems: 1000, description: "Assertions, as in a test file." }),
 });
-const nameOf = (id: string) => `${id}.test`;
-
-/** @throws ApiError not_found where there is no persona that the tests would be of */
-async function readTests(services: Services, id: string) {
-  const own = await ownFile(services, id);
-  const { folder } = services.live.config.personas;
-  if (own === undefined && services.personas.find(id) === undefined) throw noSuchPersona();
-  const found = await readSource(folder, nameOf(id));
-  const path = found?.path ?? (await pathOf(folder, nameOf(id)));
-  return { path, text: found?.text ?? "", hash: found?.hash ?? null, isPersonaThere: own !== undefined };
-}
-
-/** What is wrong with the text of a test file, and its tests. Those that the persona would refuse have a warning. */
-function checkTests(services: Services, id: string, text: string, file: string) {
-  const whole = (message: string) => findingOf({ file, line: 0, column: 0, path: "", message });
-  if (Buffer.byteLength(text) > maxFileBytes)
-    return { tests: [], findings: [whole(`This is larger than ${maxFileBytes / 1024} KiB`)] };
-  const { variants: _, ...persona } = services.personas.find(id) ?? {};
-  const declared = "variables" in persona ? new Set(persona.variables.keys()) : undefined;
-  const parsed = parseTestFile(text, file, { persona: id, declared });
-  if ("errors" in parsed) return { tests: [], findings: parsed.errors.map((one) => findingOf(one)) };
-  const { tests } = parsed.suite;
-  const planned = "id" in persona ? tests.map((test) => planTest(test, persona, file)) : [];
-  return {
-    tests: tests.map(({ name, line }) => ({ name, line })),
-    findings: planned.flatMap(({ test: { line }, problem }) =>
-      problem === undefined ? [] : findingOf({ file, line, column: 1, path: "", message: problem }, "warning"),
-    ),
-  };
-}
 
 /** The findings of a file that there is: what is not there has no faults. */
 const findingsOf = (services: Services, id: string, { path, text, hash }: Awaited<ReturnType<typeof readTests>>) =>
@@ -84,12 +40,6 @@ async function sourceJson(services: Services, id: string) {
     findings: findingsOf(services, id, found),
   };
 }
-
-const edited = (services: Services, id: string) => ({
-  ...{ id, name: nameOf(id) },
-  check: async (text: string, path: string) => checkTests(services, id, text, path).findings,
-  compiledHash: async () => null,
-});
 
 export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
   plugin
@@ -108,17 +58,8 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
       "/v1/personas/:namespace/:name/tests/source",
       async ({ services, context, params, body, operator }) => {
         const id = idOf(params);
-        if (services.live.config.console.write) await readTests(services, id);
-        const saved = await saveFile(services, edited(services, id), body);
-        if (saved instanceof NotSaved) return saved.answer(context);
-        const { before, after } = saved;
-        await operator.record({
-          act: "persona.save_tests",
-          subject: id,
-          before: { hash: before },
-          after: { hash: after },
-        });
-        return sourceJson(services, id);
+        const saved = await savePersonaTests(operator, services, id, body);
+        return saved instanceof NotSaved ? notSaved(saved, context) : sourceJson(services, id);
       },
       adminOperation({
         operationId: "adminSavePersonaTestSource",
@@ -162,8 +103,7 @@ export const personaTestSourceRoutes = (plugin: AdminPlugin) =>
         // A file of comments alone is as good as none. What its tests lack is found in the text with one more.
         const isBegun = (present.value ?? null) !== null;
         const errors = isBegun ? present.check(TestFile) : present.errors;
-        if (errors.length > 0)
-          return new NotSaved(errorsOf(checkTests(services, id, base, path).findings)).answer(context);
+        if (errors.length > 0) return notSaved(new NotSaved(checkTests(services, id, base, path).findings), context);
         const text = keepAsTest(
           base,
           { ...request, messages } as unknown as KeptRequest,

@@ -17,7 +17,7 @@ export function operatorOf(
 ): Operator {
   const { budgets, clock, facts, keys, live, log, personas, store, variantStops } = services;
   return {
-    ...{ clock, store, keys, config: live.config },
+    ...{ actor, clock, store, keys, config: live.config },
     personas: () => personas.list(),
     async reread() {
       await budgets.load();

@@ -13,6 +13,8 @@ import type { Store } from "../store/store.ts";
  */
 export type Operator = {
   readonly clock: Clock;
+  /** The name under which acts are recorded. */
+  readonly actor: string;
   readonly store: Store;
   /** Those of a command find no secret: they are read when they are shown or changed. */
   readonly keys: Keys;

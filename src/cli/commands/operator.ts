@@ -11,7 +11,7 @@ import { loadPersonas } from "../personas.ts";
 import { withStore } from "./storage.ts";
 
 /** Whoever is at the terminal, also behind sudo. Source: sudo(8), SUDO_USER */
-export function actorOf({ io }: Context): string {
+function actorOf({ io }: Context): string {
   try {
     return `cli:${io.env["SUDO_USER"] || userInfo().username}`;
   } catch {
@@ -36,12 +36,15 @@ export const operatorOf = (
   store: OpenedStore,
   config: Config,
   checked = checkedBy(context, config),
-): Operator => ({
-  ...checked,
-  ...{ clock: systemClock, store, keys: keysIn(store, config) },
-  reread: async () => {},
-  record: (act) => store.audit.insert(auditRow(systemClock, actorOf(context), act)),
-});
+): Operator => {
+  const actor = actorOf(context);
+  return {
+    ...checked,
+    ...{ actor, clock: systemClock, store, keys: keysIn(store, config) },
+    reread: async () => {},
+    record: (act) => store.audit.insert(auditRow(systemClock, actor, act)),
+  };
+};
 
 /** Runs a command that acts on what is stored, or shows it. */
 export const withOperator = (

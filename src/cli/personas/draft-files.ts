@@ -12,7 +12,7 @@ import { nameProblem, parsePersona } from "../../personas/persona.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
 import { CommandError, UsageError } from "../context.ts";
-import { type NewFile, schemaAddress } from "./place-files.ts";
+import type { NewFile } from "./place-files.ts";
 
 /** One of each large maker: the first whose provider is set up is used, and the last one needs none. */
 export const usualModels = [
@@ -55,11 +55,11 @@ export function filesOf(imported: Imported, id: string, folder: string, models: 
     ...(picture !== undefined && { avatar: picture }),
     ...(draft.variables !== undefined && draft.card === undefined && { variables: uncapped(draft.variables) }),
   } as PersonaContent;
-  const whole = personaYaml(value, schemaAddress);
+  const whole = personaYaml(value);
   // A card holds the persona's texts again: one that has no room beside them stands in a file of its own.
   const isApart = draft.card !== undefined && Buffer.byteLength(whole) > maxFileBytes;
   const cardFile = `${name}.card.json`;
-  const text = isApart ? personaYaml({ ...value, card: cardFile }, schemaAddress) : whole;
+  const text = isApart ? personaYaml({ ...value, card: cardFile }) : whole;
   const path = join(folder, namespace, `${name}.yaml`);
   checkPersona(text, path, id);
   return [

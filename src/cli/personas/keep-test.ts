@@ -8,7 +8,7 @@ import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { planTest } from "../../operate/suites/run-tests.ts";
-import { NotWritten, pathOf, readSource, replaceSource } from "../../personas/file/source-file.ts";
+import { pathOf, readSource, replaceSource } from "../../personas/file/source-file.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { fittingAssertion } from "../../personas/suites/fitting.ts";
 import { keepAsTest } from "../../personas/suites/keep.ts";
@@ -34,14 +34,7 @@ export type Turn = {
   readonly grader?: string | undefined;
 };
 
-const unwritten: Readonly<Record<NotWritten["reason"], string>> = {
-  outside: "leads out of the folder of personas",
-  changed: "has changed meanwhile",
-  busy: "is being written by somebody else",
-  failed: "can't be written",
-};
-
-/** @returns a line for whoever asked for it @throws CommandError; nothing was written then */
+/** @returns a line for whoever asked for it @throws CommandError, ApiError; nothing was written then */
 export async function keepTurn(context: Context, config: Config, turn: Turn): Promise<string> {
   const id = turn.persona.split("@")[0]!;
   const { folder, persona } = await ownPersona(context, config, id);
@@ -55,11 +48,7 @@ export async function keepTurn(context: Context, config: Config, turn: Turn): Pr
   const after = testsIn(text, path, options);
   const added = after.slice(before.length);
   for (const one of added) assertOther(before, one, persona, path);
-  await replaceSource(folder, test, text, found?.hash ?? null).catch((error: unknown) => {
-    if (!(error instanceof NotWritten)) throw error;
-    const why = error.reason === "failed" ? `: ${(error.cause as Error).message}` : "";
-    throw new CommandError(`${path} ${unwritten[error.reason]}${why}; nothing was written.`);
-  });
+  await replaceSource(folder, test, text, found?.hash ?? null);
   const { name, line, assertions } = after.at(-1)!;
   const types = assertions.map(({ type }) => type).join(", ");
   return `Kept in ${path}:${line} as '${name}' (${types}).`;

@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { schemaFile } from "../../personas/file/persona-yaml.ts";
 import { personaJsonSchema } from "../../personas/file/schema.ts";
 import { testJsonSchema } from "../../personas/suites/schema.ts";
 import { optionSchemas } from "../../providers/options.ts";
@@ -18,11 +19,6 @@ import { providers } from "../../providers/registry.ts";
 import { CommandError } from "../context.ts";
 
 export type NewFile = { readonly path: string; readonly content: string | Uint8Array };
-
-/** Beside the namespaces, so that editors find it wherever the folder is taken. */
-const schemaFile = "persona.schema.json";
-/** What a persona's first line names. */
-export const schemaAddress = `../${schemaFile}`;
 
 /**
  * Writes the files in their order. All of them are looked for first, so that nothing is written where one is in the way.

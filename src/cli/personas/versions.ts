@@ -1,5 +1,6 @@
 /** Versions of personas for commands: those that the store keeps, and what the folder holds now. */
 import type { Config } from "../../config/config.ts";
+import type { KeptVersion } from "../../operate/personas/rollback.ts";
 import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, type Persona, sourceOf } from "../../personas/persona.ts";
 import { current, isVersion, nameOf, splitReference } from "../../personas/versions/references.ts";
@@ -7,21 +8,12 @@ import type { PersonaVersionRepository } from "../../store/persona-versions.ts";
 import { CommandError, type Context } from "../context.ts";
 import { type LoadedPersonas, loadPersonas } from "../personas.ts";
 
-export type FoundVersion = {
-  /** The persona's id. */
-  readonly id: string;
-  readonly version: string;
-  readonly content: PersonaContent;
-  /** Its file as it was written; null where that is not known. */
-  readonly source: string | null;
-};
-
 type Kept = { readonly personaVersions: PersonaVersionRepository };
 
 export type VersionFinder = {
   readonly loaded: LoadedPersonas;
   /** @param name an id, with a version, the beginning of one, or a label behind an `@` @throws CommandError */
-  find(name: string): Promise<FoundVersion>;
+  find(name: string): Promise<KeptVersion>;
 };
 
 export async function versionFinder(
@@ -30,7 +22,7 @@ export async function versionFinder(
   { personaVersions }: Kept,
 ): Promise<VersionFinder> {
   const loaded = await loadPersonas(context, config.personas);
-  const foundIn = (persona: Persona): FoundVersion => ({
+  const foundIn = (persona: Persona): KeptVersion => ({
     id: persona.id,
     version: persona.version,
     content: JSON.parse(contentOf(persona)) as PersonaContent,

@@ -32,9 +32,12 @@ const spaced = new Set([
 ]);
 const longLine = 100;
 
-/** @param schema the address of the schema that editors are to use */
-export const personaYaml = (value: PersonaContent, schema: string): string =>
-  `# yaml-language-server: $schema=${schema}\n${writePersonaYaml(value)}`;
+/** The schema that editors use, beside the namespaces, so that they find it wherever the folder is taken. */
+export const schemaFile = "persona.schema.json";
+
+/** A persona's file, which names the schema. */
+export const personaYaml = (value: PersonaContent): string =>
+  `# yaml-language-server: $schema=../${schemaFile}\n${writePersonaYaml(value)}`;
 
 /** The fields in the order that people read them in. */
 export function writePersonaYaml(value: PersonaContent): string {

@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { chmod, chown, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
+import { ApiError } from "../../protocols/errors.ts";
 import { builtinFiles, builtinText } from "../builtin.ts";
 import { nameProblem } from "../persona.ts";
 import { isTestName } from "../suites/find.ts";
@@ -17,14 +18,15 @@ export type SourceFile = {
   readonly hash: string;
 };
 
-/** Why a file was not written. `outside`: a link leads out of the folder. `changed`: it is not the one that was edited. `busy`: it is being written. */
-export class NotWritten extends Error {
-  readonly reason: "outside" | "changed" | "busy" | "failed";
-  constructor(reason: NotWritten["reason"], cause?: unknown) {
-    super(reason, { cause });
-    this.reason = reason;
-  }
-}
+/** Refuses to replace what is not the file that was edited. */
+export const changedMeanwhile = (path: string): ApiError =>
+  ApiError.personaChanged(`${path} has changed since it was read; nothing was saved.`);
+
+/** Passes on what was refused. @returns the error of the file system, with the path that it is about */
+const notWritable = (path: string, error: unknown): ApiError =>
+  error instanceof ApiError
+    ? error
+    : ApiError.personaNotWritable(`${path} can't be written: ${(error as Error).message}.`, error);
 
 /** What is no UTF-8 is shown all the same, as the finding at its file says what it is. */
 const lenient = new TextDecoder();
@@ -52,7 +54,10 @@ export async function pathOf(folder: string, id: string): Promise<string> {
 
 /** @returns undefined where there is no such file @throws the file system's errors but that */
 export async function readSource(folder: string, id: string): Promise<SourceFile | undefined> {
-  const path = await pathOf(folder, id);
+  return readAt(await pathOf(folder, id));
+}
+
+async function readAt(path: string): Promise<SourceFile | undefined> {
   try {
     const real = await realpath(path);
     const bytes = await readStart(real);
@@ -71,50 +76,54 @@ export async function isUnused(folder: string): Promise<boolean> {
   return !files.flat().some((name) => extension.test(name) && !isTestName(name));
 }
 
-/** Writes the personas of the executable into an unused folder, so that they stay in service beside the first file of its own. @throws NotWritten */
+/** Writes the personas of the executable into an unused folder, so that they stay in service beside the first file of its own. @throws ApiError */
 export async function placeBuiltins(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });
   } catch (error) {
-    throw new NotWritten("failed", error);
+    throw notWritable(folder, error);
   }
   for (const id of Object.keys(builtinFiles)) {
-    await replaceSource(folder, id, builtinText(id), null).catch((error: NotWritten) => {
+    await replaceSource(folder, id, builtinText(id), null).catch((error: ApiError) => {
       // Somebody else did the same.
-      if (error.reason !== "changed" && error.reason !== "busy") throw error;
+      if (error.code !== "persona_changed") throw error;
     });
   }
 }
 
-/** Checks that what is written lies within the folder, whatever links lead there. @throws NotWritten outside */
-async function assertInside(folder: string, path: string): Promise<void> {
+/** Checks that what is written lies within the folder, whatever links lead there. @param target that `path` leads to @throws ApiError persona_not_writable */
+async function assertInside(folder: string, path: string, target = path): Promise<void> {
   const root = await realpath(folder);
-  const own = await realpath(dirname(path)).catch(() => undefined);
-  if (own !== undefined && own !== root && !own.startsWith(root + sep)) throw new NotWritten("outside");
+  const own = await realpath(dirname(target)).catch(() => undefined);
+  if (own !== undefined && own !== root && !own.startsWith(root + sep))
+    throw ApiError.personaNotWritable(`${path} is a link that leads out of the folder of personas.`);
 }
 
+/** Replaces the file of a persona, or makes it; as `replaceAt` does. */
+export const replaceSource = async (folder: string, id: string, text: string, ifHash: string | null): Promise<void> =>
+  replaceAt(folder, await pathOf(folder, id), text, ifHash);
+
 /**
- * Replaces the file of a persona, or makes it. A reader finds the old text or the new one, whole, also where the machine stops. The unfinished
+ * Replaces a file of the folder, or makes it. A reader finds the old text or the new one, whole, also where the machine stops. The unfinished
  * file begins with a dot, which whoever watches the folder passes over, and keeps other processes from writing the same one meanwhile.
  * @param ifHash of the text that was edited; null: there was none
- * @throws NotWritten
+ * @throws ApiError persona_changed or persona_not_writable
  */
-export async function replaceSource(folder: string, id: string, text: string, ifHash: string | null): Promise<void> {
-  const path = await pathOf(folder, id);
+export async function replaceAt(folder: string, path: string, text: string, ifHash: string | null): Promise<void> {
   try {
     await assertInside(folder, path);
-    const found = await readSource(folder, id);
+    const found = await readAt(path);
     const target = found?.real ?? path;
-    await assertInside(folder, target);
+    await assertInside(folder, path, target);
     if (found === undefined) await mkdir(dirname(target), { recursive: true });
-    await assertInside(folder, target);
+    await assertInside(folder, path, target);
     const unfinished = join(dirname(target), `.${basename(target)}.saving`);
-    const file = await claim(unfinished);
+    const file = await claim(unfinished, path);
     try {
       await file.writeFile(text);
       await keepOwner(unfinished, target);
       await file.sync();
-      if (((await readSource(folder, id))?.hash ?? null) !== ifHash) throw new NotWritten("changed");
+      if (((await readAt(path))?.hash ?? null) !== ifHash) throw changedMeanwhile(path);
       await rename(unfinished, target);
       await syncFolder(dirname(target));
     } finally {
@@ -122,12 +131,12 @@ export async function replaceSource(folder: string, id: string, text: string, if
       await rm(unfinished, { force: true });
     }
   } catch (error) {
-    throw error instanceof NotWritten ? error : new NotWritten("failed", error);
+    throw notWritable(path, error);
   }
 }
 
 /** Makes the unfinished file, where nobody else has one. */
-async function claim(unfinished: string) {
+async function claim(unfinished: string, path: string) {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   for (let tries = 1; ; tries += 1) {
     try {
@@ -135,7 +144,8 @@ async function claim(unfinished: string) {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       const found = await stat(unfinished).catch(() => undefined);
-      if (tries > 1 || (found !== undefined && Date.now() - found.mtimeMs < staleMs)) throw new NotWritten("busy");
+      if (tries > 1 || (found !== undefined && Date.now() - found.mtimeMs < staleMs))
+        throw ApiError.personaChanged(`${path} is being saved by somebody else; nothing was saved.`);
       // One that is gone by now was somebody's who is done: what stands there next is another's, and stays.
       if (found !== undefined) await rm(unfinished, { force: true });
     }

@@ -12,17 +12,14 @@ const read = (text: string) => {
 
 describe("YAML that is written", () => {
   test("has long texts as blocks, short lists on a line, and the schema's address first", () => {
-    const text = personaYaml(
-      {
-        system: "You are Zelda.\n\n- Be brief.\n- Be kind.\n",
-        model: ["openai/gpt-5.4-mini", "builtin/eliza"],
-        description: "Answers.",
-        tags: ["a", "b c"],
-        greeting: `${"Good morning to all who came here today. ".repeat(5)}Bye.`,
-        defaults: { max_tokens: 100 },
-      },
-      "../persona.schema.json",
-    );
+    const text = personaYaml({
+      system: "You are Zelda.\n\n- Be brief.\n- Be kind.\n",
+      model: ["openai/gpt-5.4-mini", "builtin/eliza"],
+      description: "Answers.",
+      tags: ["a", "b c"],
+      greeting: `${"Good morning to all who came here today. ".repeat(5)}Bye.`,
+      defaults: { max_tokens: 100 },
+    });
     expect(text).toBe(`# yaml-language-server: $schema=../persona.schema.json
 description: Answers.
 tags: [a, b c]

@@ -27,7 +27,7 @@ export function acceptable(imported: Imported, schema: ReturnType<typeof persona
   const { draft, tests, omitted } = imported;
   const persona = mend(draft as JsonObject, (value) => {
     const content = { description: "x", model: "builtin/eliza", ...value } as PersonaContent;
-    const parsed = parsePersona(personaYaml(content, ""), "", "imported/x", schema);
+    const parsed = parsePersona(personaYaml(content), "", "imported/x", schema);
     return "errors" in parsed ? parsed.errors : [];
   });
   const declared = new Set(Object.keys(persona.value["variables"] ?? {}));

@@ -26,7 +26,7 @@ const read = (content: string | Uint8Array | object, name = "card.json"): Import
 /** Through the file that is written: what comes back has passed the checker. */
 function stored({ draft }: Imported): PersonaContent {
   const content = { description: "A card.", ...draft, model: "builtin/eliza" } as PersonaContent;
-  const parsed = parsePersona(personaYaml(content, "../persona.schema.json"), "acme/card.yaml", "acme/card");
+  const parsed = parsePersona(personaYaml(content), "acme/card.yaml", "acme/card");
   if ("errors" in parsed) throw new Error(JSON.stringify(parsed.errors));
   return JSON.parse(contentOf(parsed.persona));
 }

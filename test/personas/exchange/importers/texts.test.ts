@@ -21,7 +21,7 @@ function one(text: string | object, name: string) {
   expect(personas).toHaveLength(1);
   const [{ draft, omitted, ...rest }] = personas as [(typeof personas)[0]];
   const content = { description: "x", model: "builtin/eliza", ...draft } as PersonaContent;
-  const parsed = parsePersona(personaYaml(content, "../persona.schema.json"), "acme/x.yaml", "acme/x");
+  const parsed = parsePersona(personaYaml(content), "acme/x.yaml", "acme/x");
   if ("errors" in parsed) throw new Error(JSON.stringify(parsed.errors));
   return {
     format,
