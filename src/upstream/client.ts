@@ -111,6 +111,13 @@ const byteOrderMark = 0xef;
 /** White space, and what a byte-order mark is made of. */
 const blanks = new Set([...spaces, byteOrderMark, 0xbb, 0xbf]);
 
+/** @returns the first byte that is none of these */
+function firstBeside(skipped: ReadonlySet<number>, bytes: Buffer): number | undefined {
+  let at = 0;
+  while (at < bytes.length && skipped.has(bytes[at]!)) at += 1;
+  return bytes[at];
+}
+
 type Opened = {
   resolve(answer: UpstreamAnswer): void;
   reject(error: Error): void;
@@ -226,9 +233,9 @@ export class UpstreamAnswer implements CallReceiver, Expiring, EventListenerObje
     const body = this.#pieces();
     for (;;) {
       // Some upstreams send line feeds while they think: drop them, as the buffer is bounded.
-      body.filterHeld((part) => part.some((byte) => !spaces.has(byte)));
+      body.filterHeld((part) => firstBeside(spaces, part) !== undefined);
       for (const part of body.held) {
-        const found = part.find((byte) => !blanks.has(byte));
+        const found = firstBeside(blanks, part);
         if (found !== undefined) return found;
       }
       if (this.#fault !== undefined) throw this.#fault;

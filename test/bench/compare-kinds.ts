@@ -15,10 +15,13 @@ export type Kind = {
   readonly governed: boolean;
   /** The first calls after a start are a measurement of their own. */
   readonly cold: boolean;
+  /** Streams count as calls, by the time to their first fragment. */
+  readonly opening: boolean;
 };
 
 const paced = { shape: "-f100-i10", streamed: true } as const;
 const burst = { shape: "-f200", streamed: true } as const;
+const short = { shape: "-f3", streamed: true } as const;
 const agent = { promptKind: "agent" } as const;
 
 const kind = (
@@ -35,6 +38,7 @@ const kind = (
   load: { by: "callers", callers },
   governed: false,
   cold: false,
+  opening: false,
   ...more,
 });
 
@@ -44,6 +48,7 @@ const rate = (perSecond: number) =>
   });
 
 const pacedAbout = "200 streams at a time of 100 fragments, 10 ms apart";
+const firstAbout = "64 streams at a time of three fragments, to the first of them";
 const burstAbout = "32 streams at a time of 200 fragments, as fast as they are taken";
 
 export const kinds: readonly Kind[] = [
@@ -53,6 +58,7 @@ export const kinds: readonly Kind[] = [
   kind("plain-400k", "plain calls with 400 KB of an agent's turns, 4 callers", { ...agent, promptChars: 400_000 }, 4),
   kind("stream", pacedAbout, paced, 200),
   kind("burst", burstAbout, burst, 32),
+  kind("first", firstAbout, short, 64, { opening: true }),
   kind("anthropic", "plain calls, chat → Messages, 64 callers", { family: "anthropic" }, 64),
   kind(
     "anthropic-16k",
@@ -71,6 +77,7 @@ export const kinds: readonly Kind[] = [
   kind("persona", "plain calls to a persona, 64 callers", { surface: "persona" }, 64),
   kind("knowledge", "plain calls to a persona that knows 300 sections, 64 callers", { surface: "knowledge" }, 64),
   kind("persona-stream", `to a persona, ${pacedAbout}`, { ...paced, surface: "persona" }, 200),
+  kind("persona-first", `to a persona, ${firstAbout}`, { ...short, surface: "persona" }, 64, { opening: true }),
   kind("persona-burst", `to a persona, ${burstAbout}`, { ...burst, surface: "persona" }, 32),
   kind("raw", "plain calls of the provider's own API, 64 callers", { surface: "raw" }, 64),
   kind("id", "plain calls with a new service-request-id each, 64 callers", { identified: true }, 64),

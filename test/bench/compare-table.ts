@@ -14,8 +14,8 @@ function beside(values: readonly number[], bare: readonly number[], by: (one: nu
 
 type Column = { readonly title: string; cell(outcome: Outcome, bare: Outcome | undefined): string };
 
-const perWhat = (kind: Kind) => (kind.call.streamed ? "fragment" : "call");
-const countOf = (kind: Kind, { calls, fragments }: Slice) => (kind.call.streamed ? fragments : calls);
+const perWhat = ({ call, opening }: Kind) => (call.streamed && !opening ? "fragment" : "call");
+const countOf = (kind: Kind, { calls, fragments }: Slice) => (perWhat(kind) === "fragment" ? fragments : calls);
 
 /** @param read what is set against the bare proxy's */
 const ratio = (read: (slice: Slice) => number): Column => ({
@@ -62,7 +62,7 @@ function columnsOf(kind: Kind): Column[] {
     ...(kind.cold ? [cold] : []),
     { title: `CPU per ${what}, µs`, cell: orDash(({ slices }) => spread(slices.map(cpu))) },
     ratio(cpu),
-    ...(kind.load.by === "rate" ? times : []),
+    ...(kind.load.by === "rate" || kind.opening ? times : []),
     {
       title: `${what}s/s`,
       cell: ({ slices }) => median(slices.map((slice) => countOf(kind, slice) / slice.seconds)).toFixed(0),

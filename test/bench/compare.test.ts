@@ -49,9 +49,9 @@ const both = /^[\d.]+ \+ [\d.]+$/;
 const time = /^[\d.]+( \([+−][\d.]+\))?$/;
 
 /** What stands in a row of each shape of table. */
-function cellsOf({ name, load, cold }: (typeof kinds)[number]) {
+function cellsOf({ load, cold, opening }: (typeof kinds)[number]) {
   if (load.by === "open streams") return [/^-?[\d.]+ \(-?[\d.]+–-?[\d.]+\)$/, /^-?[\d.]+×$/, number, /^0$/];
-  const times = name.startsWith("rate-") ? [time, time] : [];
+  const times = load.by === "rate" || opening ? [time, time] : [];
   return [...(cold ? [number] : []), range, ratio, ...times, number, both, number, /^0$/];
 }
 

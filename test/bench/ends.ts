@@ -18,7 +18,7 @@ export type EndsResult = {
   readonly unanswered: number;
   readonly seconds: number;
   readonly cpuSeconds: number;
-  /** Of calls at a rate, from the time at which they were due. */
+  /** Of calls at a rate from the time at which they were due; of other streams to the first fragment. */
   readonly p50: number;
   readonly p99: number;
   /** What was wrong with the first wrong answer. */

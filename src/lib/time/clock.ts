@@ -93,10 +93,11 @@ export function setDeadline(clock: Clock, ms: number, run: () => void): () => vo
 
 /** @returns what the promise resolves with; undefined where that takes longer than `ms`. @throws what it rejects with */
 export async function withTimeout<T>(clock: Clock, promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
+  const { promise: first, resolve, reject } = Promise.withResolvers<T | undefined>();
   const cancelTimer = setDeadline(clock, ms, () => resolve(undefined));
+  promise.then(resolve, reject);
   try {
-    return await Promise.race([promise, timeout]);
+    return await first;
   } finally {
     cancelTimer();
   }

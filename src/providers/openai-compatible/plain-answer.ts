@@ -16,7 +16,7 @@ export function plainCompletionOf(body: JsonObject, quirks: Quirks): CompletionB
   const completion: CompletionBody = { choices: [choice] };
   // Null is the same as absent, here and below.
   if (body["usage"] != null) {
-    const usage = usageOf(body["usage"]);
+    const usage = plainUsageOf(body["usage"]);
     if (usage === undefined) return undefined;
     completion.usage = usage;
   }
@@ -60,7 +60,8 @@ function messageOf(message: unknown): AnswerMessage | undefined {
   return said;
 }
 
-function usageOf(usage: unknown): Usage | undefined {
+/** The same as `usageOf` gives, where nothing of a quirk is in it. @returns undefined where anything is not plain */
+export function plainUsageOf(usage: unknown): Usage | undefined {
   if (!isObject(usage)) return undefined;
   const { prompt_tokens, completion_tokens, total_tokens } = usage;
   if (!isCount(prompt_tokens) || !isCount(completion_tokens) || !isCount(total_tokens)) return undefined;

@@ -31,6 +31,7 @@ import {
   usageOf,
 } from "./answer.ts";
 import { faultStatus, isFault, saysError } from "./faults.ts";
+import { plainUsageOf } from "./plain-answer.ts";
 import { type Served, withServed } from "./served.ts";
 import { ThinkTags } from "./think-tags.ts";
 
@@ -152,11 +153,13 @@ export class ChatStream implements StreamDecoder {
   #bodies(chunk: JsonObject, data: string): ChunkBody[] {
     this.#keepExtras(chunk);
     const given = objectsIn(chunk, "choices");
-    let usage = usageOf(chunk["usage"], this.#quirks) ?? usageOf(groqUsage(chunk), this.#quirks);
+    const quirks = this.#quirks;
+    const plain = quirks.usage_without_reasoning === true ? undefined : plainUsageOf(chunk["usage"]);
+    let usage = plain ?? usageOf(chunk["usage"], quirks) ?? usageOf(groqUsage(chunk), quirks);
     const choices: ChunkChoice[] = [];
     for (const [at, choice] of given.entries()) {
       // https://platform.moonshot.ai/docs/api/chat puts the counts into the choice
-      usage ??= usageOf(choice["usage"], this.#quirks);
+      usage ??= usageOf(choice["usage"], quirks);
       if (saysError(choice["error"]) || isFailure(choice["finish_reason"])) {
         throw new UpstreamFault(data, faultStatus(choice), usage);
       }

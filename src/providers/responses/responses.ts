@@ -168,7 +168,10 @@ export function withResponses(
     // No two of these share a field; Type.Composite would look into each, a dozen times a start.
     extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...ResponsesRules.properties }),
-    remoteMedia: (call) => (speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
+    remoteMedia(call) {
+      const wanted = chat.remoteMedia?.(call) ?? [];
+      return wanted.length > 0 && speaks(call) ? [] : wanted;
+    },
     holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call, rulesOf(call)),
     counter: (call) =>
       quirks.countsInput && call.account.options[responsesOption] !== false ? counterOf(bodyOf(call), call) : undefined,

@@ -47,8 +47,19 @@ static struct {
   long scheduled, planned, begun, answered, wrong, fragments, open_or_ended;
   int busy;
   char first_fault[200];
+  /* Of calls at a rate to their end, of streams else to their first fragment; in seconds. */
   double *latencies;
+  size_t latency_count, latency_room;
 } state;
+
+static void note_latency(double seconds) {
+  if (state.latency_count == state.latency_room) {
+    state.latency_room = state.latency_room * 2 + 1024;
+    state.latencies = realloc(state.latencies, state.latency_room * sizeof *state.latencies);
+    if (state.latencies == NULL) fail("realloc");
+  }
+  state.latencies[state.latency_count++] = seconds;
+}
 
 /* Notes what is wrong with an answer; the first fault is the one that counts. */
 __attribute__((format(printf, 2, 3))) static void fault(struct call *call, const char *format, ...) {
@@ -102,7 +113,10 @@ static void check_event(struct call *call, const char *data, const char *end) {
   if (json_is_given(content) && !json_says(content, nothing)) {
     if (call->next >= expected.count || !json_says(content, expected.texts[call->next]))
       fault(call, "fragment %d is %.*s", call->next, shown((size_t)(content.end - content.at)), content.at);
-    if (call->next++ == 0) state.open_or_ended++;
+    if (call->next++ == 0) {
+      state.open_or_ended++;
+      if (options.rate <= 0) note_latency(now() - call->due);
+    }
     state.fragments++;
   }
   check_reason(call, choice);
@@ -171,7 +185,7 @@ static void begin(double due) {
 
 /* Counts a call that has ended. */
 static void end(struct call *call) {
-  if (options.rate > 0) state.latencies[state.answered] = now() - call->due;
+  if (options.rate > 0) note_latency(now() - call->due);
   state.answered++;
   if (call->next == 0) state.open_or_ended++;
   if (call->fault[0] != '\0' && state.wrong++ == 0) memcpy(state.first_fault, call->fault, sizeof call->fault);
@@ -264,9 +278,10 @@ static void report(double began) {
   struct timespec cpu;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
   long planned = options.rate > 0 ? state.planned : 0, unanswered = planned > state.answered ? planned - state.answered : 0;
-  for (long at = planned - unanswered; at < planned; at++) state.latencies[at] = ended - began - (double)at / options.rate;
-  qsort(state.latencies, (size_t)planned, sizeof *state.latencies, by_value);
-  double p50 = planned == 0 ? 0 : state.latencies[planned / 2], p99 = planned == 0 ? 0 : state.latencies[planned * 99 / 100];
+  for (long at = planned - unanswered; at < planned; at++) note_latency(ended - began - (double)at / options.rate);
+  size_t noted = state.latency_count;
+  if (noted > 0) qsort(state.latencies, noted, sizeof *state.latencies, by_value);
+  double p50 = noted == 0 ? 0 : state.latencies[noted / 2], p99 = noted == 0 ? 0 : state.latencies[noted * 99 / 100];
   for (char *at = state.first_fault; *at != '\0'; at++)
     if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\') *at = *at == '"' ? '\'' : *at == '\n' ? ' ' : '?';
   printf("{\"calls\":%ld,\"fragments\":%ld,\"wrong\":%ld,\"unanswered\":%ld,\"seconds\":%.6f,\"cpuSeconds\":%.6f,\"p50\":%.6f,\"p99\":%.6f,"
@@ -324,8 +339,6 @@ int load(int count, char **given) {
   if (!read_options(count, given)) return 0;
   state.planned = options.rate > 0 ? (long)(options.rate * options.seconds) : options.callers;
   if (options.rate <= 0 && options.calls >= 0 && options.calls < state.planned) state.planned = options.calls;
-  state.latencies = options.rate > 0 ? calloc((size_t)state.planned + 1, sizeof *state.latencies) : NULL;
-  if (options.rate > 0 && state.latencies == NULL) fail("calloc");
   if (options.hold) watch(STDIN_FILENO);
   double began = now();
   make_calls(began);
