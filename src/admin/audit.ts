@@ -8,7 +8,6 @@ import type { AuditRow } from "../store/audit.ts";
 import type { KeyNames } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, page, pageParameters, text } from "./pages.ts";
-import { keyNames } from "./usage.ts";
 
 const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow, names: KeyNames): AuditEntry => ({
   object: "act",
@@ -38,7 +37,7 @@ export const auditRoutes = (plugin: AdminPlugin) =>
       const until = timeParameter(services, "until", times.until);
       const asked = { before: after, limit: limit + 1, actor, act, subject, since, until };
       const rows = await services.store.audit.list(asked);
-      const names = rows.length === 0 ? noNames : await keyNames(services);
+      const names = rows.length === 0 ? noNames : await services.keys.names();
       const acts = rows.map((row) => actJson(row, names));
       return page(acts, limit, ({ id }) => id);
     },

@@ -20,7 +20,6 @@ import { type KeyNames, lineJson } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { endWithSignIn } from "./held-open.ts";
 import { adminOperation, page, pageParameters } from "./pages.ts";
-import { keyNames } from "./usage.ts";
 
 const idFrom = ({ at, requestId, attempt }: LedgerPlace) => `${at}.${requestId}.${attempt}`;
 
@@ -72,7 +71,7 @@ async function* tail(
   signal: AbortSignal,
 ): RecordedEvents {
   const { clock, ledger, store } = services;
-  const names = await keyNames(services);
+  const names = await services.keys.names();
   const sent = new Set<string>();
   let endedSince = clock.now() - writtenMs;
   const look = async (since: number, ends: { readonly endedSince?: number }, limit: number) => {
@@ -169,7 +168,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
           signal: request.signal,
           ...(after !== undefined && { before: placeFrom(after, "after") }),
         });
-        const names = await keyNames(services);
+        const names = await services.keys.names();
         const found = page(
           lines.map((line) => callJson(line, names)),
           limit,
@@ -248,7 +247,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
         const asked = { where, own, limit };
         const all = await workers?.ask("calls", asked);
         const { lines, total } = all ?? openCalls(ledger.begun, asked, clock.now());
-        const names = await keyNames(services);
+        const names = await services.keys.names();
         const now = clock.now();
         const calls = lines.map((line) => openCallJson(line, names, now));
         const counted = workers && { workers: all?.workers ?? null, answered: all?.answered ?? 1 };
@@ -271,7 +270,7 @@ export const callRoutes = (plugin: AdminPlugin) =>
       "/v1/calls/:id",
       async ({ services, request, params: { id: requestId } }) => {
         const found = await attemptLines(services, requestId, request.signal);
-        const names = await keyNames(services);
+        const names = await services.keys.names();
         const attempts = found.map((line) => callJson(line, names));
         return { object: "call.attempts" as const, request_id: requestId, attempts };
       },

@@ -6,12 +6,8 @@ import type { Services } from "../call/services.ts";
 import { oneOf } from "../http/openapi/describe.ts";
 import { questionOf, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import { type KeyNames, periodName, usageCsv } from "../usage/ledger/report.ts";
+import { periodName, usageCsv } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
-
-export async function keyNames({ keys }: Services): Promise<KeyNames> {
-  return keys.names();
-}
 
 async function ledgerState({ store, ledger, clock, live }: Services) {
   const [newest] = await store.ledger.lines({ since: 0, until: clock.now() + 86_400_000, limit: 1 });
@@ -28,7 +24,7 @@ export const usageRoutes = (plugin: AdminPlugin) =>
     "/v1/usage",
     async ({ services, context, request, query: given }) => {
       const { format, ...question } = questionOf(given);
-      const namesOf = () => keyNames(services);
+      const namesOf = () => services.keys.names();
       if (format !== "csv") {
         const page = await usageJson(services, request.signal, question, namesOf);
         return { ...page, ledger: await ledgerState(services) };

@@ -4,8 +4,6 @@ import { Variants } from "../api/variants.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
 import { questionOf } from "../http/usage.ts";
 import { promoteVariant, resumeVariant, stopVariant } from "../operate/variants.ts";
-import { ApiError } from "../protocols/errors.ts";
-import { UsageQueryError } from "../usage/budgets/own-filters.ts";
 import { parseFilter } from "../usage/ledger/report.ts";
 import { variantReports } from "../usage/variants/report.ts";
 import type { AdminPlugin } from "./act.ts";
@@ -122,11 +120,6 @@ export const variantRoutes = (plugin: AdminPlugin) =>
 
 /** @throws ApiError invalid_value */
 export function periodOf(query: Parameters<typeof questionOf>[0], now: number) {
-  try {
-    const { since, until } = parseFilter(questionOf(query), now, 30);
-    return { since, until };
-  } catch (error) {
-    if (error instanceof UsageQueryError) throw ApiError.invalidValue(error.param, error.message);
-    throw error;
-  }
+  const { since, until } = parseFilter(questionOf(query), now, 30);
+  return { since, until };
 }

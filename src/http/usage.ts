@@ -16,7 +16,6 @@ import {
   severalWords,
   statusPattern,
   statusWords,
-  UsageQueryError,
   type UsageQuestion,
 } from "../usage/budgets/own-filters.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budgets/states.ts";
@@ -166,7 +165,7 @@ export async function usageJson(
 
 /** Reads a question, and has what ended until now written, the last half second too. @throws ApiError invalid_value, storage_unavailable */
 export async function usageQuery(services: Services, question: UsageQuestion, keyNames: () => Promise<KeyNames>) {
-  const query = asked(() => parseUsageQuestion(question, services.clock.now(), metadataOf(services)));
+  const query = parseUsageQuestion(question, services.clock.now(), metadataOf(services));
   await services.ledger.flush();
   const names = query.by.includes("key") ? await keyNames() : new Map<string, string>();
   return { query, names };
@@ -174,27 +173,17 @@ export async function usageQuery(services: Services, question: UsageQuestion, ke
 
 /** Reads the ledger's lines that a request's query chooses. @param days how far back without a beginning. @throws ApiError invalid_value */
 export const filterOf = (services: Services, query: object, days: number): LedgerFilter =>
-  asked(() => parseFilter(questionOf(query), services.clock.now(), days, metadataOf(services)));
+  parseFilter(questionOf(query), services.clock.now(), days, metadataOf(services));
 
 const metadataOf = ({ live }: Services) => live.config.usage.metadata;
 
 /** A parameter that is a time, in Unix milliseconds; null: it is not given. @throws ApiError invalid_value */
 export const timeParameter = ({ clock }: Services, name: string, value: string | undefined): number | null =>
-  value === undefined ? null : asked(() => timeOf(name, value, clock.now()));
+  value === undefined ? null : timeOf(name, value, clock.now());
 
 /** The query as a question, in which `metadata.team` asks for that member. */
 export function questionOf(query: object): UsageQuestion {
   const { metadata = {}, ...texts } = query as { readonly metadata?: Record<string, string> };
   const members = Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value]);
   return Object.fromEntries([...Object.entries(texts).map(([name, value]) => [name, String(value)]), ...members]);
-}
-
-/** @throws ApiError invalid_value */
-function asked<T>(parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof UsageQueryError) throw ApiError.invalidValue(error.param, error.message);
-    throw error;
-  }
 }

@@ -1,8 +1,10 @@
 /** `troupe facts show`: which facts are in use, and what they say of a model. */
+
 import { factsKeys } from "../../build-info.ts";
 import type { Explained } from "../../facts/explain.ts";
 import { factsOf } from "../../facts/facts.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { explainedAt } from "../../operate/checks/explained-at.ts";
 import { factsState } from "../../operate/facts.ts";
@@ -18,7 +20,7 @@ import { formatFields, formatTable } from "../print/table.ts";
 import { type Learned, learnedBy } from "./facts-learned.ts";
 import { listFor } from "./prices.ts";
 import { isStored, usingStore } from "./storage.ts";
-import { count, printable } from "./usage.ts";
+import { count } from "./usage.ts";
 
 export type FactsShowOptions = ServerOptions & { readonly explain?: boolean; readonly json?: boolean };
 
@@ -45,13 +47,13 @@ function showState(context: Context, { json, ...server }: FactsShowOptions): Pro
     context.io.stdout.write(
       formatFields({
         facts: `of ${asOf}, ${days} ${days === 1 ? "day" : "days"} old`,
-        from: printable(source ?? "the executable"),
+        from: printableLine(source ?? "the executable"),
         ...(sha256 !== null && { sha256 }),
         models: `of ${models}`,
         prices: `of ${list.asOf}`,
-        update: update.from === null ? update.mode : `${update.mode}, from ${printable(update.from)}`,
+        update: update.from === null ? update.mode : `${update.mode}, from ${printableLine(update.from)}`,
         key: factsKeys.length === 0 ? "none in this build: only files with their hash are taken" : "in this build",
-        ...(look.at !== null && { "last look": printable(`${look.at}: ${look.failure ?? "no failure"}`) }),
+        ...(look.at !== null && { "last look": printableLine(`${look.at}: ${look.failure ?? "no failure"}`) }),
         ...(update.awaited !== null && {
           "not here yet": `${update.awaited}: a server takes it at its start or next call`,
         }),
@@ -67,11 +69,11 @@ function showState(context: Context, { json, ...server }: FactsShowOptions): Pro
 /** For people. */
 function learnedPhrase(learned: Learned | undefined): string {
   if (learned === undefined) return "not known: no server of this configuration runs here (--url, --key)";
-  return printable(learned.failure ?? `${count(learned.facts.length)} by refusals, for a day each`);
+  return printableLine(learned.failure ?? `${count(learned.facts.length)} by refusals, for a day each`);
 }
 
 const learnedCells = ({ provider, model, fact, until }: Learned["facts"][number]) =>
-  [`${provider}/${model}`, fact, until].map(printable);
+  [`${provider}/${model}`, fact, until].map(printableLine);
 
 function showModel(
   context: Context,
@@ -80,7 +82,8 @@ function showModel(
 ): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     const id = parseModelId(modelId);
-    if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
+    if (id === undefined)
+      throw new UsageError(`Name the model as <provider>/<model>, not '${printableLine(modelId)}'.`);
     const { list } = listFor(context, config);
     const accounts = new Accounts(config.providers, providers);
     const bound = accounts.find(id.namespace);
@@ -95,7 +98,9 @@ function showModel(
     );
     const rows = explainedAt(bound ?? id.namespace, id.name);
     if (rows.length + learned.length === 0 && price === undefined)
-      throw new CommandError(`Nothing is known of ${printable(modelId)}. 'troupe models' lists what providers have.`);
+      throw new CommandError(
+        `Nothing is known of ${printableLine(modelId)}. 'troupe models' lists what providers have.`,
+      );
     const priced =
       price === undefined ? "none is known" : `${price.name}${price.date === null ? "" : ` of ${price.date}`}`;
     if (json) {
@@ -113,11 +118,11 @@ function showModel(
       return { fact: name, value: parseJson(value ?? "true") ?? value, by: `a refusal, until ${until}`, source: [] };
     });
     const shown = [...taught, ...rows].map(({ fact, value, by, source }) =>
-      [fact, JSON.stringify(value), ...(explain === true ? [by, source.join(" ")] : [])].map(printable),
+      [fact, JSON.stringify(value), ...(explain === true ? [by, source.join(" ")] : [])].map(printableLine),
     );
     const head = ["fact", "value", ...(explain === true ? ["by", "source"] : [])];
     const of = assumed === undefined ? "" : `, whose line is known by ${assumed}`;
-    context.io.stdout.write(`${printable(`${modelId}${of}; price: ${priced}`)}\n\n${formatTable(head, shown)}`);
+    context.io.stdout.write(`${printableLine(`${modelId}${of}; price: ${priced}`)}\n\n${formatTable(head, shown)}`);
     return 0;
   });
 }

@@ -1,4 +1,5 @@
 /** `troupe facts`: what is known of models, and newer files of it. */
+
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { factsKeys } from "../../build-info.ts";
@@ -11,6 +12,7 @@ import { compiledAsOf, inForce } from "../../facts/in-force.ts";
 import { compiledList } from "../../facts/prices/list.ts";
 import { changesBetween, type PriceChange } from "../../facts/prices/list-format.ts";
 import { isSigned } from "../../facts/signed.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import * as acts from "../../operate/facts.ts";
 import { providers } from "../../providers/registry.ts";
@@ -24,7 +26,7 @@ import { operatorOf } from "./operator.ts";
 import { changeText, modelsInUse } from "./price-update.ts";
 import { listFor } from "./prices.ts";
 import { assertDataFolder, usingStore } from "./storage.ts";
-import { count, printable } from "./usage.ts";
+import { count } from "./usage.ts";
 
 export type FactsUpdateOptions = {
   /** The place of the configuration, otherwise. */
@@ -71,7 +73,7 @@ export function updateFacts(context: Context, options: FactsUpdateOptions): Prom
       printJson(io, { from: source, sha256, as_of: bundle.as_of, taken: isTaken, concerns: against, ...changes });
     else {
       writeChanges(context, changes);
-      io.stderr.write(against.map((one) => `warning: ${printable(one)}\n`).join(""));
+      io.stderr.write(against.map((one) => `warning: ${printableLine(one)}\n`).join(""));
       io.stderr.write(isTaken ? taken : adviceFor(found, options, against.length > 0));
     }
     return isTaken || (!found.isProved && options.sha256 === undefined) ? 0 : 1;
@@ -82,7 +84,7 @@ const taken = "Taken: servers that run use them from their next call on.\n";
 
 function adviceFor({ source, sha256, isProved }: Found, { from }: FactsUpdateOptions, isDoubtful: boolean): string {
   const flags = [
-    ...(from === undefined ? [] : ["--from", printable(source)]),
+    ...(from === undefined ? [] : ["--from", printableLine(source)]),
     ...(isProved ? [] : ["--sha256", sha256]),
     ...(isDoubtful ? ["--force"] : []),
   ];
@@ -121,7 +123,7 @@ async function findFacts(
     const sha256 = sha256Of(bytes);
     if (wanted !== undefined && wanted !== sha256)
       throw new FactsError(
-        `${printable(from)} has the SHA-256 ${sha256}, not the one that is given: nothing was changed`,
+        `${printableLine(from)} has the SHA-256 ${sha256}, not the one that is given: nothing was changed`,
       );
     const isProved = wanted === sha256 || (await isSignedBeside(from, bytes));
     return { bytes, sha256, asOf: "", source: from, isProved };
@@ -165,7 +167,7 @@ const marks = { added: "+", removed: "-", changed: "~" } as const;
 
 function writeChanges({ io }: Context, { facts, prices }: Differences): void {
   io.stdout.write(
-    facts.map(({ change, what, words }) => `${marks[change]} ${printable(`${what}: ${words}`)}\n`).join(""),
+    facts.map(({ change, what, words }) => `${marks[change]} ${printableLine(`${what}: ${words}`)}\n`).join(""),
   );
   io.stdout.write(prices.map(changeText).join(""));
   io.stderr.write(`${count(facts.length)} facts and ${count(prices.length)} prices differ from those in use.\n`);
@@ -210,7 +212,7 @@ export function rollBackFacts(context: Context, { json }: { readonly json?: bool
     const { before, after } = gone;
     if (json) printJson(context.io, { from: before.sha256, to: after.sha256, as_of: after.as_of });
     else {
-      const words = `${printable(after.source ?? "the executable")}, of ${after.as_of}`;
+      const words = `${printableLine(after.source ?? "the executable")}, of ${after.as_of}`;
       context.io.stdout.write(
         `Back to the facts of ${words}. Those gone back from are not taken again by themselves.\n`,
       );

@@ -5,6 +5,7 @@ import { havingAll, listedNames, type ModelFacts, modelFacts } from "../../http/
 import { FetchTransport } from "../../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
 import { globMatches } from "../../lib/text/glob.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
@@ -18,7 +19,7 @@ import { listInUse } from "../../usage/prices/stored-list.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
-import { count, printable } from "./usage.ts";
+import { count } from "./usage.ts";
 
 export type ModelsOptions = {
   /** Only models that have ended, or end within six months. */
@@ -63,9 +64,10 @@ export function listModels(context: Context, pattern: string | undefined, option
     else {
       if (rows.length > 0) io.stdout.write(formatTable(columns, rows.map(cellsOf)));
       for (const { bound, problem } of asked)
-        if (problem !== undefined) io.stderr.write(`${bound.account.name}: ${printable(problem)}\n`);
+        if (problem !== undefined) io.stderr.write(`${bound.account.name}: ${printableLine(problem)}\n`);
     }
-    if (rows.length === 0 && pattern !== undefined) throw new CommandError(`No model fits '${printable(pattern)}'.`);
+    if (rows.length === 0 && pattern !== undefined)
+      throw new CommandError(`No model fits '${printableLine(pattern)}'.`);
     return 0;
   });
 }
@@ -117,7 +119,7 @@ function rowsOf({ bound, list }: Asked, prices: Prices, now: number): Row[] {
 const columns = ["model", "context", "output", "reads", "$/M in", "$/M out", "formats", "ends on"];
 
 const cellsOf = (row: Row): (string | undefined)[] => [
-  printable(row.id),
+  printableLine(row.id),
   row.context_length === undefined ? undefined : count(row.context_length),
   row.max_output_tokens === undefined ? undefined : count(row.max_output_tokens),
   row.input_modalities?.join(","),

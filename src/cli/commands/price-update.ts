@@ -4,6 +4,7 @@ import type { Config } from "../../config/config.ts";
 import { changesBetween, ListError, type PriceChange, parseList } from "../../facts/prices/list-format.ts";
 import type { ListedPrice } from "../../facts/prices/listed.ts";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { namedModels } from "../../operate/checks/named-models.ts";
 import { providers } from "../../providers/registry.ts";
@@ -15,7 +16,7 @@ import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print/print-json.ts";
 import { listFor } from "./prices.ts";
 import { assertDataFolder, isStored, usingStore } from "./storage.ts";
-import { count, printable } from "./usage.ts";
+import { count } from "./usage.ts";
 
 export type UpdateOptions = {
   readonly sha256?: string;
@@ -38,7 +39,7 @@ export function updatePrices(context: Context, source: string, options: UpdateOp
     const hash = sha256Of(bytes);
     if (sha256 !== undefined && sha256.toLowerCase() !== hash) {
       throw new CommandError(
-        `${printable(source)} has the SHA-256 ${hash}, not the one that is given: nothing was changed.`,
+        `${printableLine(source)} has the SHA-256 ${hash}, not the one that is given: nothing was changed.`,
       );
     }
     const now = systemClock.now();
@@ -58,7 +59,7 @@ export function updatePrices(context: Context, source: string, options: UpdateOp
       printJson(io, { ...found, concerns, changes });
     } else {
       io.stdout.write(changes.map(changeText).join(""));
-      io.stderr.write(concerns.map((one) => `warning: ${printable(one)}\n`).join(""));
+      io.stderr.write(concerns.map((one) => `warning: ${printableLine(one)}\n`).join(""));
       const size = changes.length === 0 ? "No price differs" : `${count(changes.length)} models differ`;
       io.stderr.write(`${size} from the list of ${before.asOf}.\n`);
       io.stderr.write(isTaken ? takenWords(config) : adviceWords(source, hash, options, concerns.length > 0));
@@ -74,7 +75,7 @@ function adviceWords(source: string, hash: string, { asOf, sha256 }: UpdateOptio
   const flags = `${asOf === undefined ? "" : ` --as-of ${asOf}`} --sha256 ${hash}${isDoubtful ? " --force" : ""}`;
   const why = sha256 === undefined ? "Nothing was changed." : "Nothing was changed, as it warns of what is above.";
   const words = isDoubtful ? "To use the list in spite of that" : "To use the list";
-  return `${why} ${words}:\n  troupe prices update ${printable(source)}${flags}\n`;
+  return `${why} ${words}:\n  troupe prices update ${printableLine(source)}${flags}\n`;
 }
 
 /** Those that personas and the configuration name, and that were called within 30 days. */
@@ -95,19 +96,19 @@ async function readList({ io }: Context, source: string): Promise<Uint8Array> {
   try {
     if (/^https?:\/\//i.test(source)) return await fetchList(source);
     const text = io.readFile(source);
-    if (text === undefined) throw new CommandError(`There is no file ${printable(source)}.`);
+    if (text === undefined) throw new CommandError(`There is no file ${printableLine(source)}.`);
     return new TextEncoder().encode(text);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`${printable(source)} can't be read: ${(error as Error).message}`);
+    throw new CommandError(`${printableLine(source)} can't be read: ${(error as Error).message}`);
   }
 }
 
 async function fetchList(source: string): Promise<Uint8Array> {
   const answer = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
-  if (!answer.ok) throw new CommandError(`${printable(source)} answers with the status ${answer.status}.`);
+  if (!answer.ok) throw new CommandError(`${printableLine(source)} answers with the status ${answer.status}.`);
   const bytes = await boundedBody(answer, maxListBytes);
-  if (bytes === undefined) throw new CommandError(`${printable(source)} is too large for a price list.`);
+  if (bytes === undefined) throw new CommandError(`${printableLine(source)} is too large for a price list.`);
   return bytes;
 }
 
@@ -117,7 +118,7 @@ function listFrom(source: string, bytes: Uint8Array, now: number, asOf: string |
     return parseList(new TextDecoder().decode(bytes), new Date(now).toISOString().slice(0, 10), asOf);
   } catch (error) {
     if (error instanceof ListError)
-      throw new CommandError(`${printable(source)} is no price list: ${error.message}. Nothing was changed.`);
+      throw new CommandError(`${printableLine(source)} is no price list: ${error.message}. Nothing was changed.`);
     throw error;
   }
 }
@@ -131,7 +132,7 @@ export function changeText({ model, change, prices }: PriceChange): string {
     return `${kind} ${priceWords(before)} → ${priceWords(after)}`;
   });
   const words = parts.length === 0 ? "the same now, other conditions" : parts.join(", ");
-  return `${marks[change]} ${printable(model)}: ${printable(words)}\n`;
+  return `${marks[change]} ${printableLine(model)}: ${printableLine(words)}\n`;
 }
 
 function priceWords(price: ListedPrice | undefined): string {

@@ -1,6 +1,8 @@
 /** `troupe prices show`: what a model costs and why. */
+
 import type { Config } from "../../config/config.ts";
 import { type RateCard, type Rates, type RatesByLength, unitKinds } from "../../facts/prices/rates.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
@@ -11,7 +13,7 @@ import { type ListInUse, listInUse } from "../../usage/prices/stored-list.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
-import { count, printable } from "./usage.ts";
+import { count } from "./usage.ts";
 
 export type PriceOptions = { readonly json?: boolean };
 
@@ -19,7 +21,8 @@ export type PriceOptions = { readonly json?: boolean };
 export function showPrice(context: Context, modelId: string, { json }: PriceOptions): Promise<ExitCode> {
   return withConfig(context, (config) => {
     const id = parseModelId(modelId);
-    if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
+    if (id === undefined)
+      throw new UsageError(`Name the model as <provider>/<model>, not '${printableLine(modelId)}'.`);
     // A provider that is not set up has its list price all the same.
     const bound = new Accounts(config.providers, providers).find(id.namespace);
     const provider = bound?.provider ?? providers.find(({ name }) => name === id.namespace);
@@ -34,12 +37,12 @@ export function showPrice(context: Context, modelId: string, { json }: PriceOpti
     });
     if (found === undefined) {
       throw new CommandError(
-        `No price is known for ${printable(modelId)}: its calls cost 'unknown'. Add a row to 'prices' in the configuration.`,
+        `No price is known for ${printableLine(modelId)}: its calls cost 'unknown'. Add a row to 'prices' in the configuration.`,
       );
     }
     const card = found.cardAt(systemClock.now());
     const { source, name, date } = found;
-    const words = source === "list" && origin !== undefined ? `the list of ${printable(origin)},` : sources[source];
+    const words = source === "list" && origin !== undefined ? `the list of ${printableLine(origin)},` : sources[source];
     if (json) printJson(context.io, { model: modelId, source, name, date, ...cardJson(card) });
     else context.io.stdout.write(priceText(modelId, `${words} ${name}`, date, card));
     return 0;
@@ -87,7 +90,7 @@ function cardJson({ serviceTiers, ...lengths }: RateCard) {
 }
 
 function priceText(modelId: string, origin: string, date: string | null, card: RateCard): string {
-  const lines = [`${printable(modelId)}: by ${origin}${date === null ? "" : ` of ${date}`}\n`];
+  const lines = [`${printableLine(modelId)}: by ${origin}${date === null ? "" : ` of ${date}`}\n`];
   const add = (title: string, rates: Rates) => {
     const { per_million_tokens, per_request, per_image, per_audio_minute, tools } = ratesJson(rates);
     const rows = Object.entries(per_million_tokens).map(([kind, price]) => [kind, `$${price}`, "per million tokens"]);

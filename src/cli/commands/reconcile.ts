@@ -1,9 +1,10 @@
 /** `troupe reconcile`: the ledger beside OpenAI's and Anthropic's own reports of use and cost. */
+
 import type { Config, ProviderConfig } from "../../config/config.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { recordReconciled } from "../../operate/reconciliations.ts";
 import type { LedgerSum } from "../../store/usage.ts";
-import { UsageQueryError } from "../../usage/budgets/own-filters.ts";
 import { allSums, moneyWords, timeOf } from "../../usage/ledger/report.ts";
 import {
   type Reason,
@@ -21,7 +22,7 @@ import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
 import { operatorOf } from "./operator.ts";
 import { assertDatabase, usingStore } from "./storage.ts";
-import { count, printable } from "./usage.ts";
+import { count } from "./usage.ts";
 
 export type ReconcileOptions = {
   readonly provider?: readonly string[];
@@ -57,7 +58,7 @@ export function reconcileReports(context: Context, options: ReconcileOptions): P
       } else for (const one of found) context.io.stdout.write(textOf(one, period, all));
       return tolerance === undefined || verdicts.every(Boolean) ? 0 : 1;
     } catch (error) {
-      if (error instanceof ReportError) throw new CommandError(printable(error.message));
+      if (error instanceof ReportError) throw new CommandError(printableLine(error.message));
       throw error;
     }
   });
@@ -130,13 +131,8 @@ function periodOf({ since, until }: ReconcileOptions): Period {
   const now = systemClock.now();
   const today = Math.floor(now / dayMs) * dayMs;
   const given = (name: "since" | "until", text: string) => {
-    try {
-      const at = timeOf(name, text, now);
-      if (at % dayMs === 0) return at;
-    } catch (error) {
-      if (!(error instanceof UsageQueryError)) throw error;
-      throw new UsageError(error.message);
-    }
+    const at = timeOf(name, text, now);
+    if (at % dayMs === 0) return at;
     throw new UsageError(`--${name} must be a whole day in UTC, as reports have no others: 2026-11-22, 7d, 2w.`);
   };
   const end = until === undefined ? today : given("until", until);
@@ -151,7 +147,7 @@ function periodOf({ since, until }: ReconcileOptions): Period {
 function filesOf({ io }: Context, { report = [], project = [] }: ReconcileOptions): FileReport[] {
   return report.map((path) => {
     const text = io.readFile(path);
-    if (text === undefined) throw new CommandError(`There is no file ${printable(path)}.`);
+    if (text === undefined) throw new CommandError(`There is no file ${printableLine(path)}.`);
     return readReport(path, text, project);
   });
 }
@@ -199,7 +195,7 @@ function chosenProviders({ providers }: Config, names: readonly string[] | undef
     const found = providers.find((one) => one.name === name);
     if (found !== undefined && vendorOf(found) !== undefined) return found;
     const known = vendors.map((vendor) => vendor.name).join(" or ");
-    throw new UsageError(`--provider ${printable(name)} is no configured provider of the kind ${known}.`);
+    throw new UsageError(`--provider ${printableLine(name)} is no configured provider of the kind ${known}.`);
   });
 }
 
@@ -308,13 +304,13 @@ function textOf(
   period: Period,
   all: boolean,
 ): string {
-  const names = providers.map(({ name }) => printable(name)).join(", ");
+  const names = providers.map(({ name }) => printableLine(name)).join(", ");
   const shown = all ? rows : rows.filter(({ why }) => why.length > 0);
   const table = formatTable(
     ["day", "model", "tier", "input", "output", "ledger", "reported", "difference", "why"],
     [
       ...shown.map((row) => [
-        ...[row.day, printable(row.model || row.items?.join(", ") || "(beside models)"), row.tier],
+        ...[row.day, printableLine(row.model || row.items?.join(", ") || "(beside models)"), row.tier],
         ...cellsOf(row.ledger, row.reported),
         row.why.map(({ reason, calls: number }) => words[reason](number)).join("; "),
       ]),

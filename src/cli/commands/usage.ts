@@ -1,11 +1,12 @@
 /** `troupe usage`: what calls used and cost. A running server's last half second may be missing. */
 
 import { inPieces } from "../../lib/streams/pieces.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { metadataKeyOf, timeGroups } from "../../store/ledger-columns.ts";
 import type { LedgerRepository, LedgerSum } from "../../store/usage.ts";
-import { ownFilterNames, UsageQueryError, type UsageQuestion } from "../../usage/budgets/own-filters.ts";
+import { ownFilterNames, type UsageQuestion } from "../../usage/budgets/own-filters.ts";
 import { firstTokensOf } from "../../usage/first-token.ts";
 import {
   allLines,
@@ -53,7 +54,7 @@ export function showUsage(
     const key = filter.where?.["key"];
     const named = { ...question, ...(key !== undefined && { key: (await keys.show(key)).id }) };
     const query = asked(named, config.usage.metadata);
-    const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
+    const names = await keys.names();
     const { ledger } = store;
     const rows = lines
       ? linesOf(ledger, query, names, csv === true)
@@ -90,14 +91,8 @@ function metadataFilter(text: string): [string, string] {
   return [name, text.slice(at + 1)];
 }
 
-function asked(question: UsageQuestion, metadata?: readonly string[]) {
-  try {
-    return parseUsageQuestion(question, systemClock.now(), metadata);
-  } catch (error) {
-    if (error instanceof UsageQueryError) throw new UsageError(error.message);
-    throw error;
-  }
-}
+const asked = (question: UsageQuestion, metadata?: readonly string[]) =>
+  parseUsageQuestion(question, systemClock.now(), metadata);
 
 const barWidth = 20;
 /** Beyond it a table is no table. */
@@ -135,7 +130,7 @@ async function usageTable(
     ...(firstTokens === undefined ? [] : quantilesOf(firstTokens)),
   ];
   const named = (sum: LedgerSum) =>
-    sum.group.map((value, at) => printable(by[at] === "key" ? (names.get(value) ?? value) : value) || "(none)");
+    sum.group.map((value, at) => printableLine(by[at] === "key" ? (names.get(value) ?? value) : value) || "(none)");
   const table = formatTable(
     [
       ...by.map((group) => group.replace("_", " ")),
@@ -174,6 +169,3 @@ function quantilesOf(counts: readonly number[]): (string | undefined)[] {
 }
 
 export const count = (number: number) => number.toLocaleString("en-US");
-
-/** Names of models are callers' text: nothing in them may steer a terminal. */
-export const printable = (text: string) => text.replace(/\p{Cc}/gu, "�");

@@ -1,12 +1,12 @@
 /** Holds the ledger of the last days against the vendors' own reports, where the environment has a key for them; else says how they last compared. */
 
 import type { Config } from "../../config/config.ts";
+import { printableLine } from "../../lib/text/printable.ts";
 import { type Check, ok, warning } from "../../operate/doctor/check.ts";
 import { lastReconciled, reconciledChecks } from "../../operate/reconciliations.ts";
 import { ReportError } from "../../usage/reconcile/reported.ts";
 import { billedLately } from "../commands/reconcile.ts";
 import { isStored, usingStore } from "../commands/storage.ts";
-import { printable } from "../commands/usage.ts";
 import type { Context } from "../context.ts";
 
 const what = "bills";
@@ -25,6 +25,6 @@ export async function examineBills(context: Context, config: Config, names?: rea
     );
   } catch (error) {
     if (!(error instanceof ReportError)) throw error;
-    return [warning(what, printable(error.message), "See docs/costs.md, under reconciliation.")];
+    return [warning(what, printableLine(error.message), "See docs/costs.md, under reconciliation.")];
   }
 }

@@ -1,13 +1,12 @@
 /** `troupe personas variants`, `stop`, `promote` and `resume`: how a persona's variants do, and which of them answer. */
 import { systemClock } from "../../lib/time/clock.ts";
 import { promoteVariant, resumeVariant, stopVariant } from "../../operate/variants.ts";
-import { UsageQueryError } from "../../usage/budgets/own-filters.ts";
 import { dollarsOf, parseFilter } from "../../usage/ledger/report.ts";
 import { type VariantReport, variantReports, type WindowCount } from "../../usage/variants/report.ts";
 import { withOperator } from "../commands/operator.ts";
 import { withStore } from "../commands/storage.ts";
 import { count } from "../commands/usage.ts";
-import { CommandError, type Context, type ExitCode, UsageError } from "../context.ts";
+import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { findServed } from "../personas.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
@@ -16,11 +15,11 @@ type Json = { readonly json?: boolean };
 type VariantOptions = Json & { readonly since?: string; readonly until?: string };
 
 export function showVariants(context: Context, id: string, { json, ...asked }: VariantOptions): Promise<ExitCode> {
-  const period = periodOf(asked);
+  const { since, until } = parseFilter(asked, systemClock.now(), 30);
   return withStore(context, async (store, config) => {
     const persona = await findServed(context, config, id);
     if (persona.variants === undefined) throw new CommandError(`${id} has no variants.`);
-    const reports = await variantReports(store, persona, period);
+    const reports = await variantReports(store, persona, { since, until });
     if (json) {
       printJson(context.io, { persona: id, version: persona.version, variants: reports });
       return;
@@ -61,17 +60,6 @@ export function promoteVariantByHand(context: Context, id: string, variant: stri
 }
 
 const goOn = (id: string, variant: string) => `To let it go on: troupe personas resume ${id} ${variant}\n`;
-
-/** @throws UsageError */
-function periodOf(asked: Pick<VariantOptions, "since" | "until">) {
-  try {
-    const { since, until } = parseFilter({ ...asked }, systemClock.now(), 30);
-    return { since, until };
-  } catch (error) {
-    if (error instanceof UsageQueryError) throw new UsageError(error.message);
-    throw error;
-  }
-}
 
 const columns = ["variant", "share", "state", "calls", "broken", "cost", "window", "errors", "refusals", "slow"];
 

@@ -14,3 +14,7 @@ export function printable(text: string): string {
     return code === 0x7f ? "\u2421" : "\ufffd";
   });
 }
+
+/** The same of a text that stands in one line, such as a table's cell. */
+export const printableLine = (text: string): string =>
+  printable(text).replaceAll("\t", "\u2409").replaceAll("\n", "\u240a");

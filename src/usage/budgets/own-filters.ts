@@ -1,18 +1,8 @@
 /** Filters by what is a single call's own: numbers, in the words of the admin API and of `troupe usage --lines`. Sums know nothing of them. */
 import { callEnds, failureReasons, priceSources } from "../../api/words.ts";
+import { ApiError } from "../../protocols/errors.ts";
 import { severalNames } from "../../store/chosen-lines.ts";
 import type { OwnRange } from "../../store/usage.ts";
-
-/** A question that nobody can answer. `param` names the part that is wrong. */
-export class UsageQueryError extends Error {
-  override readonly name = "UsageQueryError";
-  readonly param: string;
-
-  constructor(param: string, message: string) {
-    super(message);
-    this.param = param;
-  }
-}
 
 /** Question as text, by the names of the command's flags and the API's parameters; filters by metadata as `metadata.<key>`. */
 export type UsageQuestion = Readonly<Record<string, string | undefined>>;
@@ -38,20 +28,20 @@ export const statusWords = `Only attempts that were answered with that HTTP stat
 
 export const ownFilterNames: readonly string[] = [...Object.keys(leastFilters), "status"];
 
-/** @throws UsageQueryError */
+/** @throws ApiError invalid_value */
 export function ownRanges(question: UsageQuestion): OwnRange[] {
   const found: OwnRange[] = [];
   for (const [name, { member }] of Object.entries(leastFilters)) {
     const text = question[name];
     if (text === undefined) continue;
     const least = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(least <= maxLeast)) throw new UsageQueryError(name, `${name} must be a whole number, 0 or more.`);
+    if (!(least <= maxLeast)) throw ApiError.invalidValue(name, `${name} must be a whole number, 0 or more.`);
     found.push({ member, ranges: [[least, maxLeast]] });
   }
   const { status } = question;
   if (status === undefined) return found;
   if (!new RegExp(statusPattern).test(status))
-    throw new UsageQueryError(
+    throw ApiError.invalidValue(
       "status",
       `status must be a status from 100 to 599 or a class such as 5xx, or up to ${maxStatuses} of them, separated by commas.`,
     );
@@ -78,11 +68,11 @@ export const severalPattern = (name: string): string => {
   return `^${one}(?:,${one})*$`;
 };
 
-/** @throws UsageQueryError where a filter by known words has others; an empty one asks for those without one */
+/** @throws ApiError invalid_value where a filter by known words has others; an empty one asks for those without one */
 export function checkSeveral(where: Readonly<Record<string, string>>): void {
   for (const name of severalNames) {
     const value = where[name];
     if (value !== undefined && value !== "" && !new RegExp(severalPattern(name)).test(value))
-      throw new UsageQueryError(name, `${name} must be ${severalWords(name)}.`);
+      throw ApiError.invalidValue(name, `${name} must be ${severalWords(name)}.`);
   }
 }

@@ -7,6 +7,7 @@ import type { Usage, UsageSums } from "../../api/usage.ts";
 import { callEnds } from "../../api/words.ts";
 import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
 import { parseDuration } from "../../lib/time/duration.ts";
+import { ApiError } from "../../protocols/errors.ts";
 import {
   costColumns,
   firstTokenColumns,
@@ -29,7 +30,7 @@ import {
   placeBefore,
   tokenKinds,
 } from "../../store/usage.ts";
-import { checkSeveral, ownRanges, UsageQueryError, type UsageQuestion } from "../budgets/own-filters.ts";
+import { checkSeveral, ownRanges, type UsageQuestion } from "../budgets/own-filters.ts";
 import { firstTokensOf } from "../first-token.ts";
 
 export type UsageQuery = {
@@ -53,7 +54,7 @@ export const groupWords = `1 to ${maxGroups} of ${ledgerGroups.join(", ")}, meta
 /**
  * @param now Unix milliseconds
  * @param metadata the keys that lines have by the configuration; absent: not known yet
- * @throws UsageQueryError
+ * @throws ApiError invalid_value
  */
 export function parseUsageQuestion(question: UsageQuestion, now: number, metadata?: readonly string[]): UsageQuery {
   const by = groupsOf(question["by"] ?? "day");
@@ -68,7 +69,7 @@ export function parseUsageQuestion(question: UsageQuestion, now: number, metadat
   };
 }
 
-/** @param days how far back without a beginning @param metadata as above. @throws UsageQueryError */
+/** @param days how far back without a beginning @param metadata as above. @throws ApiError invalid_value */
 export function parseFilter(
   question: UsageQuestion,
   now: number,
@@ -83,7 +84,7 @@ export function parseFilter(
   // Whole hours by default: their sums are kept, and need no adding up.
   const until = given("until") ?? today + dayMs;
   const since = given("since") ?? today - (days - 1) * dayMs;
-  if (since >= until) throw new UsageQueryError("since", "since must lie before until.");
+  if (since >= until) throw ApiError.invalidValue("since", "since must lie before until.");
   const where = Object.entries(question).flatMap(([name, value]) =>
     value !== undefined && (ledgerFilters.includes(name) || metadataKeyOf(name) !== undefined) ? [[name, value]] : [],
   );
@@ -94,19 +95,19 @@ export function parseFilter(
   return own.length === 0 ? filter : { ...filter, own };
 }
 
-/** No line has another key: asked for by it, all would count as those without one. @throws UsageQueryError */
+/** No line has another key: asked for by it, all would count as those without one. @throws ApiError invalid_value */
 function checkMetadataKeys(param: string, names: readonly string[], known: readonly string[] | undefined): void {
   if (known === undefined) return;
   const unknown = names.find((name) => name.startsWith("metadata.") && !known.includes(metadataKeyOf(name) ?? ""));
   if (unknown === undefined) return;
   const words = known.length === 0 ? "names none" : `names ${known.join(", ")}`;
-  throw new UsageQueryError(param, `No call has ${unknown}: usage.metadata in the configuration ${words}.`);
+  throw ApiError.invalidValue(param, `No call has ${unknown}: usage.metadata in the configuration ${words}.`);
 }
 
 function groupsOf(text: string): LedgerGroup[] {
   const names = text.split(",").map((name) => name.trim());
   if (!names.every(isLedgerGroup) || new Set(names).size < names.length || names.length > maxGroups)
-    throw new UsageQueryError("by", `by must be ${groupWords}.`);
+    throw ApiError.invalidValue("by", `by must be ${groupWords}.`);
   return names;
 }
 
@@ -114,7 +115,10 @@ function groupsOf(text: string): LedgerGroup[] {
 const cursorOf = (group: readonly string[]): string => Buffer.from(JSON.stringify(group)).toString("base64url");
 
 function afterOf(text: string, groups: number): string[] {
-  const wrong = new UsageQueryError("after", "after must be the next of a page that was asked for by the same groups.");
+  const wrong = ApiError.invalidValue(
+    "after",
+    "after must be the next of a page that was asked for by the same groups.",
+  );
   try {
     const group: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
     const isGroup = Array.isArray(group) && group.length === groups && group.every((one) => typeof one === "string");
@@ -126,14 +130,14 @@ function afterOf(text: string, groups: number): string[] {
 function limitOf(text: string | undefined, name = "limit"): number {
   if (text === undefined) return usualRows;
   const limit = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > maxRows) throw new UsageQueryError(name, `${name} must be a number from 1 to ${maxRows}.`);
+  if (limit < 1 || limit > maxRows) throw ApiError.invalidValue(name, `${name} must be a number from 1 to ${maxRows}.`);
   return limit;
 }
 
 /**
  * A day or a time in UTC, Unix seconds, or how long ago. Days and weeks are whole UTC days, today's among them, as whoever asks by default
  * gets them: `7d` begins six days before today, and `since=14d&until=7d` ends where `since=7d` begins.
- * @throws UsageQueryError
+ * @throws ApiError invalid_value
  */
 export function timeOf(param: string, text: string, now: number): number {
   const ago = parseDuration(text);
@@ -142,7 +146,7 @@ export function timeOf(param: string, text: string, now: number): number {
   const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const at = isTime ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) {
-    throw new UsageQueryError(
+    throw ApiError.invalidValue(
       param,
       `${param} must be a day (2026-11-22), a time (2026-11-22T10:00:00Z), Unix seconds or a duration (7d, 24h, 10m).`,
     );

@@ -52,7 +52,7 @@ The cost leaves out 1 call whose price is not known.
   test("names keys as people do, and lets no model's name steer the terminal", async () => {
     const { out } = await shell.run(`usage ${all} --by key,model`);
     expect(out).toMatch(/^alice +openai\/gpt-4o +2 /m);
-    expect(out).toMatch(/^key_gone +a "quoted", one�\[31m +1 /m);
+    expect(out).toMatch(/^key_gone +a "quoted", one␛\[31m +1 /m);
     expect(out).not.toContain("\u001b");
   });
 
