@@ -1,16 +1,20 @@
 /** The admin API's routes of a persona's versions: those that are kept, the text of each, and how each of them and of its variants does. */
+
 import { Type } from "@sinclair/typebox";
 import { pageSchema } from "../api/shape.ts";
 import { PersonaNumbers, PersonaVersion, PersonaVersionText } from "../api/versions.ts";
 import type { Services } from "../call/services.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { noSuchPersona } from "../operate/personas/save.ts";
+import { countsOf, listVersions } from "../operate/personas/versions.ts";
 import { writePersonaYaml } from "../personas/file/persona-yaml.ts";
 import type { PersonaContent } from "../personas/file/schema.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
 import { nameOf } from "../personas/versions/references.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
+import { quantileOf } from "../usage/ledger/quantile.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 import { periodOf } from "./variants.ts";
@@ -24,20 +28,11 @@ const missing = () => ApiError.notFound("No such version is kept.", "version");
 async function versionsOf(services: Services, id: string) {
   const { store, personas } = services;
   const served = personas.find(id);
-  const [kept, all] = await Promise.all([store.personaVersions.list(id), store.personaVersions.labels()]);
-  if (kept.length === 0 && served === undefined) throw ApiError.notFound("There is no such persona.", "name");
-  const labels = all.filter(({ persona }) => persona === id);
-  const isKept = kept.some((one) => one.version === served?.version);
-  const rows = kept.map((one) => ({ ...one, isKept: true }));
-  const first = served === undefined || isKept ? [] : [{ version: served.version, isKept: false as const }];
-  return [...first, ...rows].map((one) => ({
-    object: "persona.version" as const,
-    id: one.version,
-    persona: id,
-    created_at: one.isKept ? isoTime(one.createdAt) : null,
-    used_at: one.isKept ? isoTime(one.usedAt) : null,
-    in_service: one.version === served?.version,
-    labels: labels.filter(({ version: named }) => named === one.version).map(({ label }) => label),
+  const listed = await listVersions(store, id, served?.version);
+  if (listed.length === 0) throw noSuchPersona();
+  return listed.map(({ version, createdAt, usedAt, isServed, labels }) => ({
+    ...{ object: "persona.version" as const, id: version, persona: id },
+    ...{ created_at: isoTime(createdAt), used_at: isoTime(usedAt), in_service: isServed, labels },
   }));
 }
 
@@ -64,30 +59,23 @@ async function numbersOf({ store }: Services, persona: string, period: Pick<Ledg
     store.ledger.sums(filter, ["persona_version", "variant"], { limit: 1_000 }),
     store.ledger.lines({ ...filter, limit: maxLines }),
   ]);
-  return sums.map(({ group, calls, ended, cost, unknownCosts }) => {
-    const [version = "", variant = ""] = group;
+  return sums.map((sum) => {
+    const [version = "", variant = ""] = sum.group;
     const own = lines.filter(
       (line) =>
         (line.personaVersion ?? "") === version && (line.variant ?? "") === variant && line.ended === "finished",
     );
+    const times = (of: (line: LedgerLine) => number | null) => ({
+      p50: quantileOf(own, 0.5, of),
+      p95: quantileOf(own, 0.95, of),
+    });
     return {
-      version,
-      variant,
-      calls: calls - ended.replayed - ended.joined,
-      errors: ended.broken + ended.refused + ended.interrupted,
-      cost_micro_dollars: cost,
-      unknown_cost_calls: unknownCosts,
-      first_token_ms: timesOf(own, ({ firstTokenMs }) => firstTokenMs),
-      total_ms: timesOf(own, ({ totalMs }) => totalMs),
+      ...{ version, variant, ...countsOf(sum) },
+      first_token_ms: times(({ firstTokenMs }) => firstTokenMs),
+      total_ms: times(({ totalMs }) => totalMs),
       timed_calls: own.length,
     };
   });
-}
-
-function timesOf(lines: readonly LedgerLine[], of: (line: LedgerLine) => number | null) {
-  const times = lines.flatMap((line) => of(line) ?? []).toSorted((a, b) => a - b);
-  const quantile = (share: number) => times[Math.ceil(share * times.length) - 1] ?? null;
-  return { p50: quantile(0.5), p95: quantile(0.95) };
 }
 
 export const personaVersionRoutes = (plugin: AdminPlugin) =>

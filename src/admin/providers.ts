@@ -1,4 +1,5 @@
 /** The admin API's routes of providers: the state of their keys and endpoints, what went wrong of late, and a small call to test them. */
+
 import { Type } from "@sinclair/typebox";
 import { ProviderDetail, ProviderList, ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
@@ -10,6 +11,7 @@ import type { BoundAccount } from "../upstream/accounts.ts";
 import { joinPools } from "../upstream/pool/joined.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
+import { quantileOf } from "../usage/ledger/quantile.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 
@@ -74,8 +76,7 @@ async function lastHour(services: Services, provider: string) {
   const filter = { since: clock.now() - hourMs, until: clock.now() + 1, where: { provider } };
   const lines = await store.ledger.lines({ ...filter, limit: maxLines });
   const failed = lines.filter(({ failure }) => failure !== null && !ofRequest.has(failure));
-  const firstTokens = lines.flatMap(({ firstTokenMs }) => firstTokenMs ?? []).toSorted((a, b) => a - b);
-  const quantile = (share: number) => firstTokens[Math.ceil(share * firstTokens.length) - 1] ?? null;
+  const quantile = (share: number) => quantileOf(lines, share, ({ firstTokenMs }) => firstTokenMs);
   return {
     last_hour: {
       attempts: lines.length,

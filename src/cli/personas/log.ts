@@ -1,7 +1,10 @@
 /** `troupe personas log`: a persona's versions, with where they came from and how they did. */
+
 import { systemClock } from "../../lib/time/clock.ts";
+import { countsOf, listVersions } from "../../operate/personas/versions.ts";
 import { nameOf } from "../../personas/versions/references.ts";
-import type { LedgerRepository, LedgerSum } from "../../store/usage.ts";
+import type { LedgerRepository } from "../../store/usage.ts";
+import { quantileOf } from "../../usage/ledger/quantile.ts";
 import { dollarsOf } from "../../usage/ledger/report.ts";
 import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
@@ -21,25 +24,19 @@ export function logPersona(context: Context, id: string, { all, json }: LogOptio
   return withStore(context, async (store, config) => {
     const { personas, paths, folder } = await loadPersonas(context, config.personas);
     const served = personas.find((one) => one.id === id);
-    const kept = await store.personaVersions.list(id);
-    if (kept.length === 0 && served === undefined) throw new CommandError(`No version of a persona '${id}' is kept.`);
+    const versions = await listVersions(store, id, served?.version);
+    if (versions.length === 0) throw new CommandError(`No version of a persona '${id}' is kept.`);
     const path = paths.get(id);
     const commits =
       path === undefined || folder === undefined ? new Map<string, Commit>() : await commitsOf(id, path, folder);
-    const labels = (await store.personaVersions.labels()).filter(({ persona }) => persona === id);
-    const known = new Map(kept.map((one) => [one.version, one]));
-    const versions = [...new Set([...(served === undefined ? [] : [served.version]), ...known.keys()])];
     const shown = all ? versions : versions.slice(0, listed);
     const rows = [];
-    for (const version of shown) {
-      const row = known.get(version);
+    for (const { version, createdAt, usedAt, isServed, labels } of shown) {
       rows.push({
-        version,
-        id: nameOf({ id, version }),
-        since: row === undefined ? null : timeOf(row.createdAt),
-        used: row === undefined ? null : timeOf(row.usedAt),
-        in_service: version === served?.version,
-        labels: labels.filter((one) => one.version === version).map(({ label }) => label),
+        ...{ version, id: nameOf({ id, version }) },
+        since: createdAt === null ? null : timeOf(createdAt),
+        used: usedAt === null ? null : timeOf(usedAt),
+        ...{ in_service: isServed, labels },
         commit: commits.get(version) ?? null,
         ...(await numbersOf(store.ledger, id, version)),
       });
@@ -65,22 +62,14 @@ export function logPersona(context: Context, id: string, { all, json }: LogOptio
 
 const timeOf = (at: number) => `${new Date(at).toISOString().slice(0, 16)}Z`;
 
-/** What the ledger says of a version: replays cost nothing and are no calls. */
+/** What the ledger says of a version. */
 async function numbersOf(ledger: LedgerRepository, persona: string, version: string) {
   const filter = { since: 0, until: systemClock.now() + 60_000, where: { persona, persona_version: version } };
-  const sum: LedgerSum | undefined = (await ledger.sums(filter, [], { limit: 1 }))[0];
-  const { ended } = sum ?? { ended: undefined };
-  const calls = (sum?.calls ?? 0) - (ended?.replayed ?? 0) - (ended?.joined ?? 0);
+  const [sum] = await ledger.sums(filter, [], { limit: 1 });
+  const { calls, ...counts } = sum === undefined ? noCounts : countsOf(sum);
   const lines = calls === 0 ? [] : await ledger.lines({ ...filter, limit: sampledLines });
-  const times = lines
-    .filter((line) => line.ended === "finished")
-    .map(({ totalMs }) => totalMs)
-    .sort((a, b) => a - b);
-  return {
-    calls,
-    errors: (ended?.broken ?? 0) + (ended?.refused ?? 0) + (ended?.interrupted ?? 0),
-    cost_micro_dollars: sum?.cost ?? 0,
-    unknown_cost_calls: sum?.unknownCosts ?? 0,
-    p95_seconds: times.length === 0 ? null : times[Math.ceil(0.95 * times.length) - 1]! / 1000,
-  };
+  const p95 = quantileOf(lines, 0.95, (line) => (line.ended === "finished" ? line.totalMs : null));
+  return { calls, ...counts, p95_seconds: p95 === null ? null : p95 / 1000 };
 }
+
+const noCounts = { calls: 0, errors: 0, cost_micro_dollars: 0, unknown_cost_calls: 0 };
