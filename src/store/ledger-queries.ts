@@ -31,14 +31,11 @@ import {
   tokenKinds,
 } from "./usage.ts";
 
-/** Parts of statements that the databases say in different words. `k` is a kind, `f` a row of sums. */
+/** Parts of statements that the databases say in different words. `k` is a kind. */
 export type Dialect = {
   /** Prefix of the names of tables. */
   readonly prefix: string;
   readonly place: (number: number, type: "text" | "bigint") => string;
-  readonly time: { readonly [Group in (typeof timeGroups)[number]]: string };
-  /** Joins the kinds of that table to `f`. */
-  readonly withKinds: (table: string) => string;
   /** Joins each of a kind's tags, or an empty one, as `t.value`. */
   readonly withTags: string;
   readonly hasTag: (place: string) => string;
@@ -112,12 +109,7 @@ export function lineConditions(
   return `${time} and (${placeNames.map((name) => `${of}.${name}`).join(", ")}) < (${values.join(", ")})`;
 }
 
-const sumOf: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(sumColumns.map((name) => [name, `sum(f.${name})`])),
-  ...Object.fromEntries(callEnds.map((end) => [end, `sum(case when k.ended = '${end}' then f.calls else 0 end)`])),
-  estimated: "sum(case when k.counted = 'estimated' then f.calls else 0 end)",
-};
-const allNames = Object.keys(sumOf);
+const allNames: readonly string[] = [...sumColumns, ...callEnds, "estimated"];
 const usualNames = allNames.filter((name) => !firstTokenColumns.includes(name));
 /** In the order of a row of sums. */
 export const sumNames = ({ firstTokens }: Pick<SumsPage, "firstTokens">): readonly string[] =>
@@ -152,34 +144,9 @@ export function factsOf({ table, rollup: { id } }: Part, dialect: Dialect, where
 export const kindsOf = (rollup: Rollup): { readonly table: string; readonly of: string } =>
   rollup === finest ? { table: "ledger_kinds", of: "true" } : { table: "ledger_groups", of: `k.rollup = ${rollup.id}` };
 
-export const groupNames = (by: readonly LedgerGroup[]): string[] => by.map((_, at) => `g${at}`);
-
-/** The sums of a rollup's facts, one row for each group. */
-export function sumQuery(
-  facts: string,
-  rollup: Rollup,
-  filter: LedgerFilter,
-  by: readonly LedgerGroup[],
-  page: Pick<SumsPage, "firstTokens">,
-  dialect: Dialect,
-  bound: Bound,
-): string {
-  const isTagged = by.includes("tag");
-  const groups = by.map((name, at) => `${groupOf(name, dialect)} as g${at}, `);
-  const tag = filter.where?.["tag"];
-  const kinds = kindsOf(rollup);
-  return `select ${groups.join("")}${sumNames(page)
-    .map((name) => `${sumOf[name]} as ${name}`)
-    .join(", ")}
-    from (${facts}) f ${dialect.withKinds(kinds.table)} ${isTagged ? dialect.withTags : ""}
-    where ${kinds.of} ${kindConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
-    ${by.length === 0 ? "" : `group by ${by.map((_, at) => at + 1).join(", ")}`}`;
-}
-
-function groupOf(name: LedgerGroup, dialect: Dialect): string {
+/** A group that is no time, of a kind `k`, or of one of its tags. */
+export function groupColumn(name: LedgerGroup, dialect: Dialect): string {
   if (name === "tag") return "t.value";
-  const time = timeGroups.find((one) => one === name);
-  if (time !== undefined) return dialect.time[time];
   const key = metadataKeyOf(name);
   return `coalesce(${key === undefined ? `k.${reportColumns.get(name)!}` : dialect.metadata(key)}, '')`;
 }

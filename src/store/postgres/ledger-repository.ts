@@ -1,4 +1,5 @@
 /** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
+import { callEnds } from "../../api/words.ts";
 import { keepable } from "../../lib/text/plain-text.ts";
 import { modelCosts, scopesOf, spansOf, usedTokens } from "../charges.ts";
 import {
@@ -9,6 +10,7 @@ import {
   ownNames,
   ownTexts,
   sumColumns,
+  timeGroups,
   tokenColumns,
 } from "../ledger-columns.ts";
 import { groupedByKind, type Kind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
@@ -17,10 +19,11 @@ import {
   type Dialect,
   dayOf,
   factsOf,
-  groupNames,
+  groupColumn,
   isFiltered,
   isSearched,
   kindConditions,
+  kindsOf,
   lineColumns,
   lineConditions,
   lineFactsOf,
@@ -33,7 +36,6 @@ import {
   type Row,
   sumFrom,
   sumNames,
-  sumQuery,
 } from "../ledger-queries.ts";
 import { finest, knownTo, type Rollup, rollups } from "../ledger-rollups.ts";
 import {
@@ -51,12 +53,11 @@ import type { HeldCalls } from "./held-calls.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 const utc = (format: string) => `to_char(to_timestamp(f.hour * 3600) at time zone 'UTC', '${format}')`;
+const times = { month: utc("YYYY-MM"), day: utc("YYYY-MM-DD"), hour: utc('YYYY-MM-DD"T"HH24":00Z"') };
 
 const dialect: Dialect = {
   prefix: "troupe.",
   place: (number, type) => `$${number}::${type}`,
-  time: { month: utc("YYYY-MM"), day: utc("YYYY-MM-DD"), hour: utc('YYYY-MM-DD"T"HH24":00Z"') },
-  withKinds: (table) => `join troupe.${table} k on k.kind = f.kind`,
   withTags: `cross join jsonb_array_elements_text(case when k.tags = '[]' then '[""]' else k.tags end::jsonb) t(value)`,
   hasTag: (place) => `k.tags::jsonb ? ${place}`,
   metadata: (key) => `(k.metadata::jsonb ->> '${key}')`,
@@ -270,6 +271,37 @@ export async function removeLedgerDays(pool: QueryPool, before: number): Promise
   return lines === null ? 0 : Math.max(1, lines);
 }
 
+const groupNames = (by: readonly LedgerGroup[]): string[] => by.map((_, at) => `g${at}`);
+
+const sumOf: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(sumColumns.map((name) => [name, `sum(f.${name})`])),
+  ...Object.fromEntries(callEnds.map((end) => [end, `sum(case when k.ended = '${end}' then f.calls else 0 end)`])),
+  estimated: "sum(case when k.counted = 'estimated' then f.calls else 0 end)",
+};
+
+/** The sums of a rollup's facts, one row for each group. */
+function sumQuery(
+  facts: string,
+  rollup: Rollup,
+  filter: LedgerFilter,
+  by: readonly LedgerGroup[],
+  page: Pick<SumsPage, "firstTokens">,
+  bound: Bound,
+): string {
+  const isTagged = by.includes("tag");
+  const groups = by.map((name, at) => {
+    const time = timeGroups.find((one) => one === name);
+    return `${time === undefined ? groupColumn(name, dialect) : times[time]} as g${at}, `;
+  });
+  const tag = filter.where?.["tag"];
+  const { table, of } = kindsOf(rollup);
+  const sums = sumNames(page).map((name) => `${sumOf[name]} as ${name}`);
+  return `select ${groups.join("")}${sums.join(", ")}
+    from (${facts}) f join troupe.${table} k on k.kind = f.kind ${isTagged ? dialect.withTags : ""}
+    where ${of} ${kindConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
+    ${by.length === 0 ? "" : `group by ${by.map((_, at) => at + 1).join(", ")}`}`;
+}
+
 function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage) {
   const { after, limit } = page;
   const filter = narrowed(given, by, after);
@@ -277,11 +309,11 @@ function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage
   const parts = partsOf(filter, by).map((part) => {
     const { column, from, to } = part;
     const facts = factsOf(part, dialect, `${column} >= ${bound.put(from)} and ${column} < ${bound.put(to)}`);
-    return sumQuery(facts, part.rollup, filter, by, page, dialect, bound);
+    return sumQuery(facts, part.rollup, filter, by, page, bound);
   });
   const summed =
     parts.length === 0
-      ? sumQuery(lineFactsOf(dialect, "false"), finest, filter, by, page, dialect, bound)
+      ? sumQuery(lineFactsOf(dialect, "false"), finest, filter, by, page, bound)
       : parts.join(" union all ");
   const names = groupNames(by).map((name) => `${name} collate "C"`);
   const sums = sumNames(page).map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`);

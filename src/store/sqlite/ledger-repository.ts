@@ -21,35 +21,18 @@ import {
   type Part,
   partsOf,
   type Row,
-  sumFrom,
-  sumNames,
-  sumQuery,
 } from "../ledger-queries.ts";
 import { finest, type Rollup, rollups } from "../ledger-rollups.ts";
-import type {
-  FoundLines,
-  LedgerFilter,
-  LedgerLine,
-  LedgerPage,
-  LedgerPlace,
-  LedgerRepository,
-  SumsPage,
-} from "../usage.ts";
+import type { FoundLines, LedgerFilter, LedgerLine, LedgerPage, LedgerPlace, LedgerRepository } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { appending } from "./ledger-append.ts";
 import type { LedgerSums } from "./ledger-sums.ts";
+import { LedgerTotals } from "./ledger-totals.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
 
 const dialect: Dialect = {
   prefix: "",
   place: (number) => `?${number}`,
-  time: {
-    month: "strftime('%Y-%m', f.hour * 3600, 'unixepoch')",
-    day: "date(f.hour * 3600, 'unixepoch')",
-    hour: "strftime('%Y-%m-%dT%H:00Z', f.hour * 3600, 'unixepoch')",
-  },
-  // A cross join keeps the order: sums first, each with its kind.
-  withKinds: (table) => `cross join ${table} k on k.kind = f.kind`,
   withTags: `cross join json_each(iif(k.tags = '[]', '[""]', k.tags)) t`,
   hasTag: (place) => `exists (select 1 from json_each(k.tags) where value = ${place})`,
   metadata: (key) => `json_extract(k.metadata, '$."${key}"')`,
@@ -104,18 +87,23 @@ export function ledgerRepository(
     },
     async sums(filter, by, page) {
       summing.addUp();
-      const merged = new Sums(by.length, page);
+      const totals = new LedgerTotals(database, dialect, filter, by, page);
+      const pause = async () => {
+        await nextSlice();
+        page.signal?.throwIfAborted();
+      };
       for (const part of partsOf(narrowed(filter, by, page.after), by)) {
         const kinds = await kindsIn(database, part, filter, page.signal);
         for (const facts of kinds === undefined ? slicesOf(database, part) : probesOf(part, kinds)) {
           const bound = new Bound(dialect);
-          const sql = sumQuery(facts(bound), part.rollup, filter, by, page, dialect, bound);
-          merged.add(valuesOf(database, sql, bound) as Value[][]);
-          await nextSlice();
-          page.signal?.throwIfAborted();
+          const sql = `select hour, kind, ${totals.columns.join(", ")} from (${facts(bound)})`;
+          totals.add(valuesOf(database, sql, bound) as number[][]);
+          await pause();
+          if (totals.isFull) await totals.name(part.rollup, pause);
         }
+        await totals.name(part.rollup, pause);
       }
-      return merged.page();
+      return totals.page();
     },
     lines: (page) => pageOf(database, page),
     async search(page, most = maxSearched) {
@@ -149,10 +137,8 @@ export function ledgerRepository(
 
 /** Rows that are looked up in one turn of the event loop: some ten milliseconds. */
 const sliceRows = 1000;
-/** Rows that are added up in one, as each is read behind the one before: what a slice's groups cost is not paid too often. */
-const summedRows = 8 * sliceRows;
-
-type Value = string | number | null;
+/** Rows that are added up in one, as each is read behind the one before. */
+const summedRows = 4 * sliceRows;
 
 const valuesOf = (database: Database, sql: string, { values }: Bound): unknown[][] =>
   database.query<SQLQueryBindings[], SQLQueryBindings[]>(sql).values(...values) as unknown[][];
@@ -232,53 +218,6 @@ function* kindSlices(database: Database, rollup: Rollup): Iterable<Slice> {
       `${table} k where ${of} and k.kind >= ${bound.put(first)}${end === undefined ? "" : ` and k.kind < ${bound.put(end[0])}`}`;
     from = end?.[0];
   }
-}
-
-/** Sums of slices, added up: of the groups behind the page's beginning as many as the page has, so their number is bounded. */
-class Sums {
-  readonly #groups: number;
-  readonly #page: SumsPage;
-  #found = new Map<string, { readonly group: readonly string[]; readonly sums: number[] }>();
-  /** The last group that has room, once some had none. */
-  #last: readonly string[] | undefined;
-
-  constructor(groups: number, page: SumsPage) {
-    this.#groups = groups;
-    this.#page = page;
-  }
-
-  add(rows: readonly (readonly Value[])[]): void {
-    for (const row of rows) {
-      const group = row.slice(0, this.#groups).map(String);
-      if (this.#page.after !== undefined && compared(group, this.#page.after) <= 0) continue;
-      if (this.#last !== undefined && compared(group, this.#last) > 0) continue;
-      const id = group.join("\0");
-      const known = this.#found.get(id)?.sums;
-      if (known === undefined) this.#found.set(id, { group, sums: row.slice(this.#groups).map(Number) });
-      else for (let at = 0; at < known.length; at++) known[at]! += Number(row[this.#groups + at]);
-    }
-    if (this.#found.size > 2 * this.#page.limit + summedRows) this.#cut();
-  }
-
-  #cut(): void {
-    const kept = [...this.#found].sort(([, a], [, b]) => compared(a.group, b.group)).slice(0, this.#page.limit);
-    this.#last = kept.at(-1)?.[1].group;
-    this.#found = new Map(kept);
-  }
-
-  page() {
-    const names = sumNames(this.#page);
-    if (this.#groups === 0 && this.#found.size === 0) this.#found.set("", { group: [], sums: names.map(() => 0) });
-    this.#cut();
-    return [...this.#found.values()].map(({ group, sums }) =>
-      sumFrom(group, Object.fromEntries(names.map((name, at) => [name, sums[at]!]))),
-    );
-  }
-}
-
-function compared(a: readonly string[], b: readonly string[]): number {
-  for (const [at, name] of a.entries()) if (name !== b[at]) return name < b[at]! ? -1 : 1;
-  return 0;
 }
 
 type Condition = (bound: Bound) => string;
