@@ -149,8 +149,13 @@ function outputIn(body: JsonObject, passed = body): Pick<AttemptBounds, "maxOutp
 }
 
 function mostOf(values: readonly unknown[], names: readonly string[]): number | undefined {
-  const counts = values.flatMap((value) => names.flatMap((name) => countIn(value, name) ?? []));
-  return counts.length === 0 ? undefined : Math.max(...counts);
+  let most: number | undefined;
+  for (const value of values)
+    for (const name of names) {
+      const count = countIn(value, name);
+      if (count !== undefined && (most === undefined || count > most)) most = count;
+    }
+  return most;
 }
 
 /** Messages that did not come with the request. */
