@@ -6,6 +6,7 @@ import type { Services } from "../call/services.ts";
 import { Id, queryOf } from "../http/openapi/describe.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { hourMs } from "../lib/time/duration.ts";
 import { ApiError } from "../protocols/errors.ts";
 import {
   type LedgerFilter,
@@ -48,7 +49,7 @@ const endFields: ReadonlySet<string> = new Set(Object.keys(ending));
 
 const pollMs = 1_000;
 /** The time that the tail looks back for calls that have ended: it leaves out those that took longer, or that more others began after. */
-const tailMs = 3_600_000;
+const tailMs = hourMs;
 const maxLooked = 20_000;
 /** Before the last look, as a line is written some time after its call's end. */
 const writtenMs = 5_000;
@@ -122,7 +123,7 @@ function pause({ clock }: Services, signal: AbortSignal): Promise<void> {
 }
 
 /** The time before and behind the one in a request's id at which its attempts may have begun. */
-const aroundMs = { before: 60_000, behind: 6 * 3_600_000 };
+const aroundMs = { before: 60_000, behind: 6 * hourMs };
 
 /** When a request came, by its id. Source: https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-7 */
 const timeOf = (requestId: string): number | undefined =>

@@ -11,6 +11,7 @@ import { keySurfaces } from "../config/surfaces.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import { Closed, titled } from "../lib/json/schemas.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import { budgetsJson, rulesOf } from "../operate/budgets.ts";
 import { createKey, keyJson, revokeKey, rotateKey, updateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -76,7 +77,7 @@ function specFrom(given: Static<typeof KeyCreate>): KeySpec {
 }
 
 /** The time that a key's last call is looked for in, at most: as long as the ledger is usually kept. */
-const lastCallMs = 400 * 86_400_000;
+const lastCallMs = 400 * dayMs;
 
 /** The latest call of a key, and the program that made it. */
 async function lastCall({ store, ledger, clock }: Services, keyId: string, signal: AbortSignal) {

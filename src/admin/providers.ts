@@ -4,6 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { ProviderDetail, ProviderList, ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
 import { writing } from "../http/openapi/describe.ts";
+import { hourMs } from "../lib/time/duration.ts";
 import { testProvider } from "../operate/providers.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/usage.ts";
@@ -64,7 +65,6 @@ function boundOf({ live }: Services, name: string): BoundAccount {
   return bound;
 }
 
-const hourMs = 3_600_000;
 const maxLines = 500;
 const maxErrors = 10;
 /** Of the request: they say nothing of the provider. */

@@ -6,11 +6,12 @@ import type { Services } from "../call/services.ts";
 import { oneOf } from "../http/openapi/describe.ts";
 import { questionOf, usageJson, usageOperation, usageQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import { periodName, usageCsv } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 
 async function ledgerState({ store, ledger, clock, live }: Services) {
-  const [newest] = await store.ledger.lines({ since: 0, until: clock.now() + 86_400_000, limit: 1 });
+  const [newest] = await store.ledger.lines({ since: 0, until: clock.now() + dayMs, limit: 1 });
   return {
     newest_call_at: isoTime(newest?.at),
     lines_waiting: ledger.waiting,

@@ -6,6 +6,7 @@ import { type KeySurface, modelSurfaces, surfaceNames } from "../config/surfaces
 import { writePrivately } from "../lib/files/write-privately.ts";
 import { globMatches, globReaches } from "../lib/text/glob.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import type { Tier } from "../protocols/tiers.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
@@ -260,8 +261,7 @@ export class Keys {
    * @param given as `match` takes it. @param graceMs at most `maxGraceMs` @throws KeyError, StorageError
    */
   async rotate(given: string, graceMs = 0): Promise<NewKey> {
-    if (!(graceMs >= 0 && graceMs <= maxGraceMs))
-      throw new KeyError(`A grace is at most ${maxGraceMs / 86_400_000} days.`);
+    if (!(graceMs >= 0 && graceMs <= maxGraceMs)) throw new KeyError(`A grace is at most ${maxGraceMs / dayMs} days.`);
     const { id, hash, revokedAt } = matchKey(await this.#rows.list(), given).row;
     if (revokedAt !== null) throw new KeyError(`The key '${id}' is revoked; make a new one.`);
     const secret = newSecret();

@@ -1,13 +1,14 @@
 /** Sessions of people who signed in with a key: the browser has a cookie, and the store its hash. */
 import type { Clock } from "../lib/time/clock.ts";
+import { hourMs } from "../lib/time/duration.ts";
 import type { SessionRepository, SessionRow } from "../store/sessions.ts";
 import { hashOf } from "./key-secret.ts";
 import type { Caller, Keys } from "./keys.ts";
 
 /** A session that nobody uses for so long has ended. */
-export const sessionIdleMs = 3_600_000;
+export const sessionIdleMs = hourMs;
 /** However much it is used, a session ends so long after its sign-in. */
-export const sessionMaxMs = 12 * 3_600_000;
+export const sessionMaxMs = 12 * hourMs;
 /** A key has so many at once: one more ends its oldest. */
 export const sessionsPerKey = 20;
 /** Time between two writes of when one was last used. */

@@ -1,6 +1,6 @@
 /** Periods as addresses name them, in numbers. */
 
-const [hourMs, dayMs] = [3_600_000, 86_400_000];
+export const [hourMs, dayMs] = [3_600_000, 86_400_000];
 
 export type Range = {
   /** `24h`, `7d` and their like, `today`, `month`, or a day or a time. */

@@ -1,6 +1,6 @@
 /** The time that all pages show: chosen once, kept in this tab from page to page, and in the address of the page that it is chosen on. */
 import { signal } from "@preact/signals";
-import { lastDay, lengthOf, periodOf, type Range, timeOf } from "./period.ts";
+import { hourMs, lastDay, lengthOf, periodOf, type Range, timeOf } from "./period.ts";
 import { type Query, route, setQuery } from "./router.ts";
 import { briefly } from "./ui/numbers.ts";
 
@@ -49,7 +49,7 @@ export function setRange({ since, until }: Range): void {
 export function askedTime({ since, until }: Range = range()): Query {
   const from = () => new Date(periodOf({ since, until }, Date.now()).since).toISOString();
   if (since === "today" || since === "month") return { since: from().slice(0, 10), until };
-  return { since: since.endsWith("h") && lengthOf(since) > 3_600_000 ? from() : since, until };
+  return { since: since.endsWith("h") && lengthOf(since) > hourMs ? from() : since, until };
 }
 
 /** The time as links hand it on. */

@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from "../lib/json/json.ts";
 import { isPlainText, keepable } from "../lib/text/plain-text.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import type {
   AssistantMessage,
   ChatCompletion,
@@ -88,7 +89,6 @@ export type Filter = Paging & {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 };
 
-const dayMs = 86_400_000;
 /** A conversation is sent whole with every turn, so no model takes more than a small part of this. */
 const maxHistoryCharacters = 64 * 1024 * 1024;
 

@@ -2,6 +2,7 @@
  * Dates on which models end, as their makers announced them; what a provider's own list says goes before. Floors ("not sooner than") are no
  * announcements. Other hosts of the same models have schedules of their own.
  */
+import { dayMs } from "../lib/time/duration.ts";
 import { factsOf } from "./facts.ts";
 
 /**
@@ -12,7 +13,6 @@ export const announcedEnd = (provider: string, model: string): string | undefine
 
 /** How long before its end a model is reported: six months, in days. */
 const noticeDays = 183;
-const dayMs = 86_400_000;
 
 export type EndState = "ended" | "ends_soon" | "later";
 

@@ -10,6 +10,7 @@ import type { Host, RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { hourMs } from "../lib/time/duration.ts";
 import { rotateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/usage.ts";
@@ -28,7 +29,7 @@ const maxFailed = 20;
 const maxLooked = 20_000;
 const maxDays = 90;
 /** Within which the further attempts of a request begin. */
-const followedMs = 6 * 3_600_000;
+const followedMs = 6 * hourMs;
 
 const Rotated = Type.Object({
   object: Type.Literal("account.key"),

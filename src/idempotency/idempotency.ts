@@ -6,6 +6,7 @@ import type { Config } from "../config/config.ts";
 import { BriefMap } from "../lib/process/brief-map.ts";
 import type { Logger } from "../lib/process/log.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import { hourMs } from "../lib/time/duration.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -182,7 +183,7 @@ export class Idempotency {
 
   /** What a call may record before it does what must not be done twice. */
   effectsOf(id: CallName): Effects {
-    return new Effects(this.#rows, this.#clock, id, () => this.#rules().retentionHours * 3_600_000);
+    return new Effects(this.#rows, this.#clock, id, () => this.#rules().retentionHours * hourMs);
   }
 
   /** True if a call runs, in any process. @throws ApiError storage_unavailable */
@@ -296,7 +297,7 @@ export class Idempotency {
       holdBackMs: this.#rows.leaseTerms.lapseMs ?? 0,
       clock: this.#clock,
       pace: this.#pace,
-      expiresAt: () => this.#clock.now() + this.#rules().retentionHours * 3_600_000,
+      expiresAt: () => this.#clock.now() + this.#rules().retentionHours * hourMs,
       ended: (run, how) => {
         this.#ended(key, run, how);
         ended?.(how);

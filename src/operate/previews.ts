@@ -3,6 +3,7 @@ import { type Caller, mayUseModel } from "../auth/keys.ts";
 import type { Services } from "../call/services.ts";
 import { few } from "../lib/text/few.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import { personaFileWith } from "../personas/file/schema.ts";
 import type { Persona } from "../personas/persona.ts";
 import { keptText, type PreviewUpload, previewName, uploadedPersonas } from "../personas/review/previews.ts";
@@ -15,8 +16,6 @@ import { providers } from "../providers/registry.ts";
 import { auditRow } from "../store/audit.ts";
 import type { PreviewInfo, PreviewPersona } from "../store/previews.ts";
 import type { Done } from "./act.ts";
-
-export const dayMs = 86_400_000;
 
 /** A preview as lists show it. */
 export type Preview = Omit<PreviewInfo, "personas"> & { readonly personas: readonly PreviewPersona[] };

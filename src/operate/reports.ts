@@ -4,10 +4,11 @@ import type { ActName } from "../api/words.ts";
 import type { Caller } from "../auth/keys.ts";
 import type { Services } from "../call/services.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { auditRow } from "../store/audit.ts";
 import type { Done } from "./act.ts";
-import { assertLabel, dayMs, idsOf, mayPreview, mayUse, notAllowed, type Preview, previewOf } from "./previews.ts";
+import { assertLabel, idsOf, mayPreview, mayUse, notAllowed, type Preview, previewOf } from "./previews.ts";
 
 /** What a report says of one persona. */
 export type PersonaReport = { readonly info: Preview; readonly against: ReportUpload["against"] } & {

@@ -1,5 +1,6 @@
 /** Which budgets a line of the ledger is spent of, wherever such a budget may stand; what is prepaid is spent by reservations alone. */
 import { globMatches } from "../lib/text/glob.ts";
+import { dayMs } from "../lib/time/duration.ts";
 import type { BudgetSpan, LedgerLine } from "./usage.ts";
 
 export const scopesOf = ({ keyId, tags, tier }: Pick<LedgerLine, "keyId" | "tags" | "tier">): string[] => {
@@ -42,8 +43,6 @@ export function spansOf(at: number): readonly [day: string, month: string] {
 /** The tokens that count in the end; undefined where nobody knows, and the estimate stands. */
 export const usedTokens = ({ counted, tokens }: LedgerLine): number | undefined =>
   counted === "unknown" ? undefined : tokens.input + tokens.output;
-
-const dayMs = 86_400_000;
 
 /** The days of a span, `2026-11-22` or `2026-11`, as the ledger numbers them: since 1970. */
 export function daysOf({ span }: Pick<BudgetSpan, "span">): { readonly firstDay: number; readonly endDay: number } {

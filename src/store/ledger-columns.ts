@@ -89,9 +89,6 @@ export const sumColumns: readonly string[] = [
   ...firstTokenColumns,
 ];
 
-export const hourMs = 3_600_000;
-export const dayMs = 86_400_000;
-
 const optionalNumbers = new Set(["status", "first_token_ms", ...costColumns]);
 const isOptionalText = (column: string) => column !== "request_id";
 

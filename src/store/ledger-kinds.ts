@@ -1,6 +1,7 @@
 /** Which lines of the ledger are of one kind, and the number of a kind. */
 import { isSameList } from "../lib/json/same-list.ts";
-import { dayMs, kindNames } from "./ledger-columns.ts";
+import { dayMs } from "../lib/time/duration.ts";
+import { kindNames } from "./ledger-columns.ts";
 import { type KindValues, parts, type Rollup, rollups } from "./ledger-rollups.ts";
 import type { LedgerLine } from "./usage.ts";
 

@@ -1,11 +1,10 @@
 /** Questions to the ledger in SQL, for both databases. */
 import { callEnds, firstTokenBounds } from "../api/words.ts";
+import { dayMs, hourMs } from "../lib/time/duration.ts";
 import { severalOf } from "./chosen-lines.ts";
 import {
   costColumns,
-  dayMs,
   firstTokenColumns,
-  hourMs,
   kindColumn,
   kindColumns,
   kindNames,

@@ -3,10 +3,10 @@ import type { Config } from "../config/config.ts";
 import type { Logger } from "../lib/process/log.ts";
 import type { SampledTable } from "../lib/process/metrics.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import { hourMs } from "../lib/time/duration.ts";
 import { StorageError } from "./storage-error.ts";
 import type { Maintenance } from "./store.ts";
 
-const hourMs = 3_600_000;
 const everyMs = 60_000;
 /** Between two steps of one sweep, for requests to come in between. */
 const pauseMs = 20;

@@ -1,7 +1,7 @@
 /** The spans of time that budgets hold for, all in UTC, and sums of money. */
 import type { BudgetPeriod } from "../api/words.ts";
+import { dayMs } from "../lib/time/duration.ts";
 
-const dayMs = 86_400_000;
 /** The day that was asked for last, in days since 1970, which is most often asked for again. */
 let lastDay: number | undefined;
 let lastText = "";

@@ -6,6 +6,7 @@
 import type { Logger } from "../../lib/process/log.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
+import { hourMs } from "../../lib/time/duration.ts";
 import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, hasContent, type Persona, personaFrom, sourceOf } from "../../personas/persona.ts";
 import { isVersion, nameOf, splitReference } from "../../personas/versions/references.ts";
@@ -17,7 +18,7 @@ import { needsStorage } from "../../store/require-storage.ts";
 import { preparePreview } from "./previews.ts";
 
 /** Interval at which versions count as used, while they are in service, named by a label or called by their pins. */
-const touchEveryMs = 3_600_000;
+const touchEveryMs = hourMs;
 /** Until it is tried again, after the store was away. */
 const retryMs = 60_000;
 /** In the audit: the labels of a folder are moved by whoever writes its file. */

@@ -3,6 +3,7 @@
 import type { Config, ProviderConfig } from "../../config/config.ts";
 import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { recordReconciled } from "../../operate/reconciliations.ts";
 import type { LedgerSum } from "../../store/usage.ts";
 import { allSums, moneyWords, timeOf } from "../../usage/ledger/report.ts";
@@ -36,7 +37,6 @@ export type ReconcileOptions = {
   readonly json?: boolean;
 };
 
-const dayMs = 86_400_000;
 const maxDays = 366;
 /** Within it numbers count as equal where none is given. */
 const usualTolerance = 0.005;

@@ -13,6 +13,7 @@ import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
 import type { Io } from "../../lib/process/io.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import { systemClock } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { RunningServer } from "../../server/server.ts";
 import { CommandError, type Context, type ExitCode, loadFrom } from "../context.ts";
@@ -36,7 +37,6 @@ export type DemoOptions = {
   readonly live?: boolean;
 };
 
-const dayMs = 86_400_000;
 const surfaces = ["orchestrator", "gateway", "admin"] as const;
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, flush: async () => {}, dropped: 0 };
 

@@ -1,6 +1,7 @@
 /** Providers that answer over HTTP on this machine, in the formats of OpenAI and Anthropic: as much of them as a demonstration asks for. */
 import { endingExample, exampleModels } from "../../facts/examples.ts";
 import { pause, systemClock } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 
 export type FakeProviders = AsyncDisposable & {
@@ -18,7 +19,6 @@ type Asked = {
 /** The key of an account without money. */
 export const spentKey = "demo-key-without-credit";
 
-const dayMs = 86_400_000;
 const dayAfter = (days: number) => new Date(Date.now() + days * dayMs).toISOString().slice(0, 10);
 
 const models: Readonly<Record<string, () => readonly object[]>> = {

@@ -1,5 +1,6 @@
 /** Calls that a demonstration makes while it runs, by its keys, as clients make them. */
 import { setTimeout } from "node:timers/promises";
+import { dayMs } from "../../lib/time/duration.ts";
 import type { Member } from "./people.ts";
 import type { Random } from "./random.ts";
 
@@ -34,7 +35,7 @@ export type LiveCallOptions = {
 const lively = 30;
 /** How much faster than in its month calls go on after those: an hour looks like one of its busier ones. */
 const busier = 3;
-const monthMs = 30 * 86_400_000;
+const monthMs = 30 * dayMs;
 
 /**
  * Makes some calls in the first seconds, and then about as many as the month before has, until the signal; each fails by itself.

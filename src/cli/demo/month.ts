@@ -2,6 +2,7 @@
 
 import type { Services } from "../../call/services.ts";
 import { endingExample, exampleModels as models, exampleNames as names } from "../../facts/examples.ts";
+import { dayMs, hourMs } from "../../lib/time/duration.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { VariantOutcome } from "../../store/variants.ts";
@@ -11,8 +12,6 @@ import { attemptVariant } from "../../usage/variants/stops.ts";
 import type { Member } from "./people.ts";
 import type { Random } from "./random.ts";
 
-const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
 const days = 31;
 /** From then on the canary of acme/support has stopped itself, and all calls go to the others. */
 const failuresToStop = 10;

@@ -2,9 +2,8 @@
 
 import type { Services } from "../../call/services.ts";
 import { endingExample, exampleNames as names } from "../../facts/examples.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import type { PersonaId } from "./folder.ts";
-
-const dayMs = 86_400_000;
 
 export type Person = {
   readonly name: string;

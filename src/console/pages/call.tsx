@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { CallAttempts, CallContent, CallPage as Calls } from "../../api/calls.ts";
 import { ApiFailure, get } from "../api.ts";
 import { useAction, useResource } from "../data.ts";
+import { dayMs } from "../period.ts";
 import { href } from "../router.ts";
 import { Copy, Curl } from "../ui/copy.tsx";
 import { Button } from "../ui/form.tsx";
@@ -161,7 +162,7 @@ function One({ attempts }: Pick<CallAttempts, "attempts">) {
         : getSums(
             {
               ...{ by: "day", provider: last.provider, upstream_model: last.upstream_model, first_token: "true" },
-              ...{ since: day, until: timeAt(Date.parse(day) + 86_400_000) },
+              ...{ since: day, until: timeAt(Date.parse(day) + dayMs) },
             },
             signal,
           ),

@@ -2,7 +2,7 @@
 import type { Key } from "../../api/keys.ts";
 import { apiUrl, get } from "../api.ts";
 import { useResource } from "../data.ts";
-import { periodOf } from "../period.ts";
+import { dayMs, hourMs, periodOf } from "../period.ts";
 import { askedTime, everything, range, rangeWords, setRange } from "../range.ts";
 import { href, type Query, route, setQuery } from "../router.ts";
 import { Chart } from "../ui/chart.tsx";
@@ -17,14 +17,12 @@ import { Ends } from "./spend/ends.tsx";
 import {
   along,
   bucketsOf,
-  dayMs,
   dayOf,
   errorsOf,
   type Granularity,
   getSums,
   granularityOf,
   groups,
-  hourMs,
   nameOf,
   ownPageOf,
   quantiles,

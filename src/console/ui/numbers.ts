@@ -1,5 +1,6 @@
 /** Numbers and times as people read them. */
 import { signal } from "@preact/signals";
+import { dayMs, hourMs } from "../period.ts";
 
 export type Zone = "local" | "utc";
 /** Kept in this browser; the same in charts and in lists. */
@@ -72,9 +73,9 @@ export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return "–";
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
-  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`;
-  return `${Math.floor(ms / 86_400_000)} d ${Math.round((ms % 86_400_000) / 3_600_000)} h`;
+  if (ms < hourMs) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
+  if (ms < dayMs) return `${Math.floor(ms / hourMs)} h ${Math.round((ms % hourMs) / 60_000)} min`;
+  return `${Math.floor(ms / dayMs)} d ${Math.round((ms % dayMs) / hourMs)} h`;
 }
 
 const steps = [

@@ -1,6 +1,9 @@
 /** Durations as people write them. */
 
-const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+/** An hour, and a day of UTC, in milliseconds. */
+export const [hourMs, dayMs] = [3_600_000, 86_400_000];
+
+const units: Readonly<Record<string, number>> = { m: 60_000, h: hourMs, d: dayMs, w: 7 * dayMs };
 
 /** @param text `30m`, `12h`, `90d` or `2w` @returns milliseconds; undefined when it is no duration */
 export function parseDuration(text: string): number | undefined {

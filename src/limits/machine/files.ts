@@ -4,6 +4,7 @@ import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { makeFile, mapFile, replaceFile } from "../../lib/files/mapped-file.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import { hourMs } from "../../lib/time/duration.ts";
 import { lockFile } from "../../store/sqlite/liveness-lock.ts";
 import { retryOnBusy } from "../../store/sqlite/retry-on-busy.ts";
 import { openWindowClock } from "./clock.ts";
@@ -16,7 +17,7 @@ const lockWaitMs = 1_000;
 /** Files of keys that were idle for so long are removed. */
 const idleMs = 600_000;
 /** A temporary file of this age was left behind by a killed process. */
-const abandonedMs = 3_600_000;
+const abandonedMs = hourMs;
 const filesPerStep = 16;
 const tableName = /^[0-9a-f]{64}$/;
 

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { canMapFiles } from "../../lib/files/mapped-file.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import { hourMs } from "../../lib/time/duration.ts";
 import { OnceAMinute } from "../../lib/time/once-a-minute.ts";
 import { type Decision, decisionOf, type Limiter, MemoryLimiter, windowMs } from "../limiter.ts";
 import { WindowFiles } from "./files.ts";
@@ -35,7 +36,7 @@ const consequence =
   ": rate limits would be counted in memory, and a restart would empty them; remove it, or give it to this user.";
 /** After the start, and then from one sweep to the next. */
 const firstSweepMs = 60_000;
-const sweepEveryMs = 3_600_000;
+const sweepEveryMs = hourMs;
 /** Callers tracked in memory; beyond it the least recently used is dropped. */
 const maxTracked = 20_000;
 /** The number of keys' files that stay mapped. */

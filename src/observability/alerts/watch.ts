@@ -1,5 +1,6 @@
 /** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
 import { type Clock, maxApartMs, repeat, withTimeout } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import type { LedgerLine } from "../../store/usage.ts";
 import type { Alerts, AlertView, Notice } from "./alerts.ts";
 
@@ -57,7 +58,7 @@ const failedChecks = 2;
 const closeMs = 1_000;
 const behindSeconds = 30;
 /** How long before and after its end a model is a cause. */
-const retirementMs = 30 * 86_400_000;
+const retirementMs = 30 * dayMs;
 const caughtUpSeconds = 5;
 const thresholds = [50, 80, 100];
 /** Calls in a row that fail, or are refused for their key, until their provider counts as down. */

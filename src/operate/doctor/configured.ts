@@ -7,6 +7,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { readCertificate } from "../../lib/http/certificate.ts";
 import type { Io } from "../../lib/process/io.ts";
 import { systemClock } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { type Diagnostic, formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../../limits/machine/limiter.ts";
 import type { Persona } from "../../personas/persona.ts";
@@ -106,7 +107,7 @@ function certificate(what: string, { tls }: ListenerConfig): Check[] {
   if (tls === undefined) return [];
   try {
     const { expiresAt } = readCertificate(tls);
-    const days = Math.floor((expiresAt.getTime() - Date.now()) / 86_400_000);
+    const days = Math.floor((expiresAt.getTime() - Date.now()) / dayMs);
     const found = `the certificate is good until ${expiresAt.toISOString().slice(0, 10)}`;
     const advice = "Renew it; a running server takes the new files over by itself.";
     if (days < 0) return [failure(what, "the certificate has expired", advice)];

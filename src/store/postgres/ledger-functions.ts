@@ -1,5 +1,7 @@
 /** The ledger's tables, a partition for each day, and what opens and drops them. */
-import { dayMs, hourMs, ledgerTables } from "../ledger-columns.ts";
+
+import { dayMs, hourMs } from "../../lib/time/duration.ts";
+import { ledgerTables } from "../ledger-columns.ts";
 import { ofAll } from "../ledger-rollups.ts";
 
 const partitioned = (column: string) => ` partition by range (${column})`;

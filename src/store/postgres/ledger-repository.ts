@@ -1,10 +1,10 @@
 /** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
 import { callEnds } from "../../api/words.ts";
 import { keepable } from "../../lib/text/plain-text.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { modelCosts, scopesOf, spansOf, usedTokens } from "../charges.ts";
 import {
   costColumns,
-  dayMs,
   kindColumns,
   ownColumn,
   ownNames,

@@ -1,8 +1,8 @@
 /** A PostgreSQL database as the target of a move. */
 import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import { dayMs, hourMs } from "../../lib/time/duration.ts";
 import { DataError } from "../data-error.ts";
-import { dayMs, hourMs } from "../ledger-columns.ts";
 import { contentOf, type Moved, type MoveTarget } from "../move/move.ts";
 import { noteProgress, placesOf, progressOf, readingOf } from "../move/side.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";

@@ -8,6 +8,7 @@ import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import { type Clock, systemClock } from "../../lib/time/clock.ts";
+import { hourMs } from "../../lib/time/duration.ts";
 import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
 import { factsRepository } from "../shared/facts-repository.ts";
@@ -54,7 +55,7 @@ const backgroundConnections = 2;
 /** Deadline of a page of the ledger. */
 const reportMs = 30_000;
 /** Deadline of each statement that changes the schema: an index of a large table takes its time. */
-const migrationMs = 3_600_000;
+const migrationMs = hourMs;
 const windowConnections = 2;
 
 /**

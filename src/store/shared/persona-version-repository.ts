@@ -1,5 +1,6 @@
 /** Versions of personas and their labels. */
 import { keepable } from "../../lib/text/plain-text.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,
@@ -13,7 +14,6 @@ import type { Sql } from "./sql.ts";
 
 const table = tableOf("persona_versions");
 const labels = tableOf("persona_labels");
-const dayMs = 86_400_000;
 
 const keep = `${insertion(table)} on conflict (id) do nothing`;
 const isUnlabelled = `not exists (select 1 from troupe.persona_labels l

@@ -1,7 +1,8 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and what they add to the sums in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { firstTokenBounds } from "../../api/words.ts";
-import { hourMs, kindColumns, ownColumns, sumColumns } from "../ledger-columns.ts";
+import { hourMs } from "../../lib/time/duration.ts";
+import { kindColumns, ownColumns, sumColumns } from "../ledger-columns.ts";
 import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
 import { knownTo } from "../ledger-rollups.ts";
 import type { Appended, LedgerLine } from "../usage.ts";

@@ -1,7 +1,7 @@
 /** The ledger in SQLite: a row for each attempt, and each hour's sums. Reads run in slices, so that calls are answered in between. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
-import { dayMs, hourMs } from "../ledger-columns.ts";
+import { dayMs, hourMs } from "../../lib/time/duration.ts";
 import {
   Bound,
   type Dialect,

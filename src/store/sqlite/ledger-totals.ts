@@ -4,7 +4,8 @@
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { callEnds } from "../../api/words.ts";
-import { firstTokenColumns, hourMs, sumColumns, timeGroups } from "../ledger-columns.ts";
+import { hourMs } from "../../lib/time/duration.ts";
+import { firstTokenColumns, sumColumns, timeGroups } from "../ledger-columns.ts";
 import { Bound, type Dialect, groupColumn, kindConditions, kindsOf, sumFrom, sumNames } from "../ledger-queries.ts";
 import type { Rollup } from "../ledger-rollups.ts";
 import type { LedgerFilter, LedgerGroup, LedgerSum, SumsPage } from "../usage.ts";

@@ -7,6 +7,7 @@
 import type { Config } from "../../config/config.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import { hourMs } from "../../lib/time/duration.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { asUnavailable } from "../../store/require-storage.ts";
@@ -53,7 +54,6 @@ export type KnownBudget = Pick<Rule, "scope" | "period" | "limit"> & {
   readonly reserved: number;
 };
 
-const hourMs = 3_600_000;
 const readEveryMs = 15_000;
 /** Maximum number of budgets that are reported: those of the configuration, and the first that were set. */
 const maxShown = 200;

@@ -1,7 +1,7 @@
 /** When budgets will be used up, at the pace at which they were spent of late. */
 import type { BudgetHealth } from "../../api/words.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { partsOfScope } from "../../store/charges.ts";
-import { dayMs } from "../../store/ledger-columns.ts";
 import type { LedgerRepository, Spending } from "../../store/usage.ts";
 import { beginOf, endOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";

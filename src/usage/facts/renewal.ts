@@ -8,6 +8,7 @@ import type { Logger } from "../../lib/process/log.ts";
 import type { SampledTable } from "../../lib/process/metrics.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import type { FactsRepository, FactsState } from "../../store/facts.ts";
 import { listInUse } from "../prices/stored-list.ts";
 import { removeCopy, useCopy, writeCopy } from "./copy.ts";
@@ -33,7 +34,6 @@ export type RenewalTools = {
 
 /** A look at what others have taken, and at whether it is time. */
 const everyMs = 60_000;
-const dayMs = 86_400_000;
 /** After a failure. */
 const againMs = 60 * 60_000;
 /** Of a failure that is kept: it may quote an answer. */

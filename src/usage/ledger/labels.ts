@@ -1,6 +1,7 @@
 /** Labels by which a request says who it is for, as the ledger has them: short, and of few kinds. */
 import { truncate } from "../../lib/text/truncate.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 
 export type Labels = {
   readonly client: string | null;
@@ -17,7 +18,6 @@ const maxClient = 40;
 const maxText = 64;
 /** So many programs have a name of their own, until the day ends; the others are `other`. */
 const maxClients = 200;
-const dayMs = 86_400_000;
 
 /** Names programs by their user agents: the first product without its version, `OpenAI/Python` of `OpenAI/Python 2.3.1`. */
 export class ClientNames {

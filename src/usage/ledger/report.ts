@@ -6,7 +6,7 @@ import type { Call } from "../../api/calls.ts";
 import type { Usage, UsageSums } from "../../api/usage.ts";
 import { callEnds } from "../../api/words.ts";
 import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
-import { parseDuration } from "../../lib/time/duration.ts";
+import { dayMs, parseDuration } from "../../lib/time/duration.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import {
   costColumns,
@@ -43,7 +43,6 @@ export type UsageQuery = {
   readonly top?: number;
 };
 
-const dayMs = 86_400_000;
 const usualDays = 30;
 export const maxRows = 10_000;
 const usualRows = 1_000;

@@ -1,6 +1,7 @@
 /** What speaks against taking a price list in place of the one in use. */
 import type { Config } from "../../config/config.ts";
 import { PriceList } from "../../facts/prices/list.ts";
+import { dayMs } from "../../lib/time/duration.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
 import type { LedgerRepository } from "../../store/usage.ts";
 import type { Accounts } from "../../upstream/accounts.ts";
@@ -43,7 +44,7 @@ const outputOf = (price: ModelPrice, now: number) => {
   return input + output;
 };
 
-const monthMs = 30 * 86_400_000;
+const monthMs = 30 * dayMs;
 
 /** @returns models that were called within 30 days, as `<account>/<model>` */
 export async function calledModels(ledger: Pick<LedgerRepository, "sums">, now: number): Promise<string[]> {

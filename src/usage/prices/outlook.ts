@@ -1,10 +1,11 @@
 /** What is known of the prices of models in use, and what is not: how old the list is, which have none, which will change. Pure. */
+
+import { dayMs } from "../../lib/time/duration.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import type { Accounts } from "../../upstream/accounts.ts";
 import type { AttemptTarget } from "../attempt.ts";
 import type { Prices } from "./prices.ts";
 
-const dayMs = 86_400_000;
 /** From when on a list is old. */
 const oldDays = 30;
 /** So long before a price changes it is told. */

@@ -1,4 +1,6 @@
 /** Holds the ledger against an account's own reports: by day, model and tier, with what explains a difference. */
+
+import { dayMs } from "../../lib/time/duration.ts";
 import type { LedgerSum } from "../../store/usage.ts";
 import {
   modelName,
@@ -52,7 +54,6 @@ export type Reconciled = {
   readonly currencies: readonly string[];
 };
 
-const dayMs = 86_400_000;
 const maxItems = 10;
 
 type MutableTokens = { -readonly [Kind in keyof ReportedTokens]: number };

@@ -1,5 +1,7 @@
 /** What an account's own reports say of its use and cost, in one form for all vendors, formats and files. */
 
+import { dayMs } from "../../lib/time/duration.ts";
+
 /** Kinds of tokens that all reports tell apart. `input` includes what was read from and written to a cache. */
 export const reportedTokens = ["input", "cacheRead", "cacheWrite", "output"] as const;
 export type ReportedTokens = { readonly [Kind in (typeof reportedTokens)[number]]: number };
@@ -63,7 +65,7 @@ export function dayOf(time: string | number, place: string): string {
 /** A day that a bucket is, and not a part of one nor another zone's. @throws ReportError */
 export function wholeDay(from: string | number, to: string | number, place: string): string {
   const [start, end] = [from, to].map((time) => (typeof time === "number" ? time * 1000 : Date.parse(time)));
-  if (!(start! % 86_400_000 === 0 && end! - start! === 86_400_000))
+  if (!(start! % dayMs === 0 && end! - start! === dayMs))
     throw new ReportError(`${place}: from ${from} to ${to} is no day in UTC`);
   return dayOf(from, place);
 }

@@ -6,6 +6,7 @@
 import type { Logger } from "../../lib/process/log.ts";
 import type { SampledTable } from "../../lib/process/metrics.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
+import { hourMs } from "../../lib/time/duration.ts";
 import type { Persona, Variant } from "../../personas/persona.ts";
 import type {
   VariantCall,
@@ -18,7 +19,6 @@ import type { AttemptVariant } from "../attempt.ts";
 
 export type VariantStopTools = { readonly store: VariantRepository; readonly clock: Clock; readonly log: Logger };
 
-const hourMs = 3_600_000;
 /** Counts of versions that nobody calls any more are kept so long. */
 const keptMs = 30 * 24 * hourMs;
 

@@ -2,12 +2,12 @@
 import type { AuditEntry, AuditPage } from "../../../api/audit.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { hourMs } from "../../period.ts";
 import { href } from "../../router.ts";
 import { count, Time } from "../../ui/format.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ownActor } from "../../who.ts";
 import { linkOfScope } from "../keys/budgets.tsx";
-import { hourMs } from "../spend/sums.ts";
 import { Sentence } from "../system/sentence.tsx";
 
 const shown = 8;

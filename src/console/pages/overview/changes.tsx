@@ -2,13 +2,14 @@
 import type { SystemHealth } from "../../../api/system.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { dayMs, hourMs } from "../../period.ts";
 import { href, type Query } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, duration, shownMoney, Time } from "../../ui/format.tsx";
 import { Badge, Facts, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Change, percent } from "../providers/change.tsx";
-import { dayMs, dayOf, errorsOf, failedEnds, getSums, hourMs, type Row, type Totals } from "../spend/sums.ts";
+import { dayOf, errorsOf, failedEnds, getSums, type Row, type Totals } from "../spend/sums.ts";
 import { Acts } from "./acts.tsx";
 
 const shown = 8;

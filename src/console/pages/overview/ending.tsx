@@ -5,13 +5,14 @@ import type { ModelEnding } from "../../../api/models.ts";
 import type { Listed } from "../../../api/shape.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { dayMs } from "../../period.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
 import { count, Dollars, Time } from "../../ui/format.tsx";
 import { Badge, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { linkOfScope } from "../keys/budgets.tsx";
-import { dayMs, dayOf } from "../spend/sums.ts";
+import { dayOf } from "../spend/sums.ts";
 
 const shown = 6;
 const budgetsQuery = { ending: "true", limit: String(shown) };

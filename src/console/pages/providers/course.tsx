@@ -1,6 +1,6 @@
 /** A measure of providers over time, drawn. */
 import { useResource } from "../../data.ts";
-import { periodOf } from "../../period.ts";
+import { dayMs, hourMs, periodOf } from "../../period.ts";
 import { beforeWords, range } from "../../range.ts";
 import { href, route, setQuery } from "../../router.ts";
 import { Chart, type ChartSeries, type Unit } from "../../ui/chart.tsx";
@@ -57,7 +57,7 @@ export function Course({ provider }: { readonly provider?: string }) {
   const { since, until, shiftMs } = periodOf(range(), Date.now());
   const granularity = granularityOf(2 * shiftMs) === "hour" ? "hour" : "day";
   // Of whole buckets: the same address asks the same.
-  const text = (at: number) => new Date(Math.floor(at / 3_600_000) * 3_600_000).toISOString();
+  const text = (at: number) => new Date(Math.floor(at / hourMs) * hourMs).toISOString();
   const from = text(since - shiftMs);
   const time = { since: from, until: until === undefined ? undefined : text(until), provider };
   const query = { ...time, by: `${granularity},provider`, first_token: "true" };
@@ -117,4 +117,4 @@ export function Course({ provider }: { readonly provider?: string }) {
   );
 }
 
-const stepMs = (granularity: Granularity): number => (granularity === "hour" ? 3_600_000 : 86_400_000);
+const stepMs = (granularity: Granularity): number => (granularity === "hour" ? hourMs : dayMs);

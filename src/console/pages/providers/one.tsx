@@ -1,6 +1,7 @@
 /** One provider: its keys, its numbers against the time before, why attempts failed, and its models. */
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
+import { hourMs } from "../../period.ts";
 import { beforeWords, linkedTime, range } from "../../range.ts";
 import { href } from "../../router.ts";
 import { Curl } from "../../ui/copy.tsx";
@@ -117,7 +118,7 @@ function LastErrors({
   readonly errors: readonly LastError[];
   readonly keys: readonly ProviderKey[];
 }) {
-  const since = new Date(Date.now() - 3_600_000).toISOString();
+  const since = new Date(Date.now() - hourMs).toISOString();
   return (
     <Table
       caption="Last errors"

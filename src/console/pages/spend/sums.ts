@@ -1,6 +1,7 @@
 /** Sums over the ledger as the API gives them, and as charts have them. */
 import type { UsageRow as Row, AllUsage as Sums, UsageTotals as Totals } from "../../../api/usage.ts";
 import { get } from "../../api.ts";
+import { dayMs, hourMs } from "../../period.ts";
 import type { Query } from "../../router.ts";
 
 export type { AllUsage as Sums, UsageRow as Row, UsageTotals as Totals } from "../../../api/usage.ts";
@@ -24,8 +25,6 @@ export const errorsOf = ({ ended }: Pick<Totals, "ended">): number =>
 
 export const tokensOf = ({ tokens }: Totals): number => (tokens["input"] ?? 0) + (tokens["output"] ?? 0);
 
-export const dayMs = 86_400_000;
-export const hourMs = 3_600_000;
 /** @returns the day in UTC, such as 2026-11-22 */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
