@@ -313,8 +313,8 @@ function usageOf(
   return { ...rest, prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
 
-const reckoned = "tokens reckoned by the length of the text";
-const withNote = (note: string | null) => (note === null ? reckoned : `${note}; ${reckoned}`);
+const estimatedNote = "tokens reckoned by the length of the text";
+const withNote = (note: string | null) => (note === null ? estimatedNote : `${note}; ${estimatedNote}`);
 
 /** Whoever asks nothing for these asks nothing. */
 const someUsage: Usage = { prompt_tokens: 1e6, completion_tokens: 1e6, total_tokens: 2e6 };

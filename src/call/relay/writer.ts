@@ -6,7 +6,7 @@ import type { EventEncoder, NativeEncoder, Protocol } from "../../protocols/prot
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import type { AnswerWriter } from "../../upstream/call.ts";
 import type { TextMeter } from "../../usage/attempt.ts";
-import { reckonMeter } from "../../usage/tokens/estimate.ts";
+import { extrapolateMeter } from "../../usage/tokens/estimate.ts";
 import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 import type { Surface } from "../surface.ts";
@@ -97,6 +97,6 @@ export class CallEnvelope implements Envelope {
   }
 
   promptTokens(): number {
-    return this.input === undefined ? 0 : reckonMeter(this.input).tokens;
+    return this.input === undefined ? 0 : extrapolateMeter(this.input).tokens;
   }
 }

@@ -22,7 +22,7 @@ const maxCounted = 64 * 1024;
 /** UTF-8 has about as many bytes for a token: some more in English, fewer in most other languages. */
 const bytesPerToken = 4;
 
-/** @returns the tokens of all texts together, counted up to some length and reckoned beyond */
+/** @returns the tokens of all texts together, counted up to some length and estimated beyond */
 export async function estimateTexts(texts: readonly string[], how: Estimating): Promise<Estimate> {
   let length = 0;
   for (const text of texts) length += text.length;
@@ -56,13 +56,13 @@ const bytesIn = (texts: readonly string[]) => texts.reduce((sum, text) => sum + 
 export async function estimateMeter({ length, sample }: TextMeter, how: Estimating): Promise<Estimate> {
   if (length === 0) return nothing;
   const kept = charactersIn(sample);
-  if (kept === 0) return reckonMeter({ length, sample });
+  if (kept === 0) return extrapolateMeter({ length, sample });
   const { tokens, isReckoned } = await estimateTexts(sample, how);
   return { tokens: Math.max(1, Math.round((tokens * length) / kept)), isReckoned };
 }
 
 /** @returns the same by the text's length alone, at once */
-export function reckonMeter({ length, sample }: TextMeter): Estimate {
+export function extrapolateMeter({ length, sample }: TextMeter): Estimate {
   if (length === 0) return nothing;
   const kept = charactersIn(sample);
   const bytes = kept === 0 ? length : (bytesIn(sample) * length) / kept;
@@ -77,7 +77,7 @@ const perImage = 1500;
 /** Characters of a file's base64 per token: a page of a PDF has some 50 KB, and takes up to 3000 tokens. */
 const fileCharactersPerToken = 25;
 
-/** @returns the tokens that a request's prompt is, media reckoned by their kind */
+/** @returns the tokens that a request's prompt is, media estimated by their kind */
 export async function estimatePrompt({ messages, tools = [] }: ChatRequest, how: Estimating): Promise<Estimate> {
   const texts: string[] = [];
   let others = messages.length * perMessage + tools.length * perTool;
