@@ -102,4 +102,26 @@ describe("floors", () => {
     const named = files.filter((path) => readFileSync(join(src, path), "utf8").includes("[DONE]"));
     expect(named.filter((path) => !path.startsWith("providers/"))).toEqual(["protocols/chat/stream.ts"]);
   });
+
+  /**
+   * Types and classes alone: what functions are called is told by the file that they are in, and commands share their acts' names. Left out are rooms
+   * that have their own words by contract: the shapes of the API, which are named as what they show, formats (but for chat, the inner form) and
+   * what browsers run, behind its own wall.
+   */
+  test("one name means one thing", () => {
+    const own = /^(?:api|console|account\/browser)\/|^protocols\/(?!chat\/)[^/]+\/|^providers\/[^/]+\//;
+    const known: Readonly<Record<string, string>> = {
+      Source: "what a flow begins with (lib/streams), and the text that a request was parsed of (protocols)",
+    };
+    const places = new Map<string, string[]>();
+    for (const path of files.filter((one) => !own.test(one)))
+      for (const [, name] of readFileSync(join(src, path), "utf8").matchAll(
+        /^export (?:abstract )?(?:class|type|interface) (\w+)/gm,
+      ))
+        places.set(name!, [...(places.get(name!) ?? []), path]);
+    const twice = [...places].filter(([, paths]) => paths.length > 1);
+    expect(twice.filter(([name]) => !Object.hasOwn(known, name))).toEqual([]);
+    expect(Object.keys(known).filter((name) => !twice.some(([one]) => one === name))).toEqual([]);
+    expect(places.size).toBeGreaterThan(500);
+  });
 });

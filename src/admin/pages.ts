@@ -1,11 +1,11 @@
 /** Parts of the admin API's lists and their descriptions. */
 import { Type } from "@sinclair/typebox";
 import { documented } from "../http/checked-routes.ts";
-import { keyed, type Operation } from "../http/openapi/describe.ts";
+import { type DescribedOperation, keyed } from "../http/openapi/describe.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 /** Schemas and description of one of the admin API's routes. */
-export const adminOperation = <const O extends Omit<Operation, "tag">>(operation: O) =>
+export const adminOperation = <const O extends Omit<DescribedOperation, "tag">>(operation: O) =>
   documented({ ...operation, tag: "Admin", errors: [...keyed, ...(operation.errors ?? [])] } as unknown as O & {
     readonly tag: string;
   });

@@ -11,7 +11,7 @@ import { truncate } from "../lib/text/truncate.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { findingOf } from "../operate/personas/check.ts";
 import { maxRunMs, runPersonaTests } from "../operate/suites/run.ts";
-import { type Planned, planTest, repetitionsOf, type TestResult } from "../operate/suites/run-tests.ts";
+import { type PlannedTest, planTest, repetitionsOf, type TestResult } from "../operate/suites/run-tests.ts";
 import { loadSuites } from "../operate/suites/suites.ts";
 import { estimateCost, estimateWords } from "../operate/suites/test-cost.ts";
 import { reasonOf, summaryOf } from "../operate/suites/test-report.ts";
@@ -54,7 +54,7 @@ async function planOf(services: Services, served: Persona, variant?: string) {
   return { persona, planned, file: suites[0]?.suite.file ?? errors[0]?.file ?? null, errors };
 }
 
-function estimateOf({ live }: Services, planned: readonly Planned[]) {
+function estimateOf({ live }: Services, planned: readonly PlannedTest[]) {
   const asked = planned.filter(({ problem }) => problem === undefined);
   return estimateCost(
     asked.map((one) => ({

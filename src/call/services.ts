@@ -37,7 +37,7 @@ import type { ClientNames } from "../usage/ledger/labels.ts";
 import type { OpenCalls, OpenCallsQuestion } from "../usage/ledger/open-calls.ts";
 import type { LedgerWriter } from "../usage/ledger/writer.ts";
 import type { Prices } from "../usage/prices/prices.ts";
-import type { TokenCounter } from "../usage/tokens/tokenizer.ts";
+import type { TextCounter } from "../usage/tokens/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { VariantStops } from "../usage/variants/stops.ts";
 import type { BackgroundAnswers } from "./background-answers.ts";
@@ -121,7 +121,7 @@ export type Services = {
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;
   readonly ledger: LedgerWriter;
-  readonly tokenizer: TokenCounter;
+  readonly tokenizer: TextCounter;
   readonly budgets: Budgets;
   readonly alerts: AlertWatch;
   readonly facts: FactsRenewal;

@@ -10,7 +10,7 @@ export const allFlags = ["config", "host", "port", "data", "personas", "workers"
 export type Action = (context: Context, ...given: never[]) => ExitCode | Promise<ExitCode>;
 
 /** Makes what commander calls of an action. */
-export type Act = (action: Action) => (...given: unknown[]) => Promise<void>;
+export type ActionRunner = (action: Action) => (...given: unknown[]) => Promise<void>;
 
 const actions = () => import("./actions.ts");
 

@@ -29,13 +29,13 @@ import {
   parseTolerance,
   upTo,
 } from "./arguments.ts";
-import { type Act, allFlags, examples, late } from "./command.ts";
+import { type ActionRunner, allFlags, examples, late } from "./command.ts";
 import { shells } from "./completion.ts";
 import { argument, type Declare, json, option, setFields, stored, variables } from "./declare.ts";
 import { type FlagName, reading } from "./help.ts";
 import { addPersonasCommands, addPreviewCommands } from "./persona-commands.ts";
 
-export function addCommands(program: Command, act: Act): void {
+export function addCommands(program: Command, act: ActionRunner): void {
   /** @param reads the program's flags that its commands read */
   const commandsOf =
     (group: Command, reads: readonly FlagName[]): Declare =>

@@ -6,7 +6,7 @@ import type { Flags } from "../config/load.ts";
 import { withoutQuotes } from "../config/variables.ts";
 import type { Io } from "../lib/process/io.ts";
 import { filled } from "./arguments.ts";
-import { type Act, allFlags, examples, refuseRepeated } from "./command.ts";
+import { type ActionRunner, allFlags, examples, refuseRepeated } from "./command.ts";
 import type { ServeOptions } from "./commands/serve.ts";
 import type { Context, ExitCode } from "./context.ts";
 import { addHelp, addHints, flagsFor, helpHint, reading, refuseUnknown, sharedOptions } from "./help.ts";
@@ -60,7 +60,7 @@ const withValue: ReadonlySet<string> = new Set(allFlags.map((name) => `--${name}
 /** @param isStart whether the command line needs no command but `serve`: making the others takes 4 ms */
 export async function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Promise<Command> {
   const program = new Command("troupe");
-  const act: Act =
+  const act: ActionRunner =
     (action) =>
     async (...given) => {
       const context = { io, flags: flagsFor(given.at(-1) as Command, program.opts<Flags>()) };

@@ -3,18 +3,18 @@ import { resolve } from "node:path";
 import { isIP } from "../lib/http/ip.ts";
 import type { PathPart } from "../lib/json/schema-errors.ts";
 import type { ListenerConfig, ServedSurface } from "./config.ts";
-import type { Origin, Report } from "./report.ts";
+import type { FaultReporter, ValueOrigin } from "./report.ts";
 import type { ConfigFile, ListenerFile } from "./schema.ts";
 import { modelSurfaces, surfaceNames } from "./surfaces.ts";
 import type { ReadFile } from "./variables.ts";
 
-export type Address = ListenerConfig["address"];
+export type ListenAddress = ListenerConfig["address"];
 
 /** A value of the command line or the environment for the one listener there is. */
-export type Override = { readonly origin: Origin; readonly value: string };
+export type Override = { readonly origin: ValueOrigin; readonly value: string };
 
 type ListenerContext = {
-  readonly report: Report;
+  readonly report: FaultReporter;
   readonly reportOverride: (override: Override, message: string) => void;
   readonly host: Override | undefined;
   readonly port: Override | undefined;
@@ -89,7 +89,7 @@ const form = "must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>";
 const maxSocketPath = 107;
 
 /** @returns a text when it is none: what is wrong with it, without its subject */
-export function parseAddress(text: string, folder: string): Address | string {
+export function parseAddress(text: string, folder: string): ListenAddress | string {
   if (text.startsWith("unix:")) {
     if (text === "unix:") return form;
     const path = resolve(folder, text.slice("unix:".length));
@@ -116,7 +116,7 @@ function parsePort(text: string): number | undefined {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined;
 }
 
-export function formatAddress(address: Address): string {
+export function formatAddress(address: ListenAddress): string {
   if (address.kind === "unix") return `unix:${address.path}`;
   return `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
@@ -144,7 +144,7 @@ function override(placed: readonly Placed[], context: ListenerContext): readonly
   return [{ ...only, listener: { ...only.listener, address } }];
 }
 
-function reportClashes(placed: readonly Placed[], report: Report): void {
+function reportClashes(placed: readonly Placed[], report: FaultReporter): void {
   placed.forEach(({ path, listener }, at) => {
     const other = placed.slice(0, at).find((earlier) => clash(earlier.listener.address, listener.address));
     if (other === undefined) return;
@@ -152,7 +152,7 @@ function reportClashes(placed: readonly Placed[], report: Report): void {
   });
 }
 
-function clash(one: Address, other: Address): boolean {
+function clash(one: ListenAddress, other: ListenAddress): boolean {
   if (one.kind === "unix" || other.kind === "unix") return formatAddress(one) === formatAddress(other);
   const covers = one.host === other.host || isEverywhere(one) || isEverywhere(other);
   return one.port !== 0 && one.port === other.port && covers;

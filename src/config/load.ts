@@ -25,7 +25,7 @@ import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
 import { hostedToolsFrom, mcpServersFrom } from "./mcp.ts";
 import { providersFrom } from "./providers.ts";
 import { fromText, resolveReferences } from "./references.ts";
-import type { Origin } from "./report.ts";
+import type { ValueOrigin } from "./report.ts";
 import { type AlertsFile, ConfigFile, StoreFile } from "./schema.ts";
 import { otherVariables, type Setting, settings } from "./settings.ts";
 import { type Environment, type ReadFile, Variables, withoutPlace } from "./variables.ts";
@@ -64,7 +64,7 @@ export type LoadedConfig = {
   /** Settings that may well be meant, and are only mentioned where somebody asks. */
   readonly hints: readonly Diagnostic[];
   /** By paths in the file's terms (`log.level`); absent: it is the default. */
-  readonly origins: ReadonlyMap<string, Origin>;
+  readonly origins: ReadonlyMap<string, ValueOrigin>;
 };
 
 /** Finds where the values of a configuration came from, by their paths such as `log.level`. A default has no origin. */
@@ -92,7 +92,7 @@ class ConfigLoader {
   readonly #errors: Diagnostic[] = [];
   readonly #warnings: Diagnostic[] = [];
   readonly #hints: Diagnostic[] = [];
-  readonly #origins = new Map<string, Origin>();
+  readonly #origins = new Map<string, ValueOrigin>();
   /** Paths of values that stand in for variables that are not set. */
   readonly #stoodIn = new Set<string>();
   #source = new YamlSource("", "");
@@ -164,7 +164,7 @@ class ConfigLoader {
     for (const [key, inner] of Object.entries(value)) this.#recordOrigins(inner, [...path, key]);
   }
 
-  #setOrigin(path: readonly PathPart[], origin: Origin): void {
+  #setOrigin(path: readonly PathPart[], origin: ValueOrigin): void {
     this.#origins.set(formatPath(path), origin);
   }
 
@@ -175,7 +175,7 @@ class ConfigLoader {
     for (const [name, setting] of flagSettings) this.#put(file, setting, flags[name], fromFlag(`--${name}`));
   }
 
-  #put(file: Record<string, unknown>, { path, schema }: Setting, text: string | undefined, origin: Origin): void {
+  #put(file: Record<string, unknown>, { path, schema }: Setting, text: string | undefined, origin: ValueOrigin): void {
     if (text === undefined || text === "") return;
     const value = fromText(text, schema);
     const errors = schemaErrors(schema, value);
@@ -387,8 +387,8 @@ class ConfigLoader {
   }
 }
 
-const fromFlag = (name: string): Origin => ({ where: commandLine, name });
-const fromVariable = (name: string): Origin => ({ where: "environment", name });
+const fromFlag = (name: string): ValueOrigin => ({ where: commandLine, name });
+const fromVariable = (name: string): ValueOrigin => ({ where: "environment", name });
 
 /** In the order of the file; what has no place there comes last. */
 const placeOf = ({ line, column }: Diagnostic) => (line === 0 ? Number.MAX_SAFE_INTEGER : line * 1_000_000 + column);

@@ -6,7 +6,7 @@ import { Closed, Words } from "../lib/json/schemas.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { toolBounds } from "../protocols/tool-bounds.ts";
 import { type Filled, filled } from "./filled.ts";
-import type { Report } from "./report.ts";
+import type { FaultReporter } from "./report.ts";
 import { defaulted, optional, section, text, texts, timeout } from "./schema-fields.ts";
 
 /** Begins the names of the server's tools, of which upstreams take 64 characters. */
@@ -83,7 +83,7 @@ export type McpBounds = Filled<TObject<typeof mcpBounds>>;
 /** @returns each server, checked: a command or an address, and what goes with it */
 export function mcpServersFrom(
   file: Readonly<Record<string, unknown>>,
-  report: Report,
+  report: FaultReporter,
 ): Readonly<Record<string, McpServerConfig>> {
   return Object.fromEntries(
     Object.entries(file).map(([name, entry]) => {
@@ -94,7 +94,11 @@ export function mcpServersFrom(
   );
 }
 
-function checkServer({ command, args, env, cwd, url, headers }: McpServerConfig, at: PathPart[], report: Report): void {
+function checkServer(
+  { command, args, env, cwd, url, headers }: McpServerConfig,
+  at: PathPart[],
+  report: FaultReporter,
+): void {
   if ((command === undefined) === (url === undefined)) report(at, "must have either command or url");
   if (url !== undefined) {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
@@ -109,7 +113,7 @@ function checkServer({ command, args, env, cwd, url, headers }: McpServerConfig,
 export function hostedToolsFrom(
   file: Readonly<Record<string, string>>,
   servers: Readonly<Record<string, unknown>>,
-  report: Report,
+  report: FaultReporter,
 ): Readonly<Record<string, string>> {
   for (const [hosted, given] of Object.entries(file)) {
     const { server } = toolReference(given);

@@ -4,8 +4,8 @@ import type { Strategy } from "../lib/http/strategies.ts";
 import type { PathPart } from "../lib/json/schema-errors.ts";
 import type { PoolConfig, PoolMemberConfig } from "./config.ts";
 import type { EndpointFile, KeyFile } from "./provider-schema.ts";
-import type { Report } from "./report.ts";
-import type { Found, Variables } from "./variables.ts";
+import type { FaultReporter } from "./report.ts";
+import type { FoundValue, Variables } from "./variables.ts";
 
 export type ProviderKey = { readonly key: string; readonly weight: number; readonly name?: string | undefined };
 
@@ -13,8 +13,8 @@ export type ProviderKey = { readonly key: string; readonly weight: number; reado
 const maxKeys = 64;
 
 /** Finds `NAME`, `NAME_1`, `NAME_2` and so on, up to the first number that is not set; `NAME_1` may be left out. */
-export function numberedKeys(name: string, variables: Variables): Found[] {
-  const found: Found[] = [];
+export function numberedKeys(name: string, variables: Variables): FoundValue[] {
+  const found: FoundValue[] = [];
   const add = (one: string) => {
     const value = variables.first([one]);
     if (value !== undefined && found.every((other) => other.value !== value.value)) found.push(value);
@@ -26,7 +26,7 @@ export function numberedKeys(name: string, variables: Variables): Found[] {
 }
 
 /** @param list of the file @param at its path */
-export function keysFrom(list: readonly KeyFile[], at: readonly PathPart[], report: Report): ProviderKey[] {
+export function keysFrom(list: readonly KeyFile[], at: readonly PathPart[], report: FaultReporter): ProviderKey[] {
   const known = new Set<string>();
   return list.map((entry, index) => {
     const { key, weight = 1, name } = typeof entry === "string" ? { key: entry } : entry;
@@ -67,7 +67,7 @@ export function poolOf(members: readonly PoolMemberConfig[], strategy: Strategy)
 }
 
 type EndpointContext = {
-  readonly report: Report;
+  readonly report: FaultReporter;
   readonly parse: (text: string) => string | undefined;
   readonly addressForm: string;
 };

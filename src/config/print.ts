@@ -3,7 +3,7 @@ import { Document, isMap, isPair, isScalar, isSeq, type Node, visit } from "yaml
 import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
 import { fileFrom } from "./as-file.ts";
 import type { LoadedConfig } from "./load.ts";
-import type { Origin } from "./report.ts";
+import type { ValueOrigin } from "./report.ts";
 
 /** The YAML text; a comment beside each value says where it came from, unless it is the default. */
 export function printConfig({ config, origins }: Pick<LoadedConfig, "config" | "origins">): string {
@@ -29,7 +29,11 @@ export function configJson({ config, origins }: Pick<LoadedConfig, "config" | "o
 }
 
 /** The origin of each value that is printed. A mapping has none, but for an empty one; its parts have. */
-function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedConfig["origins"]): [string, Origin][] {
+function originsIn(
+  value: unknown,
+  path: readonly PathPart[],
+  origins: LoadedConfig["origins"],
+): [string, ValueOrigin][] {
   const isMapping =
     typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
   if (isMapping) return Object.entries(value).flatMap(([key, inner]) => originsIn(inner, [...path, key], origins));

@@ -17,14 +17,14 @@ import {
   poolOf,
 } from "./pools.ts";
 import { ProviderFile } from "./provider-schema.ts";
-import type { Report } from "./report.ts";
-import { type Found, type Variables, withoutPlace } from "./variables.ts";
+import type { FaultReporter } from "./report.ts";
+import { type FoundValue, type Variables, withoutPlace } from "./variables.ts";
 
 type ProviderContext = {
   readonly catalog: ProviderCatalog;
   readonly variables: Variables;
   readonly timeouts: Timeouts;
-  readonly report: Report;
+  readonly report: FaultReporter;
   /** Checks a part of the file. */
   readonly check: (schema: TObject, value: unknown, at: readonly PathPart[]) => readonly Diagnostic[];
   /** Records where a value came from. */
@@ -156,11 +156,11 @@ function environmentOf(name: string, dialect: RemoteEntry): RemoteEntry["environ
 
 type LookedUp = {
   /** Several where numbered variables stand beside the usual one. */
-  readonly apiKeys: readonly Found[];
+  readonly apiKeys: readonly FoundValue[];
   /** The key is an access token. */
   readonly isToken: boolean;
-  readonly baseUrl: Found | undefined;
-  readonly options: Readonly<Record<string, Found>>;
+  readonly baseUrl: FoundValue | undefined;
+  readonly options: Readonly<Record<string, FoundValue>>;
 };
 
 /** Other tools' variables say nothing of whether a provider is wanted. */
@@ -173,7 +173,7 @@ function withoutShared(environment: RemoteEntry["environment"]): RemoteEntry["en
 function lookUp(environment: RemoteEntry["environment"], variables: Variables): LookedUp {
   const { keys: names, baseUrl, tokens = [], options = {} } = environment;
   let keyName: string | undefined;
-  let apiKeys: readonly Found[] = [];
+  let apiKeys: readonly FoundValue[] = [];
   for (const name of names) {
     apiKeys = numberedKeys(name, variables);
     keyName = name;
@@ -225,7 +225,7 @@ function optionsInFile(
   entry: Entry,
   { environment, auth }: RemoteEntry,
   { variables }: ProviderContext,
-): readonly (readonly [option: string, found: Found])[] {
+): readonly (readonly [option: string, found: FoundValue])[] {
   const { credentialsFile } = environment;
   const own = (entry.options ?? {}) as Record<string, unknown>;
   const hasKey = !!entry.apiKey || entry.apiKeys !== undefined || apiKeys.length > 0;
@@ -273,7 +273,7 @@ function membersOf(
 
 function keysOf(
   entry: Entry,
-  found: readonly Found[],
+  found: readonly FoundValue[],
   at: readonly PathPart[],
   { report, setOrigin, variables }: ProviderContext,
 ): readonly ProviderKey[] {
@@ -297,7 +297,7 @@ const addressForm = "must be an http or https URL without user, password, query 
 function baseUrlOf(
   entry: Entry,
   dialect: RemoteEntry,
-  found: Found | undefined,
+  found: FoundValue | undefined,
   at: readonly PathPart[],
   { report, setOrigin, variables }: ProviderContext,
 ): string | undefined {
@@ -342,7 +342,7 @@ function parseBaseUrl(text: string): string | undefined {
   return (protocol === "http:" || protocol === "https:") && isPlain ? href.replace(/\/+$/, "") : undefined;
 }
 
-function checkHeaders(headers: Readonly<Record<string, string>>, at: readonly PathPart[], report: Report): void {
+function checkHeaders(headers: Readonly<Record<string, string>>, at: readonly PathPart[], report: FaultReporter): void {
   for (const [name, value] of Object.entries(headers)) {
     // Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.5
     if (!/^[\t\x20-\x7e]*$/.test(value))

@@ -1,7 +1,7 @@
 /** `${NAME}` and `${NAME:-default}` in the strings of a config file; `$${` is a literal `${`. */
 import type { TSchema } from "@sinclair/typebox";
 import type { PathPart } from "../lib/json/schema-errors.ts";
-import type { Report } from "./report.ts";
+import type { FaultReporter } from "./report.ts";
 import type { Variables } from "./variables.ts";
 
 const reference = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}|\$\{/g;
@@ -16,7 +16,7 @@ export function resolveReferences(
   value: unknown,
   schema: TSchema | undefined,
   variables: Variables,
-  report: Report,
+  report: FaultReporter,
   standIn?: (path: readonly PathPart[]) => string,
 ): unknown {
   const resolve = (inner: unknown, wanted: TSchema | undefined, path: readonly PathPart[]): unknown => {

@@ -8,7 +8,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => string | undefined;
 
 /** `from` says where it was found, without its value. */
-export type Found = { readonly value: string; readonly from: string };
+export type FoundValue = { readonly value: string; readonly from: string };
 
 /**
  * The variables without quotation marks around their values, which Docker's `--env-file` and some service managers keep: no address and no
@@ -24,7 +24,7 @@ export class Variables {
   readonly errors: Diagnostic[] = [];
   readonly #env: Environment;
   readonly #readFile: ReadFile;
-  readonly #found = new Map<string, Found | undefined>();
+  readonly #found = new Map<string, FoundValue | undefined>();
 
   constructor(env: Environment, readFile: ReadFile) {
     this.#env = env;
@@ -32,13 +32,13 @@ export class Variables {
   }
 
   /** A variable that is set to nothing is found, with the value "". */
-  find(name: string): Found | undefined {
+  find(name: string): FoundValue | undefined {
     if (!this.#found.has(name)) this.#found.set(name, this.#search(name));
     return this.#found.get(name);
   }
 
   /** The first that has a value. */
-  first(names: readonly string[]): Found | undefined {
+  first(names: readonly string[]): FoundValue | undefined {
     for (const name of names) {
       const found = this.find(name);
       if (found === undefined || found.value.trim() === "") continue;
@@ -55,7 +55,7 @@ export class Variables {
   }
 
   /** A text in the JSON object of a file. Whoever uses the file says what is wrong with it. */
-  inFile(path: string, member: string): Found | undefined {
+  inFile(path: string, member: string): FoundValue | undefined {
     try {
       const value = objectOf(parseJson(this.#readFile(path) ?? ""))?.[member];
       return typeof value === "string" && value !== "" ? { value, from: path } : undefined;
@@ -68,7 +68,7 @@ export class Variables {
     this.errors.push(withoutPlace("environment", name, message));
   }
 
-  #search(name: string): Found | undefined {
+  #search(name: string): FoundValue | undefined {
     const fileVariable = `${name}_FILE`;
     const value = this.#env[name];
     const file = this.#env[fileVariable];
@@ -80,14 +80,14 @@ export class Variables {
   }
 
   /** Source: https://systemd.io/CREDENTIALS/ */
-  #credential(name: string): Found | undefined {
+  #credential(name: string): FoundValue | undefined {
     const folder = this.#env["CREDENTIALS_DIRECTORY"];
     if (folder === undefined || folder === "") return undefined;
     const paths = [name, name.toLowerCase()].map((file) => join(folder, file));
     return paths.map((path) => this.#read(path, name)).find((found) => found !== undefined);
   }
 
-  #read(path: string, variable: string): Found | undefined {
+  #read(path: string, variable: string): FoundValue | undefined {
     try {
       const text = this.#readFile(path);
       return text === undefined ? undefined : { value: unquoted(text.trim()), from: path };

@@ -17,7 +17,7 @@ import { queryCheckOf } from "./query-check.ts";
 import { basePath, isGuess, nothingAt, type Route } from "./routes.ts";
 import { answerFailure, type Incoming, isRouted, serve } from "./serve.ts";
 import { checkedSurfaceRoutes, protocolAt, surfaceRoutes, vendorFolder } from "./surface-routes.ts";
-import { type Upgrade, upgradeAt } from "./websocket/upgrade.ts";
+import { type SocketUpgrade, upgradeAt } from "./websocket/upgrade.ts";
 
 /** One listener's Elysia application. It listens by `app.listen()`, which hands its paths to Bun's router. */
 export type App = { readonly app: AnyElysia; readonly description: Described };
@@ -173,7 +173,7 @@ type Failed = Pick<Incoming, "request"> & {
 };
 
 /** An answer for a request of Bun's router. Source: https://bun.com/docs/runtime/http/routing */
-type Handler = Upgrade;
+type Handler = SocketUpgrade;
 type RefusingHandler = (request: Request, server: ServerHandle) => Promise<Response>;
 
 /** By path and method, beside what Elysia hands to Bun's router itself: refusals of other methods, and paths that end in whatever follows. */

@@ -15,7 +15,7 @@ import { chat } from "../protocols/chat/chat.ts";
 import { checked } from "../protocols/checked.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { describeOperation, type Operation } from "./openapi/describe.ts";
+import { type DescribedOperation, describeOperation } from "./openapi/describe.ts";
 import { unknownParameter } from "./query-check.ts";
 import { checkRequest, isRouted, openContext } from "./serve.ts";
 
@@ -76,7 +76,7 @@ type Schemas = {
 };
 
 /** What the compiler holds the handler's answer to. */
-type Answered<O extends Operation> = O extends { readonly response: infer S extends TSchema }
+type Answered<O extends DescribedOperation> = O extends { readonly response: infer S extends TSchema }
   ? { readonly response: TUnsafe<Answer<S> | WholeAnswer> }
   : unknown;
 
@@ -90,7 +90,7 @@ type Opened = {
  * An operation's OpenAPI description, and the check of its requests, both made of its schemas. Elysia gets none of them: to describe what it
  * refuses it makes text of the value, which throws where that is an object with a `toString` of its own.
  */
-export function documented<const O extends Operation>(operation: O) {
+export function documented<const O extends DescribedOperation>(operation: O) {
   const { params, query, body } = operation;
   const transform = async ({ services, context, params: given }: Opened) => {
     if (params !== undefined) checked(params, given);

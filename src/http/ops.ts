@@ -13,7 +13,7 @@ import type { WholeAnswer } from "../upstream/answer.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";
 import { checkedRoutes } from "./checked-routes.ts";
-import { describeOperation, type Operation } from "./openapi/describe.ts";
+import { type DescribedOperation, describeOperation } from "./openapi/describe.ts";
 
 type Check = {
   readonly status: "ok" | "failing";
@@ -195,7 +195,7 @@ titled({ Health, Version });
 /** A plugin of routes that anybody may ask, and that count against no limit. */
 export const openRoutes = (host: Host) => checkedRoutes(host, { area: "operations", prefix: "" }, showAnonymousLimit);
 
-export const openOperation = (operation: Omit<Operation, "tag" | "open">) => ({
+export const openOperation = (operation: Omit<DescribedOperation, "tag" | "open">) => ({
   detail: { describe: () => describeOperation({ tag: "Operations", open: true, ...operation }) } as object,
 });
 

@@ -6,7 +6,7 @@ import { type JsonObject, parseJson } from "../lib/json/json.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { type ComposedRequest, compose } from "../personas/compose/compose.ts";
-import { type Origin, originsOf, type Part, type PersonaPlaces } from "../personas/compose/origins.ts";
+import { type ComposedPart, type Origin, originsOf, type PersonaPlaces } from "../personas/compose/origins.ts";
 import type { Additions } from "../personas/knowledge/additions.ts";
 import type { Persona } from "../personas/persona.ts";
 import { chat } from "../protocols/chat/chat.ts";
@@ -61,7 +61,7 @@ export type RenderedCall = {
   readonly persona: string;
   /** The request in the inner form, before a provider encodes it. */
   readonly composed: ComposedRequest;
-  readonly parts: readonly Part[];
+  readonly parts: readonly ComposedPart[];
   readonly models: readonly RenderedModel[];
 };
 
@@ -152,7 +152,11 @@ export async function renderCall(
   return { persona: persona.id, composed, parts, models };
 }
 
-type Composed = { readonly composed: ComposedRequest; readonly parts: readonly Part[]; readonly source: Source };
+type Composed = {
+  readonly composed: ComposedRequest;
+  readonly parts: readonly ComposedPart[];
+  readonly source: Source;
+};
 
 async function renderModel(
   tools: Pick<CallTools, "media"> & { readonly clock: Clock },

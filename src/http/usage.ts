@@ -29,7 +29,7 @@ import {
   usagePage,
 } from "../usage/ledger/report.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
-import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
+import { type DescribedOperation, keyed, MetadataFilter, oneOf, queryOf, tags } from "./openapi/describe.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const time =
@@ -81,7 +81,7 @@ export const usageOperation = (
   {
     parameters = {},
     ...operation
-  }: Pick<Operation, "tag" | "operationId" | "summary" | "description" | "response" | "also"> & {
+  }: Pick<DescribedOperation, "tag" | "operationId" | "summary" | "description" | "response" | "also"> & {
     /** Beside those of every such route. */
     readonly parameters?: TProperties;
   },

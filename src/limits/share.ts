@@ -5,9 +5,9 @@
 import { Window } from "./limiter.ts";
 
 /** The nodes that share the limits, and this one's number among them, which each has alone. */
-export type Group = { readonly nodes: number; readonly rank: number };
+export type NodeGroup = { readonly nodes: number; readonly rank: number };
 
-export const shareOf = (limit: number, { nodes, rank }: Group): number =>
+export const shareOf = (limit: number, { nodes, rank }: NodeGroup): number =>
   Math.floor(limit / nodes) + (rank < limit % nodes ? 1 : 0);
 
 /**

@@ -12,7 +12,7 @@ import { OnceAMinute } from "../lib/time/once-a-minute.ts";
 import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
 import { goodForMs, recentIds, type StoredWindows } from "../store/windows.ts";
 import { type Decision, decisionOf, windowMs } from "./limiter.ts";
-import { type Group, NodeWindow, shareOf } from "./share.ts";
+import { type NodeGroup, NodeWindow, shareOf } from "./share.ts";
 
 type StoredLimiterOptions = {
   readonly windows: StoredWindows;
@@ -21,7 +21,7 @@ type StoredLimiterOptions = {
   /** The place of the windows, for messages. */
   readonly place: string;
   /** The nodes, as last known. */
-  readonly group: () => Group;
+  readonly group: () => NodeGroup;
   /** The length of every window. Default: a minute */
   readonly windowMs?: number;
 };

@@ -3,10 +3,10 @@ import type { McpServerConfig } from "../config/mcp.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import type { Logger } from "../lib/process/log.ts";
 import type { Clock } from "../lib/time/clock.ts";
-import type { Session, SessionOptions } from "./session.ts";
+import type { McpSession, SessionOptions } from "./session.ts";
 import { type CallResult, leftOutText, McpCallError, type McpTool, usableTools } from "./tool.ts";
 
-export type OpenSession = (options: SessionOptions) => Promise<Session>;
+export type OpenSession = (options: SessionOptions) => Promise<McpSession>;
 
 export type ServerTools = {
   readonly clock: Clock;
@@ -30,13 +30,13 @@ export class McpServer {
   readonly name: string;
   readonly config: McpServerConfig;
   readonly #tools: ServerTools;
-  #session: Session | undefined;
+  #session: McpSession | undefined;
   #listed: readonly McpTool[] | undefined;
   /** The first start, which calls wait for; undefined once it has ended, however. */
   #starting: Promise<void> | undefined;
   #isConnecting = false;
   /** The calls under way of each session. */
-  readonly #underWay = new Map<Session, number>();
+  readonly #underWay = new Map<McpSession, number>();
   /** A new session that is under way, which calls wait for. */
   #renewing: Promise<void> | undefined;
   readonly #closing = new AbortController();
@@ -128,7 +128,7 @@ export class McpServer {
   }
 
   async #callIn(
-    session: Session | undefined,
+    session: McpSession | undefined,
     tool: string,
     args: JsonObject,
     signal: AbortSignal,
@@ -180,10 +180,10 @@ export class McpServer {
 
   async #connect(): Promise<void> {
     const { clock, log, version, open } = this.#tools;
-    let opened: Session | undefined;
+    let opened: McpSession | undefined;
     this.#isConnecting = true;
     try {
-      const session: Session = await open({
+      const session: McpSession = await open({
         name: this.name,
         version,
         config: this.config,
@@ -224,7 +224,7 @@ export class McpServer {
   }
 
   /** @param session absent: it was lost before it was ready, which its start finds */
-  #lost(session: Session | undefined, reason: string): void {
+  #lost(session: McpSession | undefined, reason: string): void {
     if (session === undefined || this.#session !== session) return;
     this.#session = undefined;
     this.#cancelRefresh?.();

@@ -41,7 +41,7 @@ export type SessionOptions = {
   readonly onClosed: (reason: string) => void;
 };
 
-export interface Session {
+export interface McpSession {
   /** The revision that both speak. */
   readonly revision: string;
   /** True for a revision before 2026-07-28. */
@@ -57,7 +57,7 @@ export interface Session {
 const oldServers: readonly number[] = [403, 500, 501];
 
 /** Starts or reaches the server. @throws Error with the reason */
-export async function openSession(options: SessionOptions): Promise<Session> {
+export async function openSession(options: SessionOptions): Promise<McpSession> {
   const { name, config, isOld } = options;
   try {
     return await connect(options).catch((error: unknown) => {
@@ -71,7 +71,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
 }
 
-async function connect(options: SessionOptions): Promise<Session> {
+async function connect(options: SessionOptions): Promise<McpSession> {
   const { version, config } = options;
   const startMs = config.startSeconds * 1000;
   const client = new Client(

@@ -3,7 +3,7 @@ import type { ProviderTested } from "../api/providers.ts";
 import type { Services } from "../call/services.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { membersOf } from "../upstream/pool/pools.ts";
-import { type TestResult, testCall } from "../upstream/test-call.ts";
+import { type TestCallResult, testCall } from "../upstream/test-call.ts";
 import { countedOf } from "../usage/tokens/counts.ts";
 import { done, type Operator } from "./act.ts";
 
@@ -14,7 +14,7 @@ function useOf(
   { live, clock }: Services,
   { account, provider }: BoundAccount,
   model: string,
-  usage: TestResult["usage"],
+  usage: TestCallResult["usage"],
 ): Used {
   if (usage === undefined) return { tokens: null, cost_micro_dollars: null };
   const counted = countedOf(usage);

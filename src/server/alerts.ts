@@ -5,7 +5,7 @@ import type { Logger } from "../lib/process/log.ts";
 import type { Registry } from "../lib/process/metrics.ts";
 import { type Clock, isoTime } from "../lib/time/clock.ts";
 import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
-import { AlertWatch, type BudgetState, type Watched } from "../observability/alerts/watch.ts";
+import { AlertWatch, type Watched, type WatchedBudget } from "../observability/alerts/watch.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Store } from "../store/store.ts";
 import type { Budgets } from "../usage/budgets/budgets.ts";
@@ -57,7 +57,7 @@ export function openAlerts(
   return new AlertWatch(alerts, watched, clock);
 }
 
-async function budgetStates({ store, budgets, keys }: AlertParts, now: number): Promise<BudgetState[]> {
+async function budgetStates({ store, budgets, keys }: AlertParts, now: number): Promise<WatchedBudget[]> {
   const { rules } = budgets;
   const common = rules.all();
   const known = new Set(common.map(({ scope }) => scope));

@@ -6,9 +6,9 @@ import { keepable } from "../lib/text/plain-text.ts";
 import { kindColumns, ownColumns, ownTexts, sumColumns } from "./ledger-columns.ts";
 
 export type ColumnKind = "text" | "integer" | "bytes";
-export type Value = string | number | null | Uint8Array;
+export type TableValue = string | number | null | Uint8Array;
 /** In the order of its table's columns. */
-export type Row = readonly Value[];
+export type TableRow = readonly TableValue[];
 
 export type MovedTable = {
   readonly name: string;
@@ -105,26 +105,27 @@ export function insertion(table: Pick<MovedTable, "name" | "columns">): string {
 }
 
 /** A row of a repository in the order of the columns. */
-export function valuesOf(table: Pick<MovedTable, "columns">, row: object): Value[] {
-  const members = row as Readonly<Record<string, Value | undefined>>;
+export function valuesOf(table: Pick<MovedTable, "columns">, row: object): TableValue[] {
+  const members = row as Readonly<Record<string, TableValue | undefined>>;
   return columnNames(table).map((name) => members[memberOf(name)] ?? null);
 }
 
 export const hasBytes = ({ columns }: MovedTable): boolean => columns.some(([, kind]) => kind === "bytes");
 
 /** The values that name a row. */
-export function keyOf(table: MovedTable, row: Row): Row {
+export function keyOf(table: MovedTable, row: TableRow): TableRow {
   const names = columnNames(table);
   return table.key.map((name) => row[names.indexOf(name)] ?? null);
 }
 
 /** The row as every store can keep it: texts of earlier versions may hold what one of them refuses. */
-export const keepableRow = (row: Row): Row => row.map((value) => (typeof value === "string" ? keepable(value) : value));
+export const keepableRow = (row: TableRow): TableRow =>
+  row.map((value) => (typeof value === "string" ? keepable(value) : value));
 
 const encoder = new TextEncoder();
 
 /** Two rows have one hash where every value is the same, of the same kind. */
-export function hashOf(row: Row): bigint {
+export function hashOf(row: TableRow): bigint {
   return row.reduce<bigint>((hash, value) => {
     const bytes = typeof value === "object" && value !== null ? value : encoder.encode(String(value ?? ""));
     const kind = value === null ? 0n : typeof value === "object" ? 1n : typeof value === "string" ? 2n : 3n;

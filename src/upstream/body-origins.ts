@@ -5,7 +5,7 @@
 import { isObject, type JsonObject } from "../lib/json/json.ts";
 import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
 import type { ComposedRequest } from "../personas/compose/compose.ts";
-import type { Origin, Part, Segment } from "../personas/compose/origins.ts";
+import type { ComposedPart, Origin, Segment } from "../personas/compose/origins.ts";
 
 export type BodyPart = {
   /** `messages[0].content` */
@@ -41,7 +41,7 @@ const mark = "\u{f8ff}";
 export async function bodyOrigins(
   body: unknown,
   composed: ComposedRequest,
-  parts: readonly Part[],
+  parts: readonly ComposedPart[],
   model: { readonly name: string; readonly origin: Origin },
   encode: Encode,
 ): Promise<BodyPart[]> {
@@ -118,14 +118,14 @@ function textsOf({ messages }: ComposedRequest): Text[] {
 }
 
 /** The part of the composed request that covers a path. */
-const partAt = (path: Path, parts: readonly Part[]): Part | undefined =>
+const partAt = (path: Path, parts: readonly ComposedPart[]): ComposedPart | undefined =>
   parts.find((part) => part.path.every((key, at) => path[at] === key));
 
 /** @returns segments where the texts stand in the value as they are */
 function textOrigins(
   value: unknown,
   texts: readonly Text[],
-  parts: readonly Part[],
+  parts: readonly ComposedPart[],
 ): { readonly origins: readonly Origin[]; readonly segments?: readonly Segment[] } {
   const made = texts.map((text) => ({ text, part: partAt(text.path, parts)! }));
   const origins = made.flatMap(({ part }) => [...new Set((part.segments ?? [part]).map(({ origin }) => origin))]);
@@ -144,7 +144,7 @@ function textOrigins(
 }
 
 /** Of a field of several parts, those that hold the value; all of them where none does. */
-function fieldOrigins(name: string, leaf: Leaf, composed: ComposedRequest, parts: readonly Part[]): Origin[] {
+function fieldOrigins(name: string, leaf: Leaf, composed: ComposedRequest, parts: readonly ComposedPart[]): Origin[] {
   const its = parts.filter(({ path }) => path[0] === name);
   const holding = its.filter(
     ({ path }) =>

@@ -10,7 +10,7 @@ import { DecodedStream } from "./stream/decode.ts";
 
 export type TestRequest = Omit<ChatRequest, "model">;
 
-export type TestResult = {
+export type TestCallResult = {
   readonly answered: boolean;
   /** Absent where nothing was answered. */
   readonly status?: number;
@@ -40,7 +40,7 @@ export async function testCall(
   bound: BoundAccount,
   model: string,
   asked: TestRequest = smallest,
-): Promise<TestResult> {
+): Promise<TestCallResult> {
   const { account, provider, credentials } = bound;
   if (provider.kind !== "remote") return { answered: true };
   try {
@@ -76,7 +76,7 @@ export async function testCall(
 function answerIn(
   body: Uint8Array,
   decode: (json: unknown, text: string) => CompletionBody,
-): Pick<TestResult, "text" | "usage" | "completion"> {
+): Pick<TestCallResult, "text" | "usage" | "completion"> {
   if (body.byteLength > maxAnswer) return {};
   try {
     const text = new TextDecoder().decode(body);
@@ -86,7 +86,7 @@ function answerIn(
   }
 }
 
-function partsOf(completion: CompletionBody): Pick<TestResult, "text" | "usage" | "completion"> {
+function partsOf(completion: CompletionBody): Pick<TestCallResult, "text" | "usage" | "completion"> {
   const { choices, usage } = completion;
   const content = choices[0]?.message.content;
   return {

@@ -114,12 +114,12 @@ export type AttemptBounds = {
 
 /** Tools that the provider runs itself: it bills their uses, and the tokens of what they find. */
 export type HostedTools = {
-  readonly tools: readonly HostedTool[];
+  readonly tools: readonly BilledTool[];
   /** The most uses of all of them together, where the request says so. */
   readonly maxUses?: number | undefined;
 };
 
-export type HostedTool = {
+export type BilledTool = {
   /** Name of the tool in prices. */
   readonly name: string;
   /** True if its uses cost nothing but their tokens. */
@@ -174,7 +174,7 @@ export interface UsageEntry {
 }
 
 /** Reservation of budgets for an attempt; it ends with the attempt's line, when the ledger has it. */
-export type Reserved = {
+export type ReservedAttempt = {
   /** True if the store knows of the call from here on. */
   readonly isStored: boolean;
   /** Headers that show the client what is left. */

@@ -6,7 +6,7 @@ import type { Clock } from "../lib/time/clock.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import type { LedgerLine } from "../store/usage.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
-import type { Attempt, Outcome, Reserved, Seen, UsageEntry } from "./attempt.ts";
+import type { Attempt, Outcome, ReservedAttempt, Seen, UsageEntry } from "./attempt.ts";
 import type { Budgets } from "./budgets/budgets.ts";
 import { refusedBy } from "./ledger/error-note.ts";
 import type { LedgerWriter } from "./ledger/writer.ts";
@@ -14,7 +14,7 @@ import { pricedWithParts, tokensWithParts } from "./prices/parts.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
 import { countedOf, noTokens } from "./tokens/counts.ts";
 import { type Estimate, type Estimating, estimateMeter } from "./tokens/estimate.ts";
-import type { TokenCounter } from "./tokens/tokenizer.ts";
+import type { TextCounter } from "./tokens/tokenizer.ts";
 
 export type UsageTools = {
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export type UsageTools = {
   readonly writer: LedgerWriter;
   /** Read for each call, as a reload may change them. */
   readonly prices: () => Prices;
-  readonly tokenizer: TokenCounter;
+  readonly tokenizer: TextCounter;
   /** Called with each line when it is final. */
   readonly onLine?: (line: LedgerLine, attempt: Attempt) => void;
 };
@@ -105,7 +105,7 @@ class Entry implements UsageEntry {
     this.#startedAt = tools.clock.monotonic();
   }
 
-  begin(reserved?: Reserved): void {
+  begin(reserved?: ReservedAttempt): void {
     if (reserved !== undefined) this.headers = reserved.headers;
     this.#link = this.#tools.writer.begin(this.begun, reserved?.isStored === true);
   }

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { parse } from "yaml";
 import { exporters } from "../../src/personas/exchange/exporters/all.ts";
 import { importFile } from "../../src/personas/exchange/importers/all.ts";
-import { SourceFile } from "../../src/personas/exchange/importers/source.ts";
+import { ImportedFile } from "../../src/personas/exchange/importers/source.ts";
 import type { PersonaContent } from "../../src/personas/file/schema.ts";
 import { runs } from "../helpers/long-form.ts";
 
@@ -32,7 +32,7 @@ const write = (format: string, given: PersonaContent = content) => {
   return { text: text as string, omitted: omitted.map(({ place, message }) => `${place}: ${message}`) };
 };
 
-const again = (text: string, name: string) => importFile(new SourceFile(name, Buffer.from(text))).personas[0]!;
+const again = (text: string, name: string) => importFile(new ImportedFile(name, Buffer.from(text))).personas[0]!;
 
 test("a Modelfile has the model of Ollama, the text with its variables filled in, and the examples", () => {
   const { text, omitted } = write("modelfile");

@@ -2,13 +2,13 @@
 import { expect, test } from "bun:test";
 import { type MoveSource, type MoveTarget, move } from "../../src/store/move/move.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import { columnNames, keyOf, type MovedTable, type Row } from "../../src/store/tables.ts";
+import { columnNames, keyOf, type MovedTable, type TableRow } from "../../src/store/tables.ts";
 
 const nobody = async () => {};
 
 /** Of turns alone. */
 function source(ids: readonly string[]): MoveSource {
-  const rowOf = (table: MovedTable, id: string): Row =>
+  const rowOf = (table: MovedTable, id: string): TableRow =>
     columnNames(table).map((name) => (name === "id" ? id : name === "model" ? "m\0n\ud800" : null));
   const rowsOf = (table: MovedTable) => (table.name === "turns" ? ids.toSorted().map((id) => rowOf(table, id)) : []);
   return {
@@ -26,7 +26,7 @@ function source(ids: readonly string[]): MoveSource {
 
 /** Takes no text with a character 0, as PostgreSQL, nor the row that is refused. */
 function target(refused?: string) {
-  const kept = new Map<string, Row>();
+  const kept = new Map<string, TableRow>();
   const made: MoveTarget = {
     place: "there",
     begin: async () => undefined,

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { compiledList, findIn, pricesAt } from "../../src/facts/prices/list.ts";
 import { PriceFile, parseList } from "../../src/facts/prices/list-format.ts";
-import type { ListedModel, Match } from "../../src/facts/prices/listed.ts";
+import type { Match, PricedModel } from "../../src/facts/prices/listed.ts";
 import packages from "../tools/prices/packages.json" with { type: "json" };
 
 test("the price list says of which day it is, and which packages it was made of", () => {
@@ -27,7 +27,7 @@ test("docs/prices.schema.json is the form of a list", () => {
 
 const now = Date.UTC(2026, 10, 22);
 
-function namesOf({ id, match }: ListedModel): string[] {
+function namesOf({ id, match }: PricedModel): string[] {
   const literals = (one: Match): string[] => {
     if ("or" in one) return one.or.flatMap(literals);
     if ("and" in one) return one.and.flatMap(literals);

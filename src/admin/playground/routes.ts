@@ -8,10 +8,10 @@ import { readWhole } from "../../call/read/request-body.ts";
 import type { Services } from "../../call/services.ts";
 import { completeInside } from "../../http/inside.ts";
 import {
+  type DescribedOperation,
   describeOperation,
   eventStream,
   keyed,
-  type Operation,
   queryOf,
   writing,
 } from "../../http/openapi/describe.ts";
@@ -47,7 +47,7 @@ const question = {
 const Completion = Open({ object: Type.Literal("chat.completion"), choices: Type.Array(Type.Object({})) });
 
 /** Its body is described alone: it is checked as that of any completion, with the same errors. */
-function completionOperation(operation: Omit<Operation, "tag" | "body">) {
+function completionOperation(operation: Omit<DescribedOperation, "tag" | "body">) {
   const described = { ...operation, tag: "Admin", body: Body, examples: question };
   const errors = [...keyed, ...(operation.errors ?? [])];
   return { ...adminOperation(operation), detail: { describe: () => describeOperation({ ...described, errors }) } };

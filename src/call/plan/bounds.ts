@@ -6,7 +6,7 @@ import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
 import { refuseDoubledWithin } from "../../protocols/doubled-names.ts";
 import { bodyBytes, type Source } from "../../protocols/source.ts";
 import type { Call, Operation } from "../../providers/provider.ts";
-import type { AttemptBounds, HostedTool, TextMeter } from "../../usage/attempt.ts";
+import type { AttemptBounds, BilledTool, TextMeter } from "../../usage/attempt.ts";
 import { inputTokensOf } from "../../usage/prices/cost-estimate.ts";
 import { bodyMeter } from "../../usage/tokens/text-meter.ts";
 import type { KeptSize } from "../admit/named.ts";
@@ -96,7 +96,7 @@ function othersIn(
 }
 
 /** @param body that may bound the uses of all of them together, in the format of Responses alone */
-function hosted(tools: readonly HostedTool[], body?: JsonObject): Pick<AttemptBounds, "hosted"> {
+function hosted(tools: readonly BilledTool[], body?: JsonObject): Pick<AttemptBounds, "hosted"> {
   if (tools.length === 0) return {};
   // https://platform.openai.com/docs/api-reference/responses/create#responses-create-max_tool_calls
   return { hosted: { tools, maxUses: countIn(body, "max_tool_calls") || undefined } };

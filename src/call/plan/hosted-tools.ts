@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import type { HostedTool } from "../../usage/attempt.ts";
+import type { BilledTool } from "../../usage/attempt.ts";
 import type { BodyNames } from "../read/body-names.ts";
 
 /** In the form of OpenAI and its like, and of Anthropic, whose types end in a date. They run where the client is. */
@@ -26,7 +26,7 @@ const free: ReadonlySet<string> = new Set([
 ]);
 
 /** By the names of members of Gemini's tools, in either spelling, without their marks. */
-const gemini: Readonly<Record<string, Partial<HostedTool> | undefined>> = {
+const gemini: Readonly<Record<string, Partial<BilledTool> | undefined>> = {
   functiondeclarations: undefined,
   computeruse: undefined,
   // https://ai.google.dev/gemini-api/docs/pricing
@@ -44,7 +44,7 @@ const gemini: Readonly<Record<string, Partial<HostedTool> | undefined>> = {
 export function hostedToolsIn(
   { tools, servers }: Pick<BodyNames, "tools" | "servers">,
   body: JsonObject,
-): HostedTool[] {
+): BilledTool[] {
   const found = tools.flatMap(hostedIn);
   // A server's tools may be called where no set of them is declared too.
   const sets = found.filter(({ name }) => name === toolset).length;
@@ -59,7 +59,7 @@ export function hostedToolsIn(
   return found;
 }
 
-function hostedIn(tool: JsonObject): HostedTool[] {
+function hostedIn(tool: JsonObject): BilledTool[] {
   const type = textOf(tool["type"]);
   if (type !== undefined) {
     const name = type.replace(/_20\d{6}$/, "");
@@ -86,7 +86,7 @@ function hostedIn(tool: JsonObject): HostedTool[] {
 const isLocalShell = (name: string, tool: JsonObject) =>
   name === "shell" && objectOf(tool["environment"])?.["type"] === "local";
 
-function toolOf(name: string, maxUses?: number): HostedTool {
+function toolOf(name: string, maxUses?: number): BilledTool {
   return { name: truncate(name), isFree: free.has(name), ...(maxUses !== undefined && { maxUses }) };
 }
 

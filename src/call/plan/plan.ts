@@ -25,11 +25,11 @@ export type Planned = {
   /** The size of what the call names in a provider's own store. */
   readonly kept: KeptSize;
   /** Absent: none are called here. */
-  readonly tools: CallTools | undefined;
+  readonly tools: GrantedTools | undefined;
 };
 
 /** Tools that are called here while the model answers. */
-export type CallTools = {
+export type GrantedTools = {
   readonly granted: readonly CallableTool[];
   readonly bounds: McpBounds;
   /** The error for a tool of the request that none of them stands in for. */
@@ -62,7 +62,7 @@ export async function planCall(scope: CallScope): Promise<Planned> {
 }
 
 /** @returns undefined where none are granted @throws ApiError upstream_unavailable; tools_called; for a server that the caller names */
-async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation): Promise<CallTools | undefined> {
+async function toolsOf(scope: CallScope, plan: Plan, conversation: Conversation): Promise<GrantedTools | undefined> {
   const { services, caller, effects } = scope;
   const { call } = scope.asked;
   const [first] = plan.targets;

@@ -15,7 +15,7 @@ import type { RequestContext } from "../context.ts";
 import { chatBounds } from "../plan/bounds.ts";
 import type { Conversation } from "../plan/conversation.ts";
 import { sourcesOf } from "../plan/knowledge.ts";
-import type { CallTools, Planned } from "../plan/plan.ts";
+import type { GrantedTools, Planned } from "../plan/plan.ts";
 import { describeFailure, inOwnPlaces, ownPlaces } from "../relay/errors.ts";
 import { type CallScope, nothingAsked } from "../scope.ts";
 import type { Services } from "../services.ts";
@@ -23,7 +23,7 @@ import { attemptAt, CallRecorder, type Remember } from "../settle/settle.ts";
 import { SecondAsking } from "./again.ts";
 import { nativeCall, refuseNativeOnly } from "./native.ts";
 import { poolingOf } from "./pooling.ts";
-import { answerWithTools, type Turn } from "./tools/loop.ts";
+import { answerWithTools, type ToolTurn } from "./tools/loop.ts";
 
 /**
  * Calls the planned targets in turn. What was asked and planned is emptied once it was sent, so that this waits for the answer as any other.
@@ -121,7 +121,7 @@ class PlannedCall implements Attempts {
   }
 
   /** @param isSecond of a call that the upstream refused before */
-  optionsFor(target: Target, mayFallBack: boolean, turn?: Turn, isSecond = false): CallOptions {
+  optionsFor(target: Target, mayFallBack: boolean, turn?: ToolTurn, isSecond = false): CallOptions {
     const { services, context, surface, caller, writer } = this.#scope;
     const { call: asked, source } = this.#scope.asked;
     const { plan, conversation, kept, tools } = this.#planned;
@@ -208,7 +208,7 @@ class PlannedCall implements Attempts {
     return poolingOf(this.#scope, plan, conversation, this.#planned.targets, kept.bytes + kept.tokens > 0);
   }
 
-  #makeWithTools(tools: CallTools): Promise<Answer<EventSource>> {
+  #makeWithTools(tools: GrantedTools): Promise<Answer<EventSource>> {
     const { writer, effects } = this.#scope;
     const { plan, conversation } = this.#planned;
     const [first] = this.#planned.targets;
@@ -255,7 +255,7 @@ const contentMemory =
 
 /** Reports a turn's answer with its cost, which the recorder of its attempt knows. */
 const turnMemory =
-  (turn: Turn, target: Target, recorder: () => CallRecorder): Remember =>
+  (turn: ToolTurn, target: Target, recorder: () => CallRecorder): Remember =>
   async (answer) => {
     const cost = answer.usage && recorder().costOf(answer.usage, answer.service_tier);
     turn.onAnswer(answer, target, cost);

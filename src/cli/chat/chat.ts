@@ -7,10 +7,10 @@ import { printable } from "../../lib/text/printable.ts";
 import type { ChunkBody, CompletionBody } from "../../protocols/chat/schema.ts";
 import { collectedFields } from "../arguments.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
-import type { Turn } from "../personas/keep-test.ts";
+import type { KeptTurn } from "../personas/keep-test.ts";
 import { readInput, readText } from "../print/request-fields.ts";
 import { ChatClient, type ChatModel } from "./client.ts";
-import { Conversation } from "./conversation.ts";
+import { ChatConversation } from "./conversation.ts";
 import { ChatHistory } from "./history.ts";
 import { type ServerOptions, withServer } from "./server.ts";
 import { converse } from "./terminal.ts";
@@ -40,7 +40,7 @@ export function chat(
       const client = new ChatClient(server);
       const { variables, set, system } = options;
       const fields = { ...set, ...(variables && { variables }) };
-      const conversation = new Conversation(system === undefined ? undefined : await readInput(io, system), fields);
+      const conversation = new ChatConversation(system === undefined ? undefined : await readInput(io, system), fields);
       const found = await client.find(model);
       const piped = io.stdin.isTerminal ? "" : (await io.stdin.text()).trimEnd();
       const question = [words.join(" "), piped].filter((part) => part !== "").join("\n\n");
@@ -68,12 +68,12 @@ A line that ends in \\ goes on in the next one, and """ begins and ends a text o
 `;
 
 /** Keeps a turn as a test. @returns a line for whoever asked */
-type Keep = (turn: Turn) => Promise<string>;
+type Keep = (turn: KeptTurn) => Promise<string>;
 
 class Chat {
   readonly #io: Io;
   readonly #client: ChatClient;
-  readonly #conversation: Conversation;
+  readonly #conversation: ChatConversation;
   readonly #options: ChatOptions;
   readonly #keep: Keep;
   #model: ChatModel;
@@ -83,7 +83,7 @@ class Chat {
   constructor(
     io: Io,
     client: ChatClient,
-    conversation: Conversation,
+    conversation: ChatConversation,
     model: ChatModel,
     options: ChatOptions,
     keep: Keep,
@@ -296,8 +296,8 @@ class Chat {
     const { messages, variables, ...fields } = this.#body();
     return this.#keep({
       persona: id,
-      said: messages as Turn["said"],
-      variables: variables as Turn["variables"],
+      said: messages as KeptTurn["said"],
+      variables: variables as KeptTurn["variables"],
       fields,
       ...(wanted !== "" && { wanted }),
     });

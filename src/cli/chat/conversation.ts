@@ -5,7 +5,7 @@ import { UsageError } from "../context.ts";
 
 type Turn = { readonly role: string; readonly [field: string]: unknown };
 
-export class Conversation {
+export class ChatConversation {
   /** The caller's own system text. */
   system: string | undefined;
   /** Fields of each request. */

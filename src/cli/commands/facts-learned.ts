@@ -6,7 +6,7 @@ import { findServer, type ServerOptions } from "../chat/server.ts";
 import type { Context } from "../context.ts";
 
 /** @property failure why a server that was found could not be asked */
-export type Learned = { readonly facts: readonly LearnedFact[]; readonly failure?: string };
+export type LearnedFacts = { readonly facts: readonly LearnedFact[]; readonly failure?: string };
 
 const deadlineMs = 5_000;
 
@@ -15,7 +15,7 @@ export async function learnedBy(
   context: Context,
   config: Config,
   options: ServerOptions,
-): Promise<Learned | undefined> {
+): Promise<LearnedFacts | undefined> {
   const server = await findServer(context, config, options);
   if (server === undefined) return undefined;
   const { url, key, fetchOptions } = server;

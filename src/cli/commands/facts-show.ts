@@ -17,7 +17,7 @@ import type { ServerOptions } from "../chat/server.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatFields, formatTable } from "../print/table.ts";
-import { type Learned, learnedBy } from "./facts-learned.ts";
+import { type LearnedFacts, learnedBy } from "./facts-learned.ts";
 import { listFor } from "./prices.ts";
 import { isStored, usingStore } from "./storage.ts";
 import { count } from "./usage.ts";
@@ -67,12 +67,12 @@ function showState(context: Context, { json, ...server }: FactsShowOptions): Pro
 }
 
 /** For people. */
-function learnedPhrase(learned: Learned | undefined): string {
+function learnedPhrase(learned: LearnedFacts | undefined): string {
   if (learned === undefined) return "not known: no server of this configuration runs here (--url, --key)";
   return printableLine(learned.failure ?? `${count(learned.facts.length)} by refusals, for a day each`);
 }
 
-const learnedCells = ({ provider, model, fact, until }: Learned["facts"][number]) =>
+const learnedCells = ({ provider, model, fact, until }: LearnedFacts["facts"][number]) =>
   [`${provider}/${model}`, fact, until].map(printableLine);
 
 function showModel(

@@ -1,7 +1,7 @@
 /** `troupe models`: what providers that are set up have, with limits, prices and the day on which a model ends. */
 
 import { endState } from "../../facts/endings.ts";
-import { havingAll, listedNames, type ModelFacts, modelFacts } from "../../http/models/model-facts.ts";
+import { havingAll, listedNames, type ModelDetails, modelFacts } from "../../http/models/model-facts.ts";
 import { FetchTransport } from "../../lib/http/fetch-transport.ts";
 import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
 import { globMatches } from "../../lib/text/glob.ts";
@@ -34,7 +34,7 @@ export type ModelsOptions = {
 const deadlineMs = 15_000;
 
 type Asked = { readonly bound: BoundAccount; readonly list?: KnownList | undefined; readonly problem?: string };
-type Row = { readonly id: string; readonly created?: number | undefined } & ModelFacts;
+type Row = { readonly id: string; readonly created?: number | undefined } & ModelDetails;
 
 /** @param pattern a glob over `<provider>/<model>`, or a part of it */
 export function listModels(context: Context, pattern: string | undefined, options: ModelsOptions): Promise<ExitCode> {

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { Config, StoreConfig } from "../../config/config.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import { type Moved, move, type Progress } from "../../store/move/move.ts";
+import { type Moved, type MoveProgress, move } from "../../store/move/move.ts";
 import { folderSource } from "../../store/sqlite/move-side.ts";
 import { settleInterrupted } from "../../usage/ledger/call-recovery.ts";
 import { type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
@@ -57,7 +57,7 @@ function storeAt(url: string, configured: StoreConfig | undefined): StoreConfig 
 }
 
 /** One line, written over itself; nothing where there is no terminal. */
-function progressOn({ io: { stderr } }: Context): (progress: Progress) => void {
+function progressOn({ io: { stderr } }: Context): (progress: MoveProgress) => void {
   let shownAt = Number.NEGATIVE_INFINITY;
   return ({ step, table, done, of }) => {
     const now = systemClock.monotonic();

@@ -8,16 +8,16 @@ import { recordReconciled } from "../../operate/reconciliations.ts";
 import type { LedgerSum } from "../../store/usage.ts";
 import { allSums, moneyWords, timeOf } from "../../usage/ledger/report.ts";
 import {
+  type ComparedSide,
   type Reason,
   type Reconciled,
   type ReconciledRow,
   reconcile,
-  type Side,
 } from "../../usage/reconcile/compare.ts";
 import { fetchReports } from "../../usage/reconcile/fetch.ts";
 import { type FileReport, readReport, vendors } from "../../usage/reconcile/files.ts";
-import { type Report, ReportError, reportKinds } from "../../usage/reconcile/reported.ts";
-import type { Asked, Vendor } from "../../usage/reconcile/vendor.ts";
+import { ReportError, reportKinds, type VendorReport } from "../../usage/reconcile/reported.ts";
+import type { AskedReports, Vendor } from "../../usage/reconcile/vendor.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
@@ -105,7 +105,7 @@ export async function billedLately(
 async function reconciled(
   config: Config,
   parts: readonly Part[],
-  asked: Asked,
+  asked: AskedReports,
   tolerance = usualTolerance,
 ): Promise<Found[]> {
   const found: Found[] = [];
@@ -116,12 +116,12 @@ async function reconciled(
   return found;
 }
 
-type Period = Pick<Asked, "since" | "until">;
+type Period = Pick<AskedReports, "since" | "until">;
 type Part = {
   readonly vendor: Vendor;
   readonly providers: readonly ProviderConfig[];
   /** Its reports, where files were given. */
-  readonly given?: readonly Report[];
+  readonly given?: readonly VendorReport[];
   readonly key: string;
 };
 type Found = Reconciled & Pick<Part, "vendor" | "providers">;
@@ -226,13 +226,13 @@ function isWithin({ ledger, reported, missing, currencies }: Reconciled, toleran
 }
 
 /** No report of a kind was given: one of the other is enough. */
-const isAbsent = (kind: "costs" | "usage", reported: Side) =>
+const isAbsent = (kind: "costs" | "usage", reported: ComparedSide) =>
   (kind === "costs" ? reported.cost : reported.tokens) === undefined;
 
 const isoDay = (at: number) => new Date(at).toISOString().slice(0, 10);
 const headOf = ({ since, until }: Period) => ({ object: "reconciliation", since: isoDay(since), until: isoDay(until) });
 
-const sideJson = ({ calls, tokens, cost }: Side) => ({
+const sideJson = ({ calls, tokens, cost }: ComparedSide) => ({
   ...(calls !== undefined && { calls }),
   ...(tokens && {
     input_tokens: tokens.input,
@@ -281,7 +281,7 @@ const signed = (number: number, text: string) => (number > 0 ? `+${text}` : text
 const percent = (own: number, theirs: number) =>
   theirs === 0 ? "" : ` (${signed(theirs - own, (((theirs - own) / Math.abs(theirs)) * 100).toFixed(2))}%)`;
 
-function cellsOf(ledger: Side, reported: Side): (string | undefined)[] {
+function cellsOf(ledger: ComparedSide, reported: ComparedSide): (string | undefined)[] {
   const { cost } = ledger;
   const tokens = (["input", "output"] as const).map((kind) => {
     const [own, theirs] = [ledger.tokens?.[kind], reported.tokens?.[kind]];

@@ -1,7 +1,7 @@
 /** Calls that a demonstration makes while it runs, by its keys, as clients make them. */
 import { setTimeout } from "node:timers/promises";
 import { dayMs } from "../../lib/time/duration.ts";
-import type { Member } from "./people.ts";
+import type { KeyedPerson } from "./people.ts";
 import type { Random } from "./random.ts";
 
 const questions = [
@@ -24,7 +24,7 @@ const agents: Readonly<Record<string, string>> = {
 
 export type LiveCallOptions = {
   readonly url: string;
-  readonly members: readonly Member[];
+  readonly members: readonly KeyedPerson[];
   readonly random: Random;
   readonly signal: AbortSignal;
   /** Names a unix socket, where a forward proxy would take the calls. */
@@ -60,7 +60,7 @@ export async function makeLiveCalls(options: LiveCallOptions, lines: number): Pr
 /** One call, read to its end. */
 export async function call(
   { url, random, signal, fetchOptions }: LiveCallOptions,
-  { secret, client }: Member,
+  { secret, client }: KeyedPerson,
   model: string,
 ): Promise<void> {
   const isPersona = /^(acme|studio)\//.test(model);

@@ -9,7 +9,7 @@ import type { VariantOutcome } from "../../store/variants.ts";
 import type { AttemptVariant } from "../../usage/attempt.ts";
 import { countedOf, noTokens } from "../../usage/tokens/counts.ts";
 import { attemptVariant } from "../../usage/variants/stops.ts";
-import type { Member } from "./people.ts";
+import type { KeyedPerson } from "./people.ts";
 import type { Random } from "./random.ts";
 
 const days = 31;
@@ -42,7 +42,7 @@ const unknownHabits = [500, 60, 1_200, 200] as const;
 
 export type MonthTools = {
   readonly services: Services;
-  readonly members: readonly Member[];
+  readonly members: readonly KeyedPerson[];
   readonly random: Random;
   /** Epoch milliseconds at which the month ends. */
   readonly now: number;
@@ -50,7 +50,7 @@ export type MonthTools = {
   readonly before: { readonly version: string; readonly until: number };
 };
 
-type Call = { readonly at: number; readonly member: Member; readonly model: string; readonly requestId: string };
+type Call = { readonly at: number; readonly member: KeyedPerson; readonly model: string; readonly requestId: string };
 
 export class Month {
   readonly #tools: MonthTools;

@@ -60,11 +60,11 @@ export const people: readonly Person[] = [
   },
 ];
 
-export type Member = Person & { readonly id: string; readonly secret: string };
+export type KeyedPerson = Person & { readonly id: string; readonly secret: string };
 
 /** Makes the keys, and budgets too large to be met: `settleBudgets` gives them their sizes once the ledger is full. */
-export async function makeMembers({ keys, store, clock }: Services): Promise<Member[]> {
-  const members: Member[] = [];
+export async function makeMembers({ keys, store, clock }: Services): Promise<KeyedPerson[]> {
+  const members: KeyedPerson[] = [];
   for (const person of people) {
     const { name, tier, tags, perMinute } = person;
     const { secret, key } = await keys.create({ name, tier, tags, ...(perMinute !== undefined && { perMinute }) });
@@ -77,7 +77,10 @@ export async function makeMembers({ keys, store, clock }: Services): Promise<Mem
   return members;
 }
 
-export async function settleBudgets({ store, budgets, clock }: Services, members: readonly Member[]): Promise<void> {
+export async function settleBudgets(
+  { store, budgets, clock }: Services,
+  members: readonly KeyedPerson[],
+): Promise<void> {
   const span = new Date(clock.now()).toISOString().slice(0, 7);
   for (const { id, used } of members) {
     if (used === undefined) continue;
@@ -90,7 +93,7 @@ export async function settleBudgets({ store, budgets, clock }: Services, members
 }
 
 /** Writes what operators did in the last weeks. */
-export async function writeAudit({ store, clock }: Services, members: readonly Member[]): Promise<void> {
+export async function writeAudit({ store, clock }: Services, members: readonly KeyedPerson[]): Promise<void> {
   const [website, , jobs] = members;
   const acts: readonly [
     daysAgo: number,

@@ -4,7 +4,7 @@ import { basename, dirname, extname, resolve } from "node:path";
 import { printable } from "../../lib/text/printable.ts";
 import { importFile } from "../../personas/exchange/importers/all.ts";
 import type { Imported, Omission } from "../../personas/exchange/importers/draft.ts";
-import { ImportError, SourceFile } from "../../personas/exchange/importers/source.ts";
+import { ImportError, ImportedFile } from "../../personas/exchange/importers/source.ts";
 import { CommandError, UsageError } from "../context.ts";
 import { acceptableDraft, fileName, filesOf, usualModels } from "./draft-files.ts";
 import { filesBeside } from "./files-beside.ts";
@@ -38,7 +38,7 @@ export async function readPersonas(
   taken: Set<string>,
 ): Promise<{ readonly format: string; readonly made: Made[] }> {
   const path = resolve(cwd, file);
-  const source = new SourceFile(basename(file), await readBytes(path, file), filesBeside(path));
+  const source = new ImportedFile(basename(file), await readBytes(path, file), filesBeside(path));
   const { format, personas } = read(source, file, options.format);
   if (options.name !== undefined && personas.length > 1)
     throw new UsageError(`--name names one persona, and ${file} has ${personas.length}.`);
@@ -66,7 +66,7 @@ async function readBytes(path: string, file: string): Promise<Uint8Array> {
 }
 
 /** The message of the error is what is wrong, its cause the importer's own. */
-function read(source: SourceFile, file: string, format: string | undefined) {
+function read(source: ImportedFile, file: string, format: string | undefined) {
   try {
     return importFile(source, format);
   } catch (error) {

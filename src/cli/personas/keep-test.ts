@@ -21,7 +21,7 @@ import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
 
 /** A turn, and what its answer has to be. */
-export type Turn = {
+export type KeptTurn = {
   /** `<namespace>/<name>`, also with a version or label. */
   readonly persona: string;
   /** The answer is the last. */
@@ -35,7 +35,7 @@ export type Turn = {
 };
 
 /** @returns a line for whoever asked for it @throws CommandError, ApiError; nothing was written then */
-export async function keepTurn(context: Context, config: Config, turn: Turn): Promise<string> {
+export async function keepTurn(context: Context, config: Config, turn: KeptTurn): Promise<string> {
   const id = turn.persona.split("@")[0]!;
   const { folder, persona } = await ownPersona(context, config, id);
   const test = `${id}.test`;
@@ -98,7 +98,7 @@ function assertOther(before: readonly TestCase[], test: TestCase, persona: Perso
     throw new CommandError(`${path}:${same.line}: '${printable(same.name)}' asks the same; nothing was written.`);
 }
 
-function keptOf({ said, variables, fields, wanted, name, grader }: Turn, persona: Persona) {
+function keptOf({ said, variables, fields, wanted, name, grader }: KeptTurn, persona: Persona) {
   const answer = said.at(-1) as AssistantMessage | undefined;
   if (answer?.role !== "assistant" || said.length < 2) throw new CommandError("There is no answer to be kept.");
   const { content, refusal, tool_calls: toolCalls } = answer;

@@ -6,7 +6,7 @@ import type { Config } from "../../config/config.ts";
 import { few } from "../../lib/text/few.ts";
 import { globMatches } from "../../lib/text/glob.ts";
 import { printable } from "../../lib/text/printable.ts";
-import type { Endpoint } from "../../operate/suites/answers.ts";
+import type { TestedServer } from "../../operate/suites/answers.ts";
 import type { FindAdditions } from "../../operate/suites/run-tests.ts";
 import { estimateCost, estimateWords } from "../../operate/suites/test-cost.ts";
 import { writePersonaYaml } from "../../personas/file/persona-yaml.ts";
@@ -36,7 +36,7 @@ import {
   sharedChanges,
   testsDiffer,
 } from "./review/sides.ts";
-import { type Asked, type Planning, planSide, reviewTests } from "./review/tests.ts";
+import { type AskedSide, type Planning, planSide, reviewTests } from "./review/tests.ts";
 
 type ReportOptions = ServerOptions & {
   readonly against: string;
@@ -94,7 +94,7 @@ export function reportPersonas(
 }
 
 type Sides = { readonly before: Side; readonly after: Side; readonly wants: (id: string) => boolean };
-type Servers = { readonly before: Endpoint; readonly after: Endpoint };
+type Servers = { readonly before: TestedServer; readonly after: TestedServer };
 type Finders = { readonly before: FindAdditions; readonly after: FindAdditions };
 type Candidate = Pair & { readonly knowledge: PersonaReview["knowledge"] };
 
@@ -224,13 +224,13 @@ class Review {
     servers: Servers | undefined,
   ): Promise<PersonaReview[]> {
     const plans = servers && this.#plans;
-    const before: Asked = {
+    const before: AskedSide = {
       side: this.#sides.before,
       find: find.before,
       server: servers?.before,
       plans: plans?.before,
     };
-    const after: Asked = { side: this.#sides.after, find: find.after, server: servers?.after, plans: plans?.after };
+    const after: AskedSide = { side: this.#sides.after, find: find.after, server: servers?.after, plans: plans?.after };
     const reviews: PersonaReview[] = [];
     for (const candidate of candidates) {
       const review = await this.#review(candidate, before, after);
@@ -240,7 +240,7 @@ class Review {
     return reviews;
   }
 
-  async #review(candidate: Candidate, before: Asked, after: Asked): Promise<PersonaReview> {
+  async #review(candidate: Candidate, before: AskedSide, after: AskedSide): Promise<PersonaReview> {
     const { id, from, before: old, after: now, knowledge } = candidate;
     const tests = await reviewTests(before, after, candidate);
     this.#faults.before.push(...tests.faults.before);

@@ -5,9 +5,15 @@ import type { Config } from "../../config/config.ts";
 import { globMatches } from "../../lib/text/glob.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import { type Endpoint, LiveAnswers, type Recordings, ReplayedAnswers } from "../../operate/suites/answers.ts";
+import { LiveAnswers, type Recordings, ReplayedAnswers, type TestedServer } from "../../operate/suites/answers.ts";
 import { readRecording } from "../../operate/suites/recordings.ts";
-import { type Planned, planWhole, repetitionsOf, runTests, type Side } from "../../operate/suites/run-tests.ts";
+import {
+  type PlannedTest,
+  planWhole,
+  repetitionsOf,
+  runTests,
+  type TestedSide,
+} from "../../operate/suites/run-tests.ts";
 import { type LoadedSuite, loadSuites } from "../../operate/suites/suites.ts";
 import { estimateCost, estimateWords } from "../../operate/suites/test-cost.ts";
 import {
@@ -135,7 +141,7 @@ class TestCommand {
   readonly #options: TestOptions;
   readonly #suites: readonly LoadedSuite[];
   readonly #ids: ReadonlySet<string>;
-  #planned: readonly Planned[] = [];
+  #planned: readonly PlannedTest[] = [];
   /** Why calls failed, as this process knows it and no answer says. */
   readonly #causes = new Set<string>();
   readonly #startedAt = systemClock.now();
@@ -155,7 +161,7 @@ class TestCommand {
   }
 
   /** Each test with what the persona, its knowledge among it, makes of it. */
-  #plan(): Promise<Planned[]> {
+  #plan(): Promise<PlannedTest[]> {
     const { filter, model } = this.#options;
     const pattern = filter === undefined ? undefined : patternFrom(filter);
     const wanted = this.#suites.flatMap(({ suite, persona }) => {
@@ -165,7 +171,7 @@ class TestCommand {
     });
     const personas = [...new Set(wanted.map(({ persona }) => persona))];
     return withAdditions(this.#config.personas.folder, personas, async (find) => {
-      const planned: Planned[] = [];
+      const planned: PlannedTest[] = [];
       for (const { test, persona, file } of wanted) planned.push(await planWhole(test, persona, file, find));
       return planned;
     });
@@ -215,14 +221,14 @@ class TestCommand {
     }
   }
 
-  #replayed(models: readonly string[] | undefined): Side[] {
+  #replayed(models: readonly string[] | undefined): TestedSide[] {
     const recordings = this.#readRecordings();
     if (models === undefined) return [{ label: "recorded", answers: new ReplayedAnswers(recordings) }];
     return models.map((model) => ({ label: model, answers: new ReplayedAnswers(recordings, model) }));
   }
 
   /** A server for each of the models, which are asked beside each other. */
-  #serve(models: readonly string[], sides: readonly Side[]): Promise<ExitCode> {
+  #serve(models: readonly string[], sides: readonly TestedSide[]): Promise<ExitCode> {
     const [model, ...others] = models;
     if (model === undefined) return this.#ask(sides);
     return this.#withServer(model, (server) =>
@@ -231,7 +237,7 @@ class TestCommand {
   }
 
   /** @param model that answers for every persona */
-  #withServer(model: string | undefined, use: (server: Endpoint) => Promise<ExitCode>): Promise<ExitCode> {
+  #withServer(model: string | undefined, use: (server: TestedServer) => Promise<ExitCode>): Promise<ExitCode> {
     const { against } = this.#options;
     const version = against === undefined ? undefined : this.#versionIn(against);
     const versions = version === undefined ? [] : this.#suites.map(({ persona }) => `${persona.id}@${version}`);
@@ -253,7 +259,7 @@ class TestCommand {
   }
 
   /** @param version of the persona; absent: the one that is served */
-  #side(endpoint: Endpoint, version?: string): Side {
+  #side(endpoint: TestedServer, version?: string): TestedSide {
     const modelOf = (id: string) => (version === undefined ? id : `${id}@${version}`);
     const { model, variant } = this.#options;
     return {
@@ -280,7 +286,7 @@ class TestCommand {
     return against.slice(at + 1);
   }
 
-  #remote(url: string): Endpoint {
+  #remote(url: string): TestedServer {
     const key = this.#context.io.env[keyVariable];
     if (!key) throw new UsageError(`--url needs an API key in the variable ${keyVariable}.`);
     if (!/^https?:\/\//.test(url))
@@ -288,11 +294,11 @@ class TestCommand {
     return { url: url.replace(/\/+$/, ""), key, fetchOptions: {} };
   }
 
-  async #ask(sides: readonly Side[]): Promise<ExitCode> {
+  async #ask(sides: readonly TestedSide[]): Promise<ExitCode> {
     const { io } = this.#context;
     const { repeat, model, models, against, yes } = this.#options;
     const askable = this.#planned.filter(({ problem }) => problem === undefined);
-    const modelsOf = ({ prepared }: Planned, side: number) => {
+    const modelsOf = ({ prepared }: PlannedTest, side: number) => {
       const other = models?.[side] ?? (side === 0 ? model : against);
       return other === undefined || this.#isVersion(other) ? prepared.persona.targets : [other];
     };
@@ -316,7 +322,7 @@ class TestCommand {
   #isVersion = (against: string) =>
     against.startsWith("@") || this.#ids.has(against.slice(0, against.lastIndexOf("@")));
 
-  async #finish(sides: readonly Side[]): Promise<ExitCode> {
+  async #finish(sides: readonly TestedSide[]): Promise<ExitCode> {
     const results = await this.#run(sides);
     for (const cause of this.#causes) this.#context.io.stderr.write(`error: ${printable(cause)}\n`);
     const { record, models } = this.#options;
@@ -332,7 +338,7 @@ class TestCommand {
     return errors > 0 ? errorCode : 0;
   }
 
-  async #run(sides: readonly Side[]): Promise<SideResult[]> {
+  async #run(sides: readonly TestedSide[]): Promise<SideResult[]> {
     const { io } = this.#context;
     const { repeat, threshold, concurrency } = this.#options;
     const bounds = this.#suites.flatMap(({ suite }) => suite.maxConcurrency ?? []);

@@ -2,7 +2,7 @@
  * Names that mean the latest model of a family. Price lists keep them beside the versions that they meant when someone last looked:
  * the newest version that the list knows by its date says what they cost now.
  */
-import type { ListedModel, Match } from "./listed.ts";
+import type { Match, PricedModel } from "./listed.ts";
 
 /** @returns the family that `mistral-large-latest` is the latest of; undefined for other names */
 export const aliasOf = (name: string): string | undefined => /^(.+)-latest$/.exec(name)?.[1];
@@ -11,7 +11,7 @@ export const aliasOf = (name: string): string | undefined => /^(.+)-latest$/.exe
  * @param own what the list says of the alias itself
  * @returns the newest dated name of the family; undefined where there is none, or the alias's own price began after it
  */
-export function newestDated(models: readonly ListedModel[], family: string, own?: ListedModel): string | undefined {
+export function newestDated(models: readonly PricedModel[], family: string, own?: PricedModel): string | undefined {
   let newest: { readonly name: string; readonly from: number } | undefined;
   for (const { id, match } of models) {
     for (const name of [id.toLowerCase(), ...literalsOf(match)]) {
@@ -39,7 +39,7 @@ function dateOf(text: string): number | undefined {
 }
 
 /** When the latest of its prices began, as far as the list says it. */
-function latestStart(model: ListedModel | undefined): number {
+function latestStart(model: PricedModel | undefined): number {
   if (model === undefined || !Array.isArray(model.prices)) return Number.NEGATIVE_INFINITY;
   const starts = (model.prices as readonly { constraint?: { type: string; start_date?: string } }[]).map(
     ({ constraint }) => Date.parse(constraint?.start_date ?? ""),

@@ -4,7 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { formatPath, type PathPart, schemaErrors } from "../../lib/json/schema-errors.ts";
 import { pricesAt, tiersAt } from "./list.ts";
-import type { ListedModel, ListedPrice, ListedPrices, ListedPricesOf, ListedProvider, Match } from "./listed.ts";
+import type { ListedPrice, ListedPrices, ListedPricesOf, ListedProvider, Match, PricedModel } from "./listed.ts";
 
 /** Error of a text that is no price list, in words that name the place. */
 export class ListError extends Error {
@@ -126,7 +126,7 @@ function providerFrom(given: JsonObject, path: readonly (string | number)[]): Li
   return { id: given["id"] as string, api, fallbacks, models };
 }
 
-function modelFrom(given: JsonObject, path: readonly (string | number)[]): ListedModel {
+function modelFrom(given: JsonObject, path: readonly (string | number)[]): PricedModel {
   const { id, match, prices } = given;
   assertMatch(match, [...path, "match"], 0);
   const variants = ((given["variants"] ?? given["price_variants"] ?? []) as readonly JsonObject[]).flatMap(variantFrom);
@@ -135,7 +135,7 @@ function modelFrom(given: JsonObject, path: readonly (string | number)[]): Liste
     match: match as Match,
     prices: Array.isArray(prices) ? prices.map(withType) : prices,
     ...(variants.length > 0 && { variants }),
-  } as unknown as ListedModel;
+  } as unknown as PricedModel;
 }
 
 /** Options that are named as a tier is: their values need no name. */
@@ -195,10 +195,10 @@ export function changesBetween(before: ListedPricesOf, after: ListedPricesOf, no
   });
 }
 
-const termsOf = (model: ListedModel | undefined) => model && JSON.stringify([model.prices, model.variants]);
+const termsOf = (model: PricedModel | undefined) => model && JSON.stringify([model.prices, model.variants]);
 
 /** With those of service tiers, by the tier and the kind: `batch input_mtok`. */
-const allAt = (model: ListedModel, now: number): ListedPrices => ({
+const allAt = (model: PricedModel, now: number): ListedPrices => ({
   ...pricesAt(model, now),
   ...Object.fromEntries(
     Object.entries(tiersAt(model, now)).flatMap(([tier, prices]) =>

@@ -2,7 +2,7 @@
 import { ownMember } from "../../lib/json/own-member.ts";
 import { aliasOf, newestDated } from "./alias.ts";
 import text from "./list.txt" with { type: "text" };
-import type { Conditional, Constraint, ListedModel, ListedPrices, ListedPricesOf, ListedProvider } from "./listed.ts";
+import type { Conditional, Constraint, ListedPrices, ListedPricesOf, ListedProvider, PricedModel } from "./listed.ts";
 import { matches } from "./match.ts";
 
 /** The list's names of providers that we name otherwise. */
@@ -107,7 +107,7 @@ function findModel(
   all: readonly ListedProvider[],
   { models, fallbacks }: ListedProvider,
   name: string,
-): ListedModel | undefined {
+): PricedModel | undefined {
   const lower = name.toLowerCase();
   for (const listed of [models, ...fallbacks.map((id) => all.find((one) => one.id === id)?.models ?? [])]) {
     const found = findIn(listed, lower);
@@ -117,7 +117,7 @@ function findModel(
 }
 
 /** A name that means the latest of its family costs what the newest dated name costs, unless its own price is newer still. */
-export function findIn(models: readonly ListedModel[], name: string): ListedModel | undefined {
+export function findIn(models: readonly PricedModel[], name: string): PricedModel | undefined {
   const own = models.find(({ match }) => matches(match, name));
   const family = aliasOf(name);
   const newest = family === undefined ? undefined : newestDated(models, family, own);
@@ -128,7 +128,7 @@ export function findIn(models: readonly ListedModel[], name: string): ListedMode
 const withDashedDate = (model: string) => model.replace(/-(20\d\d)(\d\d)(\d\d)(?=-|:|$)/g, "-$1-$2-$3");
 
 /** Finds a model's prices at a time: of conditional ones, the last whose condition holds. */
-export function pricesAt({ prices }: ListedModel, now: number): ListedPrices {
+export function pricesAt({ prices }: PricedModel, now: number): ListedPrices {
   if (!Array.isArray(prices)) return prices as ListedPrices;
   const conditional = prices as readonly Conditional[];
   for (let at = conditional.length - 1; at > 0; at--)
@@ -136,7 +136,7 @@ export function pricesAt({ prices }: ListedModel, now: number): ListedPrices {
   return conditional[0]!.prices;
 }
 
-export function tiersAt({ variants = [] }: ListedModel, now: number): Record<string, ListedPrices> {
+export function tiersAt({ variants = [] }: PricedModel, now: number): Record<string, ListedPrices> {
   const tiers: Record<string, ListedPrices> = {};
   for (const { tier, constraint, prices } of variants)
     if (holds(constraint, now)) tiers[tier] = { ...prices, ...ownMember(tiers, tier) };
@@ -146,7 +146,7 @@ export function tiersAt({ variants = [] }: ListedModel, now: number): Record<str
 /** Hours of a day are told to the minute. */
 const minuteMs = 60_000;
 
-function steadyAt({ prices, variants = [] }: ListedModel, now: number): PricePeriod {
+function steadyAt({ prices, variants = [] }: PricedModel, now: number): PricePeriod {
   let [from, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const { constraint } of [...(Array.isArray(prices) ? (prices as readonly Conditional[]) : []), ...variants]) {
     if (constraint === undefined) continue;
@@ -161,7 +161,7 @@ function steadyAt({ prices, variants = [] }: ListedModel, now: number): PricePer
   return { from, until };
 }
 
-function nextStart({ prices }: ListedModel, now: number): number | undefined {
+function nextStart({ prices }: PricedModel, now: number): number | undefined {
   const starts = (Array.isArray(prices) ? (prices as readonly Conditional[]) : []).flatMap(({ constraint }) =>
     constraint?.type === "start_date" ? Date.parse(constraint.start_date) : [],
   );

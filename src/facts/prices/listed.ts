@@ -27,7 +27,7 @@ export type Match =
  * several in force, the first that prices a kind counts.
  */
 export type ListedVariant = Conditional & { readonly tier: string };
-export type ListedModel = {
+export type PricedModel = {
   readonly id: string;
   readonly match: Match;
   readonly prices: ListedPrices | readonly Conditional[];
@@ -37,7 +37,7 @@ export type ListedProvider = {
   readonly id: string;
   readonly api: string;
   readonly fallbacks: readonly string[];
-  readonly models: readonly ListedModel[];
+  readonly models: readonly PricedModel[];
 };
 /** @property as_of the day of which the prices are, as YYYY-MM-DD: the list's own word */
 export type ListedPricesOf = { readonly as_of: string; readonly providers: readonly ListedProvider[] };

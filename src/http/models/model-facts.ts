@@ -1,5 +1,5 @@
 /** What is known of a provider's model: by its provider's list, by the prices in use, by its row, and by the facts. */
-import { factsOf, type ModelFacts as KnownFacts } from "../../facts/facts.ts";
+import { factsOf, type ModelFacts } from "../../facts/facts.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { capabilitiesIn, capabilityNames, type Model } from "../../protocols/models.ts";
 import type { ListedModel, RemoteProvider } from "../../providers/provider.ts";
@@ -21,7 +21,7 @@ export type FactSources = {
   readonly now: number;
 };
 
-export type ModelFacts = Pick<
+export type ModelDetails = Pick<
   Model,
   | "context_length"
   | "max_output_tokens"
@@ -36,7 +36,7 @@ export type ModelFacts = Pick<
 >;
 
 /** @returns nothing of models that are compiled in */
-export function modelFacts(bound: BoundAccount, model: string, { listed, prices, now }: FactSources): ModelFacts {
+export function modelFacts(bound: BoundAccount, model: string, { listed, prices, now }: FactSources): ModelDetails {
   const { provider, account } = bound;
   if (provider.kind === "local") return {};
   const known = factsOf(provider.name, model);
@@ -67,7 +67,7 @@ export function modelFacts(bound: BoundAccount, model: string, { listed, prices,
   };
 }
 
-type Abilities = Pick<KnownFacts, "tools" | "structured_output" | "reasoning"> & {
+type Abilities = Pick<ModelFacts, "tools" | "structured_output" | "reasoning"> & {
   readonly inputModalities: readonly string[] | undefined;
   readonly outputModalities: readonly string[] | undefined;
 };

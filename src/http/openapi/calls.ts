@@ -2,7 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { OrNull } from "../../api/shape.ts";
 import type { SurfaceName } from "../../config/config.ts";
-import { describeOperation, errorSchema, eventStream, keyed, type Operation, tags } from "./describe.ts";
+import { type DescribedOperation, describeOperation, errorSchema, eventStream, keyed, tags } from "./describe.ts";
 
 export const exampleModel: Record<SurfaceName, string> = { orchestrator: "troupe/guide", gateway: "builtin/echo" };
 export const withVariables = { model: "troupe/translator", variables: { language: "French" } };
@@ -53,7 +53,7 @@ export const ownOrUpstreams = {
 export type ErrorForm = { readonly body: TSchema; readonly upstream: string };
 
 /** @param form absent: that of chat completions, and on the gateway whatever a provider answers */
-function callErrors(surface: SurfaceName, form?: ErrorForm): Pick<Operation, "errorContent" | "others"> {
+function callErrors(surface: SurfaceName, form?: ErrorForm): Pick<DescribedOperation, "errorContent" | "others"> {
   const isGateway = surface === "gateway";
   const content = form && { "application/json": { schema: form.body } };
   return {
@@ -64,7 +64,7 @@ function callErrors(surface: SurfaceName, form?: ErrorForm): Pick<Operation, "er
 
 /** One format's call, as far as it differs from the others'. */
 export type DescribedCall = Pick<
-  Operation,
+  DescribedOperation,
   "summary" | "description" | "body" | "examples" | "response" | "responseDescription" | "links" | "also" | "parameters"
 > & {
   /** The operation's name behind the surface's. */
@@ -100,7 +100,7 @@ export function describeCall(surface: SurfaceName, call: DescribedCall): Record<
 /** Counts of a format's tokens, by a route that calls no model. */
 export function describeCount(
   surface: SurfaceName,
-  operation: Omit<Operation, "tag" | "headers" | "errors" | "description">,
+  operation: Omit<DescribedOperation, "tag" | "headers" | "errors" | "description">,
   form?: ErrorForm,
 ): Record<string, unknown> {
   return describeOperation({

@@ -11,7 +11,7 @@ type Media = Readonly<
 type Answer = { readonly description: string; readonly headers?: object; readonly content?: Media };
 
 /** One operation: what a route takes and answers. */
-export type Operation = {
+export type DescribedOperation = {
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
@@ -126,7 +126,7 @@ export function eventStream(text = ""): Media {
 }
 
 /** One operation in OpenAPI's form. */
-export function describeOperation(operation: Operation): Record<string, unknown> {
+export function describeOperation(operation: DescribedOperation): Record<string, unknown> {
   if (operation.hide === true) return { hide: true };
   const { tag, summary, description, operationId, params, query, body, examples = {} } = operation;
   const parameters = [...inPlace("path", params), ...inPlace("query", query), ...(operation.parameters ?? [])];
@@ -169,7 +169,7 @@ function inPlace(place: "path" | "query", schema?: TObject): Record<string, unkn
   }));
 }
 
-function answersOf(operation: Operation): Record<string, Answer> {
+function answersOf(operation: DescribedOperation): Record<string, Answer> {
   const media = operation.media ?? "application/json";
   const { others = {}, errorContent = ownErrors } = operation;
   const usual = { type: media === "application/json" ? "object" : "string" };

@@ -6,7 +6,7 @@ import type { Host } from "../../call/context.ts";
 import { packagedFile } from "../../lib/files/packaged-file.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import { openRoutes } from "../ops.ts";
-import { immutable, type Page, pageAnswer } from "../pages/pages.ts";
+import { immutable, pageAnswer, type ServedPage } from "../pages/pages.ts";
 import { basePath, type Description } from "../routes.ts";
 import { surfaceRoutes, vendorFolder } from "../surface-routes.ts";
 import { withComponents } from "./components.ts";
@@ -113,7 +113,7 @@ export async function readDescription(described: Described, path: string): Promi
 }
 
 /** The plugin's page loads its script from a public address; ours is inside the executable. All addresses are relative, for proxies with a prefix. */
-async function page(described: Described): Promise<Page> {
+async function page(described: Described): Promise<ServedPage> {
   const html = (await readDescription(described, "/docs"))
     .replace(
       /https:\/\/unpkg\.com\/swagger-ui-dist@[^/]*\/swagger-ui-bundle\.js/,
@@ -140,7 +140,7 @@ async function page(described: Described): Promise<Page> {
 /** In the addresses of files that never change under one address. */
 const assetVersion = `v=${swaggerUi.version}`;
 
-const file = (name: string, contentType: string): Page => ({
+const file = (name: string, contentType: string): ServedPage => ({
   headers: { "content-type": `${contentType}; charset=utf-8`, ...immutable },
   body: packagedFile(`swagger-ui-dist/${name}`),
 });
@@ -148,7 +148,7 @@ const file = (name: string, contentType: string): Page => ({
 /** The page, its description and its files. Made at the first request for them, and then kept. */
 export function docsRoutes(host: Host, described: Described) {
   const plugin = openRoutes(host);
-  const add = (path: string, make: () => Promise<Page>) => plugin.get(path, pageAnswer(make));
+  const add = (path: string, make: () => Promise<ServedPage>) => plugin.get(path, pageAnswer(make));
   add("/docs", () => page(described));
   add("/docs/json", async () => ({
     body: await readDescription(described, "/docs/json"),

@@ -8,7 +8,7 @@ import type { WholeAnswer } from "../../upstream/answer.ts";
 export type CompressedText = { readonly body: string; readonly encoded?: Encoded };
 type Encoded = Readonly<Record<"br" | "gzip", Uint8Array>>;
 
-export type Page = Omit<CompressedText, "body"> & {
+export type ServedPage = Omit<CompressedText, "body"> & {
   readonly body: string | Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
 };
@@ -17,18 +17,18 @@ export type Page = Omit<CompressedText, "body"> & {
 export const immutable = { "cache-control": "public, max-age=31536000, immutable" } as const;
 
 /** A page as it is sent. */
-type Prepared = Page & { readonly encoded: Encoded; readonly tag: string };
+type Prepared = ServedPage & { readonly encoded: Encoded; readonly tag: string };
 
 /** Brotli's best takes half a second for the console's script, this some 20 ms. */
 const quickQuality = 9;
 
 /** Compresses on another thread, where a megabyte takes as long as hundreds of calls. */
-async function compress(body: Page["body"]): Promise<Encoded> {
+async function compress(body: ServedPage["body"]): Promise<Encoded> {
   const [br, gzipped] = await Promise.all([brotli(body, quickQuality), promisify(gzip)(body)]);
   return { br, gzip: gzipped };
 }
 
-const brotli = (body: Page["body"], quality: number) =>
+const brotli = (body: ServedPage["body"], quality: number) =>
   promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
 
 /** As small as can be, however long it takes: libdeflate's best is a twenty-fifth smaller than zlib's. */
@@ -37,7 +37,7 @@ export const compressBest = async (text: string): Promise<Encoded> => ({
   gzip: Bun.gzipSync(text, { library: "libdeflate", level: 12 }),
 });
 
-export async function preparePage(page: Page): Promise<Prepared> {
+export async function preparePage(page: ServedPage): Promise<Prepared> {
   const encoded = page.encoded ?? (await compress(page.body));
   return { ...page, encoded, tag: `"${Bun.hash(page.body).toString(36)}"` };
 }
@@ -57,7 +57,7 @@ const accepts = (field: string, coding: string): boolean =>
   new RegExp(`(?:^|[,\\s])${coding}(?![\\w-])(?!\\s*;\\s*q=0(?:\\.0*)?\\s*(?:,|$))`, "i").test(field);
 
 /** @returns the handler of a page that is made once */
-export function pageAnswer(make: () => Promise<Page>) {
+export function pageAnswer(make: () => Promise<ServedPage>) {
   let made: Promise<Prepared> | undefined;
   return async ({ request }: { readonly request: Request }) => {
     made ??= make().then(preparePage);

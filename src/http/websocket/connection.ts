@@ -26,15 +26,15 @@ import {
   type Remembered,
   refusalEvent,
   rememberedOf,
-  type Turn,
+  type SocketTurn,
 } from "./message.ts";
 
 import { RunningTurn } from "./running.ts";
 
-export type Socket = ServerWebSocket<Connection>;
+export type Socket = ServerWebSocket<SocketConnection>;
 
 /** Answers a request as the route of Responses does. @param warmUp the answer in place of a model's, once the caller is admitted */
-export type Call = (request: Request, server: ServerHandle, warmUp?: () => JsonObject) => Promise<Response>;
+export type CallRoute = (request: Request, server: ServerHandle, warmUp?: () => JsonObject) => Promise<Response>;
 
 /** Messages that wait on one connection for those before them. */
 const maxWaiting = 64;
@@ -52,18 +52,18 @@ type Ending = { readonly code: number; readonly reason: string; readonly event?:
 /** The event that names a response. */
 const beginning = "response.created";
 
-export class Connection {
+export class SocketConnection {
   /** The id of the key that opened it. */
   readonly keyId: string;
   readonly #host: Host;
-  readonly #call: Call;
+  readonly #call: CallRoute;
   readonly #url: string;
   readonly #headers: Headers;
   readonly #handle: ServerHandle;
   readonly #key: string | undefined;
   readonly #closed = new AbortController();
   /** Turns that begin once those before them have ended. */
-  readonly #queue: Turn[] = [];
+  readonly #queue: SocketTurn[] = [];
   #running: RunningTurn | undefined;
   #hasAsked = false;
   /** What the latest turn may be continued from. */
@@ -86,7 +86,7 @@ export class Connection {
   #ending: Ending | undefined;
 
   /** @param keyId of the key that opens it @param request that was upgraded @param address of its client */
-  constructor(host: Host, keyId: string, request: Request, address: string | undefined, call: Call) {
+  constructor(host: Host, keyId: string, request: Request, address: string | undefined, call: CallRoute) {
     this.#host = host;
     this.keyId = keyId;
     this.#call = call;
@@ -203,7 +203,7 @@ export class Connection {
     this.#socket?.close(code, reason);
   }
 
-  async #run(turn: Turn): Promise<void> {
+  async #run(turn: SocketTurn): Promise<void> {
     const running = new RunningTurn(turn);
     this.#running = running;
     this.#hasAsked = true;

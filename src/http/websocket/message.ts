@@ -25,7 +25,7 @@ export type Remembered = {
 };
 
 /** One `response.create`. */
-export type Turn = {
+export type SocketTurn = {
   readonly source: Source;
   readonly size: number;
   /** A name that all events of its answer bear. */
@@ -50,7 +50,7 @@ const maxScanned = 1024 * 1024;
 export async function parseMessage(
   message: string | Uint8Array,
   limits: JsonLimits & { readonly bodyBytes: number },
-): Promise<Turn | Cancel | Refused | undefined> {
+): Promise<SocketTurn | Cancel | Refused | undefined> {
   if (typeof message !== "string") throw ApiError.invalidJson("Messages must be text.");
   const bytes = Buffer.from(message);
   if (bytes.length > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
@@ -88,7 +88,7 @@ const ofTransport = ["type", "stream_id", "generate", "service_request_id", "bac
  * The body of the request that a message stands for. Unchanged members are copied as they were written.
  * @param earlier what its `previous_response_id` stands for, where the connection remembers it
  */
-export function bodyOf({ source }: Turn, earlier: Remembered | undefined): Blob {
+export function bodyOf({ source }: SocketTurn, earlier: Remembered | undefined): Blob {
   const next: JsonObject = { ...source.parsed, stream: true };
   for (const name of ofTransport) delete next[name];
   if (earlier !== undefined) {
@@ -115,7 +115,7 @@ const headerMember = /^ws_request_header_(x_openai_internal_codex_[a-z_]{1,64})$
 const maxHeaders = 16;
 
 /** @returns names and values of the headers that a message says for its request; what is no header's text is left out */
-export function headersIn({ source }: Turn): [string, string][] {
+export function headersIn({ source }: SocketTurn): [string, string][] {
   const said = Object.entries(objectOf(source.parsed["client_metadata"]) ?? {}).flatMap(([member, value]) => {
     const name = headerMember.exec(member)?.[1];
     const isText = typeof value === "string" && /^[\x20-\x7e]{1,1024}$/.test(value);
@@ -208,7 +208,11 @@ export function endOf({ event, data }: SseEvent): JsonObject | undefined {
   return terminal.has(body?.["type"]) ? body : undefined;
 }
 
-export function rememberedOf(answer: JsonObject, turn: Turn, earlier: Remembered | undefined): Remembered | undefined {
+export function rememberedOf(
+  answer: JsonObject,
+  turn: SocketTurn,
+  earlier: Remembered | undefined,
+): Remembered | undefined {
   const { parsed: body } = turn.source;
   const { id } = answer;
   if (typeof id !== "string") return undefined;

@@ -1,9 +1,9 @@
 /** A turn under way on a connection, which its client may cancel until the last event went out. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import type { Turn } from "./message.ts";
+import type { SocketTurn } from "./message.ts";
 
 export class RunningTurn {
-  readonly turn: Turn;
+  readonly turn: SocketTurn;
   readonly #call = new AbortController();
   /** The response as it began, with the id that the client knows; undefined until that was sent. */
   begun: JsonObject | undefined;
@@ -12,7 +12,7 @@ export class RunningTurn {
   /** True once an event went out that ends the response. */
   hasEnded = false;
 
-  constructor(turn: Turn) {
+  constructor(turn: SocketTurn) {
     this.turn = turn;
   }
 

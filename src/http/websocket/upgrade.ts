@@ -9,14 +9,17 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Route } from "../routes.ts";
 import { answerFailure, asksForWebSocket, checkRequest, openContext, serve } from "../serve.ts";
-import { Connection, type Socket } from "./connection.ts";
+import { type Socket, SocketConnection } from "./connection.ts";
 
 export type UpgradingServer = ServerHandle & {
-  upgrade(request: Request, options: { readonly data: Connection; readonly headers: Record<string, string> }): boolean;
+  upgrade(
+    request: Request,
+    options: { readonly data: SocketConnection; readonly headers: Record<string, string> },
+  ): boolean;
 };
 
 /** Answers a `GET` of the route: the connection goes on as a WebSocket where that is undefined. */
-export type Upgrade = (request: Request, server: ServerHandle) => Promise<Response | undefined>;
+export type SocketUpgrade = (request: Request, server: ServerHandle) => Promise<Response | undefined>;
 
 /**
  * @param create the route of Responses, which answers what comes over the connection
@@ -28,7 +31,7 @@ export function upgradeAt(
   create: Route,
   served: (request: Request) => ServedRoute,
   refuse: (request: Request, server: ServerHandle) => Promise<Response>,
-): Upgrade {
+): SocketUpgrade {
   return async (request, server) => {
     const { services } = host;
     const { enabled, maxConnections, maxConnectionsPerKey } = services.live.config.websockets;
@@ -45,7 +48,7 @@ export function upgradeAt(
       if (host.sockets.size >= maxConnections) throw tooMany("Too many WebSockets are open");
       const own = [...host.sockets].filter((one) => one.keyId === keyId);
       if (own.length >= maxConnectionsPerKey) throw tooMany("Too many WebSockets of this key are open");
-      const connection = new Connection(
+      const connection = new SocketConnection(
         host,
         keyId,
         request,

@@ -7,7 +7,7 @@ import type { Flow } from "../streams/flow.ts";
 import type { Clock } from "../time/clock.ts";
 import { type Address, type CallReceiver, Connection, type ConnectionOwner } from "./connection.ts";
 import type { HeaderFields } from "./parser.ts";
-import type { Pieces, StreamedBody } from "./upload.ts";
+import type { BodyPieces, StreamedBody } from "./upload.ts";
 
 export type HttpRequest = {
   readonly method: string;
@@ -15,7 +15,7 @@ export type HttpRequest = {
   readonly url: string;
   /** By lower-case names. Framing headers are always set by the client, `host` if it is absent. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array | Pieces | StreamedBody | undefined;
+  readonly body?: string | Uint8Array | BodyPieces | StreamedBody | undefined;
 };
 
 /** A transport for HTTP requests. */
@@ -165,7 +165,7 @@ class Pool implements ConnectionOwner {
 class PooledTransfer implements CallReceiver, Flow {
   readonly #pool: Pool;
   /** The head, and the body unless it is streamed. Held for a second attempt; freed where there can't be one, and at the response's head at the latest. */
-  #pieces: Pieces;
+  #pieces: BodyPieces;
   readonly #streamed: StreamedBody | undefined;
   readonly #hasAnswerBody: boolean;
   /** True if the kernel took the whole request. */
@@ -180,7 +180,7 @@ class PooledTransfer implements CallReceiver, Flow {
 
   constructor(
     pool: Pool,
-    pieces: Pieces,
+    pieces: BodyPieces,
     { method, body }: HttpRequest,
     receiver: CallReceiver,
     connectMs: number,
@@ -287,7 +287,7 @@ class PooledTransfer implements CallReceiver, Flow {
  * acknowledged some packets already, so it is not held until the response.
  */
 export const maxRepeated = 256 * 1024;
-const nothing: Pieces = [];
+const nothing: BodyPieces = [];
 
 const framing = new Set(["content-length", "transfer-encoding"]);
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
@@ -357,7 +357,7 @@ class HeadWriter {
   }
 }
 
-function messageOf(request: HttpRequest, path: string, heads: HeadWriter): Pieces {
+function messageOf(request: HttpRequest, path: string, heads: HeadWriter): BodyPieces {
   const { method, body = nothing } = request;
   let head = heads.write(request, path);
   // Most are one short text.
@@ -381,7 +381,7 @@ function messageOf(request: HttpRequest, path: string, heads: HeadWriter): Piece
 const maxGathered = 4096;
 
 /** Each piece is a call to the kernel and a packet of its own, and wakes the upstream. */
-function gathered(pieces: Pieces): Pieces {
+function gathered(pieces: BodyPieces): BodyPieces {
   if (pieces.length < 2) return pieces;
   const sizes = pieces.map(sizeOf);
   if (sizes.reduce((sum, size) => sum + size) <= maxJoined) return [joined(pieces, sizes, 0, pieces.length)];
@@ -396,7 +396,7 @@ function gathered(pieces: Pieces): Pieces {
   return sent;
 }
 
-function joined(pieces: Pieces, sizes: readonly number[], from: number, to: number): Uint8Array {
+function joined(pieces: BodyPieces, sizes: readonly number[], from: number, to: number): Uint8Array {
   let size = 0;
   for (let index = from; index < to; index += 1) size += sizes[index]!;
   const bytes = Buffer.allocUnsafe(size);
@@ -413,7 +413,7 @@ function joined(pieces: Pieces, sizes: readonly number[], from: number, to: numb
 /** Methods whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */
 const bodyMethods = new Set(["POST", "PUT", "PATCH"]);
 
-function sizeInBytes(pieces: Pieces): number {
+function sizeInBytes(pieces: BodyPieces): number {
   let length = 0;
   for (const piece of pieces) length += sizeOf(piece);
   return length;

@@ -6,7 +6,7 @@ import { atTurnEnd, type Continued } from "../time/turn-end.ts";
 import { isIP } from "./ip.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
 import { checkAlternativeNames, prepareCheck } from "./tls-identity.ts";
-import { type Pieces, type StreamedBody, Upload } from "./upload.ts";
+import { type BodyPieces, type StreamedBody, Upload } from "./upload.ts";
 
 /** Receives one call's response. Fails if the connection breaks or the response is not valid HTTP. */
 export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
@@ -105,7 +105,7 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
    * Sends a request. One call at a time.
    * @param streamed sent behind the pieces, as it comes
    */
-  send(pieces: Pieces, receiver: CallReceiver, hasAnswerBody: boolean, streamed?: StreamedBody): void {
+  send(pieces: BodyPieces, receiver: CallReceiver, hasAnswerBody: boolean, streamed?: StreamedBody): void {
     this.#receiver = receiver;
     this.#parser = new AnswerParser(receiver, hasAnswerBody);
     this.#unsent = [...pieces];
@@ -201,7 +201,7 @@ export class Connection implements Pick<Flow, "pause" | "resume">, Continued {
   }
 
   /** Writes more of a streamed body. @returns whether the kernel took all of it */
-  #take(pieces: Pieces): boolean {
+  #take(pieces: BodyPieces): boolean {
     this.#unsent.push(...pieces);
     this.#write();
     return this.#unsent.length === 0;

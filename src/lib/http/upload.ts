@@ -3,7 +3,7 @@ import type { Sink, Source } from "../streams/flow.ts";
 import { HttpFault } from "./parser.ts";
 
 /** Bytes to send, in order. Strings go as UTF-8. */
-export type Pieces = readonly (string | Uint8Array)[];
+export type BodyPieces = readonly (string | Uint8Array)[];
 
 export type StreamedBody = {
   readonly source: Source<Uint8Array>;
@@ -18,7 +18,7 @@ export type StreamedBody = {
 export class Upload implements Sink<Uint8Array> {
   readonly #source: Source<Uint8Array>;
   readonly #length: number | undefined;
-  readonly #write: (pieces: Pieces) => boolean;
+  readonly #write: (pieces: BodyPieces) => boolean;
   readonly #onFault: (error: Error) => void;
   #size = 0;
   #isFlowing = false;
@@ -28,7 +28,11 @@ export class Upload implements Sink<Uint8Array> {
    * @param write takes framed bytes; returns whether more may follow at once
    * @param onFault called where the source fails, or gives another length than it said
    */
-  constructor({ source, length }: StreamedBody, write: (pieces: Pieces) => boolean, onFault: (error: Error) => void) {
+  constructor(
+    { source, length }: StreamedBody,
+    write: (pieces: BodyPieces) => boolean,
+    onFault: (error: Error) => void,
+  ) {
     this.#source = source;
     this.#length = length;
     this.#write = write;
@@ -92,7 +96,7 @@ export class Upload implements Sink<Uint8Array> {
 /** Bytes of a chunk that is joined with its frame: another write would cost more than the copy. */
 const maxJoined = 16 * 1024;
 
-function chunkOf(bytes: Uint8Array): Pieces {
+function chunkOf(bytes: Uint8Array): BodyPieces {
   const head = `${bytes.length.toString(16)}\r\n`;
   if (bytes.length > maxJoined) return [head, bytes, "\r\n"];
   return [Buffer.concat([Buffer.from(head), bytes, Buffer.from("\r\n")])];

@@ -5,7 +5,7 @@ import type { LedgerLine } from "../../store/usage.ts";
 import type { Alerts, AlertView, Notice } from "./alerts.ts";
 
 /** A budget as it stands, in dollars. */
-export type BudgetState = {
+export type WatchedBudget = {
   readonly scope: string;
   readonly period: string;
   readonly limit: number;
@@ -24,14 +24,14 @@ export type StoppedVariant = {
 };
 
 /** @property ends YYYY-MM-DD */
-export type RetiringModel = { readonly provider: string; readonly model: string; readonly ends: string };
+export type WatchedModel = { readonly provider: string; readonly model: string; readonly ends: string };
 
 export type Watched = {
   /** @throws StorageError */
-  readonly budgets: () => Promise<readonly BudgetState[]>;
+  readonly budgets: () => Promise<readonly WatchedBudget[]>;
   readonly ledgerLagSeconds: () => number;
   /** Models that are called and have an announced end. */
-  readonly retiring: () => readonly RetiringModel[];
+  readonly retiring: () => readonly WatchedModel[];
   /** The day on which a model ends; undefined: none is known, or its provider is not set up. */
   readonly endOf: (provider: string, model: string) => string | undefined;
   /** Models that a budget refused as they have no price, and that have none yet. */

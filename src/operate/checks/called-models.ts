@@ -7,7 +7,7 @@ import type { Persona } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { namedModels } from "./named-models.ts";
 import type { PriceChecks } from "./prices.ts";
-import { type Message, retirementWords } from "./retiring.ts";
+import { type RetiringMessage, retirementWords } from "./retiring.ts";
 
 /** Findings that are told one by one: callers choose model names freely. */
 const maxTold = 20;
@@ -27,7 +27,7 @@ export function calledModelWarnings(
   const others = called.filter(
     (id) => !named.has(id) && config.providers.some(({ name }) => id.startsWith(`${name}/`)),
   );
-  const told = (message: Message) => {
+  const told = (message: RetiringMessage) => {
     const found = others
       .flatMap((id) => message(id, [id]) ?? [])
       .map((text) => `called within 30 days: ${printable(text)}`);

@@ -11,7 +11,7 @@ import { Accounts } from "../../upstream/accounts.ts";
 import { ageOf, ageWords, billedTarget, daysOld, type ListAge, priceAhead } from "../../usage/prices/outlook.ts";
 import { Prices } from "../../usage/prices/prices.ts";
 import { listInUse } from "../../usage/prices/stored-list.ts";
-import { type Message, retiringIn, retiringInConfiguration } from "./retiring.ts";
+import { type RetiringMessage, retiringIn, retiringInConfiguration } from "./retiring.ts";
 
 type Reading = { readonly io: Pick<Io, "readFile"> };
 type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
@@ -19,7 +19,7 @@ type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMa
 export type PriceChecks = {
   readonly age: ListAge;
   /** Words for a model that has no price, or whose price changes soon. */
-  readonly words: Message;
+  readonly words: RetiringMessage;
 };
 
 /** Reads the list in use. */
@@ -30,7 +30,7 @@ export function priceChecks(config: Config, now: number): PriceChecks {
     const target = billedTarget(accounts, id);
     return target === undefined ? accounts.find(id.split("/", 1)[0]!) !== undefined : prices.find(target) !== undefined;
   };
-  const words: Message = (id, all) => {
+  const words: RetiringMessage = (id, all) => {
     // An alias with a glob names no model.
     if (id.includes("*")) return undefined;
     const target = billedTarget(accounts, id);

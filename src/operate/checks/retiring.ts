@@ -43,7 +43,7 @@ export const retiringInPersonas = (
 ) => retiringIn(context, files, retirementWords(config, now));
 
 /** Finds words for models that have ended or will, by their ids. */
-export function retirementWords(config: Config, now: number): Message {
+export function retirementWords(config: Config, now: number): RetiringMessage {
   const endOf = endsOf(config);
   return (id) => {
     const { namespace, name } = parseModelId(id) ?? {};
@@ -54,9 +54,13 @@ export function retirementWords(config: Config, now: number): Message {
 }
 
 /** @param all the models among which it stands, in their order */
-export type Message = (id: string, all: readonly string[]) => string | undefined;
+export type RetiringMessage = (id: string, all: readonly string[]) => string | undefined;
 
-export function retiringInConfiguration({ io }: Reading, { config, file }: Configured, message: Message): Diagnostic[] {
+export function retiringInConfiguration(
+  { io }: Reading,
+  { config, file }: Configured,
+  message: RetiringMessage,
+): Diagnostic[] {
   const named: [PathPart[], string, readonly string[]][] = [
     ...config.providers.flatMap(({ name, models }) =>
       models.map((model, at): [PathPart[], string, string[]] => [
@@ -87,7 +91,7 @@ export function retiringInConfiguration({ io }: Reading, { config, file }: Confi
   return found.map(({ path, text }) => source.diagnosticAt(path, text));
 }
 
-export function retiringIn({ io }: Reading, { personas, paths }: Files, message: Message): Diagnostic[] {
+export function retiringIn({ io }: Reading, { personas, paths }: Files, message: RetiringMessage): Diagnostic[] {
   return personas.flatMap((persona) => {
     const path = paths.get(persona.id);
     if (path === undefined) return [];

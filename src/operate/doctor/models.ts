@@ -8,7 +8,7 @@ import { parseModelId } from "../../protocols/model-id.ts";
 import type { Accounts, BoundAccount } from "../../upstream/accounts.ts";
 import type { Upstream } from "../../upstream/client.ts";
 import { membersOf } from "../../upstream/pool/pools.ts";
-import { type TestResult, testCall } from "../../upstream/test-call.ts";
+import { type TestCallResult, testCall } from "../../upstream/test-call.ts";
 import type { AttemptTarget } from "../../usage/attempt.ts";
 import { dollarsOf } from "../../usage/ledger/report.ts";
 import { estimateUse } from "../../usage/prices/cost-estimate.ts";
@@ -131,7 +131,7 @@ export async function playModels({ planned, words, left }: ModelPlan, tools: Mod
 /** What a check of a model is of. */
 const subjectOf = ({ id }: Planned): string => `model ${printable(id)}`;
 
-type Played = { readonly play: Play | Contrary; readonly result: TestResult };
+type Played = { readonly play: Play | Contrary; readonly result: TestCallResult };
 
 async function playModel(planned: Planned, tools: ModelPlays): Promise<Check[]> {
   const played: Played[] = [];
@@ -155,7 +155,7 @@ async function playModel(planned: Planned, tools: ModelPlays): Promise<Check[]> 
   return [ok(subjectOf(planned), `${head}; it takes: ${taken.join(", ") || "nothing"}`), ...checks];
 }
 
-function playOnce({ bound, model }: Planned, play: Play | Contrary, { upstream }: ModelPlays): Promise<TestResult> {
+function playOnce({ bound, model }: Planned, play: Play | Contrary, { upstream }: ModelPlays): Promise<TestCallResult> {
   const member = membersOf(bound)[0]!;
   const rule = "rule" in play ? play.rule : undefined;
   const { account } = member;
@@ -167,9 +167,9 @@ function playOnce({ bound, model }: Planned, play: Play | Contrary, { upstream }
 }
 
 /** True for a refusal of what was asked, and not of who asked, or when. */
-const isJudged = ({ status }: TestResult) => status === 400 || status === 422;
+const isJudged = ({ status }: TestCallResult) => status === 400 || status === 422;
 
-const unjudged = (planned: Planned, { name }: Play, { status, message = "" }: TestResult): Check =>
+const unjudged = (planned: Planned, { name }: Play, { status, message = "" }: TestCallResult): Check =>
   (status === 401 || status === 403 || status === 404 ? failure : warning)(
     subjectOf(planned),
     `${name}: ${status === undefined ? "" : `answered ${status}: `}${printable(message)}`,
@@ -177,7 +177,11 @@ const unjudged = (planned: Planned, { name }: Play, { status, message = "" }: Te
   );
 
 /** Where it refuses what the facts allow, or does not do it. */
-function findingOf(planned: Planned, play: Play, { answered, completion, ...result }: TestResult): Check | undefined {
+function findingOf(
+  planned: Planned,
+  play: Play,
+  { answered, completion, ...result }: TestCallResult,
+): Check | undefined {
   const { name, isShown } = play;
   const saying = `the facts say: ${factsSaying(planned, play.facts)}`;
   if (!answered)
@@ -205,7 +209,7 @@ const isLeft = ({ facts }: Planned, name: string) =>
 function contraryFinding(
   planned: Planned,
   { name, fact, isShown }: Contrary,
-  { answered, completion }: TestResult,
+  { answered, completion }: TestCallResult,
 ): Check | undefined {
   if (!answered || completion === undefined || isShown?.(completion) === false) return undefined;
   return warning(subjectOf(planned), `it takes ${name}; the facts say: ${factsSaying(planned, [fact])}`, advice);

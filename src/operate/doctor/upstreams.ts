@@ -5,7 +5,7 @@ import { membersOf } from "../../upstream/pool/pools.ts";
 import { testCall } from "../../upstream/test-call.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
-export type Examined = {
+export type ExaminedUpstreams = {
   /** Accounts of providers, compiled in or not. */
   readonly accounts: readonly BoundAccount[];
   readonly upstream: Upstream;
@@ -15,7 +15,12 @@ export type Examined = {
   readonly call: boolean;
 };
 
-export async function examineUpstreams({ accounts: all, upstream, asksSources, call }: Examined): Promise<Check[]> {
+export async function examineUpstreams({
+  accounts: all,
+  upstream,
+  asksSources,
+  call,
+}: ExaminedUpstreams): Promise<Check[]> {
   const accounts = all.filter(({ provider }) => provider.kind === "remote");
   if (accounts.length === 0) {
     return [

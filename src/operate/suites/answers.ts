@@ -3,7 +3,7 @@ import { isObject, listOf, numberOf, objectOf, parseJson, textOf } from "../../l
 import { compose } from "../../personas/compose/compose.ts";
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
-import type { Answer, McpCall } from "../../personas/suites/answer.ts";
+import type { McpCall, TestAnswer } from "../../personas/suites/answer.ts";
 import { NotJudged } from "../../personas/suites/not-judged.ts";
 import {
   answerFrom,
@@ -42,12 +42,12 @@ type Graded = Grade & { readonly cost?: number };
 
 export interface Answers {
   /** @param repetition counted from 0 @throws NotJudged */
-  answer(prepared: PreparedTest, repetition: number): Promise<Answer>;
+  answer(prepared: PreparedTest, repetition: number): Promise<TestAnswer>;
   /** @param output of the answer of that repetition @throws NotJudged */
   grade(prepared: PreparedTest, repetition: number, assertion: Assertion, output: string): Promise<Graded>;
 }
 
-export type Endpoint = {
+export type TestedServer = {
   /** Without a trailing slash. */
   readonly url: string;
   readonly key: string;
@@ -68,13 +68,13 @@ export class LiveAnswers implements Answers {
   readonly #isPersona: (id: string) => boolean;
 
   /** @param modelOf gives the model to be asked for a persona, such as one of its versions */
-  constructor(asked: Endpoint | Send, modelOf: (persona: string) => string, isPersona: (id: string) => boolean) {
+  constructor(asked: TestedServer | Send, modelOf: (persona: string) => string, isPersona: (id: string) => boolean) {
     this.#send = typeof asked === "function" ? asked : (base, body) => postTo(asked, base, body);
     this.#modelOf = modelOf;
     this.#isPersona = isPersona;
   }
 
-  answer({ request, persona }: PreparedTest): Promise<Answer> {
+  answer({ request, persona }: PreparedTest): Promise<TestAnswer> {
     return this.#complete("/v1", { ...request, model: this.#modelOf(persona.id) });
   }
 
@@ -90,7 +90,7 @@ export class LiveAnswers implements Answers {
     return answer.cost === undefined ? grade : { ...grade, cost: answer.cost };
   }
 
-  async #complete(base: string, body: object): Promise<Answer> {
+  async #complete(base: string, body: object): Promise<TestAnswer> {
     const text = JSON.stringify({ ...body, usage: { include: true } });
     for (let tries = 1; ; tries += 1) {
       const begun = performance.now();
@@ -107,7 +107,7 @@ export class LiveAnswers implements Answers {
   }
 }
 
-async function postTo({ url, key, fetchOptions }: Endpoint, base: string, body: string): Promise<Response> {
+async function postTo({ url, key, fetchOptions }: TestedServer, base: string, body: string): Promise<Response> {
   try {
     return await fetch(`${url}${base}/chat/completions`, {
       ...fetchOptions,
@@ -133,7 +133,7 @@ function messageIn(text: string): string {
   return (textOf(error?.["message"]) ?? text).slice(0, 500);
 }
 
-function answerOf(text: string, latencyMs: number, headers: Headers): Answer {
+function answerOf(text: string, latencyMs: number, headers: Headers): TestAnswer {
   const body = objectOf(parseJson(text));
   const choice = objectOf(listOf(body?.["choices"])[0]);
   const message = objectOf(choice?.["message"]);
@@ -163,7 +163,7 @@ function answerOf(text: string, latencyMs: number, headers: Headers): Answer {
 }
 
 /** @param calls as an answer's metadata has them */
-function mcpIn(calls: string | undefined): Answer["mcp"] {
+function mcpIn(calls: string | undefined): TestAnswer["mcp"] {
   if (calls === undefined) return undefined;
   const listed = listOf(parseJson(calls)).filter(isObject);
   return {
@@ -197,7 +197,7 @@ export class ReplayedAnswers implements Answers {
     this.#model = model;
   }
 
-  async answer(prepared: PreparedTest, repetition: number): Promise<Answer> {
+  async answer(prepared: PreparedTest, repetition: number): Promise<TestAnswer> {
     return answerFrom(this.#recorded(prepared, repetition));
   }
 

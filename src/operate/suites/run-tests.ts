@@ -1,7 +1,7 @@
 /** Runs tests: asks, judges, and adds up repetitions. */
 import type { Additions } from "../../personas/knowledge/additions.ts";
 import type { Persona } from "../../personas/persona.ts";
-import { type Answer, outputOf, textOfOutput } from "../../personas/suites/answer.ts";
+import { outputOf, type TestAnswer, textOfOutput } from "../../personas/suites/answer.ts";
 import { evaluate } from "../../personas/suites/evaluate.ts";
 import { NotJudged } from "../../personas/suites/not-judged.ts";
 import type { RecordedGrade } from "../../personas/suites/recording.ts";
@@ -17,7 +17,7 @@ export type TestRun = {
   readonly score: number;
   readonly parts: readonly AssertionResult[];
   /** Absent: there was none. */
-  readonly answer?: Answer;
+  readonly answer?: TestAnswer;
   readonly grades: readonly RecordedGrade[];
   /** Dollars of the answer and its grades; undefined: unknown. */
   readonly cost: number | undefined;
@@ -32,12 +32,12 @@ export type TestResult = {
 };
 
 /** Those who are asked: the personas as they are, or another version or model of them. */
-export type Side = { readonly label: string; readonly answers: Answers };
+export type TestedSide = { readonly label: string; readonly answers: Answers };
 
 /** A test that can't be asked, as its persona refuses it, has a problem in place of a request. */
-export type Planned = { readonly test: TestCase; readonly prepared: PreparedTest; readonly problem?: string };
+export type PlannedTest = { readonly test: TestCase; readonly prepared: PreparedTest; readonly problem?: string };
 
-export function planTest(test: TestCase, persona: Persona, file: string, additions?: Additions): Planned {
+export function planTest(test: TestCase, persona: Persona, file: string, additions?: Additions): PlannedTest {
   try {
     return { test, prepared: prepare(test, persona, file, additions) };
   } catch (error) {
@@ -50,29 +50,34 @@ export function planTest(test: TestCase, persona: Persona, file: string, additio
 export type FindAdditions = (persona: Persona, request: ChatRequest) => Promise<Additions | undefined>;
 
 /** The same with all that goes into the request. */
-export async function planWhole(test: TestCase, persona: Persona, file: string, find: FindAdditions): Promise<Planned> {
+export async function planWhole(
+  test: TestCase,
+  persona: Persona,
+  file: string,
+  find: FindAdditions,
+): Promise<PlannedTest> {
   const plain = planTest(test, persona, file);
   if (plain.problem !== undefined || (persona.knowledge ?? persona.lorebook) === undefined) return plain;
   return planTest(test, persona, file, await find(persona, plain.prepared.request));
 }
 
-export type RunOptions = {
+export type SuiteRunOptions = {
   readonly concurrency: number;
   /** How often each is asked; absent: as its file says. */
   readonly repeat?: number | undefined;
   /** The share of repetitions that has to pass; absent: as each test says, else all. */
   readonly threshold?: number | undefined;
   /** Called after each time that a test was asked. */
-  readonly onRun: (planned: Planned, side: Side, run: TestRun) => void;
+  readonly onRun: (planned: PlannedTest, side: TestedSide, run: TestRun) => void;
 };
 
-export const repetitionsOf = ({ test }: Planned, repeat: number | undefined): number => repeat ?? test.repeat;
+export const repetitionsOf = ({ test }: PlannedTest, repeat: number | undefined): number => repeat ?? test.repeat;
 
 /** @returns for each side the results, in the order of the tests */
 export async function runTests(
-  tests: readonly Planned[],
-  sides: readonly Side[],
-  { concurrency, repeat, threshold, onRun }: RunOptions,
+  tests: readonly PlannedTest[],
+  sides: readonly TestedSide[],
+  { concurrency, repeat, threshold, onRun }: SuiteRunOptions,
 ): Promise<TestResult[][]> {
   const runs = sides.map(() => tests.map((planned) => new Array<TestRun>(repetitionsOf(planned, repeat))));
   const jobs = tests.flatMap((planned, at) =>
@@ -103,9 +108,9 @@ export async function runTests(
 
 const failed = (problem: string): TestRun => ({ verdict: "error", score: 0, parts: [], grades: [], cost: 0, problem });
 
-async function runOnce({ prepared, problem }: Planned, answers: Answers, repetition: number): Promise<TestRun> {
+async function runOnce({ prepared, problem }: PlannedTest, answers: Answers, repetition: number): Promise<TestRun> {
   if (problem !== undefined) return failed(problem);
-  let answer: Answer;
+  let answer: TestAnswer;
   try {
     answer = await answers.answer(prepared, repetition);
   } catch (error) {
@@ -119,12 +124,12 @@ class Judge {
   readonly #prepared: PreparedTest;
   readonly #answers: Answers;
   readonly #repetition: number;
-  readonly #answer: Answer;
+  readonly #answer: TestAnswer;
   readonly #tools: readonly Tool[];
   readonly #grades: RecordedGrade[] = [];
   #cost: number | undefined;
 
-  constructor(prepared: PreparedTest, answers: Answers, repetition: number, answer: Answer) {
+  constructor(prepared: PreparedTest, answers: Answers, repetition: number, answer: TestAnswer) {
     this.#prepared = prepared;
     this.#answers = answers;
     this.#repetition = repetition;

@@ -8,7 +8,7 @@ import type { Persona } from "../../personas/persona.ts";
 import { NotJudged } from "../../personas/suites/not-judged.ts";
 import { Personas } from "../../personas/versions/registry.ts";
 import { LiveAnswers, type Send } from "./answers.ts";
-import { type Planned, runTests, type TestResult } from "./run-tests.ts";
+import { type PlannedTest, runTests, type TestResult } from "./run-tests.ts";
 
 /** How many tests of one run are asked at once. */
 const concurrency = 4;
@@ -17,7 +17,7 @@ export const maxRunMs = 600_000;
 
 type Run = {
   readonly persona: Persona;
-  readonly planned: readonly Planned[];
+  readonly planned: readonly PlannedTest[];
   readonly caller: Caller;
   readonly signal: AbortSignal;
   /** Answers a call of this server's own, by whatever lets callers in. */

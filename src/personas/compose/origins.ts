@@ -58,7 +58,7 @@ export type Origin = {
 export type Segment = { readonly text: string; readonly origin: Origin };
 
 /** A part of a composed request: what stands at that path. */
-export type Part = {
+export type ComposedPart = {
   readonly path: readonly PathPart[];
   readonly origin: Origin;
   /** The parts of a message's text, which join to the whole. Absent: it is of one origin. */
@@ -80,7 +80,7 @@ export function originsOf(
   composed: ComposedRequest,
   places?: PersonaPlaces,
   additions?: Additions,
-): Part[] {
+): ComposedPart[] {
   const asked = lifted(request) as Body;
   const literal = request as Body;
   const inPersona = (kind: Origin["kind"], ...path: PathPart[]): Origin => ({
@@ -96,7 +96,7 @@ export function originsOf(
 
   const lorebook = inPersona("lorebook", "lorebook");
   const callers = composed.messages.filter((message, at) => at > 0 && !persona.examples.includes(message));
-  const messages = composed.messages.flatMap((message, at): Part[] => {
+  const messages = composed.messages.flatMap((message, at): ComposedPart[] => {
     const path = ["messages", at];
     const own = request.messages.indexOf(message);
     if (own >= 0) return [{ path, origin: ofCaller("messages", own) }];
@@ -118,7 +118,7 @@ export function originsOf(
     return [isWhole ? { path, origin, segments } : { path, origin }];
   });
 
-  const fields = Object.entries(composed).flatMap(([name, value]): Part[] => {
+  const fields = Object.entries(composed).flatMap(([name, value]): ComposedPart[] => {
     switch (name) {
       case "messages":
         return [];
@@ -169,12 +169,12 @@ function addedSegments(message: number, additions: Additions | undefined, lorebo
 }
 
 /** A message of the caller behind what was added: one text, or a part of its own before the caller's. */
-function precededParts(path: PathPart[], added: readonly Segment[], content: unknown, origin: Origin): Part[] {
+function precededParts(path: PathPart[], added: readonly Segment[], content: unknown, origin: Origin): ComposedPart[] {
   if (typeof content === "string") {
     const between = { text: `\n\n${content}`, origin };
     return [{ path, origin, segments: [...added, between] }];
   }
-  const first: Part = { path: [...path, "content", 0], origin: added[0]!.origin, segments: added };
+  const first: ComposedPart = { path: [...path, "content", 0], origin: added[0]!.origin, segments: added };
   return [first, { path, origin }];
 }
 

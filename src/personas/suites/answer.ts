@@ -10,7 +10,7 @@ export type McpCall = {
   readonly isError: boolean;
 };
 
-export type Answer = {
+export type TestAnswer = {
   /** The version of the persona that answered. */
   readonly version?: string;
   readonly content: string | null;
@@ -29,7 +29,7 @@ export type Answer = {
  * What assertions judge, as promptfoo gives it for chat completions: the text; the calls of tools where there is no text; both as the
  * message. Source: https://github.com/promptfoo/promptfoo, src/providers/openai/chat.ts
  */
-export function outputOf({ content, refusal, toolCalls = [] }: Answer): unknown {
+export function outputOf({ content, refusal, toolCalls = [] }: TestAnswer): unknown {
   if (refusal !== undefined) return refusal;
   if (toolCalls.length === 0) return content ?? "";
   return content === null || content === "" ? toolCalls : { role: "assistant", content, tool_calls: toolCalls };

@@ -4,7 +4,7 @@
  */
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { Tool } from "../../protocols/chat/schema.ts";
-import { type Answer, outputOf, textOfOutput } from "./answer.ts";
+import { outputOf, type TestAnswer, textOfOutput } from "./answer.ts";
 import { jsonObjectsIn, schemaProblem } from "./json-schema.ts";
 import { NotJudged } from "./not-judged.ts";
 import type { Assertion } from "./suite.ts";
@@ -20,7 +20,7 @@ export type Judgement = {
 
 type Given = {
   readonly assertion: Assertion;
-  readonly answer: Answer;
+  readonly answer: TestAnswer;
   readonly output: unknown;
   readonly text: string;
   readonly tools: readonly Tool[];
@@ -98,7 +98,7 @@ const checks: Readonly<Record<string, Check>> = {
 };
 
 /** Judges by any assertion but `llm-rubric`. @param tools that the model could call @throws NotJudged */
-export function evaluate(assertion: Assertion, answer: Answer, tools: readonly Tool[]): Judgement {
+export function evaluate(assertion: Assertion, answer: TestAnswer, tools: readonly Tool[]): Judgement {
   const { base, isNegated } = assertion;
   if (base === "tool-call-f1") return judgeToolNames(assertion, answer);
   const output = outputOf(answer);
@@ -113,7 +113,7 @@ function negated({ type, value, threshold }: Assertion): string {
   return `is what ${type}${what === undefined ? "" : ` ${what}`} forbids`;
 }
 
-function judgeToolNames({ value, threshold = 1, isNegated }: Assertion, answer: Answer): Judgement {
+function judgeToolNames({ value, threshold = 1, isNegated }: Assertion, answer: TestAnswer): Judgement {
   const called = calledNames(value as readonly string[], callsOf(answer));
   const score = f1Of(value as readonly string[], called);
   const isPass = score >= threshold !== isNegated;

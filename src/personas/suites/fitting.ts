@@ -1,6 +1,6 @@
 /** The assertion that fits an answer, where nobody has written one. */
 import { isObject, parseJson } from "../../lib/json/json.ts";
-import { type Answer, outputOf } from "./answer.ts";
+import { outputOf, type TestAnswer } from "./answer.ts";
 
 /** Characters of an answer that is expected again as a whole. */
 const maxWhole = 80;
@@ -13,7 +13,7 @@ type Fitting = Readonly<Record<string, unknown>> & { readonly type: string };
  * @returns undefined for a long text of which nobody knows what matters
  */
 export function fittingAssertion(
-  answer: Pick<Answer, "content" | "refusal" | "toolCalls">,
+  answer: Pick<TestAnswer, "content" | "refusal" | "toolCalls">,
   wanted: string | undefined,
   grader: string | undefined,
 ): Fitting | undefined {

@@ -10,7 +10,7 @@ import { snakeKeys } from "../../lib/text/snake-case.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { ToolCall } from "../../protocols/chat/schema.ts";
 import type { Persona } from "../persona.ts";
-import type { Answer } from "./answer.ts";
+import type { TestAnswer } from "./answer.ts";
 import type { Grade } from "./rubric.ts";
 
 const RecordedGrade = Closed({
@@ -88,7 +88,7 @@ export async function formatRecordings(recordings: readonly Recording[]): Promis
   return head + stringify({ recordings }, { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-export function recordedFrom(answer: Answer, grades: readonly RecordedGrade[]): RecordedAnswer {
+export function recordedFrom(answer: TestAnswer, grades: readonly RecordedGrade[]): RecordedAnswer {
   const { content, refusal, toolCalls, mcp, finishReason, usage, cost, latencyMs } = answer;
   return {
     ...(content !== null && { content }),
@@ -115,7 +115,7 @@ const plainCall = ({ id, function: { name, arguments: given } }: ToolCall) => ({
   function: { name, arguments: given },
 });
 
-export function answerFrom(recorded: RecordedAnswer): Answer {
+export function answerFrom(recorded: RecordedAnswer): TestAnswer {
   const { content, refusal, tool_calls: toolCalls, finish_reason: finishReason, usage, cost, mcp_calls } = recorded;
   return {
     content: content ?? null,

@@ -3,7 +3,7 @@
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { globMatches } from "../../lib/text/glob.ts";
 import type { Tool, ToolCall } from "../../protocols/chat/schema.ts";
-import type { Answer } from "./answer.ts";
+import type { TestAnswer } from "./answer.ts";
 import { schemaProblem } from "./json-schema.ts";
 import { NotJudged } from "./not-judged.ts";
 import type { Assertion } from "./suite.ts";
@@ -40,7 +40,7 @@ export type NamedCall = {
 };
 
 /** All calls of an answer. @throws NotJudged where some are not known */
-export function callsOf({ toolCalls = [], mcp }: Pick<Answer, "toolCalls" | "mcp">): NamedCall[] {
+export function callsOf({ toolCalls = [], mcp }: Pick<TestAnswer, "toolCalls" | "mcp">): NamedCall[] {
   if (mcp !== undefined && mcp.omitted > 0)
     throw new NotJudged(`${mcp.omitted} of the calls by MCP are not shown in the answer`);
   const byMcp = (mcp?.calls ?? []).map(({ server, tool, arguments: given }): NamedCall => {

@@ -10,6 +10,7 @@ import { formatPath, schemaErrors } from "../../lib/json/schema-errors.ts";
 import { ApiError } from "../errors.ts";
 import type { ChatRequest } from "./schema.ts";
 
+/** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
 
 /** The names that mean something beside the standard fields: built once from all providers. */

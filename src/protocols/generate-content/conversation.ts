@@ -16,12 +16,12 @@ export type MessagePlace = {
   readonly calls?: readonly string[];
 };
 
-export type Conversation = { readonly messages: Message[]; readonly places: MessagePlace[] };
+export type ContentMessages = { readonly messages: Message[]; readonly places: MessagePlace[] };
 
 /** Collects what a translation finds. @property nativeOnly takes what no other provider can be sent */
 export type Translation = { readonly nativeOnly: NativeOnly; readonly names: FunctionNames };
 
-export function conversationOf({ systemInstruction, contents }: GenerateContentBody, to: Translation): Conversation {
+export function conversationOf({ systemInstruction, contents }: GenerateContentBody, to: Translation): ContentMessages {
   const conversation = new Builder(to);
   conversation.system(systemInstruction?.parts ?? []);
   for (const [at, content] of contents.entries()) conversation.content(content, `contents[${at}]`);
@@ -34,7 +34,7 @@ const isModel = ({ role }: Content): boolean => (role as string | null) === "mod
 /** One part of the model's turn, with its place. */
 type Placed = { readonly part: Part; readonly path: string };
 
-class Builder implements Conversation {
+class Builder implements ContentMessages {
   readonly messages: Message[] = [];
   readonly places: MessagePlace[] = [];
   readonly #to: Translation;

@@ -18,7 +18,7 @@ import { TurnState } from "./state.ts";
 import { summaryIn } from "./summary.ts";
 import { freeTextArguments, type ToolNames } from "./tools.ts";
 
-export type Conversation = {
+export type InputMessages = {
   readonly messages: Message[];
   /** The place of each message in the request: of its content, and of its calls. */
   readonly places: readonly MessagePlace[];
@@ -39,7 +39,7 @@ export function conversationOf(
   instructions: string | null | undefined,
   input: string | readonly unknown[],
   known: Known,
-): Conversation {
+): InputMessages {
   const builder = new ConversationBuilder(known);
   if (instructions != null && instructions !== "") {
     builder.message({ role: "system", content: instructions }, "instructions");
@@ -110,7 +110,7 @@ class ConversationBuilder {
     else this.#other(type, path);
   }
 
-  finish(): Conversation {
+  finish(): InputMessages {
     const written = this.#entries.flatMap((entry) => (entry.kind === "said" ? [saidOf(entry)] : writtenTurn(entry)));
     return { messages: written.map(({ message }) => message), places: written.map(({ place }) => place) };
   }

@@ -14,7 +14,7 @@ import { type ContentBlock, cacheMarker, type PartBlocks, partBlocks, textBlocks
 import { arrangeBlocks, replayedThinking } from "./replay.ts";
 
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
-export type Conversation = { system: TextBlockParam[]; turns: Turn[] };
+export type MessageTurns = { system: TextBlockParam[]; turns: Turn[] };
 
 /** What formats that are built like this one write in their own way. */
 export type Wording = {
@@ -30,7 +30,7 @@ export function encodeConversation(
   messages: readonly Message[],
   rules: AnthropicRules,
   { parts, callId } = ownWording,
-): Conversation {
+): MessageTurns {
   const builder = new ConversationBuilder(rules.system_turns, parts);
   const ids = uniqueCallIds(messages, callId);
   messages.forEach((message, at) => {
@@ -76,7 +76,7 @@ class ConversationBuilder {
     }
   }
 
-  finish(): Conversation {
+  finish(): MessageTurns {
     this.#release();
     return { system: this.#system, turns: this.#turns };
   }

@@ -20,13 +20,13 @@ import { mediaPart } from "./media.ts";
 
 type Turn = { role: "user" | "model"; parts: Part[] };
 type ToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
-export type Conversation = { systemInstruction?: Content; contents: Content[] };
+export type GoogleContents = { systemInstruction?: Content; contents: Content[] };
 
 /**
  * @param instruction stands behind the caller's own
  * @throws ApiError naming the message or part that this provider can't take
  */
-export function conversationOf(call: Call, rules: GoogleRules, instruction?: string): Conversation {
+export function conversationOf(call: Call, rules: GoogleRules, instruction?: string): GoogleContents {
   const system: Part[] = [];
   const turns: Turn[] = [];
   /** The functions of earlier calls, by the call's id. */

@@ -17,6 +17,7 @@ import {
 } from "../../lib/json/json.ts";
 import { Open, Words } from "../../lib/json/schemas.ts";
 import { withoutFields } from "../../lib/json/without-fields.ts";
+import type { Extras } from "../../protocols/chat/extras.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -28,7 +29,7 @@ import { idsFor } from "../made-ids.ts";
 import { effortHere } from "../openai-compatible/request.ts";
 import { refusedSampling } from "../openai-compatible/sampling.ts";
 import { unwrappingDecoder, withoutWrappedCalls } from "../parallel-calls.ts";
-import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
+import type { Account, Call, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { nativeCompaction } from "./compaction.ts";
 import { earlierItems, inputItems, withType } from "./input.ts";

@@ -5,7 +5,7 @@
 
 import { DataError } from "../data-error.ts";
 import { rowWords, StorageError } from "../storage-error.ts";
-import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type Row } from "../tables.ts";
+import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type TableRow } from "../tables.ts";
 import type { LedgerRepository } from "../usage.ts";
 
 /** Ends the calls of killed processes in a source, as only their lines are moved. */
@@ -18,7 +18,7 @@ export interface MoveSource extends AsyncDisposable {
   readonly identity: string;
   count(table: MovedTable): Promise<number>;
   /** Rows after that key, by key. */
-  page(table: MovedTable, after: Row | undefined, limit: number): Promise<Row[]>;
+  page(table: MovedTable, after: TableRow | undefined, limit: number): Promise<TableRow[]>;
   /** Things that are no part of a move, for people: what each is, and how much of it there is. */
   leftBehind(): Promise<readonly (readonly [what: string, count: number])[]>;
 }
@@ -30,18 +30,18 @@ export interface MoveTarget extends AsyncDisposable {
    * @returns how far it came before, by table; undefined: there was none
    * @throws DataError where there is other data, or another move was begun
    */
-  begin(identity: string, from: string): Promise<ReadonlyMap<string, Row> | undefined>;
+  begin(identity: string, from: string): Promise<ReadonlyMap<string, TableRow> | undefined>;
   /** Throws away what was moved so far. */
   startOver(): Promise<void>;
   /** Writes rows that may be there already, and how far the move has come. */
-  put(table: MovedTable, rows: readonly Row[]): Promise<void>;
-  rowsAt(table: MovedTable, keys: readonly Row[]): Promise<Row[]>;
+  put(table: MovedTable, rows: readonly TableRow[]): Promise<void>;
+  rowsAt(table: MovedTable, keys: readonly TableRow[]): Promise<TableRow[]>;
   count(table: MovedTable): Promise<number>;
   /** Makes it a store. @param copied of a copy of data that live on elsewhere: as long as it is as it was copied, a move of them may replace it */
   finish(copied?: Moved["tables"]): Promise<void>;
 }
 
-export type Progress = {
+export type MoveProgress = {
   readonly step: "copy" | "check";
   readonly table: string;
   readonly done: number;
@@ -66,7 +66,7 @@ const pageOf = (table: MovedTable) => (hasBytes(table) ? 10 : 50);
 export async function move(
   source: MoveSource,
   target: MoveTarget,
-  report: (progress: Progress) => void,
+  report: (progress: MoveProgress) => void,
   isCopy = false,
 ): Promise<Moved> {
   const reached = await target.begin(source.identity, source.place);
@@ -86,15 +86,15 @@ export async function move(
   return { resumed: reached !== undefined, tables, leftBehind };
 }
 
-type Step = Pick<Progress, "step"> & { readonly after?: ReadonlyMap<string, Row> };
+type Step = Pick<MoveProgress, "step"> & { readonly after?: ReadonlyMap<string, TableRow> };
 
 /** Gives the source's rows in pages. */
 async function* pagesOf(
   source: Pick<MoveSource, "count" | "page">,
   table: MovedTable,
   { step, after }: Step,
-  report: (progress: Progress) => void,
-): AsyncGenerator<readonly Row[]> {
+  report: (progress: MoveProgress) => void,
+): AsyncGenerator<readonly TableRow[]> {
   const of = await source.count(table);
   let last = after?.get(table.name);
   // The last row was changed on its way, and the source does not know it: what was copied is written once more.
@@ -112,15 +112,15 @@ async function* pagesOf(
 async function copy(
   source: MoveSource,
   target: MoveTarget,
-  after: ReadonlyMap<string, Row>,
-  report: (progress: Progress) => void,
+  after: ReadonlyMap<string, TableRow>,
+  report: (progress: MoveProgress) => void,
 ): Promise<void> {
   for (const table of movedTables)
     for await (const rows of pagesOf(source, table, { step: "copy", after }, report)) await put(target, table, rows);
 }
 
 /** @throws DataError naming the row that the target does not take, StorageError where it takes none */
-async function put(target: MoveTarget, table: MovedTable, rows: readonly Row[]): Promise<void> {
+async function put(target: MoveTarget, table: MovedTable, rows: readonly TableRow[]): Promise<void> {
   try {
     await target.put(table, rows);
   } catch (error) {
@@ -142,7 +142,7 @@ async function put(target: MoveTarget, table: MovedTable, rows: readonly Row[]):
 export async function contentOf(
   side: Pick<MoveSource, "count" | "page">,
   target?: MoveTarget,
-  report: (progress: Progress) => void = () => {},
+  report: (progress: MoveProgress) => void = () => {},
 ): Promise<Moved["tables"] | undefined> {
   const found: { name: string; rows: number; checksum: string }[] = [];
   for (const table of movedTables) {

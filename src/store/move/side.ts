@@ -1,7 +1,7 @@
 /** Parts of a side of a move that are alike in both databases. */
 import { DataError } from "../data-error.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
-import { columnNames, keyOf, type MovedTable, type Row, sqlTypes, type Value } from "../tables.ts";
+import { columnNames, keyOf, type MovedTable, sqlTypes, type TableRow, type TableValue } from "../tables.ts";
 import type { MoveSource, MoveTarget } from "./move.ts";
 
 /** @param joined how stored events belong to their call `k` */
@@ -24,11 +24,11 @@ function sourceOf({ name }: MovedTable, joined: string): string {
 }
 
 export function readingOf({ sql, joined }: SideOptions): Reading {
-  const rows = async (table: MovedTable, rest: string, values: readonly Value[]): Promise<Row[]> => {
+  const rows = async (table: MovedTable, rest: string, values: readonly TableValue[]): Promise<TableRow[]> => {
     const names = columnNames(table);
     const selected = table.columns.map(([name, kind]) => `r.${name}${kind === "integer" ? "::float8" : ""} as ${name}`);
     const text = `select ${selected.join(", ")} from ${sourceOf(table, joined)} ${rest}`;
-    const found = await sql.run<Record<string, Value>>(text, values as readonly Parameter[]);
+    const found = await sql.run<Record<string, TableValue>>(text, values as readonly Parameter[]);
     return found.map((row) => names.map((name) => row[name] ?? null));
   };
   const keyIn = ({ key }: MovedTable) => key.map((name) => `r.${name}`).join(", ");
@@ -59,7 +59,7 @@ export async function progressOf(
   sql: Sql,
   identity: string,
   { from, place, remove }: { readonly from: string; readonly place: string; readonly remove: string },
-): Promise<ReadonlyMap<string, Row> | undefined> {
+): Promise<ReadonlyMap<string, TableRow> | undefined> {
   await sql.run("create table if not exists troupe.move (identity text not null, place text not null)");
   await sql.run("create table if not exists troupe.moved (name text primary key, last text not null)");
   const [found] = await sql.run<{ identity: string; place: string }>("select identity, place from troupe.move");
@@ -70,11 +70,11 @@ export async function progressOf(
   if (found.identity !== identity)
     throw new DataError(`A move of other data (${found.place}) to ${place} was begun; finish it, or remove ${remove}.`);
   const reached = await sql.run<{ name: string; last: string }>("select name, last from troupe.moved");
-  return new Map(reached.map(({ name, last }) => [name, JSON.parse(last) as Row]));
+  return new Map(reached.map(({ name, last }) => [name, JSON.parse(last) as TableRow]));
 }
 
 /** Writes down that rows up to the last of those are there. */
-export async function noteProgress(sql: Sql, table: MovedTable, rows: readonly Row[]): Promise<void> {
+export async function noteProgress(sql: Sql, table: MovedTable, rows: readonly TableRow[]): Promise<void> {
   const mark = `insert into troupe.moved values ($1::text, $2::text) on conflict (name) do update set last = excluded.last`;
   await sql.run(mark, [table.name, JSON.stringify(keyOf(table, rows.at(-1)!))]);
 }

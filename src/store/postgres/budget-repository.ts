@@ -6,9 +6,9 @@ import { budgetRows } from "../shared/budget-rows.ts";
 import type { BudgetRepository, Reserved, Spending } from "../usage.ts";
 import { CallAccounts } from "./call-accounts.ts";
 import type { HeldCalls } from "./held-calls.ts";
-import type { Pools } from "./query-pool.ts";
+import type { QueryPools } from "./query-pool.ts";
 
-export type BudgetTools = {
+export type BudgetRepositoryTools = {
   readonly calls: HeldCalls;
   /** True if windows go by the callers' clocks, which then must be one; else they go by the server's. */
   readonly hasOneClock: boolean;
@@ -19,7 +19,10 @@ type Decision = Omit<Reserved, "tokens"> & {
   readonly tokens?: { readonly used: number; readonly emptyMs: number; readonly waitMs: number | null };
 };
 
-export function budgetRepository({ path, background }: Pools, { calls, hasOneClock }: BudgetTools): BudgetRepository {
+export function budgetRepository(
+  { path, background }: QueryPools,
+  { calls, hasOneClock }: BudgetRepositoryTools,
+): BudgetRepository {
   const accounts = new CallAccounts(path);
   return {
     ...budgetRows(background),

@@ -3,7 +3,7 @@ import { afterChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { StorageError } from "../storage-error.ts";
 import type { KeyRepository, KeyRow } from "../store.ts";
-import type { Pools, QueryPool } from "./query-pool.ts";
+import type { QueryPool, QueryPools } from "./query-pool.ts";
 
 export type KeyVersion = {
   /** Version of the keys, as learned last. @throws StorageError where that is too long ago */
@@ -14,7 +14,7 @@ export type KeyVersion = {
   catchUp(): Promise<void>;
 };
 
-export function postgresKeys(pools: Pools, place: string, version: KeyVersion): KeyRepository {
+export function postgresKeys(pools: QueryPools, place: string, version: KeyVersion): KeyRepository {
   const keys: KeyRepository = {
     ...keyRepository(pools, place),
     insertFirst: (row, beforeCommit) => insertFirst(pools.background, row, beforeCommit),

@@ -6,7 +6,7 @@ import { DataError } from "../data-error.ts";
 import { contentOf, type Moved, type MoveTarget } from "../move/move.ts";
 import { noteProgress, placesOf, progressOf, readingOf } from "../move/side.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
-import { columnNames, type MovedTable, movedTables, type Row } from "../tables.ts";
+import { columnNames, type MovedTable, movedTables, type TableRow } from "../tables.ts";
 import { pairsOf } from "./conversation-repository.ts";
 import { hasSchema, ownVersion, readVersion, staging } from "./migrations.ts";
 import { placeOf } from "./place.ts";
@@ -76,7 +76,7 @@ async function begin(
   identity: string,
   from: string,
   forward: () => Promise<void>,
-): Promise<ReadonlyMap<string, Row> | undefined> {
+): Promise<ReadonlyMap<string, TableRow> | undefined> {
   if (!(await hasSchema(pool, staging))) {
     await clear(pool, place, identity);
     await forward();
@@ -103,7 +103,7 @@ async function clear(pool: QueryPool, place: string, identity: string): Promise<
 }
 
 /** The partitions that the rows go to. */
-async function openDays(pool: QueryPool, table: MovedTable, rows: readonly Row[]): Promise<void> {
+async function openDays(pool: QueryPool, table: MovedTable, rows: readonly TableRow[]): Promise<void> {
   const dated: Readonly<Record<string, readonly [column: string, length: number]>> = {
     ledger: ["at", dayMs],
     ledger_hours: ["hour", dayMs / hourMs],
@@ -116,7 +116,7 @@ async function openDays(pool: QueryPool, table: MovedTable, rows: readonly Row[]
     await pool.run(`select ${staging}.open_ledger_day($1::text, $2::bigint)::text`, [staging, day]);
 }
 
-function insertionOf(table: MovedTable, rows: readonly Row[]): { text: string; values: Parameter[] } {
+function insertionOf(table: MovedTable, rows: readonly TableRow[]): { text: string; values: Parameter[] } {
   const names = columnNames(table);
   const isTurn = table.name === "turns";
   const size = names.length + Number(isTurn);

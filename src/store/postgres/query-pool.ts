@@ -235,7 +235,7 @@ export class QueryPool implements Sql {
 }
 
 /** For what calls may wait for, and for what none waits for. */
-export type Pools = { readonly path: QueryPool; readonly background: QueryPool };
+export type QueryPools = { readonly path: QueryPool; readonly background: QueryPool };
 
 /** The client gives rows with methods of their own, and Buffers in them. */
 function plain<R>(rows: Rows<R>): Rows<R> {

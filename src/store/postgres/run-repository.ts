@@ -6,7 +6,7 @@ import { type RunRecords, runRecords } from "../shared/run-records.ts";
 import type { CallId, FinishedCall, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store.ts";
 import type { LeaseOwner } from "./lease-owner.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
-import type { Pools } from "./query-pool.ts";
+import type { QueryPools } from "./query-pool.ts";
 
 /** Selected beside a record. */
 const more = `,
@@ -40,7 +40,7 @@ const claimOld = `with claimed as (
 
 const released = `delete from troupe.kept_calls where ${identified} and state = 'running'`;
 
-export function runRepository({ path, background }: Pools, leaseOwner: LeaseOwner): RunRepository & RunRecords {
+export function runRepository({ path, background }: QueryPools, leaseOwner: LeaseOwner): RunRepository & RunRecords {
   const records = runRecords<{ readonly isAlive: boolean }>({
     ...{ path, background, more, joined: "k.call = e.call and k.run = e.run" },
     owner: () => leaseOwner.id,

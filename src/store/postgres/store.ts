@@ -31,7 +31,7 @@ import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { hasSchema, isCurrent, migrate, ownVersion, staging } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
-import { type Pools, QueryPool } from "./query-pool.ts";
+import { QueryPool, type QueryPools } from "./query-pool.ts";
 import { runRepository } from "./run-repository.ts";
 import { postgresWindows } from "./windows.ts";
 
@@ -342,7 +342,7 @@ class KeyPoll implements KeyVersion {
 }
 
 function maintenanceOf(
-  { path, background: pool }: Pools,
+  { path, background: pool }: QueryPools,
   runs: Pick<RunRecords, "removeExpired" | "totals">,
   place: string,
   leaseOwner: LeaseOwner,

@@ -19,7 +19,7 @@ export type CooldownReason =
   | "unreachable"
   | "broken";
 
-export type Verdict = {
+export type FailureVerdict = {
   /** Absent: nothing does. */
   readonly cools?: CooldownScope;
   readonly reason?: CooldownReason;
@@ -65,7 +65,7 @@ const endpointCooldown = { first: 5 * second, longest: 5 * minute };
 /** Nobody means a longer one; a spent month is no longer. */
 const longest = { rateLimit: day, quota: 32 * day, endpoint: hour };
 
-const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
+const nothing: FailureVerdict = { ms: 0, isStated: false, mayRepeat: false };
 
 /** The statuses of a spent account. Others, as a 404 or a 422, may quote whatever their caller wrote, such as a model's name. */
 const spentStatuses: ReadonlySet<number> = new Set([402, 403, 429]);
@@ -102,7 +102,7 @@ const ofModel =
   /model_not_found|(?:access to|allowed to (?:use|sample from)) (?:the )?model|model.{0,80}(?:access|not allowed)/i;
 
 /** @returns what is in cooldown after an error that the upstream answered */
-export function cooldownAfterAnswer(failure: Failure, known: Known): Verdict {
+export function cooldownAfterAnswer(failure: Failure, known: Known): FailureVerdict {
   const { status, text } = failure;
   if (status === 402 && tooLongToPay.test(text)) return { ...nothing, mayRepeat: true };
   if (isSpent(failure)) return quota(failure, known.now);
@@ -132,13 +132,13 @@ export const isUpstreamFault = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status >= 500 && error.code.startsWith("upstream_");
 
 /** @param wasSent false if the upstream can't have got the whole request @returns what is in cooldown after a call without a whole answer */
-export function cooldownAfterFault(error: ApiError, wasSent: boolean, known: Known): Verdict {
+export function cooldownAfterFault(error: ApiError, wasSent: boolean, known: Known): FailureVerdict {
   const reason =
     error.code === "upstream_timeout" ? "timeout" : error.code === "upstream_unreachable" ? "unreachable" : "broken";
   return endpoint(reason, known, !wasSent);
 }
 
-const unauthorized = ({ isKeyless }: Known): Verdict => ({
+const unauthorized = ({ isKeyless }: Known): FailureVerdict => ({
   cools: "key",
   reason: "unauthorized",
   ms: isKeyless === true ? secretCooldown : keyCooldown,
@@ -146,20 +146,20 @@ const unauthorized = ({ isKeyless }: Known): Verdict => ({
   mayRepeat: true,
 });
 
-function quota(failure: Failure, now: number): Verdict {
+function quota(failure: Failure, now: number): FailureVerdict {
   const stated = statedDate(failure.text, now) ?? statedMs(failure, now);
   const ms = Math.min(stated ?? keyCooldown, longest.quota);
   return { cools: "key", reason: "quota", ms, isStated: stated !== undefined, mayRepeat: true };
 }
 
 /** Providers limit each model for itself. Sources: https://platform.openai.com/docs/guides/rate-limits, https://platform.claude.com/docs/en/api/rate-limits */
-function rateLimit(failure: Failure, { now, failures }: Known): Verdict {
+function rateLimit(failure: Failure, { now, failures }: Known): FailureVerdict {
   const stated = statedMs(failure, now) ?? resetIn(failure, now);
   const ms = stated === undefined ? doubled(rateLimitCooldown, failures.model) : Math.min(stated, longest.rateLimit);
   return { cools: "model", reason: "rate_limit", ms, isStated: stated !== undefined, mayRepeat: true };
 }
 
-function endpoint(reason: CooldownReason, { failures }: Known, mayRepeat: boolean, stated?: number): Verdict {
+function endpoint(reason: CooldownReason, { failures }: Known, mayRepeat: boolean, stated?: number): FailureVerdict {
   const isBroken = failures.endpoint >= failuresToCooldown;
   const own = isBroken ? doubled(endpointCooldown, failures.endpoint - failuresToCooldown + 1) : 0;
   const ms = stated === undefined ? own : Math.max(own, Math.min(stated, longest.endpoint));

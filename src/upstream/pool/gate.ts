@@ -2,7 +2,7 @@
  * Keeps calls from what is in cooldown. When a breaker's cooldown is over one call tries it, and the others follow only once that is answered; what is
  * limited or spent is open to all then, as many calls learn no more than one.
  */
-import type { CooldownReason, Verdict } from "./cooldowns.ts";
+import type { CooldownReason, FailureVerdict } from "./cooldowns.ts";
 
 /** How a call passed: `trial` decides whether the others may follow. */
 export type Passage = "usual" | "trial";
@@ -88,7 +88,7 @@ export class Gate {
   }
 
   /** A call failed. @param begunAt when it began */
-  failed(passage: Passage, begunAt: number, { ms, reason, isStated }: Verdict, now: number): void {
+  failed(passage: Passage, begunAt: number, { ms, reason, isStated }: FailureVerdict, now: number): void {
     if (passage === "trial") this.#hasTrial = false;
     if (this.counts(passage, begunAt)) this.#failures += 1;
     else if (!isStated) return;

@@ -1,6 +1,6 @@
 /** What is known of a key at an endpoint. It outlives the reloads of a configuration that leave both as they are. */
 
-import type { CooldownReason, CooldownScope, Known, Verdict } from "./cooldowns.ts";
+import type { CooldownReason, CooldownScope, FailureVerdict, Known } from "./cooldowns.ts";
 import { Gate, type Passage } from "./gate.ts";
 import { seedOf } from "./rendezvous.ts";
 
@@ -79,9 +79,9 @@ export class Member {
   }
 
   /** Begins a call. */
-  begin(model: string, now: number): Attempt {
+  begin(model: string, now: number): MemberAttempt {
     this.underWay += 1;
-    return new Attempt(this, model, now);
+    return new MemberAttempt(this, model, now);
   }
 
   /** @returns the gate of what may be in cooldown; of a model that never was in cooldown only where it is wanted */
@@ -137,10 +137,10 @@ export class Member {
 const all: readonly CooldownScope[] = ["key", "model", "endpoint"];
 
 /** A call of a member. */
-export class Attempt {
+export class MemberAttempt {
   readonly member: Member;
   /** Of its failure; undefined: it has not failed. */
-  verdict: Verdict | undefined;
+  verdict: FailureVerdict | undefined;
   /** Called where it failed by its endpoint in a way in which the same can't be asked again: the next try is to go elsewhere. */
   onBroken: (() => void) | undefined;
   readonly #model: string;
@@ -176,7 +176,7 @@ export class Attempt {
   }
 
   /** It failed. @param judge decides what is in cooldown @param isAnswered true where it failed within its answer, and nobody else is asked */
-  failed(judge: (failures: Known["failures"]) => Verdict, now: number, isAnswered = false): void {
+  failed(judge: (failures: Known["failures"]) => FailureVerdict, now: number, isAnswered = false): void {
     const verdict = judge({
       key: this.#failures("key"),
       model: this.#failures("model"),
@@ -211,7 +211,7 @@ export class Attempt {
     for (const scope of all) this.#gate(scope)?.released(this.#passages[scope]);
   }
 
-  #cool(scope: CooldownScope, passage: Passage, verdict: Verdict, now: number): void {
+  #cool(scope: CooldownScope, passage: Passage, verdict: FailureVerdict, now: number): void {
     const gate = this.member.coolingGate(scope, this.#model);
     const before = gate.until;
     gate.failed(passage, this.#begunAt, verdict, now);

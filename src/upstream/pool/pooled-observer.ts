@@ -6,27 +6,27 @@ import type { UpstreamError } from "../answer.ts";
 import { wasUnsent } from "../client.ts";
 import type { CallObserver, CompletedCall } from "../observer.ts";
 import { cooldownAfterAnswer, cooldownAfterFault, type Failure, isUpstreamFault, type Known } from "./cooldowns.ts";
-import type { Attempt } from "./member.ts";
+import type { MemberAttempt } from "./member.ts";
 
 /** Bytes of an error that are looked at. */
 const maxText = 16_384;
 
 export class PooledObserver implements CallObserver {
   readonly #inner: CallObserver;
-  readonly #start: () => Attempt;
+  readonly #start: () => MemberAttempt;
   readonly #clock: Clock;
-  #begun: Attempt | undefined;
+  #begun: MemberAttempt | undefined;
   #sentAt = 0;
   #isStream = false;
 
   /** @param start begins the call, when it does */
-  constructor(inner: CallObserver, start: () => Attempt, clock: Clock) {
+  constructor(inner: CallObserver, start: () => MemberAttempt, clock: Clock) {
     this.#inner = inner;
     this.#start = start;
     this.#clock = clock;
   }
 
-  get #attempt(): Attempt {
+  get #attempt(): MemberAttempt {
     this.#begun ??= this.#start();
     return this.#begun;
   }

@@ -6,7 +6,7 @@ import type { Accounts, BoundAccount } from "../accounts.ts";
 import type { CallObserver } from "../observer.ts";
 import type { Target } from "../target.ts";
 import type { CooldownReason } from "./cooldowns.ts";
-import type { Attempt } from "./member.ts";
+import type { MemberAttempt } from "./member.ts";
 import { Members } from "./members.ts";
 import { type Candidate, ordered } from "./order.ts";
 import { PooledObserver } from "./pooled-observer.ts";
@@ -22,7 +22,7 @@ const maxMoved = 10_000;
 /** A target at one of its keys and endpoints. */
 export type PooledTarget = Candidate & { readonly target: Target };
 
-export type Choice = {
+export type PoolChoice = {
   /** In the order in which they are to be tried. */
   readonly candidates: readonly PooledTarget[];
   /** False where all are at one endpoint, which is called whether it is in cooldown or not. */
@@ -116,7 +116,7 @@ export class Pools {
   }
 
   /** @param targets that stand for one model, or one of them */
-  choose(targets: readonly Target[], { key, strategy, weights, pinned }: Routing): Choice {
+  choose(targets: readonly Target[], { key, strategy, weights, pinned }: Routing): PoolChoice {
     const now = this.#clock.monotonic();
     const all = targets.flatMap((target, at) => candidatesOf(target, weights?.[at] ?? 1, targets.length > 1));
     const stored = pinned === undefined ? [] : all.filter(({ member }) => member.id === pinned);
@@ -172,7 +172,7 @@ export class Pools {
   }
 
   /** @returns undefined where it is in cooldown */
-  begin({ member, model }: PooledTarget, { heedsEndpoints, home, key }: Choice): Attempt | undefined {
+  begin({ member, model }: PooledTarget, { heedsEndpoints, home, key }: PoolChoice): MemberAttempt | undefined {
     const now = this.#clock.monotonic();
     if (member.isInCooldown(model, now, heedsEndpoints)) return undefined;
     const attempt = member.begin(model, now);
@@ -187,21 +187,21 @@ export class Pools {
   }
 
   /** Tries one though all are in cooldown. @returns undefined where none may be tried by now */
-  probe({ candidates }: Choice): { readonly candidate: PooledTarget; readonly attempt: Attempt } | undefined {
+  probe({ candidates }: PoolChoice): { readonly candidate: PooledTarget; readonly attempt: MemberAttempt } | undefined {
     const now = this.#clock.monotonic();
     const candidate = soonest(candidates.filter(({ member, model }) => member.mayProbe(model, now)));
     return candidate && { candidate, attempt: candidate.member.begin(candidate.model, now) };
   }
 
   /** Milliseconds until the first of them may be called. */
-  cooldownMs({ candidates }: Choice): number {
+  cooldownMs({ candidates }: PoolChoice): number {
     const first = soonest(candidates);
     const until = first?.member.coolsUntil(first.model) ?? 0;
     return Math.max(0, until - this.#clock.monotonic());
   }
 
   /** A call was answered by a member: its conversation stays there. */
-  answeredBy(candidate: PooledTarget, { home, key }: Choice): void {
+  answeredBy(candidate: PooledTarget, { home, key }: PoolChoice): void {
     if (home === undefined) return;
     if (candidate === home) {
       this.#hits += 1;

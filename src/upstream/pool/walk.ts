@@ -10,7 +10,7 @@ import { type Attempts, type CallTools, callUpstream } from "../call.ts";
 import { classifyFailure, isOfModel } from "../failures.ts";
 import type { Target } from "../target.ts";
 import type { CooldownReason } from "./cooldowns.ts";
-import type { Attempt } from "./member.ts";
+import type { MemberAttempt } from "./member.ts";
 import { PooledObserver } from "./pooled-observer.ts";
 import type { PooledTarget, Pools, Routing } from "./pools.ts";
 
@@ -79,7 +79,7 @@ export async function walkPool(
 async function callMember(
   { tools, pools, attempts }: Walk,
   { target }: PooledTarget,
-  attempt: Attempt,
+  attempt: MemberAttempt,
   mayFallBack: boolean,
 ): Promise<Answer<EventSource> | ApiError> {
   try {
@@ -107,7 +107,7 @@ const isTransient = (failure: UpstreamError | ApiError) =>
 /** Decides whether a member may be asked what another one did not answer. */
 function mayFollow(
   { target, member }: PooledTarget,
-  { verdict }: Attempt,
+  { verdict }: MemberAttempt,
   failure: UpstreamError | ApiError,
   other: PooledTarget,
 ): boolean {

@@ -20,7 +20,7 @@ import type {
   Reserved,
   TokenWindow,
 } from "../../store/usage.ts";
-import type { Attempt, AttemptBounds, Reserved as GateReserved } from "../attempt.ts";
+import type { Attempt, AttemptBounds, ReservedAttempt } from "../attempt.ts";
 import { estimateUse, inputTokensOf, pricedTools } from "../prices/cost-estimate.ts";
 import { dollarsFrom, endOf, formatDollars, spanOf } from "../spans.ts";
 import { kindOf, nameOf } from "./forecast.ts";
@@ -157,7 +157,7 @@ export class Budgets {
    * @returns undefined where nothing applies to the call
    * @throws ApiError insufficient_quota, rate_limit_exceeded, model_without_price or storage_unavailable
    */
-  async reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<GateReserved | undefined> {
+  async reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<ReservedAttempt | undefined> {
     const { rules: known } = this;
     const rules =
       attempt.bounds?.billed === "nothing" ? [] : known.isByModel ? known.ofAttempt(attempt) : known.of(attempt);
@@ -234,7 +234,7 @@ export class Budgets {
 }
 
 const nothingBounded: AttemptBounds = { inputBytes: 0 };
-const nothingReserved: GateReserved = { isStored: false, headers: {} };
+const nothingReserved: ReservedAttempt = { isStored: false, headers: {} };
 
 type Asked = Reserved & { readonly amount: number };
 

@@ -5,7 +5,16 @@
  */
 import { Type } from "@sinclair/typebox";
 import { Nullable, Open } from "../../lib/json/schemas.ts";
-import { costOf, dayOf, modelName, type Report, ReportError, type ReportedLine, tierOf, wholeDay } from "./reported.ts";
+import {
+  costOf,
+  dayOf,
+  modelName,
+  ReportError,
+  type ReportedLine,
+  tierOf,
+  type VendorReport,
+  wholeDay,
+} from "./reported.ts";
 import { type Cells, number, type Vendor } from "./vendor.ts";
 
 const Count = Nullable(Type.Number());
@@ -38,7 +47,7 @@ export const anthropic: Vendor<typeof Page> = {
       },
       { kind: "usage", path: "/v1/organizations/usage_report/messages", by: ["model", "service_tier"] },
     ].map(({ kind, path, by }) => ({
-      kind: kind as Report["kind"],
+      kind: kind as VendorReport["kind"],
       path,
       query: [
         ["starting_at", new Date(since).toISOString()],

@@ -5,15 +5,15 @@ import type { LedgerSum } from "../../store/usage.ts";
 import {
   modelName,
   perMicroDollar,
-  type Report,
   type ReportedTokens,
   type ReportKind,
   reportedTokens,
   tierOf,
+  type VendorReport,
 } from "./reported.ts";
 
 /** Sums of one side. Costs are micro-dollars; what a side does not tell is absent. */
-export type Side = {
+export type ComparedSide = {
   readonly calls?: number;
   readonly tokens?: ReportedTokens;
   readonly cost?: number;
@@ -38,16 +38,20 @@ export type ReconciledRow = {
   readonly model: string;
   readonly tier: string;
   readonly items?: readonly string[];
-  readonly ledger: Side & { readonly unknownCosts: number; readonly estimated: number; readonly unfinished: number };
-  readonly reported: Side;
+  readonly ledger: ComparedSide & {
+    readonly unknownCosts: number;
+    readonly estimated: number;
+    readonly unfinished: number;
+  };
+  readonly reported: ComparedSide;
   readonly why: readonly { readonly reason: Reason; readonly calls?: number }[];
 };
 
 export type Reconciled = {
   /** In order of day, model and tier. */
   readonly rows: readonly ReconciledRow[];
-  readonly ledger: Side;
-  readonly reported: Side;
+  readonly ledger: ComparedSide;
+  readonly reported: ComparedSide;
   /** Days that no report is about; their rows lack that side's numbers, and the sums leave them out on both sides. */
   readonly missing: { readonly [Kind in ReportKind]: readonly string[] };
   /** Costs in other currencies, which are compared with nothing: `1.25 eur`. */
@@ -85,7 +89,7 @@ const none = (): MutableTokens => ({ input: 0, cacheRead: 0, cacheWrite: 0, outp
  */
 export function reconcile(
   sums: Iterable<LedgerSum>,
-  reports: readonly Report[],
+  reports: readonly VendorReport[],
   { since, until }: { readonly since: number; readonly until: number },
   tolerance: number,
 ): Reconciled {
@@ -114,14 +118,14 @@ export function reconcile(
 }
 
 /** The days of the period that all reports of a kind are about. */
-function coveredDays(reports: readonly Report[], kind: ReportKind, period: readonly string[]): Set<string> {
+function coveredDays(reports: readonly VendorReport[], kind: ReportKind, period: readonly string[]): Set<string> {
   const own = reports.filter((report) => report.kind === kind);
   if (own.length === 0) return new Set();
   return new Set(period.filter((day) => own.every(({ days }) => days === undefined || days.has(day))));
 }
 
 /** Days whose costs are not told apart. */
-function daysUnsplit(reports: readonly Report[]): Set<string> {
+function daysUnsplit(reports: readonly VendorReport[]): Set<string> {
   return new Set(
     reports.flatMap(({ kind, lines }) =>
       kind === "costs"
@@ -177,7 +181,7 @@ class Table {
     }
   }
 
-  addReported({ day, model, tier, item, calls, tokens, cost }: Report["lines"][number]): void {
+  addReported({ day, model, tier, item, calls, tokens, cost }: VendorReport["lines"][number]): void {
     const cell =
       model === undefined || (cost !== undefined && this.#unsplit.has(day))
         ? this.#cell(day, "", "standard")

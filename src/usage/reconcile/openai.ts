@@ -4,7 +4,16 @@
  */
 import { Type } from "@sinclair/typebox";
 import { Nullable, Open } from "../../lib/json/schemas.ts";
-import { costOf, dayOf, modelName, type Report, ReportError, type ReportedLine, tierOf, wholeDay } from "./reported.ts";
+import {
+  costOf,
+  dayOf,
+  modelName,
+  ReportError,
+  type ReportedLine,
+  tierOf,
+  type VendorReport,
+  wholeDay,
+} from "./reported.ts";
 import { type Cells, number, type Vendor } from "./vendor.ts";
 
 const Count = Nullable(Type.Number());
@@ -36,7 +45,7 @@ export const openai: Vendor<typeof Page> = {
       { kind: "usage", path: "/organization/usage/completions", limit: 31, by: ["model", "batch", "service_tier"] },
       { kind: "usage", path: "/organization/usage/embeddings", limit: 31, by: ["model"] },
     ].map(({ kind, path, limit, by }) => ({
-      kind: kind as Report["kind"],
+      kind: kind as VendorReport["kind"],
       path,
       query: [
         ["start_time", String(since / 1000)],

@@ -27,7 +27,7 @@ export const reportKinds = ["costs", "usage"] as const;
 export type ReportKind = (typeof reportKinds)[number];
 
 /** One report. @property days that it is about, even where there is nothing to tell; absent: a file has no line of such days */
-export type Report = { readonly kind: ReportKind; readonly lines: ReportedLine[]; readonly days?: Set<string> };
+export type VendorReport = { readonly kind: ReportKind; readonly lines: ReportedLine[]; readonly days?: Set<string> };
 
 /** A report that can't be read. */
 export class ReportError extends Error {

@@ -4,13 +4,13 @@
  */
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import type { TextMeter } from "../attempt.ts";
-import type { TokenCounter } from "./tokenizer.ts";
+import type { TextCounter } from "./tokenizer.ts";
 
 /** `isReckoned`: by the texts' length alone, as the tokenizer had no time for them. */
 export type Estimate = { readonly tokens: number; readonly isReckoned: boolean };
 
 /** Means of an estimate: the counter, and how long its count is worth waiting for. */
-export type Estimating = { readonly counter: TokenCounter; readonly deadlineMs: number };
+export type Estimating = { readonly counter: TextCounter; readonly deadlineMs: number };
 
 const nothing: Estimate = { tokens: 0, isReckoned: false };
 

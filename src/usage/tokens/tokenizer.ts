@@ -6,7 +6,7 @@
 import type { Logger } from "../../lib/process/log.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 
-export interface TokenCounter {
+export interface TextCounter {
   /** @returns the tokens of all texts together; undefined where there is no count in time. Never rejects */
   count(texts: readonly string[], deadlineMs: number): Promise<number | undefined>;
 }
@@ -30,7 +30,7 @@ const maxJobMs = 20_000;
 /** Before a thread that died is replaced. */
 const restartMs = 10_000;
 
-export class Tokenizer implements TokenCounter {
+export class Tokenizer implements TextCounter {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #start: StartThread;

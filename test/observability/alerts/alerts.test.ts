@@ -4,10 +4,10 @@ import { createHmac } from "node:crypto";
 import { Alerts } from "../../../src/observability/alerts/alerts.ts";
 import {
   AlertWatch,
-  type BudgetState,
-  type RetiringModel,
   type StoppedVariant,
   type Watched,
+  type WatchedBudget,
+  type WatchedModel,
 } from "../../../src/observability/alerts/watch.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
@@ -63,10 +63,10 @@ class Scene implements Disposable {
   readonly folder = new TempFolder();
   readonly receiver = new Receiver();
   readonly store = openStore(this.folder.path);
-  budgets: BudgetState[] = [];
+  budgets: WatchedBudget[] = [];
   variants: StoppedVariant[] = [];
   served: string | undefined | null = null;
-  retiring: RetiringModel[] = [];
+  retiring: WatchedModel[] = [];
   unpriced: { provider: string; model: string }[] = [];
   isPriced = false;
   ends: string | undefined;

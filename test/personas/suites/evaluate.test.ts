@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Answer } from "../../../src/personas/suites/answer.ts";
+import type { TestAnswer } from "../../../src/personas/suites/answer.ts";
 import { evaluate } from "../../../src/personas/suites/evaluate.ts";
 import { NotJudged } from "../../../src/personas/suites/not-judged.ts";
 import { judgeByGrade, parseGrade } from "../../../src/personas/suites/rubric.ts";
@@ -16,13 +16,13 @@ const assertionOf = (type: string, value?: unknown, threshold?: number): Asserti
   ...(threshold !== undefined && { threshold }),
 });
 
-const said = (content: string): Answer => ({ content, latencyMs: 250, finishReason: "stop", cost: 0.002 });
+const said = (content: string): TestAnswer => ({ content, latencyMs: 250, finishReason: "stop", cost: 0.002 });
 const call = (name: string, args: string) => ({
   id: "call_1",
   type: "function" as const,
   function: { name, arguments: args },
 });
-const called = (...calls: ReturnType<typeof call>[]): Answer => ({
+const called = (...calls: ReturnType<typeof call>[]): TestAnswer => ({
   content: null,
   toolCalls: calls,
   finishReason: "tool_calls",
@@ -33,7 +33,7 @@ const point = { type: "object", required: ["lat"], properties: { lat: { type: "n
 const answer = said('Your parcel ships on Monday, order 4711. {"lat": 48.1}');
 
 /** Each with the reason for which the same with `not-` passes; "" for those that pass. */
-const cases: [type: string, value: unknown, answer: Answer, reason: string][] = [
+const cases: [type: string, value: unknown, answer: TestAnswer, reason: string][] = [
   ["contains", "parcel", answer, ""],
   ["is-json", { type: "object", properties: { a: { type: "string", nullable: true } } }, said('{"a": null}'), ""],
   ["is-json", { properties: { nullable: { type: "null" }, type: { const: 1 } } }, said('{"nullable": null}'), ""],
@@ -109,7 +109,7 @@ describe("assertions", () => {
 
   test("of calls check them by the tools of the request", () => {
     const tool = { type: "function" as const, function: { name: "locate", parameters: point } };
-    const judge = (given: Answer) => evaluate(assertionOf("is-valid-openai-tools-call"), given, [tool]).reason;
+    const judge = (given: TestAnswer) => evaluate(assertionOf("is-valid-openai-tools-call"), given, [tool]).reason;
     expect(judge(called(call("locate", '{"lat":1}')))).toBe("");
     expect(judge(called(call("locate", '{"lat":"1"}')))).toStartWith("calls locate with arguments that don't fit");
     expect(judge(called(call("locate", "{")))).toBe("calls locate with arguments that are no JSON: {");

@@ -2,7 +2,7 @@
  * What people decided of prices, each with the page that says so. Lists are wrong at times, and some changes never pass by themselves:
  * a price of a model that personas or docs name that moves by more than a fifth, one that is gone, one that became nothing.
  */
-import type { Conditional, ListedModel, ListedPrices } from "../../../src/facts/prices/listed.ts";
+import type { Conditional, ListedPrices, PricedModel } from "../../../src/facts/prices/listed.ts";
 
 /** Providers of the compiled list, by genai-prices' names: those that calls may go to. */
 export const wanted: readonly string[] = [
@@ -56,7 +56,7 @@ function peakPrices(cheap: ListedPrices): readonly Conditional[] {
 }
 
 /** Replace what genai-prices has under their ids. */
-export const corrected: Readonly<Record<string, readonly ListedModel[]>> = {
+export const corrected: Readonly<Record<string, readonly PricedModel[]>> = {
   deepseek: [
     {
       // Older names are billed as this one.

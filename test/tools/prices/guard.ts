@@ -1,6 +1,6 @@
 /** What a new price list may not change by itself: such models keep the terms that they had. Pure. */
 import { findIn } from "../../../src/facts/prices/list.ts";
-import type { ListedModel, ListedPricesOf, Match } from "../../../src/facts/prices/listed.ts";
+import type { ListedPricesOf, Match, PricedModel } from "../../../src/facts/prices/listed.ts";
 import { matches } from "../../../src/facts/prices/match.ts";
 import { rowOf } from "./merge.ts";
 
@@ -23,7 +23,7 @@ export function guard(
     const isPassed = (model: string) =>
       Object.hasOwn(passed, provider.id) || Object.hasOwn(passed, `${provider.id}/${model}`);
     const old = before.providers.find(({ id }) => id === provider.id)?.models ?? [];
-    const models = provider.models.flatMap((model): ListedModel[] => {
+    const models = provider.models.flatMap((model): PricedModel[] => {
       const id = `${provider.id}/${model.id}`;
       const had = namesOf(model)
         .map((name) => findIn(old, name))
@@ -33,7 +33,7 @@ export function guard(
       kept.push(`${id}: ${why}`);
       return had === undefined ? [] : [{ ...had, id: model.id, match: model.match }];
     });
-    const lost = old.flatMap((model): ListedModel[] => {
+    const lost = old.flatMap((model): PricedModel[] => {
       const names = namesOf(model).filter((name) => findIn(models, name) === undefined);
       if (names.length === 0 || isPassed(model.id)) return [];
       kept.push(`${provider.id}/${model.id}: its price is gone (${names.join(", ")})`);
@@ -46,7 +46,7 @@ export function guard(
 }
 
 /** Names that a row certainly prices: ids of some are their list's own. */
-function namesOf({ id, match }: ListedModel): string[] {
+function namesOf({ id, match }: PricedModel): string[] {
   const literals = (one: Match): string[] => {
     if ("or" in one) return one.or.flatMap(literals);
     if ("and" in one) return one.and.flatMap(literals);
@@ -61,8 +61,8 @@ const usualMove = 0.2;
 
 function objection(
   provider: string,
-  model: ListedModel,
-  had: ListedModel | undefined,
+  model: PricedModel,
+  had: PricedModel | undefined,
   now: number,
   isNamedAnywhere: boolean,
 ): string | undefined {

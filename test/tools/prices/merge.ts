@@ -3,7 +3,7 @@
  * lacks or has otherwise, theirs is taken; what else differs is told as dissent. Pure.
  */
 import { findIn, pricesAt, tiersAt } from "../../../src/facts/prices/list.ts";
-import type { Constraint, ListedModel, ListedPrice, ListedPricesOf } from "../../../src/facts/prices/listed.ts";
+import type { Constraint, ListedPrice, ListedPricesOf, PricedModel } from "../../../src/facts/prices/listed.ts";
 import { publishedRates } from "../../../src/facts/prices/published.ts";
 import { cardFromList, type Rates, type UnitKind } from "../../../src/facts/prices/rates.ts";
 
@@ -30,7 +30,7 @@ export function pricesOf(row: Row): Map<string, number> {
 }
 
 /** What a list's model is billed at a time, with all that is published beside lists. */
-export function rowOf(provider: string, model: ListedModel, now: number): Row {
+export function rowOf(provider: string, model: PricedModel, now: number): Row {
   const published = publishedRates({ provider, model: model.id });
   const { base, tiers, serviceTiers } = cardFromList(pricesAt(model, now), published, tiersAt(model, now));
   const named = Object.entries(serviceTiers).map(([name, tier]) => [
@@ -65,9 +65,9 @@ export function agreed(one: Row, other: Row): Map<string, number> {
 }
 
 /** The model with other prices at a time; its other terms stay. */
-function patched(model: ListedModel, changes: ReadonlyMap<string, number>, now: number): ListedModel {
+function patched(model: PricedModel, changes: ReadonlyMap<string, number>, now: number): PricedModel {
   const copy = structuredClone(model) as unknown as Mutable;
-  const usual = pricesAt(copy as unknown as ListedModel, now) as Record<string, ListedPrice>;
+  const usual = pricesAt(copy as unknown as PricedModel, now) as Record<string, ListedPrice>;
   for (const [place, price] of changes) {
     const [, above, tier, kind] = /^(?:above (\d+) |(\S+) )?(\S+)$/.exec(place)!;
     const name = `${kind}_mtok`;
@@ -75,7 +75,7 @@ function patched(model: ListedModel, changes: ReadonlyMap<string, number>, now: 
     else if (tier === undefined) usual[name] = withBase(usual[name], price);
     else tierPrices(copy, tier, now)[name] = price;
   }
-  return copy as unknown as ListedModel;
+  return copy as unknown as PricedModel;
 }
 
 type Mutable = { variants?: { tier: string; constraint?: Constraint; prices: Record<string, ListedPrice> }[] };
@@ -83,7 +83,7 @@ type Mutable = { variants?: { tier: string; constraint?: Constraint; prices: Rec
 /** What is stated first counts. */
 function tierPrices(model: Mutable, tier: string, now: number): Record<string, ListedPrice> {
   model.variants ??= [];
-  const stated = { tier, prices: { ...tiersAt(model as unknown as ListedModel, now)[tier] } };
+  const stated = { tier, prices: { ...tiersAt(model as unknown as PricedModel, now)[tier] } };
   model.variants.unshift(stated);
   return stated.prices;
 }

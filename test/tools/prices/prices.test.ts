@@ -1,17 +1,17 @@
 /** How the maintainers' script makes one list of several, and what it never takes by itself. */
 import { expect, test } from "bun:test";
-import type { ListedModel, ListedPricesOf } from "../../../src/facts/prices/listed.ts";
+import type { ListedPricesOf, PricedModel } from "../../../src/facts/prices/listed.ts";
 import { staleOf } from "./fresh.ts";
 import { guard } from "./guard.ts";
 import { type Family, merge } from "./merge.ts";
 import { sheetOf } from "./sheet.ts";
 
 const now = Date.parse("2026-11-20T12:00:00Z");
-const model = (id: string, input: number, output = 10, more: Partial<ListedModel> = {}): ListedModel => ({
+const model = (id: string, input: number, output = 10, more: Partial<PricedModel> = {}): PricedModel => ({
   ...{ id, match: { equals: id }, prices: { input_mtok: input, output_mtok: output } },
   ...more,
 });
-const list = (...models: ListedModel[]): ListedPricesOf => ({
+const list = (...models: PricedModel[]): ListedPricesOf => ({
   as_of: "2026-11-20",
   providers: [{ id: "x-ai", api: "https://api\\.x\\.ai", fallbacks: [], models }],
 });

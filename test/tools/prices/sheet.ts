@@ -1,6 +1,6 @@
 /** The prices on which independent families agree: what the program is to bill, whoever of them it takes its list from. Pure. */
 import { pricesAt, tiersAt } from "../../../src/facts/prices/list.ts";
-import type { ListedModel, ListedPrices, ListedPricesOf, Match } from "../../../src/facts/prices/listed.ts";
+import type { ListedPrices, ListedPricesOf, Match, PricedModel } from "../../../src/facts/prices/listed.ts";
 import { matches } from "../../../src/facts/prices/match.ts";
 import { type Family, kinds, pricesOf, type Row } from "./merge.ts";
 
@@ -43,7 +43,7 @@ export function sheetOf(
   return Object.fromEntries(rows);
 }
 
-function namesOf({ id, match }: ListedModel): string[] {
+function namesOf({ id, match }: PricedModel): string[] {
   const literals = (one: Match): string[] =>
     "or" in one ? one.or.flatMap(literals) : "equals" in one ? [one.equals] : [];
   // Some ids are the list's own: no upstream knows them.
@@ -51,7 +51,7 @@ function namesOf({ id, match }: ListedModel): string[] {
 }
 
 /** A row as the list says it, without what is published beside. */
-function rawRow(model: ListedModel, now: number): Row {
+function rawRow(model: PricedModel, now: number): Row {
   const usual = pricesAt(model, now);
   const of = (prices: ListedPrices, tokens: number) =>
     Object.fromEntries(

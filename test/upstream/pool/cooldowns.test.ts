@@ -1,28 +1,33 @@
 import { describe, expect, test } from "bun:test";
 import { ApiError } from "../../../src/protocols/errors.ts";
-import { cooldownAfterAnswer, cooldownAfterFault, type Verdict } from "../../../src/upstream/pool/cooldowns.ts";
+import { cooldownAfterAnswer, cooldownAfterFault, type FailureVerdict } from "../../../src/upstream/pool/cooldowns.ts";
 
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
 const now = Date.parse("2026-11-23T12:00:00Z");
 const known = (times: number) => ({ now, failures: { key: times, model: times, endpoint: times } });
-const nothing: Verdict = { ms: 0, isStated: false, mayRepeat: false };
-const key = (reason: "unauthorized" | "quota", ms: number, isStated = false): Verdict => ({
+const nothing: FailureVerdict = { ms: 0, isStated: false, mayRepeat: false };
+const key = (reason: "unauthorized" | "quota", ms: number, isStated = false): FailureVerdict => ({
   cools: "key",
   reason,
   ms,
   isStated,
   mayRepeat: true,
 });
-const model = (ms: number, isStated: boolean): Verdict => ({
+const model = (ms: number, isStated: boolean): FailureVerdict => ({
   cools: "model",
   reason: "rate_limit",
   ms,
   isStated,
   mayRepeat: true,
 });
-const endpoint = (reason: "server_error" | "timeout", ms: number, mayRepeat: boolean, isStated = false): Verdict => ({
+const endpoint = (
+  reason: "server_error" | "timeout",
+  ms: number,
+  mayRepeat: boolean,
+  isStated = false,
+): FailureVerdict => ({
   cools: "endpoint",
   reason,
   ms,
@@ -31,7 +36,7 @@ const endpoint = (reason: "server_error" | "timeout", ms: number, mayRepeat: boo
 });
 
 describe("an answered error", () => {
-  test.each<[string, number, string, Record<string, string>, number, Verdict]>([
+  test.each<[string, number, string, Record<string, string>, number, FailureVerdict]>([
     ["a wrong key", 401, "Incorrect API key provided", {}, 1, key("unauthorized", hour)],
     [
       "Google's wrong key",
@@ -252,7 +257,7 @@ describe("an answered error", () => {
 });
 
 describe("a call without an answer", () => {
-  test.each<[ApiError, boolean, number, Partial<Verdict>]>([
+  test.each<[ApiError, boolean, number, Partial<FailureVerdict>]>([
     [ApiError.upstreamUnreachable("x"), false, 1, { reason: "unreachable", ms: 0, mayRepeat: true }],
     [ApiError.upstreamUnreachable("x"), true, 3, { reason: "unreachable", ms: 5 * second, mayRepeat: false }],
     [ApiError.upstreamTimeout("x"), true, 4, { reason: "timeout", ms: 10 * second, mayRepeat: false }],

@@ -1,6 +1,6 @@
 /** Pools without sockets: shares, half-open breakers and strategies, by a clock that a test moves. */
 import { describe, expect, test } from "bun:test";
-import type { Verdict } from "../../../src/upstream/pool/cooldowns.ts";
+import type { FailureVerdict } from "../../../src/upstream/pool/cooldowns.ts";
 import { Members } from "../../../src/upstream/pool/members.ts";
 import { type Candidate, ordered } from "../../../src/upstream/pool/order.ts";
 import { score, seedOf } from "../../../src/upstream/pool/rendezvous.ts";
@@ -41,7 +41,7 @@ describe("rendezvous", () => {
   });
 });
 
-const rest = (cools: Verdict["cools"], ms: number): Verdict => ({
+const rest = (cools: FailureVerdict["cools"], ms: number): FailureVerdict => ({
   cools: cools!,
   reason: "server_error",
   ms,

@@ -36,7 +36,7 @@ import { ToolRun } from "./tool-run.ts";
 import { TurnEncoder } from "./turn-encoder.ts";
 
 /** One call of the model. */
-export type Turn = {
+export type ToolTurn = {
   readonly targets: readonly Target[];
   readonly writer: AnswerWriter;
   /** @param answer as the upstream gave it @param cost in micro-dollars; undefined where unknown */
@@ -53,7 +53,7 @@ export type ToolLoopOptions = {
   readonly bounds: McpBounds;
   readonly signal: AbortSignal;
   /** Calls the model. @throws ApiError; ClientDisconnected */
-  readonly call: (turn: Turn) => Promise<Answer<EventSource>>;
+  readonly call: (turn: ToolTurn) => Promise<Answer<EventSource>>;
   /** Stores the exchange. */
   readonly remember: Remember | undefined;
   /** Awaited before the first call of a tool. */

@@ -3,15 +3,15 @@
 import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import {
   type Answers,
-  type Endpoint,
   LiveAnswers,
   ReplayedAnswers,
+  type TestedServer,
   wantsRecording,
 } from "../../../operate/suites/answers.ts";
 import { readRecording } from "../../../operate/suites/recordings.ts";
 import {
   type FindAdditions,
-  type Planned,
+  type PlannedTest,
   planWhole,
   runTests,
   type TestResult,
@@ -26,17 +26,17 @@ import { type ParsedTests, parseTestFile } from "../../../personas/suites/test-f
 import { fileText, type Side } from "./sides.ts";
 
 /** How one side is asked. */
-export type Asked = {
+export type AskedSide = {
   readonly side: Side;
   readonly find: FindAdditions;
   /** Absent: recordings answer. */
-  readonly server?: Endpoint | undefined;
+  readonly server?: TestedServer | undefined;
   /** Plans that were made already, and those that are made: absent where nothing is planned twice. */
   readonly plans?: Map<Persona, Planning> | undefined;
 };
 
 export type Planning = {
-  readonly planned: readonly Planned[];
+  readonly planned: readonly PlannedTest[];
   readonly file: string;
   readonly faults: readonly string[];
 };
@@ -58,7 +58,7 @@ function parseSuite(file: string, { id, variables }: Persona): ParsedTests {
 }
 
 /** A persona's tests on one side; without its variants, as tests are. */
-export async function planSide(asking: Asked, persona: Persona | undefined): Promise<Planning | undefined> {
+export async function planSide(asking: AskedSide, persona: Persona | undefined): Promise<Planning | undefined> {
   const { side, plans } = asking;
   if (persona === undefined || !side.tests.has(persona.id)) return undefined;
   const plan = plans?.get(persona) ?? (await planned(asking, persona));
@@ -66,18 +66,18 @@ export async function planSide(asking: Asked, persona: Persona | undefined): Pro
   return plan;
 }
 
-async function planned({ side, find }: Asked, persona: Persona): Promise<Planning> {
+async function planned({ side, find }: AskedSide, persona: Persona): Promise<Planning> {
   const file = side.tests.get(persona.id)!;
   const parsed = parseSuite(file, persona);
   const faults = "errors" in parsed ? parsed.errors.map((error) => side.places(formatDiagnostic(error))) : [];
   const { variants: _, ...asked } = persona;
   const tests = "errors" in parsed ? [] : parsed.suite.tests;
-  const made: Planned[] = [];
+  const made: PlannedTest[] = [];
   for (const test of tests) made.push(await planWhole(test, asked, file, find));
   return { planned: made, file, faults };
 }
 
-async function runSide(asked: Asked, persona: Persona | undefined): Promise<Ran> {
+async function runSide(asked: AskedSide, persona: Persona | undefined): Promise<Ran> {
   const { side, server } = asked;
   const plan = await planSide(asked, persona);
   if (plan === undefined) return { results: new Map(), faults: [] };
@@ -109,8 +109,8 @@ export type TestsReview = {
 };
 
 export async function reviewTests(
-  before: Asked,
-  after: Asked,
+  before: AskedSide,
+  after: AskedSide,
   pair: { readonly before?: Persona; readonly after?: Persona },
 ): Promise<TestsReview> {
   const [one, other] = [await runSide(before, pair.before), await runSide(after, pair.after)];

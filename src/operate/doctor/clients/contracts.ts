@@ -12,23 +12,23 @@ export type ClientName = (typeof clientNames)[number];
 
 const model = "builtin/probe";
 
-export type Asked = { readonly path: string; readonly body: object };
+export type PlayedRequest = { readonly path: string; readonly body: object };
 
 export type Contract = {
   /** Headers of each request. */
   readonly headers: (key: string) => Readonly<Record<string, string>>;
   /** What is worse where a header does not arrive. */
   readonly needs: Readonly<Record<string, string>>;
-  readonly call: (text: string, stream: boolean) => Asked;
+  readonly call: (text: string, stream: boolean) => PlayedRequest;
   /** The text of a plain answer. */
   readonly said: (answer: unknown) => string;
   /** Absent: the client counts no tokens. */
-  readonly count?: Asked;
+  readonly count?: PlayedRequest;
   readonly list: string;
   /** The names in a list of the client's form; undefined: it is of another form. */
   readonly listed: (answer: unknown) => readonly string[] | undefined;
   /** A request that the server has to refuse. */
-  readonly wrong: Asked;
+  readonly wrong: PlayedRequest;
   readonly isError: (answer: unknown) => boolean;
   /** The route that it also asks for by WebSocket. */
   readonly socket?: string;

@@ -3,10 +3,10 @@ import { boundedBody } from "../../../lib/http/bounded-body.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
 import { printable } from "../../../lib/text/printable.ts";
 import { type Check, failure, ok, warning } from "../check.ts";
-import { type Asked, type ClientName, type Contract, contracts } from "./contracts.ts";
+import { type ClientName, type Contract, contracts, type PlayedRequest } from "./contracts.ts";
 import { openSocket } from "./socket.ts";
 
-export type Examined = {
+export type ExaminedClient = {
   readonly client: ClientName;
   /** The server's address, as the client has it: without `/v1`. */
   readonly url: string;
@@ -33,7 +33,7 @@ const mends = {
 } as const;
 
 /** Without a body it is asked for by GET. */
-type Asking = Pick<Asked, "path"> & Partial<Asked>;
+type Asking = Pick<PlayedRequest, "path"> & Partial<PlayedRequest>;
 type Answered = { readonly status: number; readonly headers: Headers; readonly body: string; readonly json: unknown };
 
 /** Maximum bytes of an answer; a longer one is none of the model. */
@@ -47,10 +47,10 @@ const sizes = [1.5, 12];
 const withPauses = (list: readonly number[]) => JSON.stringify({ pauses: list });
 
 export class Examination {
-  readonly #given: Examined;
+  readonly #given: ExaminedClient;
   readonly #contract: Contract;
 
-  constructor(given: Examined) {
+  constructor(given: ExaminedClient) {
     this.#given = given;
     this.#contract = contracts[given.client];
   }
@@ -200,7 +200,7 @@ export class Examination {
     });
   }
 
-  async #count(asked: Asked): Promise<Check[]> {
+  async #count(asked: PlayedRequest): Promise<Check[]> {
     return attempt("count of tokens", async () => {
       const answer = await this.#ask(asked);
       return answer.status === 200 && isObject(answer.json)

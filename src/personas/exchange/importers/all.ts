@@ -11,7 +11,7 @@ import { openWebUi } from "./open-webui.ts";
 import { openAiPrompt } from "./openai-prompt.ts";
 import { promptfoo } from "./promptfoo.ts";
 import { prompty } from "./prompty.ts";
-import { ImportError, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile } from "./source.ts";
 
 /** A file that no importer takes for its own. */
 export class UnknownFormat extends ImportError {}
@@ -37,7 +37,7 @@ export const importers: readonly Importer[] = [
  * @throws ImportError
  */
 export function importFile(
-  source: SourceFile,
+  source: ImportedFile,
   format?: string,
 ): { readonly format: string; readonly personas: Imported[] } {
   if (source.bytes.length === 0) throw new ImportError("", "is empty");

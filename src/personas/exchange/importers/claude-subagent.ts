@@ -5,11 +5,11 @@ import { type Draft, descriptionOf, literal, Omissions, withoutEmpty } from "./d
 import { frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
 import { modelReference } from "./models.ts";
-import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile, parseYamlText } from "./source.ts";
 
 const known = ["name", "description", "model"];
 
-function isSubagent(source: SourceFile): boolean {
+function isSubagent(source: ImportedFile): boolean {
   const found = frontmatterKeys(source);
   return found?.keys.includes("name") === true && found.keys.includes("description");
 }

@@ -7,7 +7,7 @@ import { modelReference, unknownMaker } from "./models.ts";
 import { jsonSchemaOf } from "./picoschema.ts";
 import type { Piece } from "./pieces.ts";
 import { functionTool, responseFormatOf, variablesOfSchema } from "./schema-fields.ts";
-import { ImportError, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile } from "./source.ts";
 import { handlebarsPieces } from "./templates/handlebars.ts";
 import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
 
@@ -86,7 +86,7 @@ type Special = { readonly place: string } & ({ readonly role: string } | { reado
 /** What is called as a helper, be it without what it needs. */
 const helperNames = /^(?:json|role|media|section|ifEquals|unlessEquals)\b/;
 
-function turnsOf({ body, bodyLine }: Frontmatter, source: SourceFile, omissions: Omissions): TemplateTurn[] {
+function turnsOf({ body, bodyLine }: Frontmatter, source: ImportedFile, omissions: Omissions): TemplateTurn[] {
   const roles: Readonly<Record<string, TemplateTurn["role"]>> = { system: "system", user: "user", model: "assistant" };
   const turns: { role: TemplateTurn["role"]; pieces: Piece[]; place: string }[] = [];
   const begin = (role: TemplateTurn["role"], place: string) => turns.push({ role, pieces: [], place });
@@ -124,7 +124,7 @@ function turnsOf({ body, bodyLine }: Frontmatter, source: SourceFile, omissions:
 }
 
 /** The text of a file `_name.prompt` beside this one; where there is none it is left out. */
-function partialOf(name: string, place: string, source: SourceFile, omissions: Omissions): string {
+function partialOf(name: string, place: string, source: ImportedFile, omissions: Omissions): string {
   const path = name.replace(/[^/]+$/, "_$&.prompt");
   const text = source.textBeside(path);
   if (text === undefined) omissions.add(place, `{{>${name}}} is left out: there is no ${path} beside this file`);

@@ -149,11 +149,11 @@ function firstLineOf(text: string | undefined): string | undefined {
         .replace(/\ufffd$/, "")}…`;
 }
 
-export type Turn = { readonly role: "user" | "assistant"; readonly content: string };
+export type DraftTurn = { readonly role: "user" | "assistant"; readonly content: string };
 
 /** @returns turns joined where one role speaks twice; undefined where they do not begin with a question and end with an answer */
-export function pairedTurns(turns: readonly Turn[]): Examples | undefined {
-  const joined: Turn[] = [];
+export function pairedTurns(turns: readonly DraftTurn[]): Examples | undefined {
+  const joined: DraftTurn[] = [];
   for (const turn of turns) {
     const last = joined.at(-1);
     if (last?.role === turn.role)

@@ -1,6 +1,6 @@
 /** Files of YAML between two lines `---`, and text below. */
 import { isObject, type JsonObject } from "../../../lib/json/json.ts";
-import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile, parseYamlText } from "./source.ts";
 
 export type Frontmatter = {
   readonly fields: JsonObject;
@@ -22,7 +22,7 @@ type Options = {
 
 /** @returns undefined where the file does not begin so @throws ImportError where the YAML can't be read */
 export function frontmatterOf(
-  source: SourceFile,
+  source: ImportedFile,
   { hasComments = false, parse = parseYamlText }: Options = {},
 ): Frontmatter | undefined {
   const text = source.text.replaceAll("\r\n", "\n");
@@ -40,7 +40,7 @@ export function frontmatterOf(
 
 /** For detection: the keys of the YAML's first level, without reading it. */
 export function frontmatterKeys(
-  source: SourceFile,
+  source: ImportedFile,
 ): { readonly keys: readonly string[]; readonly body: string } | undefined {
   const start = Buffer.from(source.bytes.subarray(0, 8)).toString("latin1");
   if (!/^(?:ï»¿)?\s*---/.test(start)) return undefined;

@@ -1,5 +1,5 @@
 import type { Imported } from "./draft.ts";
-import type { SourceFile } from "./source.ts";
+import type { ImportedFile } from "./source.ts";
 
 /** A format of personas or prompts that others use. Pure: bytes in, drafts out. */
 export type Importer = {
@@ -8,9 +8,9 @@ export type Importer = {
   /** For people. */
   readonly title: string;
   /** True where the file's name says that it is of this format, before any content is looked at. */
-  claims?(source: SourceFile): boolean;
+  claims?(source: ImportedFile): boolean;
   /** True if the file's content is of this format. It never throws for what is readable as text. */
-  detects(source: SourceFile): boolean;
+  detects(source: ImportedFile): boolean;
   /** @throws ImportError naming the place that keeps the file from being a persona */
-  read(source: SourceFile): Imported[];
+  read(source: ImportedFile): Imported[];
 };

@@ -7,7 +7,7 @@ import { type Draft, descriptionOf, joinTemplate, literal, Omissions, withoutEmp
 import { type Frontmatter, frontmatterKeys, frontmatterOf } from "./frontmatter.ts";
 import type { Importer } from "./importer.ts";
 import { type Piece, variableName, variablesOf } from "./pieces.ts";
-import { ImportError, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile } from "./source.ts";
 
 const known = ["name", "title", "description", "model"];
 
@@ -37,7 +37,7 @@ export const markdown: Importer = {
 };
 
 /** The fields of a file; lines between two rules that are no fields are its text. */
-function fieldsAbove(source: SourceFile): Frontmatter | undefined {
+function fieldsAbove(source: ImportedFile): Frontmatter | undefined {
   try {
     const file = frontmatterOf(source);
     return file !== undefined && Object.keys(file.fields).length > 0 ? file : undefined;
@@ -47,14 +47,14 @@ function fieldsAbove(source: SourceFile): Frontmatter | undefined {
   }
 }
 
-function isMarkdown({ name }: SourceFile): boolean {
+function isMarkdown({ name }: ImportedFile): boolean {
   return /\.(?:md|markdown|mdc)$/i.test(name);
 }
 
-const isPattern = ({ name }: SourceFile) => name.toLowerCase() === "system.md";
+const isPattern = ({ name }: ImportedFile) => name.toLowerCase() === "system.md";
 
 /** Fabric's own marks: `{{name}}` is a variable that has to be given, `{{input}}` what the user says, which is put behind the text here. */
-function patternPieces(body: string, source: SourceFile, omissions: Omissions): Piece[] {
+function patternPieces(body: string, source: ImportedFile, omissions: Omissions): Piece[] {
   const pieces = body.split(/(\{\{[^{}\n]*\}\})/).flatMap((part): Piece[] => {
     const name = /^\{\{\s*(\S+?)\s*\}\}$/.exec(part)?.[1];
     if (name === undefined) return [part];

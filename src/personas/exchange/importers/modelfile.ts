@@ -1,13 +1,13 @@
 /** Ollama's Modelfile. Source: https://github.com/ollama/ollama/blob/main/docs/modelfile.mdx */
 import {
   type Draft,
+  type DraftTurn,
   type Imported,
   literal,
   Omissions,
   pairedTurns,
   samplingOf,
   stopsOf,
-  type Turn,
   withoutEmpty,
 } from "./draft.ts";
 import type { Importer } from "./importer.ts";
@@ -150,7 +150,7 @@ class Reader {
     const systems = this.#commands.filter(({ name }) => name === "system");
     for (const { line } of systems.slice(0, -1)) this.#omit(line, "SYSTEM stands further down again, which wins");
     const texts = systems.slice(-1).map(({ value }) => withoutBlankEnds(value));
-    const turns: Turn[] = [];
+    const turns: DraftTurn[] = [];
     const messages = this.#commands.filter(({ name }) => name === "message");
     for (const { key, value, line } of messages) {
       const role = key.toLowerCase();
@@ -158,7 +158,7 @@ class Reader {
         throw new ImportError(`line ${line}`, "MESSAGE must have a role: system, user or assistant");
       const content = withoutBlankEnds(value);
       if (role === "system") texts.push(content);
-      else turns.push({ role: role as Turn["role"], content });
+      else turns.push({ role: role as DraftTurn["role"], content });
     }
     for (const { name, value, line } of [...systems.slice(-1), ...messages]) {
       const [character] = unprinted.exec(value) ?? [];

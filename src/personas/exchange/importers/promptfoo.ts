@@ -21,7 +21,7 @@ import { type Piece, variablesOf } from "./pieces.ts";
 import { testsOf } from "./promptfoo-tests.ts";
 import { functionTool, responseFormatIn } from "./schema-fields.ts";
 import { readEach } from "./several.ts";
-import { ImportError, parseYamlText, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile, parseYamlText } from "./source.ts";
 import { jinjaPieces } from "./templates/jinja.ts";
 import { fromTurns, type TemplateTurn } from "./turns.ts";
 
@@ -97,7 +97,7 @@ const promptFile = /^(?:file:\/\/)?(?:\.\/)?([^:*?{}\n]+\.(?:txt|md|j2|json|json
  * Source: https://www.promptfoo.dev/docs/configuration/prompts/
  * @throws ImportError
  */
-function inFile(prompt: Prompt, source: SourceFile): Prompt[] {
+function inFile(prompt: Prompt, source: ImportedFile): Prompt[] {
   const { text, place } = prompt;
   const [, path] = (typeof text === "string" && promptFile.exec(text)) || [];
   if (path === undefined) return [prompt];
@@ -125,7 +125,7 @@ function textsIn(path: string, text: string, place: string): unknown[] {
   return texts;
 }
 
-function readPrompt(prompt: Prompt, config: JsonObject, source: SourceFile, isOneOfSeveral: boolean): Imported {
+function readPrompt(prompt: Prompt, config: JsonObject, source: ImportedFile, isOneOfSeveral: boolean): Imported {
   const omissions = new Omissions();
   omissions.addRest(config, known, []);
   const { system, examples, used, question } = fromTurns(turnsOf(prompt), omissions);

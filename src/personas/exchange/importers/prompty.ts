@@ -16,7 +16,7 @@ import type { Importer } from "./importer.ts";
 import { modelReference, providerNamed, unknownMaker } from "./models.ts";
 import { type Piece, placeAt, type TemplateText, variablesOf } from "./pieces.ts";
 import { functionTool, responseFormatIn, responseFormatOf, variablesOfSchema } from "./schema-fields.ts";
-import { ImportError, parseJsonText, parseYamlText, type SourceFile } from "./source.ts";
+import { ImportError, type ImportedFile, parseJsonText, parseYamlText } from "./source.ts";
 import { jinjaPieces } from "./templates/jinja.ts";
 import { mustachePieces } from "./templates/mustache.ts";
 import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
@@ -84,7 +84,7 @@ export const prompty: Importer = {
 };
 
 /** Text alone is the prompt; a front matter that has no end is none. @throws ImportError */
-function bodyAlone(source: SourceFile): Frontmatter {
+function bodyAlone(source: ImportedFile): Frontmatter {
   const body = source.text.replaceAll("\r\n", "\n");
   if (/^\s*---/.test(body)) throw new ImportError("line 1", "begins fields that no line '---' ends");
   if (body.trim() === "") throw new ImportError("", "is empty");
@@ -150,7 +150,12 @@ function templateOf({ template }: JsonObject, omissions: Omissions): (source: Te
  * Values `${file:path}` and `${env:NAME:default}` in a file's fields. Where nothing tells a value, it is left out; what says where
  * and by which key a model is reached is never looked at.
  */
-function withReferences(value: unknown, path: readonly PathPart[], source: SourceFile, omissions: Omissions): unknown {
+function withReferences(
+  value: unknown,
+  path: readonly PathPart[],
+  source: ImportedFile,
+  omissions: Omissions,
+): unknown {
   if (Array.isArray(value)) return value.map((one, at) => withReferences(one, [...path, at], source, omissions));
   if (isObject(value)) {
     const isAccess = (key: string) => path[0] === "model" && (key === "connection" || key === "configuration");
@@ -172,7 +177,7 @@ function withReferences(value: unknown, path: readonly PathPart[], source: Sourc
   return found;
 }
 
-function fileValue(path: string, source: SourceFile): unknown {
+function fileValue(path: string, source: ImportedFile): unknown {
   const text = source.textBeside(path);
   if (text === undefined) return undefined;
   if (/\.json$/i.test(path)) return parseJsonText(text, path);

@@ -21,7 +21,7 @@ export const maxTextBytes = 16 * 1024 * 1024;
 /** Reads a file by its path relative to another's folder. @returns undefined where there is none inside that folder */
 export type FilesBeside = (path: string) => Uint8Array | undefined;
 
-export class SourceFile {
+export class ImportedFile {
   /** Without its folder. */
   readonly name: string;
   /** A text is UTF-8 here, whatever it was. */

@@ -1,5 +1,5 @@
 /** A prompt of several messages as a persona: system texts, turns that show how to answer, and the caller's own turn. */
-import { type Examples, joinTemplate, type Omissions, pairedTurns, type Turn, type Variables } from "./draft.ts";
+import { type DraftTurn, type Examples, joinTemplate, type Omissions, pairedTurns, type Variables } from "./draft.ts";
 import { type Piece, trimPieces, variablesOf } from "./pieces.ts";
 import { ImportError } from "./source.ts";
 
@@ -59,10 +59,10 @@ export function fromTurns(given: readonly TemplateTurn[], omissions: Omissions):
 const isInput = (pieces: readonly Piece[]) => pieces.length === 1 && typeof pieces[0] !== "string";
 
 function examplesOf(turns: readonly TemplateTurn[]): Examples {
-  const plain = turns.map(({ role, pieces, place }): Turn => {
+  const plain = turns.map(({ role, pieces, place }): DraftTurn => {
     const [name] = variablesOf(pieces);
     if (name !== undefined) throw new ImportError(place, `an example can't hold the variable {{${name}}}`);
-    return { role: role as Turn["role"], content: pieces.join("") };
+    return { role: role as DraftTurn["role"], content: pieces.join("") };
   });
   const paired = pairedTurns(plain);
   if (paired === undefined)

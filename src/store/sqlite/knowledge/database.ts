@@ -8,7 +8,7 @@ import type { FoundSection } from "../../../lib/text/sections.ts";
 import { splitSections, type TextSection } from "../../../lib/text/sections.ts";
 import type { Collection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
 import type { CollectionFile } from "./files.ts";
-import { type ReadFile, Reading } from "./reading.ts";
+import { type KnowledgeFile, KnowledgeReading } from "./reading.ts";
 import { indexable, queryOf } from "./words.ts";
 
 const maxHeading = 300;
@@ -60,7 +60,7 @@ export class KnowledgeDatabase {
     collections: readonly Collection[],
     pause: () => Promise<void> = () => Promise.resolve(),
   ): Promise<KnowledgeReport> {
-    const reading = new Reading(this.#database, collections, pause);
+    const reading = new KnowledgeReading(this.#database, collections, pause);
     const slice = new Slice(pause);
     const changed: string[] = [];
     for (const path of (await reading.look()) ?? []) {
@@ -108,7 +108,7 @@ export class KnowledgeDatabase {
     this.#database.close();
   }
 
-  #membersDiffer(reading: Reading): boolean {
+  #membersDiffer(reading: KnowledgeReading): boolean {
     const known = this.#database
       .query<{ n: number }, []>("select count(distinct collection) as n from members")
       .get()!.n;
@@ -129,7 +129,7 @@ export class KnowledgeDatabase {
    * Reads the files once more, one by one: the memory of one is enough. Those that change meanwhile are read again, so that what is
    * committed stood there all at once, unless they change without end.
    */
-  async #write(changed: readonly string[], reading: Reading, slice: Slice): Promise<void> {
+  async #write(changed: readonly string[], reading: KnowledgeReading, slice: Slice): Promise<void> {
     const database = this.#database;
     database.run("begin");
     try {
@@ -177,7 +177,7 @@ function uniqueFiles(files: readonly CollectionFile[]): { name: string; path: st
 }
 
 /** @returns false where its bytes are those that are indexed */
-function putFile(database: Database, { path, hash, stamp, bytes, text }: ReadFile): boolean {
+function putFile(database: Database, { path, hash, stamp, bytes, text }: KnowledgeFile): boolean {
   const known = database.query<{ hash: string }, [string]>("select hash from files where path = ?").get(path);
   const { id } = database
     .query<{ id: number }, [string, string, number, string, number]>(

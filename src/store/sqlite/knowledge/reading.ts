@@ -17,7 +17,7 @@ type Look = {
   readonly problems: string[];
 };
 type FileRow = { path: string; stamp: string; read_at: number };
-export type ReadFile = {
+export type KnowledgeFile = {
   readonly path: string;
   readonly hash: string;
   readonly stamp: string;
@@ -26,7 +26,7 @@ export type ReadFile = {
 };
 
 /** Reads those files alone that are new or may differ from what is indexed. */
-export class Reading {
+export class KnowledgeReading {
   indexed = 0;
   removed = 0;
   readonly #collections: readonly Collection[];
@@ -96,7 +96,7 @@ export class Reading {
   }
 
   /** @returns undefined where it can't be read, which is a problem: the index goes without it */
-  read(path: string): ReadFile | undefined {
+  read(path: string): KnowledgeFile | undefined {
     this.#unreadable.delete(path);
     const own = this.#texts.get(path);
     if (own !== undefined) return { path, hash: path, stamp: path, bytes: Buffer.byteLength(own), text: own };

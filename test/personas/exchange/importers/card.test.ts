@@ -5,7 +5,7 @@ import { keywordOf, plainImage, readChunks, textChunk, textOf } from "../../../.
 import { exporters } from "../../../../src/personas/exchange/exporters/all.ts";
 import { importFile } from "../../../../src/personas/exchange/importers/all.ts";
 import type { Imported } from "../../../../src/personas/exchange/importers/draft.ts";
-import { ImportError, SourceFile } from "../../../../src/personas/exchange/importers/source.ts";
+import { ImportError, ImportedFile } from "../../../../src/personas/exchange/importers/source.ts";
 import { personaYaml } from "../../../../src/personas/file/persona-yaml.ts";
 import type { PersonaContent } from "../../../../src/personas/file/schema.ts";
 import { contentOf, parsePersona } from "../../../../src/personas/persona.ts";
@@ -17,7 +17,7 @@ const read = (content: string | Uint8Array | object, name = "card.json"): Import
     content instanceof Uint8Array
       ? content
       : Buffer.from(typeof content === "string" ? content : JSON.stringify(content));
-  const { format, personas } = importFile(new SourceFile(name, bytes));
+  const { format, personas } = importFile(new ImportedFile(name, bytes));
   expect(format).toBe("card");
   expect(personas).toHaveLength(1);
   return personas[0]!;
@@ -38,7 +38,7 @@ const cardIn = (content: PersonaContent, format: string) => JSON.parse(write(con
 
 const refusal = (content: Uint8Array | string, name = "card.json") => {
   try {
-    importFile(new SourceFile(name, Buffer.from(content as Uint8Array)));
+    importFile(new ImportedFile(name, Buffer.from(content as Uint8Array)));
   } catch (error) {
     if (!(error instanceof ImportError)) throw error;
     return `${error.place}: ${error.message}`;

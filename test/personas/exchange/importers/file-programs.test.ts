@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fillTemplate, parseTemplate } from "../../../../src/personas/compose/template.ts";
 import { importFile } from "../../../../src/personas/exchange/importers/all.ts";
-import { SourceFile } from "../../../../src/personas/exchange/importers/source.ts";
+import { ImportedFile } from "../../../../src/personas/exchange/importers/source.ts";
 import { activeEntries } from "../../../../src/personas/knowledge/lorebook.ts";
 import { toLorebook } from "../../../../src/personas/knowledge/schema.ts";
 import type { Message } from "../../../../src/protocols/chat/schema.ts";
@@ -17,7 +17,7 @@ const values = { name: "Ann", topic: "tea", answer: "42" };
 
 /** The texts of system and examples, without white space around them; what the caller sends is no part of a persona. */
 function said(name: string, file: string): string[] {
-  const { draft } = importFile(new SourceFile(name, Buffer.from(file))).personas[0]!;
+  const { draft } = importFile(new ImportedFile(name, Buffer.from(file))).personas[0]!;
   const filled = fillTemplate(parseTemplate(draft.system), new Map(Object.entries(values)));
   return [filled, ...(draft.examples ?? []).map(({ content }) => String(content))];
 }
@@ -129,7 +129,7 @@ test.skipIf(!isLongForm || sillyTavernFolder === undefined || npmFolder === unde
       extensions: { selectiveLogic: 0, probability: 100, position: 1 },
     }));
     const card = { ...v2, data: { ...v2.data, character_book: { entries } } };
-    const { personas } = importFile(new SourceFile("card.json", Buffer.from(JSON.stringify(card))));
+    const { personas } = importFile(new ImportedFile("card.json", Buffer.from(JSON.stringify(card))));
     const book = toLorebook(personas[0]!.draft.lorebook!)!;
     const plain = (key: string) => key.replace("{{char}}", "Marla");
     for (const [at, content] of messages.entries()) {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { importFile } from "../../../../src/personas/exchange/importers/all.ts";
-import { SourceFile } from "../../../../src/personas/exchange/importers/source.ts";
+import { ImportedFile } from "../../../../src/personas/exchange/importers/source.ts";
 
 const read = (name: string, text: string, beside: Record<string, string> = {}) => {
-  const source = new SourceFile(name, Buffer.from(text), (path) =>
+  const source = new ImportedFile(name, Buffer.from(text), (path) =>
     beside[path] === undefined ? undefined : Buffer.from(beside[path]),
   );
   const { format, personas } = importFile(source);
@@ -61,7 +61,7 @@ describe("prompts of promptfoo in files beside the configuration", () => {
   const config = (prompts: string) => `prompts: ${prompts}\nproviders: [openai:gpt-5.4]\ntests: [{vars: {q: hi}}]\n`;
   const all = (prompts: string, beside: Record<string, string>) =>
     importFile(
-      new SourceFile("promptfooconfig.yaml", Buffer.from(config(prompts)), (path) =>
+      new ImportedFile("promptfooconfig.yaml", Buffer.from(config(prompts)), (path) =>
         beside[path] === undefined ? undefined : Buffer.from(beside[path]),
       ),
     ).personas.map(({ name, draft: { system }, tests }) => ({ name, system, prompts: tests?.["prompts"] }));

@@ -5,7 +5,7 @@ import { fillTemplate, parseTemplate } from "../../../../src/personas/compose/te
 import { exporters } from "../../../../src/personas/exchange/exporters/all.ts";
 import { importFile } from "../../../../src/personas/exchange/importers/all.ts";
 import { joinTemplate, literal } from "../../../../src/personas/exchange/importers/draft.ts";
-import { ImportError, SourceFile } from "../../../../src/personas/exchange/importers/source.ts";
+import { ImportError, ImportedFile } from "../../../../src/personas/exchange/importers/source.ts";
 import type { PersonaContent } from "../../../../src/personas/file/schema.ts";
 import { askNode, askOllama, askPython, hasOllama, hasPython, npmFolder } from "../../../helpers/format-programs.ts";
 import { isLongForm } from "../../../helpers/long-form.ts";
@@ -212,7 +212,7 @@ test.skipIf(!isLongForm || !hasOllama)(
       "SYSTEM a",
     ];
     for (const [at, commands] of askOllama(written).entries()) {
-      const read = () => importFile(new SourceFile("Modelfile", Buffer.from(written[at]!))).personas[0]!.draft;
+      const read = () => importFile(new ImportedFile("Modelfile", Buffer.from(written[at]!))).personas[0]!.draft;
       if (commands === null) expect(read).toThrow(ImportError);
       else {
         const last = (name: string) => commands.findLast(({ Name }) => Name === name)?.Args;

@@ -1,7 +1,7 @@
 /** Files of several personas: one that can't come over is named, and those beside it come. */
 import { describe, expect, test } from "bun:test";
 import { importFile } from "../../../../src/personas/exchange/importers/all.ts";
-import { SourceFile } from "../../../../src/personas/exchange/importers/source.ts";
+import { ImportedFile } from "../../../../src/personas/exchange/importers/source.ts";
 
 const prompt = (id: string, others: object = {}) => ({ id, model: "gpt-5.4", instructions: `I am ${id}.`, ...others });
 const image = { role: "user", content: [{ type: "input_image", image_url: "https://example.com/a.png" }] };
@@ -38,7 +38,7 @@ const files: Record<string, [file: unknown, names: string[], leftOut: string]> =
 
 describe("one of several that can't come over leaves the others be", () => {
   test.each(Object.entries(files))("%s", (_, [file, names, leftOut]) => {
-    const source = new SourceFile("promptfooconfig.json", Buffer.from(JSON.stringify(file)));
+    const source = new ImportedFile("promptfooconfig.json", Buffer.from(JSON.stringify(file)));
     const { personas } = importFile(source);
     expect(personas.map(({ name }) => name)).toEqual(names);
     expect(personas[0]!.omitted.map(({ place, message }) => `${place}: ${message}`)).toContain(leftOut);
@@ -46,7 +46,7 @@ describe("one of several that can't come over leaves the others be", () => {
 
   test("but an older version does not answer for the newest", () => {
     const file = { ...prompt("pmpt_a"), versions: [{ version: "1" }, { version: "2", messages: [image] }] };
-    const source = new SourceFile("prompts.json", Buffer.from(JSON.stringify(file)));
+    const source = new ImportedFile("prompts.json", Buffer.from(JSON.stringify(file)));
     expect(() => importFile(source)).toThrow("is no text, which a persona's prompt is made of");
   });
 });
@@ -56,6 +56,6 @@ test.each([
   "---\n- a rule\n---\nBe brief.",
   "---\nTwo words: of: text\n---\nBe brief.",
 ])("Markdown between two rules that is no fields is text: %j", (text) => {
-  const { personas } = importFile(new SourceFile("system.md", Buffer.from(text)));
+  const { personas } = importFile(new ImportedFile("system.md", Buffer.from(text)));
   expect(personas[0]!.draft.system).toBe(text);
 });

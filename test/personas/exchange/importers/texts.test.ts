@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { importers, importFile } from "../../../../src/personas/exchange/importers/all.ts";
 import type { Imported } from "../../../../src/personas/exchange/importers/draft.ts";
-import { ImportError, SourceFile } from "../../../../src/personas/exchange/importers/source.ts";
+import { ImportError, ImportedFile } from "../../../../src/personas/exchange/importers/source.ts";
 import { personaYaml } from "../../../../src/personas/file/persona-yaml.ts";
 import type { PersonaContent } from "../../../../src/personas/file/schema.ts";
 import { parsePersona } from "../../../../src/personas/persona.ts";
@@ -12,7 +12,7 @@ import { runs } from "../../../helpers/long-form.ts";
 
 const read = (text: string | object, name: string, format?: string) => {
   const bytes = Buffer.from(typeof text === "string" ? text : JSON.stringify(text));
-  return importFile(new SourceFile(name, bytes), format);
+  return importFile(new ImportedFile(name, bytes), format);
 };
 
 /** @returns the one persona, which passes the checker */
@@ -120,7 +120,7 @@ LICENSE MIT
   test("may be UTF-16, as Windows' editors write it", () => {
     for (const isLittle of [true, false]) {
       const bytes = Buffer.from("\ufeffFROM llama3.2\r\nSYSTEM Grüß dich\r\n", "utf16le");
-      const { personas, format } = importFile(new SourceFile("Modelfile", isLittle ? bytes : bytes.swap16()));
+      const { personas, format } = importFile(new ImportedFile("Modelfile", isLittle ? bytes : bytes.swap16()));
       expect([format, personas[0]!.draft.system]).toEqual(["modelfile", "Grüß dich"]);
     }
   });
@@ -296,7 +296,7 @@ describe("Dotprompt's files", () => {
   test("take partials from beside them, and say which are not there", () => {
     const beside = (path: string) => (path === "parts/_style.prompt" ? Buffer.from("Be {{tone}}.\r\n") : undefined);
     const text = Buffer.from("{{role 'system'}}\nYou cook.\n{{> parts/style}}\n{{>end}}\nBye.");
-    const [{ draft, omitted }] = importFile(new SourceFile("a.prompt", text, beside)).personas as [Imported];
+    const [{ draft, omitted }] = importFile(new ImportedFile("a.prompt", text, beside)).personas as [Imported];
     expect(draft).toMatchObject({ system: "You cook.\nBe {{tone}}.\nBye.", variables: { tone: {} } });
     expect(omitted).toEqual([
       { place: "line 4", message: "{{>end}} is left out: there is no _end.prompt beside this file" },
@@ -501,7 +501,7 @@ inputs:
 ---
 system:
 {{shop}} {{city}} {{tone}} {{user}} sells kettles.`;
-    const [{ draft, omitted }] = importFile(new SourceFile("a.prompty", Buffer.from(text), beside)).personas as [
+    const [{ draft, omitted }] = importFile(new ImportedFile("a.prompty", Buffer.from(text), beside)).personas as [
       Imported,
     ];
     expect(draft.variables).toEqual({ shop: { default: "Acme" }, city: {}, tone: { default: "calm" }, user: {} });

@@ -9,12 +9,12 @@ import { parseTemplate } from "../../../compose/template.ts";
 import { variablesInLorebook } from "../../../knowledge/rules.ts";
 import {
   type Draft,
+  type DraftTurn,
   descriptionOf,
   type Examples,
   type Imported,
   Omissions,
   pairedTurns,
-  type Turn,
   type Variables,
   withoutEmpty,
 } from "../draft.ts";
@@ -206,8 +206,8 @@ const topLevel = [...textsOfV1, "spec", "spec_version", "data"];
 const speaker = /^[ \t]*(?:\{\{\s*(user|char|bot)\s*\}\}|<(user|char|bot)>)[ \t]*:[ \t]*/i;
 
 /** @returns undefined where text stands before the first speaker */
-function turnsOf(block: string, plain: (text: string) => string): Turn[] | undefined {
-  const turns: { role: Turn["role"]; lines: string[] }[] = [];
+function turnsOf(block: string, plain: (text: string) => string): DraftTurn[] | undefined {
+  const turns: { role: DraftTurn["role"]; lines: string[] }[] = [];
   for (const line of block.trim().split("\n")) {
     const match = speaker.exec(line);
     if (match !== null) {

@@ -13,7 +13,7 @@ import { ZipArchive, ZipError } from "../../../../lib/files/zip.ts";
 import { isObject, type JsonObject, listOf, textOf } from "../../../../lib/json/json.ts";
 import type { Imported, Omission } from "../draft.ts";
 import type { Importer } from "../importer.ts";
-import { decodeText, ImportError, maxTextBytes, parseJsonText, type SourceFile } from "../source.ts";
+import { decodeText, ImportError, type ImportedFile, maxTextBytes, parseJsonText } from "../source.ts";
 import { dataOf, draftOfCard, isCard } from "./draft.ts";
 
 /** The names of text in an image: the later one wins. */
@@ -39,7 +39,7 @@ export const characterCard: Importer = {
 };
 
 /** A zip archive; one behind a JPEG picture is a common disguise, as sites take pictures only. */
-function isArchive({ bytes, name }: SourceFile): boolean {
+function isArchive({ bytes, name }: ImportedFile): boolean {
   const begins = (...start: number[]) => start.every((byte, at) => bytes[at] === byte);
   return begins(0x50, 0x4b, 3, 4) || (begins(0xff, 0xd8, 0xff) && /\.(?:charx|jpe?g)$/i.test(name));
 }
