@@ -186,7 +186,7 @@ export class Conversations {
       // Upstreams' own, some of them.
       id: keepable(completion.id),
       parent: resumed?.id ?? null,
-      holder: nameOf(keyHolder),
+      keyHolder: nameOf(keyHolder),
       model: keepable(completion.model),
       createdAt: this.#clock.now(),
       metadata: JSON.stringify(metadata),
@@ -218,11 +218,13 @@ export class Conversations {
     return this.#items.get(`${nameOf(keyHolder)} ${id}`);
   }
 
-  async #turnOfItem(holder: string, id: string, answer: string | undefined, format: string) {
+  async #turnOfItem(keyHolder: string, id: string, answer: string | undefined, format: string) {
     const now = this.#clock.now();
-    if (answer !== undefined) return this.#rows.find(holder, answer, now);
+    if (answer !== undefined) return this.#rows.find(keyHolder, answer, now);
     const metadata = JSON.stringify({ [id]: itemMark });
-    return (await this.#rows.list({ holder, format, now, model: null, metadata, after: null, limit: 1 }, "desc"))?.[0];
+    return (
+      await this.#rows.list({ keyHolder, format, now, model: null, metadata, after: null, limit: 1 }, "desc")
+    )?.[0];
   }
 
   #noteItems(keyHolder: KeyHolder, items: ReadonlyMap<string, number>): void {
@@ -275,7 +277,7 @@ export class Conversations {
   async list(keyHolder: KeyHolder, filter: Filter): Promise<ListOf<StoredCompletion>> {
     const limit = checkLimit(filter.limit);
     const page = {
-      holder: nameOf(keyHolder),
+      keyHolder: nameOf(keyHolder),
       format: "chat",
       now: this.#clock.now(),
       model: filter.model ?? null,

@@ -241,7 +241,7 @@ export type Turn = {
   /** The turn that this one continues. */
   readonly parent: string | null;
   /** The key holder who may see it: a key on a surface, in one text. */
-  readonly holder: string;
+  readonly keyHolder: string;
   readonly model: string;
   readonly createdAt: number;
   /** JSON object of strings. */
@@ -270,7 +270,7 @@ export type TurnText = Pick<Turn, "id" | "input" | "completion">;
 export type TurnShown = TurnText & Pick<Turn, "format" | "request" | "shown">;
 
 export type Page = {
-  readonly holder: string;
+  readonly keyHolder: string;
   readonly format: string;
   readonly now: number;
   readonly model: string | null;
@@ -283,7 +283,7 @@ export type Page = {
 
 /** A turn is found only by its key holder, neither deleted nor expired. */
 export interface ConversationRepository {
-  find(holder: string, id: string, now: number): Promise<Turn | undefined>;
+  find(keyHolder: string, id: string, now: number): Promise<Turn | undefined>;
   /** The turn and all that it continues, deleted ones included: oldest first. */
   chain(id: string): Promise<TurnText[]>;
   /** The same, with what the routes show of each. */
@@ -299,12 +299,12 @@ export interface ConversationRepository {
   settle(id: string, settled: SettledTurn): Promise<boolean>;
   /** @returns which of those turns failed, or were cancelled or deleted; a finished one may have its last events to store */
   stopped(ids: readonly string[]): Promise<string[]>;
-  /** Ordered by creation time. @returns undefined when `after` is no turn of that holder */
+  /** Ordered by creation time. @returns undefined when `after` is no turn of that key holder */
   list(page: Page, order: "asc" | "desc"): Promise<Turn[] | undefined>;
   /** @returns false when there is no such turn */
-  setMetadata(holder: string, id: string, metadata: string, now: number): Promise<boolean>;
+  setMetadata(keyHolder: string, id: string, metadata: string, now: number): Promise<boolean>;
   /** @returns false when there is no such turn */
-  markDeleted(holder: string, id: string, now: number): Promise<boolean>;
+  markDeleted(keyHolder: string, id: string, now: number): Promise<boolean>;
 }
 
 export type AuditPage = {

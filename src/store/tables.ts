@@ -73,7 +73,7 @@ export const movedTables: readonly MovedTable[] = [
   table("kept_events", "call first_id", { text: "run", integer: "call first_id", bytes: "data" }),
   table("conversations", "conversation", { integer: "conversation expires_at" }),
   table("turns", "id", {
-    text: "id parent holder model metadata upstream_account upstream_id format state",
+    text: "id parent key_holder model metadata upstream_account upstream_id format state",
     integer: "conversation created_at deleted_at",
     bytes: "request input completion shown",
   }),

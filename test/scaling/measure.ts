@@ -57,8 +57,8 @@ const calling: { readonly [K in Kind]: () => Asked } = {
 const ledgerTables = "^ledger(_|$)";
 /** Statements that belong to a call; the others are a node's own: leases, keys, windows, the ledger. */
 const ofCalls =
-  /kept_calls|kept_events|troupe\.reserve|troupe\.settle|troupe\.turns|troupe\.conversations|update troupe\.holders/;
-const ofNodes = /owner = \$\d and watched|holder = \$\d and lapses_at|where owner = \$\d::text and state/;
+  /kept_calls|kept_events|troupe\.reserve|troupe\.settle|troupe\.turns|troupe\.conversations|update troupe\.lease_owners/;
+const ofNodes = /owner = \$\d and watched|owner = \$\d and lapses_at|where owner = \$\d::text and state/;
 
 const writes = /\b(insert|update|delete)\b|troupe\.(reserve|settle)/;
 

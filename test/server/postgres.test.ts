@@ -164,12 +164,12 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
       await server.ask(url, `create or replace function public.fail() returns trigger language plpgsql as $$${body}$$`);
       await server.ask(
         url,
-        "create or replace trigger fails before insert or update on troupe.holders execute function public.fail()",
+        "create or replace trigger fails before insert or update on troupe.lease_owners execute function public.fail()",
       );
       expect(await storage()).toEqual({ code: 200, message });
       expect((await troupe.post(path, chat("plain"))).status).toBe(200);
     }
-    await server.ask(url, "drop trigger fails on troupe.holders");
+    await server.ask(url, "drop trigger fails on troupe.lease_owners");
     expect(await storage()).toEqual({ code: 200, message: undefined });
     // A lease needs no room on a full disk, an answer does.
     for (const [state, message] of [

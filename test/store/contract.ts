@@ -93,7 +93,7 @@ const turn = (id: string, changes: Partial<Turn> = {}): Turn => ({
   format: "chat",
   state: "finished",
   parent: null,
-  holder: "key_1 gateway",
+  keyHolder: "key_1 gateway",
   model: "m/1",
   createdAt: start,
   metadata: "{}",
@@ -1336,7 +1336,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         await conversations.insert(turn(id, { model, metadata: `{"id":"${id}"}` }), bytes(""), start + hourMs);
       }
       await conversations.insert(turn("e", { format: "responses" }), bytes(""), start + hourMs);
-      const page = { holder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
+      const page = { keyHolder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
       const ids = async (changes: object, order: "asc" | "desc" = "asc") =>
         (await conversations.list({ ...page, ...changes }, order))?.map(({ id }) => id);
       expect(await ids({})).toEqual(["a", "b"]);
@@ -1346,7 +1346,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await ids({ format: "responses" })).toEqual(["e"]);
       expect(await ids({ metadata: '{"id":"c"}' })).toEqual(["c"]);
       expect(await ids({ after: "none" })).toBeUndefined();
-      expect(await ids({ holder: "key_2 gateway" })).toEqual([]);
+      expect(await ids({ keyHolder: "key_2 gateway" })).toEqual([]);
     });
   });
 
@@ -1852,7 +1852,7 @@ function everyMethod({
   maintenance,
 }: Store): Record<AnyMethod, () => Promise<unknown>> {
   const id = { call: 1, run: "00000001" };
-  const page = { holder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
+  const page = { keyHolder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
   const { model, upstreamAccount, upstreamId, completion } = turn("a");
   const settled = { state: "failed", model, upstreamAccount, upstreamId, completion, shown: completion } as const;
   return {

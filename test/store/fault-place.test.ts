@@ -17,11 +17,11 @@ test.each<[string, string, readonly string[], string | undefined]>([
   ],
   [
     "an update",
-    "update troupe.turns as t set metadata = $4::text where t.id = $1::text and t.holder = $2::text",
+    "update troupe.turns as t set metadata = $4::text where t.id = $1::text and t.key_holder = $2::text",
     ["a\0", "b"],
     'the row "a\\u0000" of the table turns',
   ],
-  ["a list", "select id from troupe.turns where holder = $1::text", ["b"], "the table turns"],
+  ["a list", "select id from troupe.turns where key_holder = $1::text", ["b"], "the table turns"],
   [
     "a row that is selected for another table",
     "with a as (select 1 from troupe.conversations where id = $2::text) insert into troupe.turns (id, parent) select $1, $2 from a",

@@ -132,7 +132,7 @@ export const turnOf = (at: number): Turn => ({
   format: at % 3 === 0 ? "responses" : "chat",
   state: at % 9 === 3 ? "running" : "finished",
   parent: at % 4 === 0 ? null : `turn_${at - 1}`,
-  holder: "holder",
+  keyHolder: "holder",
   model: "m/1",
   createdAt: start + at,
   metadata: JSON.stringify({ topic: `t${at % 3}`, odd: "\u0000 \ud800 ü" }),

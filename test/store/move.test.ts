@@ -28,7 +28,7 @@ const left = {
   sqlite: ["generations", "ledger_increments", "reservations", "schema_texts", "sessions", "token_uses", "trials"],
   postgres: [
     "generations",
-    "holders",
+    "lease_owners",
     "node_versions",
     "reservations",
     "schema",
@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
     await store.refresh();
     expect(store.keys.version()).toBeGreaterThan(version);
     const page = {
-      holder: "holder",
+      keyHolder: "holder",
       format: "chat",
       now: start,
       model: null,

@@ -75,8 +75,8 @@ export class HeldCalls {
     await this.owner();
     const rows = await this.#pool.run<{ owner: string; line: string }>(
       `select owner, line from troupe.reservations r where not exists (
-         select 1 from troupe.holders h
-         where h.holder = r.owner and h.lapses_at > clock_timestamp() - $1::float8 * interval '1 ms') limit $2::int`,
+         select 1 from troupe.lease_owners h
+         where h.owner = r.owner and h.lapses_at > clock_timestamp() - $1::float8 * interval '1 ms') limit $2::int`,
       [graceMs, maxInterrupted],
     );
     return rows

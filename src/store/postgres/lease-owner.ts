@@ -69,8 +69,8 @@ export class LeaseOwner {
     if (!this.holds(id)) return;
     const askedAt = this.#reading();
     const renewing = this.#pool.run(
-      `update troupe.holders set lapses_at = clock_timestamp() + $2::float8 * interval '1 ms'
-       where holder = $1::text and lapses_at > clock_timestamp()`,
+      `update troupe.lease_owners set lapses_at = clock_timestamp() + $2::float8 * interval '1 ms'
+       where owner = $1::text and lapses_at > clock_timestamp()`,
       [id, this.lapseMs],
     );
     const { count } = await renewing.catch((error) => {
@@ -109,7 +109,7 @@ export class LeaseOwner {
     const id = this.#id;
     this.#until = Number.NEGATIVE_INFINITY;
     if (id === "") return;
-    await this.#pool.run("delete from troupe.holders where holder = $1::text", [id]);
+    await this.#pool.run("delete from troupe.lease_owners where owner = $1::text", [id]);
   }
 
   async #register(): Promise<string> {
@@ -117,8 +117,8 @@ export class LeaseOwner {
     const id = this.#clock.newId();
     const askedAt = this.#reading();
     await this.#pool.run(
-      `insert into troupe.holders values ($1::text, clock_timestamp() + $2::float8 * interval '1 ms')
-       on conflict (holder) do nothing`,
+      `insert into troupe.lease_owners values ($1::text, clock_timestamp() + $2::float8 * interval '1 ms')
+       on conflict (owner) do nothing`,
       [id, this.lapseMs],
     );
     // The one before has lapsed.

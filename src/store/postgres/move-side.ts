@@ -29,7 +29,7 @@ const readingIn = (pool: QueryPool, schema: string) =>
   readingOf({ sql: inSchema(pool, schema), joined: "k.call = e.call and k.run = e.run" });
 
 async function isServed(pool: QueryPool): Promise<boolean> {
-  const text = "select 1 from troupe.holders where lapses_at > clock_timestamp() limit 1";
+  const text = "select 1 from troupe.lease_owners where lapses_at > clock_timestamp() limit 1";
   return (await pool.run(text)).length > 0;
 }
 

@@ -10,7 +10,7 @@ import type { QueryPools } from "./query-pool.ts";
 
 /** Selected beside a record. */
 const more = `,
-  exists (select 1 from troupe.holders h where h.holder = owner and h.lapses_at > clock_timestamp()) as "isAlive"`;
+  exists (select 1 from troupe.lease_owners h where h.owner = kept_calls.owner and h.lapses_at > clock_timestamp()) as "isAlive"`;
 const identified = "call = $1::bigint and run = $2::text";
 /**
  * An answer may be stored by a statement whose caller gave up, long before it is stored again. A run has one answer, so whatever found
@@ -19,7 +19,7 @@ const identified = "call = $1::bigint and run = $2::text";
 const unanswered = "state in ('running', 'finished')";
 
 /** Both ways to claim return as well whether the owner's lease still holds. */
-const holding = `(select 1 from troupe.holders where holder = $6::text and lapses_at > clock_timestamp())`;
+const holding = `(select 1 from troupe.lease_owners where owner = $6::text and lapses_at > clock_timestamp())`;
 const claimed = `select (select call::float8 from claimed) as call, exists ${holding} as "isHolding"`;
 const claimNew = `with claimed as (
     insert into troupe.kept_calls as k (scope, request_id, fingerprint, run, state, owner, created_at)
@@ -109,7 +109,7 @@ export function runRepository({ path, background }: QueryPools, leaseOwner: Leas
       const { count } = await background.run(
         `with gone as (
            select call, run from troupe.kept_calls k where owner is not null
-           and not exists (select 1 from troupe.holders h where h.holder = k.owner and h.lapses_at > clock_timestamp())
+           and not exists (select 1 from troupe.lease_owners h where h.owner = k.owner and h.lapses_at > clock_timestamp())
            for update skip locked),
          dropped as (delete from troupe.kept_events e using gone where e.call = gone.call and e.run = gone.run)
          update troupe.kept_calls k set state = 'interrupted', owner = null, watched = false, expires_at = $1::bigint

@@ -41,7 +41,7 @@ create trigger keys_changed after insert or delete
   on troupe.keys for each row execute function troupe.count_key_change();
 
 -- A process that serves, and until when the leases of all its calls hold.
-create table troupe.holders (holder text primary key, lapses_at timestamptz not null) with (fillfactor = 50);
+create table troupe.lease_owners (owner text primary key, lapses_at timestamptz not null) with (fillfactor = 50);
 
 create table troupe.kept_calls (
   call bigint generated always as identity primary key,
@@ -85,7 +85,7 @@ create table troupe.turns (
   id text collate "C" primary key,
   conversation bigint not null references troupe.conversations on delete cascade,
   parent text collate "C",
-  holder text not null,
+  key_holder text not null,
   model text not null,
   created_at bigint not null,
   deleted_at bigint,
@@ -103,7 +103,7 @@ create table troupe.turns (
 );
 alter table troupe.turns alter column request set storage external, alter column input set storage external,
   alter column completion set storage external, alter column shown set storage external;
-create index turns_listed on troupe.turns (holder, created_at, id) where deleted_at is null;
+create index turns_listed on troupe.turns (key_holder, created_at, id) where deleted_at is null;
 create index turns_continued on troupe.turns (parent) where parent is not null;
 create index turns_of_conversation on troupe.turns (conversation);
 create index turns_deleted on troupe.turns (deleted_at) where deleted_at is not null;

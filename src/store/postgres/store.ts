@@ -386,10 +386,10 @@ function maintenanceOf(
     runTotals: runs.totals,
     conversationTotals: conversations.totals,
     async otherServers() {
-      await pool.run("delete from troupe.holders where lapses_at < clock_timestamp() - interval '1 hour'");
+      await pool.run("delete from troupe.lease_owners where lapses_at < clock_timestamp() - interval '1 hour'");
       const [row] = await pool.run<{ servers: number }>(
-        `select count(*)::float8 as servers from troupe.holders
-         where holder <> $1::text and lapses_at > clock_timestamp()`,
+        `select count(*)::float8 as servers from troupe.lease_owners
+         where owner <> $1::text and lapses_at > clock_timestamp()`,
         [leaseOwner.id],
       );
       return row!.servers;

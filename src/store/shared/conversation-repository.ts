@@ -30,7 +30,7 @@ export type SharedConversations = ConversationRepository & {
 };
 
 const selected = selection(turnTable, "t.");
-const visible = "t.holder = $1::text and t.deleted_at is null and c.expires_at > $2::bigint";
+const visible = "t.key_holder = $1::text and t.deleted_at is null and c.expires_at > $2::bigint";
 const find = `select ${selected} from troupe.turns t join troupe.conversations c using (conversation)
   where ${visible} and t.id = $3::text`;
 
@@ -51,7 +51,7 @@ const settle = `update troupe.turns set state = $2::text, model = $3::text, upst
 const stopped = `select asked.value as id from jsonb_array_elements_text($1::text::jsonb) asked(value) where not exists (
   select 1 from troupe.turns t where t.id = asked.value and state in ('running', 'finished') and deleted_at is null)`;
 
-const changeable = `t.id = $1::text and t.holder = $2::text
+const changeable = `t.id = $1::text and t.key_holder = $2::text
   and exists (select 1 from troupe.conversations c where c.conversation = t.conversation and c.expires_at > $3::bigint)`;
 const markDeleted = `update troupe.turns as t set deleted_at = $3::bigint
   where ${changeable} and (t.deleted_at is null or ($4::boolean and t.deleted_at = $3::bigint))`;
@@ -81,7 +81,7 @@ export function conversationRepository(sql: Sql, dialect: ConversationDialect): 
   const pages = { asc: pageOf(">", "asc"), desc: pageOf("<", "desc") };
   const setMetadata = `update troupe.turns as t set ${dialect.setMetadata} where ${changeable} and t.deleted_at is null`;
   return {
-    find: async (holder, id, now) => (await sql.run<Turn>(find, [holder, now, id]))[0],
+    find: async (keyHolder, id, now) => (await sql.run<Turn>(find, [keyHolder, now, id]))[0],
     chain: async (id) => [...(await sql.run<TurnText>(chain, [id]))],
     shownChain: async (id) => [...(await sql.run<TurnShown>(shownChain, [id]))],
     touch: async (id, expiresAt) => void (await sql.run(touch, [id, expiresAt])),
@@ -94,18 +94,18 @@ export function conversationRepository(sql: Sql, dialect: ConversationDialect): 
       const rows = await sql.run<{ id: string }>(stopped, [JSON.stringify(ids)]);
       return rows.map(({ id }) => id);
     },
-    async list({ holder, format, now, model, metadata, after, limit }, order) {
+    async list({ keyHolder, format, now, model, metadata, after, limit }, order) {
       if (after !== null) {
-        const text = "select 1 from troupe.turns where id = $1::text and holder = $2::text";
-        if ((await sql.run(text, [after, holder])).length === 0) return undefined;
+        const text = "select 1 from troupe.turns where id = $1::text and key_holder = $2::text";
+        if ((await sql.run(text, [after, keyHolder])).length === 0) return undefined;
       }
-      return [...(await sql.run<Turn>(pages[order], [holder, now, model, after, wanted(metadata), limit, format]))];
+      return [...(await sql.run<Turn>(pages[order], [keyHolder, now, model, after, wanted(metadata), limit, format]))];
     },
-    async setMetadata(holder, id, metadata, now) {
-      return (await sql.run(setMetadata, [id, holder, now, metadata, wanted(metadata)])).count > 0;
+    async setMetadata(keyHolder, id, metadata, now) {
+      return (await sql.run(setMetadata, [id, keyHolder, now, metadata, wanted(metadata)])).count > 0;
     },
-    async markDeleted(holder, id, now) {
-      return (await sql.run(markDeleted, (again) => [id, holder, now, again])).count > 0;
+    async markDeleted(keyHolder, id, now) {
+      return (await sql.run(markDeleted, (again) => [id, keyHolder, now, again])).count > 0;
     },
     async removeExpired(now, max) {
       const { count } = await sql.run(removeTurns, [now, max]);

@@ -79,7 +79,7 @@ create table turns (
   id text primary key,
   conversation integer not null references conversations on delete cascade,
   parent text,
-  holder text not null,
+  key_holder text not null,
   model text not null,
   created_at integer not null,
   deleted_at integer,
@@ -93,7 +93,7 @@ create table turns (
   state text not null check (state in ('running', 'finished', 'failed', 'cancelled')),
   shown blob
 ) strict;
-create index turns_listed on turns (holder, created_at, id) where deleted_at is null;
+create index turns_listed on turns (key_holder, created_at, id) where deleted_at is null;
 create index turns_continued on turns (parent) where parent is not null;
 create index turns_of_conversation on turns (conversation);
 create index turns_deleted on turns (deleted_at) where deleted_at is not null;

@@ -28,7 +28,7 @@ export class LeaseOwners {
 
   readonly statements: readonly Statement[] = [
     [
-      "insert into troupe.holders",
+      "insert into troupe.lease_owners",
       ([leaseOwner, ms]) => {
         if (!this.#lapses.has(leaseOwner as string))
           this.#lapses.set(leaseOwner as string, this.#now() + (ms as number));
@@ -36,13 +36,13 @@ export class LeaseOwners {
       },
     ],
     [
-      "update troupe.holders",
+      "update troupe.lease_owners",
       ([leaseOwner, ms]) => {
         if (!this.isAlive(leaseOwner as string)) return changed(0);
         this.#lapses.set(leaseOwner as string, this.#now() + (ms as number));
         return changed(1);
       },
     ],
-    ["delete from troupe.holders", ([leaseOwner]) => changed(Number(this.#lapses.delete(leaseOwner as string)))],
+    ["delete from troupe.lease_owners", ([leaseOwner]) => changed(Number(this.#lapses.delete(leaseOwner as string)))],
   ];
 }

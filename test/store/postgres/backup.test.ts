@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
   async function contentOf(url: string): Promise<Record<string, string | null>> {
     const tables = await server.ask<{ name: string }>(
       url,
-      "select tablename as name from pg_tables where schemaname = 'troupe' and tablename not in ('holders', 'nodes')",
+      "select tablename as name from pg_tables where schemaname = 'troupe' and tablename not in ('lease_owners', 'nodes')",
     );
     const found: Record<string, string | null> = {};
     for (const { name } of tables) {
@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
         expect((await back.runs.find("s", "r3"))?.state).toBe("finished");
         // The node of that time is gone, though its lease may hold for a moment.
         expect((await back.runs.find("s", "running"))?.state).toBe("running");
-        await server.ask(target, "update troupe.holders set lapses_at = clock_timestamp() where holder = $1", [
+        await server.ask(target, "update troupe.lease_owners set lapses_at = clock_timestamp() where owner = $1", [
           running.owner,
         ]);
         expect((await back.runs.find("s", "running"))?.heldBy).toBe("gone");

@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
       refresh: (store: Store) => (store as PostgresStore).refresh(),
       async kill(store: Store) {
         const { leaseOwner } = store as PostgresStore;
-        await server.ask(direct, "update troupe.holders set lapses_at = 'epoch' where holder = $1", [leaseOwner]);
+        await server.ask(direct, "update troupe.lease_owners set lapses_at = 'epoch' where owner = $1", [leaseOwner]);
         await store.close();
       },
       async [Symbol.asyncDispose]() {},

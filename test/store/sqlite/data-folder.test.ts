@@ -33,7 +33,7 @@ beforeAll(async () => {
   database.run(`insert into conversations values (1, ${later})`);
   for (const id of ["chatcmpl-1", "chatcmpl-2"])
     database.run(
-      `insert into turns (id, conversation, holder, model, created_at, metadata, request, input, completion, format, state)
+      `insert into turns (id, conversation, key_holder, model, created_at, metadata, request, input, completion, format, state)
        values (?, 1, 's', 'm', 1, '{}', x'01', x'01', x'01', 'chat', 'finished')`,
       [id],
     );
