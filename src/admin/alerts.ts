@@ -1,7 +1,9 @@
 /** The admin API's route of alerts: what is on, and what was sent. */
+
 import { Alerts } from "../api/alerts.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { isoTime } from "../lib/time/clock.ts";
+import type { Notice } from "../observability/alerts/alerts.ts";
 import type { Delivery, SentAlert } from "../observability/alerts/history.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters } from "./pages.ts";
@@ -25,8 +27,6 @@ function causeJson([cause, since]: readonly [string, number]) {
   return { cause, kind: kinds[kind] ?? kind, subject: subject || null, since: isoTime(since) };
 }
 
-type Sent = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
-
 function subjectOf({
   scope,
   provider,
@@ -35,7 +35,7 @@ function subjectOf({
   persona_version,
   variant,
   machine,
-}: Sent["data"]): string | null {
+}: Notice["data"]): string | null {
   if (typeof machine === "string") return machine;
   if (typeof scope === "string") return scope;
   if (typeof persona === "string") return `${persona}@${persona_version} ${variant}`;
@@ -44,7 +44,7 @@ function subjectOf({
 }
 
 const alertJson = ({ id, at, body, deliveries }: SentAlert) => {
-  const { type, data } = JSON.parse(body) as Sent;
+  const { type, data } = JSON.parse(body) as Notice;
   const sent = { kind: type, subject: subjectOf(data), data };
   return { object: "alert" as const, id, at: isoTime(at), ...sent, deliveries: deliveries.map(deliveryJson) };
 };

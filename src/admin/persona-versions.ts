@@ -17,9 +17,9 @@ import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
 import { quantileOf } from "../usage/ledger/quantile.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
+import { Named } from "./persona-files.ts";
 import { periodOf } from "./variants.ts";
 
-const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
 const OneVersion = Type.Object({ ...Named.properties, version: Type.String() });
 
 const missing = () => ApiError.notFound("No such version is kept.", "version");

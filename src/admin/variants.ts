@@ -1,4 +1,5 @@
 /** The admin API's routes of personas' variants: their numbers, and which of them callers get. */
+
 import { Type } from "@sinclair/typebox";
 import { Variants } from "../api/variants.ts";
 import { queryOf, writing } from "../http/openapi/describe.ts";
@@ -8,6 +9,7 @@ import { parseFilter } from "../usage/ledger/report.ts";
 import { variantReports } from "../usage/variants/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, text } from "./pages.ts";
+import { Named } from "./persona-files.ts";
 import { findPersona } from "./personas.ts";
 
 const Changed = <const O extends string>(object: O) => ({
@@ -16,7 +18,6 @@ const Changed = <const O extends string>(object: O) => ({
   version: Type.String(),
   variant: Type.String(),
 });
-const Named = Type.Object({ namespace: Type.String(), name: Type.String() });
 
 export const variantRoutes = (plugin: AdminPlugin) =>
   plugin

@@ -42,7 +42,7 @@ type LocalServerOptions = {
   readonly onFailure?: (cause: string) => void;
 };
 
-const surfaces = ["orchestrator", "gateway", "admin"] as const;
+export const surfaces = ["orchestrator", "gateway", "admin"] as const;
 
 /** Exit codes of a process that a signal ended: 128 and the signal's number. */
 const signalCodes: Partial<Record<Signal, ExitCode>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };

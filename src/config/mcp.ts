@@ -1,4 +1,5 @@
 /** The settings of tools by MCP: the servers, what one call may use of them, and the hosted tools that they stand in for. */
+
 import { type TObject, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/json/keyed-record.ts";
 import type { PathPart } from "../lib/json/schema-errors.ts";
@@ -6,6 +7,7 @@ import { Closed, Words } from "../lib/json/schemas.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { toolBounds } from "../protocols/tool-bounds.ts";
 import { type Filled, filled } from "./filled.ts";
+import { headerName } from "./provider-schema.ts";
 import type { FaultReporter } from "./report.ts";
 import { defaulted, optional, section, text, texts, timeout } from "./schema-fields.ts";
 
@@ -15,8 +17,6 @@ const serverName = {
   message: "must be of 1 to 32 lower-case letters, digits, '_' and '-', without '__', and begin with a letter",
 };
 
-/** Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 */
-const headerName = { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", message: "is no name for a header" };
 const variableName = { pattern: "^[A-Za-z_][A-Za-z0-9_]*$", message: "is no name for a variable" };
 const hostedName = {
   pattern: "^[a-z][a-z0-9_]{0,63}$",

@@ -9,7 +9,7 @@ import { flag, oneOf, optional, text, timeouts } from "./schema-fields.ts";
 const ModelRuleFile = Open({ match: text("A glob over the model's name; `*` matches anything.") });
 
 /** Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 */
-const headerName = { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", message: "is no name for a header" };
+export const headerName = { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", message: "is no name for a header" };
 
 export const providerName = {
   pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",

@@ -3,7 +3,7 @@
  * not known to be taken is not sent there, as it is refused.
  */
 import { ownMember } from "../lib/json/own-member.ts";
-import { factsInForce, following } from "./facts.ts";
+import { asNames, factsInForce, following } from "./facts.ts";
 
 export type Cloud = {
   /** @returns the name by which a beta is known there; undefined where it is not taken */
@@ -14,13 +14,11 @@ export type Cloud = {
   readonly versionAs: (asked: string) => string;
 };
 
-const listOf = (names: string | readonly string[]): readonly string[] => (typeof names === "string" ? [names] : names);
-
 /** By the facts that count, also those to come. To be called where modules are loaded. */
 export function cloudOf(provider: string): Cloud {
   const rowsIn = () => ownMember(factsInForce().providers, provider);
   const betas = following(() =>
-    (rowsIn()?.betas ?? []).flatMap(({ beta, as }) => listOf(beta).map((asked) => [asked, as ?? asked] as const)),
+    (rowsIn()?.betas ?? []).flatMap(({ beta, as }) => asNames(beta).map((asked) => [asked, as ?? asked] as const)),
   );
   const versions = following(() => rowsIn()?.versions ?? []);
   const betaAs = (asked: string) => betas.find(([name]) => name === asked)?.[1];

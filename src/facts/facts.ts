@@ -43,7 +43,8 @@ export function useFacts(next: FactsFile = compiledFacts): void {
 /** The form of rows by which a format's models differ. */
 type Rows<F extends keyof Vocabulary> = readonly (Vocabulary[F] & ModelRule)[];
 
-const listOf = (names: string | readonly string[]): readonly string[] => (typeof names === "string" ? [names] : names);
+export const asNames = (names: string | readonly string[]): readonly string[] =>
+  typeof names === "string" ? [names] : names;
 
 /** @param format that the provider's upstream speaks @returns its rows, a glob each, also of facts to come; none where nothing is known */
 export const rowsOf = <F extends keyof Vocabulary>(format: F, provider: string): Rows<F> =>
@@ -52,7 +53,7 @@ export const rowsOf = <F extends keyof Vocabulary>(format: F, provider: string):
 function rowsIn(format: keyof Vocabulary, provider: string): readonly unknown[] {
   const rows = ownMember(file.rules[format] as Readonly<Record<string, readonly SourcedRow[]>>, provider) ?? [];
   return rows.flatMap(({ match, source: _, note: _n, ...facts }) =>
-    listOf(match).map((glob) => ({ ...facts, match: glob })),
+    asNames(match).map((glob) => ({ ...facts, match: glob })),
   );
 }
 
@@ -147,7 +148,7 @@ function tableOf(provider: string): Table {
   const models = new Map<string, ModelFacts>();
   const lines = new Map<string, Numbered[]>();
   for (const { model, counts_as, source: _, note: _n, ...facts } of ownMember(file.providers, provider)?.models ?? []) {
-    for (const name of listOf(model)) {
+    for (const name of asNames(model)) {
       models.set(name, { ...facts, ...models.get(name) });
       const numbered = numberedName(bareName(name));
       // Of models that have ended nothing else may be known.
@@ -167,6 +168,6 @@ function tableOf(provider: string): Table {
 export const announcedEndings = (): readonly (readonly [provider: string, model: string, ends: string])[] =>
   Object.entries(file.providers).flatMap(([provider, { models = [] }]) =>
     models.flatMap(({ model, ends }) =>
-      ends === undefined ? [] : listOf(model).map((name) => [provider, name, ends] as const),
+      ends === undefined ? [] : asNames(model).map((name) => [provider, name, ends] as const),
     ),
   );

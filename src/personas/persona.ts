@@ -7,7 +7,7 @@ import { isObject } from "../lib/json/json.ts";
 import { isSameList } from "../lib/json/same-list.ts";
 import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
 import { versionOf } from "../lib/text/version-of.ts";
-import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
+import { byPlace, type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/tiers.ts";
@@ -263,8 +263,6 @@ export function personaFrom(content: PersonaContent, id: string, promptIds?: Per
   contents.set(persona, JSON.stringify(content));
   return persona;
 }
-
-const byPlace = (a: Diagnostic, b: Diagnostic) => a.line - b.line || a.column - b.column;
 
 function placeOf({ path, at }: RuleError, source: YamlSource, root: PersonaFileValue, text: string): Position {
   const start = source.locate(path);

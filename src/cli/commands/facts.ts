@@ -13,17 +13,18 @@ import { compiledList } from "../../facts/prices/list.ts";
 import { changesBetween, type PriceChange } from "../../facts/prices/list-format.ts";
 import { isSigned } from "../../facts/signed.ts";
 import { printableLine } from "../../lib/text/printable.ts";
+import { sha256Of } from "../../lib/text/sha256.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import * as acts from "../../operate/facts.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
-import { type Published, readPlace, readPublished, sha256Of } from "../../usage/facts/fetch.ts";
+import { type Published, readPlace, readPublished } from "../../usage/facts/fetch.ts";
 import { olderWords, todayOf } from "../../usage/facts/renewal.ts";
 import { concernsOf } from "../../usage/prices/concerns.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { operatorOf } from "./operator.ts";
-import { changeText, modelsInUse } from "./price-update.ts";
+import { changeText, marks, modelsInUse } from "./price-update.ts";
 import { listFor } from "./prices.ts";
 import { assertDataFolder, usingStore } from "./storage.ts";
 import { count } from "./usage.ts";
@@ -162,8 +163,6 @@ const differences = ({ models, prices }: Pick<Bundle, "models" | "prices">): Dif
   facts: factChanges(factsInForce(), models),
   prices: changesBetween(inForce().list.content, prices, systemClock.now()),
 });
-
-const marks = { added: "+", removed: "-", changed: "~" } as const;
 
 function writeChanges({ io }: Context, { facts, prices }: Differences): void {
   io.stdout.write(

@@ -5,12 +5,13 @@ import { changesBetween, ListError, type PriceChange, parseList } from "../../fa
 import type { ListedPrice } from "../../facts/prices/listed.ts";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { printableLine } from "../../lib/text/printable.ts";
+import { sha256Of } from "../../lib/text/sha256.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { namedModels } from "../../operate/checks/named-models.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { calledModels, concernsOf } from "../../usage/prices/concerns.ts";
-import { sha256Of, storedListPath, storeList } from "../../usage/prices/stored-list.ts";
+import { storedListPath, storeList } from "../../usage/prices/stored-list.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
 import { loadPersonas } from "../personas.ts";
 import { printJson } from "../print/print-json.ts";
@@ -123,7 +124,7 @@ function listFrom(source: string, bytes: Uint8Array, now: number, asOf: string |
   }
 }
 
-const marks = { added: "+", removed: "-", changed: "~" } as const;
+export const marks = { added: "+", removed: "-", changed: "~" } as const;
 
 export function changeText({ model, change, prices }: PriceChange): string {
   const parts = Object.entries(prices).map(([kind, { before, after }]) => {

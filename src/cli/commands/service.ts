@@ -1,7 +1,9 @@
 /** `troupe service`: the systemd unit, printed or placed. */
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+
+import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import template from "../../../deploy/troupe.service" with { type: "text" };
+import { textOfFile } from "../../lib/files/file-watch.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatFields } from "../print/table.ts";
@@ -80,7 +82,7 @@ export function installService(context: Context, { root = "/", json }: Options):
 
 export function uninstallService(context: Context, { root = "/", json }: Options): ExitCode {
   const path = pathIn(context, root);
-  if (readUnit(path) === undefined) throw new CommandError(`There is no ${path}.`);
+  if (textOfFile(path) === undefined) throw new CommandError(`There is no ${path}.`);
   placing(path, () => rmSync(path));
   const steps = ["systemctl disable --now troupe", "systemctl daemon-reload"];
   showNext(context, path, `${path} is removed; the data in /var/lib/private/troupe stays.`, steps, json);
@@ -97,8 +99,8 @@ function showNext({ io }: Context, unit: string, done: string, next: readonly st
 export function showServiceStatus(context: Context, { root = "/", json }: Options): ExitCode {
   const placed = pathIn(context, root);
   const packaged = pathIn(context, root, packagedPath);
-  const path = readUnit(placed) === undefined && readUnit(packaged) !== undefined ? packaged : placed;
-  const unit = readUnit(path);
+  const path = textOfFile(placed) === undefined && textOfFile(packaged) !== undefined ? packaged : placed;
+  const unit = textOfFile(path);
   const own = unitText(context);
   const state =
     unit === undefined
@@ -116,14 +118,6 @@ export function showServiceStatus(context: Context, { root = "/", json }: Option
 }
 
 const pathIn = ({ io }: Context, root: string, path = unitPath) => join(resolve(io.cwd, root), path);
-
-function readUnit(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-}
 
 function placing(path: string, work: () => void): void {
   try {

@@ -2,6 +2,7 @@
  * `troupe demo`: a throw-away server with believable data, providers of its own and calls that go on, for a look at the console. It lives in a
  * temporary folder, and neither reads nor writes anything of the user's: no configuration, no variables, no data.
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +18,7 @@ import { dayMs } from "../../lib/time/duration.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { RunningServer } from "../../server/server.ts";
 import { CommandError, type Context, type ExitCode, loadFrom } from "../context.ts";
+import { surfaces } from "../local-server.ts";
 import { startFakeProviders } from "./fake-providers.ts";
 import { DemoFolder, personaIds } from "./folder.ts";
 import { call, makeLiveCalls } from "./live-calls.ts";
@@ -37,7 +39,6 @@ export type DemoOptions = {
   readonly live?: boolean;
 };
 
-const surfaces = ["orchestrator", "gateway", "admin"] as const;
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, flush: async () => {}, dropped: 0 };
 
 export async function demo(given: Context, options: DemoOptions = {}): Promise<ExitCode> {

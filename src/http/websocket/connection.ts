@@ -3,9 +3,10 @@
  * route, with its own admission, limits, log line and ledger lines. What is of the connection alone stands here: one turn at a time,
  * the latest answer where it is stored nowhere, and its end.
  */
+
 import type { ServerWebSocket } from "bun";
 import { type Host, innerHandle, type ServerHandle } from "../../call/context.ts";
-import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import { type JsonObject, objectOf, parseObject } from "../../lib/json/json.ts";
 import { SseParser } from "../../lib/streams/sse.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
 import { callerKey } from "../../protocols/credentials.ts";
@@ -21,7 +22,6 @@ import {
   headersIn,
   limitReached,
   named,
-  parsed,
   parseMessage,
   type Remembered,
   refusalEvent,
@@ -280,7 +280,7 @@ export class SocketConnection {
       await this.#sendEvent(refusalEvent(response.status, text, response.headers), streamId);
       return undefined;
     }
-    const whole = parsed(text)!;
+    const whole = parseObject(text)!;
     const began = { ...whole, status: "in_progress", completed_at: null, usage: null };
     await this.#sendEvent({ type: "response.created", sequence_number: 0, response: began }, streamId);
     await this.#sendEvent({ type: "response.completed", sequence_number: 1, response: whole }, streamId);
@@ -303,7 +303,7 @@ export class SocketConnection {
           last = endOf(event) ?? last;
           running.hasEnded ||= last !== undefined;
           running.events += 1;
-          if (event.event === beginning) running.begun = objectOf(parsed(event.data)?.["response"]);
+          if (event.event === beginning) running.begun = objectOf(parseObject(event.data)?.["response"]);
           const isFault = last?.["type"] === "error";
           await this.#send(named(isFault ? JSON.stringify(faultEvent(last!)) : event.data, streamId));
         }

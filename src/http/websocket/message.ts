@@ -3,7 +3,7 @@
  * Source: https://developers.openai.com/api/docs/guides/websocket-mode
  */
 
-import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, parseObject } from "../../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
 import type { SseEvent } from "../../lib/streams/sse.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
@@ -129,7 +129,12 @@ const shownHeaders = ["retry-after", "retry-after-ms", "x-should-retry", "x-requ
 
 /** The message for a request that was refused. @param body of the answer to the same request by HTTP */
 export function refusalEvent(status: number, body: string, headers: Headers): JsonObject {
-  const error = objectOf(parsed(body)?.["error"]) ?? { type: "server_error", code: null, message: body, param: null };
+  const error = objectOf(parseObject(body)?.["error"]) ?? {
+    type: "server_error",
+    code: null,
+    message: body,
+    param: null,
+  };
   const shown = shownHeaders.flatMap((name) => {
     const value = headers.get(name);
     return value === null ? [] : [[name, value]];
@@ -179,14 +184,6 @@ const steerFailed = ({ previous_response_id: id, input }: JsonObject): JsonObjec
 export const faultEvent = (event: JsonObject): JsonObject => ({ status: 500, ...event });
 
 /** @returns undefined for what is no JSON object */
-export function parsed(text: string): JsonObject | undefined {
-  try {
-    return objectOf(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
-
 const terminal: ReadonlySet<unknown> = new Set([
   "response.completed",
   "response.incomplete",
@@ -204,7 +201,7 @@ export function named(data: string, streamId: string | undefined): string {
 /** @returns an event that ends a response; undefined for any other */
 export function endOf({ event, data }: SseEvent): JsonObject | undefined {
   if (event !== "" && !terminal.has(event)) return undefined;
-  const body = parsed(data);
+  const body = parseObject(data);
   return terminal.has(body?.["type"]) ? body : undefined;
 }
 

@@ -15,6 +15,12 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** True for an object without members. */
+export function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
+}
+
 /** True for null, "", and lists and objects that hold nothing but that: what many write where they mean to leave a field out. */
 export function saysNothing(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value == null || value === "";
@@ -92,6 +98,9 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** @returns undefined for a text that is no JSON object */
+export const parseObject = (text: string): JsonObject | undefined => objectOf(parseJson(text));
 
 /** The most levels of lists and objects that are read. What is deeper can't be written again without running out of stack. */
 const maxDepth = 1000;

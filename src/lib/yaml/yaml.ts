@@ -22,6 +22,9 @@ export type Diagnostic = {
   readonly message: string;
 };
 
+/** For sorting: in the order of the file. */
+export const byPlace = (a: Diagnostic, b: Diagnostic): number => a.line - b.line || a.column - b.column;
+
 /** `troupe.yaml:3:7: listen[0].port: must be an integer from 0 to 65535` */
 export function formatDiagnostic({ file, line, column, path, message }: Diagnostic): string {
   const place = line === 0 ? file : `${file}:${line}:${column}`;

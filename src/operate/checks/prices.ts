@@ -1,20 +1,17 @@
 /** What is not known of the prices of models that personas and the configuration name. */
+
 import type { Config } from "../../config/config.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { compiledAsOf, inForce } from "../../facts/in-force.ts";
-import type { Io } from "../../lib/process/io.ts";
 import { printable } from "../../lib/text/printable.ts";
 import type { Diagnostic } from "../../lib/yaml/yaml.ts";
-import type { Persona } from "../../personas/persona.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { ageOf, ageWords, billedTarget, daysOld, type ListAge, priceAhead } from "../../usage/prices/outlook.ts";
 import { Prices } from "../../usage/prices/prices.ts";
 import { listInUse } from "../../usage/prices/stored-list.ts";
+import type { FileReading, PersonaFiles } from "./retiring.ts";
 import { type RetiringMessage, retiringIn, retiringInConfiguration } from "./retiring.ts";
-
-type Reading = { readonly io: Pick<Io, "readFile"> };
-type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
 
 export type PriceChecks = {
   readonly age: ListAge;
@@ -49,8 +46,8 @@ export function priceChecks(config: Config, now: number): PriceChecks {
 
 /** @returns a diagnostic at each place that names such a model */
 export const priceWarnings = (
-  context: Reading,
-  files: Files,
+  context: FileReading,
+  files: PersonaFiles,
   loaded: Pick<LoadedConfig, "config" | "file">,
   { words }: PriceChecks,
 ): Diagnostic[] => [...retiringInConfiguration(context, loaded, words), ...retiringIn(context, files, words)];

@@ -10,10 +10,11 @@ import { parseModelId } from "../../protocols/model-id.ts";
 import { readLists } from "../../upstream/model-lists.ts";
 
 /** What reads the files of personas and configuration. */
-type Reading = { readonly io: Pick<Io, "readFile"> };
+export type FileReading = { readonly io: Pick<Io, "readFile"> };
 type Configured = Pick<LoadedConfig, "config" | "file">;
 
-type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
+/** Personas, and the files that they are read from. */
+export type PersonaFiles = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
 
 /** Finds the day on which an account's model ends. */
 type EndOf = (account: string, model: string) => string | undefined;
@@ -29,15 +30,20 @@ function endsOf({ providers, data }: Config): EndOf {
 }
 
 /** @returns a diagnostic at each place that names such a model */
-export function retiringModels(context: Reading, files: Files, loaded: Configured, now: number): Diagnostic[] {
+export function retiringModels(
+  context: FileReading,
+  files: PersonaFiles,
+  loaded: Configured,
+  now: number,
+): Diagnostic[] {
   const message = retirementWords(loaded.config, now);
   return [...retiringInConfiguration(context, loaded, message), ...retiringIn(context, files, message)];
 }
 
 /** @returns the same of personas alone */
 export const retiringInPersonas = (
-  context: Reading,
-  files: Files,
+  context: FileReading,
+  files: PersonaFiles,
   { config }: Pick<LoadedConfig, "config">,
   now: number,
 ) => retiringIn(context, files, retirementWords(config, now));
@@ -57,7 +63,7 @@ export function retirementWords(config: Config, now: number): RetiringMessage {
 export type RetiringMessage = (id: string, all: readonly string[]) => string | undefined;
 
 export function retiringInConfiguration(
-  { io }: Reading,
+  { io }: FileReading,
   { config, file }: Configured,
   message: RetiringMessage,
 ): Diagnostic[] {
@@ -91,7 +97,11 @@ export function retiringInConfiguration(
   return found.map(({ path, text }) => source.diagnosticAt(path, text));
 }
 
-export function retiringIn({ io }: Reading, { personas, paths }: Files, message: RetiringMessage): Diagnostic[] {
+export function retiringIn(
+  { io }: FileReading,
+  { personas, paths }: PersonaFiles,
+  message: RetiringMessage,
+): Diagnostic[] {
   return personas.flatMap((persona) => {
     const path = paths.get(persona.id);
     if (path === undefined) return [];

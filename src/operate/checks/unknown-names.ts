@@ -1,20 +1,17 @@
 /** Names of providers and MCP servers that there are not, in personas, aliases and keys: most likely misspelt. */
+
 import { modelsOf } from "../../config/aliases.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
-import type { Io } from "../../lib/process/io.ts";
 import { globMatches } from "../../lib/text/glob.ts";
 import { suggest } from "../../lib/text/suggest.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { providers } from "../../providers/registry.ts";
+import type { FileReading, PersonaFiles } from "./retiring.ts";
 
-/** What reads the files of personas and configuration. */
-type Reading = { readonly io: Pick<Io, "readFile"> };
 type Configured = Pick<LoadedConfig, "config" | "origins">;
-
-type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
 
 /** Names of providers that are built in or stand in the configuration, set up or not. */
 function knownProviders({ config, origins }: Configured): ReadonlySet<string> {
@@ -28,7 +25,11 @@ function explained(name: string, known: Iterable<string>): string {
 }
 
 /** @returns an error at each model whose provider there is not, and at each MCP server that is not configured, unless it is optional */
-export function unknownInPersonas({ io }: Reading, { personas, paths }: Files, loaded: Configured): Diagnostic[] {
+export function unknownInPersonas(
+  { io }: FileReading,
+  { personas, paths }: PersonaFiles,
+  loaded: Configured,
+): Diagnostic[] {
   const known = knownProviders(loaded);
   const lostOf = ({ targets }: Persona) =>
     targets.flatMap((target, at) => {

@@ -1,11 +1,13 @@
 /** Acts on versions of personas that are kept: put back into the folder, or under a label. */
+
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Document, isMap, isScalar, parseDocument, Scalar } from "yaml";
+import { sha256Of } from "../../lib/text/sha256.ts";
 import { PartialReader, resolveDraft } from "../../personas/file/partial-reader.ts";
 import { personaYaml } from "../../personas/file/persona-yaml.ts";
 import { type PersonaContent, personaFileWith } from "../../personas/file/schema.ts";
-import { hashOf, pathOf, readSource, replaceAt } from "../../personas/file/source-file.ts";
+import { pathOf, readSource, replaceAt } from "../../personas/file/source-file.ts";
 import { draftPersona, type Persona } from "../../personas/persona.ts";
 import { labelsFile, parseLabels } from "../../personas/versions/labels.ts";
 import { nameOf } from "../../personas/versions/references.ts";
@@ -90,7 +92,7 @@ export async function moveLabel(
   const parsed = parseLabels(content, path);
   if ("errors" in parsed) throw ApiError.personaInvalid(`${path} would not be valid: ${parsed.errors[0]!.message}.`);
   if (content === text) return { before, after };
-  await replaceAt(folder, path, content, text === undefined ? null : hashOf(text));
+  await replaceAt(folder, path, content, text === undefined ? null : sha256Of(text));
   const moved = { persona: id, label, version: after, movedAt: clock.now() };
   const line = auditRow(clock, actor, { act: "persona.label", subject: `${id}@${label}`, before, after });
   // A server that saw the file first has recorded the move.

@@ -1,10 +1,11 @@
 /** Acts on files of the folder of personas: saved whole, where they are the ones that were edited and have no errors, and served. */
+
 import type { Finding } from "../../api/findings.ts";
 import type { Services } from "../../call/services.ts";
+import { sha256Of } from "../../lib/text/sha256.ts";
 import { textOf } from "../../personas/file/source.ts";
 import {
   changedMeanwhile,
-  hashOf,
   idProblem,
   isUnused,
   pathOf,
@@ -47,7 +48,7 @@ export async function ownFile(services: Services, id: string): Promise<SourceFil
 export async function compiledText({ personas, live }: Services, id: string) {
   const served = personas.find(id);
   const found = served && (await textOf(served, live.config.personas.folder));
-  return found && { path: found.file, text: found.text, hash: hashOf(found.text) };
+  return found && { path: found.file, text: found.text, hash: sha256Of(found.text) };
 }
 
 const testsOf = (id: string) => `${id}.test`;
@@ -74,7 +75,7 @@ export async function savePersona(operator: Operator, services: Services, id: st
     ...{ id, path, compiled: async () => (await compiledText(services, id))?.hash ?? null },
     check: async () => (await checkSource(services, id, edit.text, path)).findings,
   });
-  return refused ?? done(operator, "persona.save", id, before, { version: version(), hash: hashOf(edit.text) });
+  return refused ?? done(operator, "persona.save", id, before, { version: version(), hash: sha256Of(edit.text) });
 }
 
 /** Saves the file of a persona's tests. @throws ApiError */
@@ -85,7 +86,7 @@ export async function savePersonaTests(operator: Operator, services: Services, i
     ...{ id, path, compiled: async () => null },
     check: async () => checkTests(services, id, edit.text, path).findings,
   });
-  return refused ?? done(operator, "persona.save_tests", id, { hash: edit.if_hash }, { hash: hashOf(edit.text) });
+  return refused ?? done(operator, "persona.save_tests", id, { hash: edit.if_hash }, { hash: sha256Of(edit.text) });
 }
 
 function assertWritable({ live }: Services): void {

@@ -1,7 +1,9 @@
 /** The file of one persona in the folder: found, read, and replaced whole or not at all. */
+
 import { constants } from "node:fs";
 import { chmod, chown, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
+import { sha256Of } from "../../lib/text/sha256.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { builtinFiles, builtinText } from "../builtin.ts";
 import { nameProblem } from "../persona.ts";
@@ -34,8 +36,6 @@ const extension = /\.ya?ml$/i;
 /** After so long what another process began is taken for left behind. */
 const staleMs = 30_000;
 
-export const hashOf = (bytes: Uint8Array | string): string => Bun.SHA256.hash(bytes, "hex");
-
 /** @returns why no file of the folder can be that persona's, as a sentence without its subject */
 export function idProblem(id: string): string | undefined {
   const [namespace = "", name = "", ...rest] = id.split("/");
@@ -61,7 +61,7 @@ async function readAt(path: string): Promise<SourceFile | undefined> {
   try {
     const real = await realpath(path);
     const bytes = await readStart(real);
-    return { path, real, text: lenient.decode(bytes), hash: hashOf(bytes) };
+    return { path, real, text: lenient.decode(bytes), hash: sha256Of(bytes) };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;

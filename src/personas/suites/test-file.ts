@@ -5,7 +5,7 @@ import { exampleNames } from "../../facts/examples.ts";
 import { isObject, listOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { suggest } from "../../lib/text/suggest.ts";
-import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
+import { byPlace, type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
 import {
   type AssertionFile,
@@ -51,8 +51,6 @@ export function parseTestFile(text: string, file: string, options: TestFileOptio
   if (invalid.length > 0) return { errors: invalid.toSorted(byPlace) };
   return new Builder(source, value as File, options).build();
 }
-
-const byPlace = (a: Diagnostic, b: Diagnostic) => a.line - b.line || a.column - b.column;
 
 /** Finds assertions whose type is none: a union's own message would list them all. */
 function* unknownTypes(file: unknown): Generator<{ path: Path; message: string }> {

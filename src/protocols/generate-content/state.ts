@@ -2,10 +2,11 @@
  * Keeps the state that continues a thought in the slot that this format has for it: `thoughtSignature` of a part. There
  * Google's own stands as it is, on the very part that it came on, and all else in an envelope (`seal.ts`).
  */
+
 import { parseDataUrl } from "../../lib/http/data-url.ts";
 import { objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
-import type { AnswerMessage } from "../chat/schema.ts";
+import type { MessageState } from "../returned-state.ts";
 import { ReturnedState } from "../returned-state.ts";
 import { isSeal, type SealFamily, sealAsBytes, sealFamilies } from "../seal.ts";
 
@@ -37,8 +38,6 @@ export class ReturnedSignatures {
     return this.#state.fields();
   }
 }
-
-type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };
 
 /** @returns the signatures that a turn's parts are to carry: Google's own, and the envelopes of others */
 export function signaturesOf({ thinking_blocks, extra_content, reasoning_details }: MessageState): {

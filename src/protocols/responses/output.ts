@@ -3,13 +3,15 @@
  * fragment. One item is open at a time. What happens is reported to an `Announce`, which a stream writes as events.
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
+
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallDelta } from "../chat/schema.ts";
 import { refuseOtherKinds } from "../function-calls.ts";
+import type { MessageState } from "../returned-state.ts";
 import { isCut } from "./ending.ts";
 import { itemId, type OutputType } from "./ids.ts";
-import { type MessageState, sealedCall, sealedImage, sealedState } from "./state.ts";
+import { sealedCall, sealedImage, sealedState } from "./state.ts";
 import { type CallersTool, freeTextIn, type ToolNames } from "./tools.ts";
 
 /** @param fields of the event, beside its type and its number */

@@ -3,8 +3,10 @@
  * reasoning item. What comes from upstreams of this format untranslated stands there as it is, all else in an envelope
  * (`seal.ts`).
  */
+
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { AnswerMessage, AssistantMessage } from "../chat/schema.ts";
+import type { AssistantMessage } from "../chat/schema.ts";
+import type { MessageState } from "../returned-state.ts";
 import { ReturnedState } from "../returned-state.ts";
 import { isSeal, seal } from "../seal.ts";
 import { type Reasoning, reasoningOf, textsOf, thoughtsOf } from "./reasoning.ts";
@@ -85,9 +87,6 @@ export class TurnState {
     if (reasoning.call_id === undefined) this.#pending.push(reasoning);
   }
 }
-
-/** The state that stands on a message as a whole. */
-export type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };
 
 /**
  * @param isNew false for encrypted reasoning that was sealed already

@@ -1,5 +1,5 @@
 /** Reads one candidate of Gemini's answers, event by event. */
-import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { isEmpty, type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import type { ChunkChoice, Delta, FinishReason, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { finishOf, logprobsOf, reasonOf } from "../../protocols/generate-content/ending.ts";
@@ -149,9 +149,4 @@ export class CandidateReader {
     if (annotations.length > 0) delta.annotations = annotations;
     return finishOf(reason, this.#toolCalls > 0);
   }
-}
-
-export function isEmpty(value: object): boolean {
-  for (const _ in value) return false;
-  return true;
 }

@@ -5,7 +5,16 @@
  */
 
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
-import { countOf, countsByName, isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import {
+  countOf,
+  countsByName,
+  isEmpty,
+  isObject,
+  type JsonObject,
+  listOf,
+  objectOf,
+  textOf,
+} from "../../lib/json/json.ts";
 import { billedPlaces } from "../../protocols/billed-places.ts";
 import { billedBy, toldIn } from "../../protocols/billed-reading.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
@@ -260,11 +269,6 @@ export function usageOf(reported: unknown, quirks: Quirks, beside: JsonObject = 
 function fill(details: Record<string, number>, name: string, told: number | undefined, zero?: unknown): void {
   const count = details[name] || told || (details[name] ?? countOf(zero));
   if (count !== undefined) details[name] = count;
-}
-
-function isEmpty(value: object): boolean {
-  for (const _ in value) return false;
-  return true;
 }
 
 /** Members of the answer's frame that are ours to write, or are read in another place. An empty `error` is none. */

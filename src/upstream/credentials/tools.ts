@@ -1,5 +1,7 @@
 /** All that sources of credentials reach of the outside: variables, files, commands and token endpoints. */
+
 import type { Environment, ReadFile } from "../../config/variables.ts";
+import { parseObject } from "../../lib/json/json.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 
 export type TokenRequest = {
@@ -57,7 +59,7 @@ export async function askJson(
   request: TokenRequest,
 ): Promise<Record<string, unknown>> {
   const { status, text } = await asked(tools, who, request);
-  const body = parsed(text);
+  const body = parseObject(text);
   if (status < 200 || status > 299) throw new Error(`${who} answered ${status}${reasonOf(body)}`);
   if (body === undefined) throw new Error(`${who} answered with what is no JSON object`);
   return body;
@@ -69,17 +71,6 @@ export async function asked(tools: SecretTools, who: string, request: TokenReque
     return await tools.ask(request);
   } catch (error) {
     throw new Error(`${who} gave no answer (${(error as Error).message})`, { cause: error });
-  }
-}
-
-export function parsed(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,6 +1,5 @@
 /** Reads facts where they are published: a pointer, then the file that it names, both signed, within bounds. */
 
-import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isAddress } from "../../config/address-errors.ts";
@@ -8,13 +7,12 @@ import { FactsError, maxBundleBytes } from "../../facts/bundle.ts";
 import { isSigned, readPointer } from "../../facts/signed.ts";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { printable } from "../../lib/text/printable.ts";
+import { sha256Of } from "../../lib/text/sha256.ts";
 
 /** A pointer is some hundred bytes. */
 const maxPointerBytes = 64 * 1024;
 /** For both files together. */
 const usualMs = 5_000;
-
-export const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** A file that was proved to be what a key of this program has signed. @property source its address or path */
 export type Published = {

@@ -2,7 +2,7 @@
  * The price list that `troupe prices update` stored in the data folder: a line that says where it came from and the SHA-256 of what
  * follows, then the list. It counts unless it is damaged, or older than the one in the executable and was not forced.
  */
-import { createHash } from "node:crypto";
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inForce, type Renewed } from "../../facts/in-force.ts";
@@ -10,11 +10,10 @@ import { PriceList } from "../../facts/prices/list.ts";
 import type { ListedPricesOf } from "../../facts/prices/listed.ts";
 import { writePrivately } from "../../lib/files/write-privately.ts";
 import { objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { sha256Of } from "../../lib/text/sha256.ts";
 import { useCopy } from "../facts/copy.ts";
 
 export const storedListPath = (data: string): string => join(data, "prices.json");
-
-export const sha256Of = (text: string | Uint8Array): string => createHash("sha256").update(text).digest("hex");
 
 /**
  * @param source the file or address that it was read from

@@ -1,5 +1,6 @@
 /** The tests of a persona on both sides: verdicts, the answers that differ, what they cost and how long they took. */
 
+import { textOfFile } from "../../../lib/files/file-watch.ts";
 import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import {
   type Answers,
@@ -23,7 +24,7 @@ import { outputOf, textOfOutput } from "../../../personas/suites/answer.ts";
 import { recordingPath } from "../../../personas/suites/find.ts";
 import type { TestCase } from "../../../personas/suites/suite.ts";
 import { type ParsedTests, parseTestFile } from "../../../personas/suites/test-file.ts";
-import { fileText, type Side } from "./sides.ts";
+import type { Side } from "./sides.ts";
 
 /** How one side is asked. */
 export type AskedSide = {
@@ -49,7 +50,7 @@ const concurrency = 4;
 let latest: { readonly key: string; readonly parsed: ParsedTests } | undefined;
 
 function parseSuite(file: string, { id, variables }: Persona): ParsedTests {
-  const text = fileText(file) ?? "";
+  const text = textOfFile(file) ?? "";
   const declared = new Set(variables.keys());
   const key = JSON.stringify([id, [...declared], text]);
   if (latest?.key !== key || "errors" in latest.parsed)

@@ -4,10 +4,12 @@
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-assume-role-credentials.html,
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-process-credentials.html
  */
+
 import { join } from "node:path";
+import { parseObject } from "../../../lib/json/json.ts";
 import { ownMember } from "../../../lib/json/own-member.ts";
 import type { Dated } from "../cached-secret.ts";
-import { NotSetUp, parsed, readSecretFile, type SecretTools, variable } from "../tools.ts";
+import { NotSetUp, readSecretFile, type SecretTools, variable } from "../tools.ts";
 import { keysFrom } from "./keys.ts";
 import { containerKeys, instanceKeys } from "./metadata.ts";
 import type { AwsKeys } from "./sigv4.ts";
@@ -115,7 +117,7 @@ async function roleKeys(
 }
 
 async function processKeys(tools: SecretTools, command: string, source: string): Promise<Dated<AwsKeys>> {
-  const body = parsed(await tools.run(command));
+  const body = parseObject(await tools.run(command));
   const who = `${source} (credential_process)`;
   if (body?.["Version"] !== 1) throw new Error(`${who} wrote no credentials of version 1`);
   const keys = keysFrom(body, "SessionToken", who);

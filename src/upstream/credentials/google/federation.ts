@@ -2,26 +2,17 @@
  * Workload identity federation: a token of another provider, or a signed request of AWS, is exchanged for one of Google's.
  * Sources: https://google.aip.dev/auth/4117, https://cloud.google.com/iam/docs/reference/sts/rest/v1/TopLevel/token
  */
+import { parseObject } from "../../../lib/json/json.ts";
 import { awsKeys, awsRegion } from "../aws/chain.ts";
 import { signV4 } from "../aws/sigv4.ts";
 import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
-import {
-  asked,
-  askJson,
-  form,
-  oauthToken,
-  parsed,
-  readSecretFile,
-  type SecretTools,
-  textOf,
-  variable,
-} from "../tools.ts";
+import { asked, askJson, form, oauthToken, readSecretFile, type SecretTools, textOf, variable } from "../tools.ts";
 import { impersonated } from "./impersonation.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const cloudPlatform = "https://www.googleapis.com/auth/cloud-platform";
+export const cloudPlatform = "https://www.googleapis.com/auth/cloud-platform";
 
 export async function federatedToken(
   tools: SecretTools,
@@ -84,7 +75,7 @@ function tokenIn(text: string, from: Json, source: string): string {
   const token =
     format["type"] === "json"
       ? textOf(
-          parsed(text) ?? {},
+          parseObject(text) ?? {},
           textOf(format, "subject_token_field_name", source),
           `the credential source of ${source}`,
         )

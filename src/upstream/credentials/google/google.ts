@@ -2,7 +2,9 @@
  * Access tokens of Google Cloud by application default credentials: a file, else the machine's metadata server.
  * Source: https://cloud.google.com/docs/authentication/application-default-credentials
  */
+
 import { join } from "node:path";
+import { parseObject } from "../../../lib/json/json.ts";
 import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
 import {
@@ -11,13 +13,12 @@ import {
   form,
   NotSetUp,
   oauthToken,
-  parsed,
   readSecretFile,
   type SecretTools,
   textOf,
   variable,
 } from "../tools.ts";
-import { federatedToken } from "./federation.ts";
+import { cloudPlatform, federatedToken } from "./federation.ts";
 import { impersonated } from "./impersonation.ts";
 import { signedAssertion } from "./jwt.ts";
 
@@ -53,7 +54,7 @@ function wellKnownFile(tools: SecretTools): string {
 }
 
 function tokenByFile(tools: SecretTools, text: string, scope: string, from: string): Promise<Dated<AccessToken>> {
-  const file = parsed(text);
+  const file = parseObject(text);
   if (file === undefined) throw new Error(`the file of ${from} is no JSON object`);
   return tokenBy(tools, file, scope, from);
 }
@@ -91,8 +92,6 @@ function tokenOfKind(tools: SecretTools, file: Json, scope: string, source: stri
       );
   }
 }
-
-const cloudPlatform = "https://www.googleapis.com/auth/cloud-platform";
 
 /** Source: https://developers.google.com/identity/protocols/oauth2/service-account */
 async function serviceAccountToken(
@@ -148,7 +147,7 @@ async function metadataToken(tools: SecretTools, scope: string): Promise<Dated<A
   // Another server may answer to that name: https://cloud.google.com/compute/docs/metadata/querying-metadata
   if (answer.headers.get("metadata-flavor") !== "Google") throw new Error("what answers is not Google's");
   if (answer.status !== 200) throw new Error(`it answered ${answer.status}`);
-  const body = parsed(answer.text);
+  const body = parseObject(answer.text);
   if (body === undefined) throw new Error("it answered with what is no JSON object");
   const { token, endsAt } = oauthToken(body, who, tools.clock.now());
   return { value: { token }, endsAt, source: "metadata server" };

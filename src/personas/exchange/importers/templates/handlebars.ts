@@ -121,7 +121,7 @@ class Reader<T> {
   }
 }
 
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
+export function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
   pattern.lastIndex = at;
   return pattern.exec(text) ?? undefined;
 }

@@ -3,7 +3,9 @@
  * and dashes that take white space away. Sources: https://jinja.palletsprojects.com/en/stable/templates/,
  * https://mozilla.github.io/nunjucks/templating.html
  */
+
 import { joinTexts, markAt, type Piece, refuseMark, type TemplateText, variableName } from "../pieces.ts";
+import { matchAt } from "./handlebars.ts";
 
 const comment = /\{#-?[\s\S]*?(-?)#\}/y;
 const raw = /\{%(-?)\s*(raw|verbatim)\s*(-?)%\}/y;
@@ -72,11 +74,6 @@ function readRaw(source: TemplateText, at: number): Mark {
   if (isInnerStripped === "-") inner = inner.trimStart();
   if (found[1] === "-") inner = inner.trimEnd();
   return [text.slice(at, end.lastIndex), left === "-", found[2] === "-", inner];
-}
-
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
-  pattern.lastIndex = at;
-  return pattern.exec(text) ?? undefined;
 }
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t" };
