@@ -104,24 +104,32 @@ describe("floors", () => {
   });
 
   /**
-   * Types and classes alone: what functions are called is told by the file that they are in, and commands share their acts' names. Left out are rooms
-   * that have their own words by contract: the shapes of the API, which are named as what they show, formats (but for chat, the inner form) and
-   * what browsers run, behind its own wall.
+   * Left out are rooms that have their own words by contract: the shapes of the API, which are named as what they show, formats (but for chat, the
+   * inner form), what browsers run, commands, which are named as their acts, routes, and databases, which hold the same repositories.
    */
-  test("one name means one thing", () => {
-    const own = /^(?:api|console|account\/browser)\/|^protocols\/(?!chat\/)[^/]+\/|^providers\/[^/]+\//;
+  test("one exported name means one thing", () => {
     const known: Readonly<Record<string, string>> = {
       Source: "what a flow begins with (lib/streams), and the text that a request was parsed of (protocols)",
+      operatorOf: "who acts: by HTTP, and at a terminal",
+      oneOf: "fields of settings, and of the API's parameters",
+      text: "fields of settings, and of the API's parameters",
+      errorForm: "a format's errors in the API's description, where its file holds more than one operation",
+      serve: "an HTTP request, and the command",
     };
-    const places = new Map<string, string[]>();
+    const own = /^(?:api|console|account\/browser)\/|^protocols\/(?!chat\/)[^/]+\/|^providers\/[^/]+\//;
+    const commands = new Set(readFileSync(join(src, "cli/actions.ts"), "utf8").match(/\w+/g));
+    const places = new Map<string, Set<string>>();
     for (const path of files.filter((one) => !own.test(one)))
-      for (const [, name] of readFileSync(join(src, path), "utf8").matchAll(
-        /^export (?:abstract )?(?:class|type|interface) (\w+)/gm,
-      ))
-        places.set(name!, [...(places.get(name!) ?? []), path]);
-    const twice = [...places].filter(([, paths]) => paths.length > 1);
-    expect(twice.filter(([name]) => !Object.hasOwn(known, name))).toEqual([]);
+      for (const [, name = ""] of readFileSync(join(src, path), "utf8").matchAll(
+        /^export (?:abstract |async )?(?:class|const|function\*?|interface|let|type) (\w+)/gm,
+      )) {
+        if (name.endsWith("Routes") || (path.startsWith("cli/") && commands.has(name))) continue;
+        const place = path.replace(/^store\/(?:postgres|redis|sqlite)\/.*/, "a database");
+        places.set(name, (places.get(name) ?? new Set()).add(place));
+      }
+    const twice = [...places].filter(([, one]) => one.size > 1).map(([name, one]) => [name, ...one]);
+    expect(twice.filter(([name]) => !Object.hasOwn(known, name!))).toEqual([]);
     expect(Object.keys(known).filter((name) => !twice.some(([one]) => one === name))).toEqual([]);
-    expect(places.size).toBeGreaterThan(500);
+    expect(places.size).toBeGreaterThan(2_000);
   });
 });

@@ -6,7 +6,7 @@ import { namedModels } from "../operate/checks/named-models.ts";
 import { doubtsOf, factsState, rollBackFacts, updateFacts } from "../operate/facts.ts";
 import { lastReconciled } from "../operate/reconciliations.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { endOf } from "../upstream/model-lists.ts";
+import { modelEndOf } from "../upstream/model-lists.ts";
 import { calledModels } from "../usage/prices/concerns.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
@@ -20,7 +20,7 @@ async function factsJson(services: Services): Promise<Facts> {
   const known = { state: facts.state, settings: config.facts, keys: facts.keys, pricesAsOf: prices.list.asOf, now };
   const listedEnd = (account: string, model: string) => {
     const bound = accounts.find(account);
-    return bound && endOf(bound, model, modelLists.find(bound, model));
+    return bound && modelEndOf(bound, model, modelLists.find(bound, model));
   };
   return {
     object: "facts",

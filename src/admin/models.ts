@@ -10,7 +10,7 @@ import { queryOf } from "../http/openapi/describe.ts";
 import { dayMs } from "../lib/time/duration.ts";
 import { formatModelId } from "../protocols/model-id.ts";
 import { capabilityNames } from "../protocols/models.ts";
-import { endOf } from "../upstream/model-lists.ts";
+import { modelEndOf } from "../upstream/model-lists.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 
@@ -43,7 +43,7 @@ async function endingModels({ store, live, modelLists, clock }: Services) {
   const sums = await store.ledger.sums(period, ["provider", "upstream_model"], { limit: maxUsed });
   const found = sums.flatMap(({ group: [provider = "", model = ""], calls }) => {
     const bound = live.accounts.find(provider);
-    const ends = bound && endOf(bound, model, modelLists.find(bound, model));
+    const ends = bound && modelEndOf(bound, model, modelLists.find(bound, model));
     if (ends === undefined) return [];
     const id = formatModelId({ namespace: provider, name: model });
     return {

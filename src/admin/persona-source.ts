@@ -13,7 +13,7 @@ import {
   ownFile,
   savePersona,
 } from "../operate/personas/save.ts";
-import { idProblem, pathOf } from "../personas/file/source-file.ts";
+import { idProblem, sourcePathOf } from "../personas/file/source-file.ts";
 import { sourceOf } from "../personas/persona.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { AdminPlugin } from "./act.ts";
@@ -74,7 +74,7 @@ export const personaSourceRoutes = (plugin: AdminPlugin) =>
       async ({ services, body: { id, text } }) => {
         const problem = idProblem(id);
         if (problem !== undefined) throw ApiError.invalidValue("id", `id can't name a persona: each part ${problem}.`);
-        const path = await pathOf(services.live.config.personas.folder, id);
+        const path = await sourcePathOf(services.live.config.personas.folder, id);
         const { persona, findings } = await checkSource(services, id, text, path);
         return { object: "persona.check" as const, id, version: persona?.version ?? null, findings };
       },

@@ -14,14 +14,14 @@ import { maxRunMs, runPersonaTests } from "../operate/suites/run.ts";
 import { type PlannedTest, planTest, repetitionsOf, type TestResult } from "../operate/suites/run-tests.ts";
 import { loadSuites } from "../operate/suites/suites.ts";
 import { estimateCost, estimateWords } from "../operate/suites/test-cost.ts";
-import { reasonOf, summaryOf } from "../operate/suites/test-report.ts";
+import { testSummaryOf, verdictReasonOf } from "../operate/suites/test-report.ts";
 import type { Persona } from "../personas/persona.ts";
 import { outputOf, textOfOutput } from "../personas/suites/answer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { type AdminPlugin, actingCaller } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 import { Named } from "./persona-files.ts";
-import { findPersona } from "./personas.ts";
+import { servedPersona } from "./personas.ts";
 
 const RunBody = Closed({
   variant: Type.Optional(Type.String({ description: "One of its variants; default: the persona without them." })),
@@ -74,7 +74,7 @@ function testJson(result: TestResult): PersonaTestRun["tests"][number] {
     name: prepared.test.name,
     line: prepared.test.line,
     verdict,
-    reason: reasonOf(result),
+    reason: verdictReasonOf(result),
     output: answer === undefined ? null : truncate(textOfOutput(outputOf(answer)), maxOutput),
     latency_ms: answer?.latencyMs ?? null,
     runs: runs.length,
@@ -99,7 +99,7 @@ export function personaTestRoutes(host: Host) {
   let running = 0;
 
   async function run(services: Services, context: RequestContext, id: string, body: Static<typeof RunBody>) {
-    const served = findPersona(services, id);
+    const served = servedPersona(services, id);
     const { persona, planned: all, errors } = await planOf(services, served, body.variant);
     if (errors.length > 0)
       throw ApiError.personaInvalid(`${errors[0]!.file}:${errors[0]!.line}: ${errors[0]!.message}.`);
@@ -122,7 +122,7 @@ export function personaTestRoutes(host: Host) {
       const caller = actingCaller(context);
       const complete = (call: InsideCall) => completeInside(host, call);
       const results = await runPersonaTests(services, { persona, planned, caller, signal, complete });
-      const { passed, failed, errors: unjudged, cost, unknownCosts } = summaryOf(results);
+      const { passed, failed, errors: unjudged, cost, unknownCosts } = testSummaryOf(results);
       const made: PersonaTestRun = {
         object: "persona.test_run",
         ...{ persona: id, version: served.version, variant: body.variant ?? null },
@@ -151,7 +151,7 @@ export function personaTestRoutes(host: Host) {
         "/v1/personas/:namespace/:name/tests",
         async ({ services, params: { namespace, name } }) => {
           const id = `${namespace}/${name}`;
-          const { planned, file, errors } = await planOf(services, findPersona(services, id));
+          const { planned, file, errors } = await planOf(services, servedPersona(services, id));
           const { calls, most, unknown } = estimateOf(services, planned);
           const last = await services.store.testRuns.get(id);
           return {

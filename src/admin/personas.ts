@@ -13,7 +13,7 @@ import { isoTime } from "../lib/time/clock.ts";
 import { listPreviews, type Preview } from "../operate/previews.ts";
 import { findReport, listReports } from "../operate/reports.ts";
 import type { PersonaContent } from "../personas/file/schema.ts";
-import { placesOf, textOf } from "../personas/file/source.ts";
+import { personaTextOf, placesOf } from "../personas/file/source.ts";
 import { contentOf, hasContent, type Persona } from "../personas/persona.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -35,7 +35,7 @@ const Render = Closed({
 });
 
 /** @throws ApiError not_found */
-export function findPersona({ personas }: Services, id: string): Persona {
+export function servedPersona({ personas }: Services, id: string): Persona {
   const persona = personas.find(id);
   if (persona === undefined) throw ApiError.notFound("There is no such persona.", "id");
   return persona;
@@ -84,7 +84,7 @@ function summaryJson({ live }: Services, persona: Persona, { stopped, runs }: Re
 
 async function detailsJson(services: Services, persona: Persona): Promise<ShownPersona> {
   const { greeting = null, variables, defaults, limits, options, stop, tools, examples } = persona;
-  const source = (await textOf(persona, services.live.config.personas.folder)) ?? null;
+  const source = (await personaTextOf(persona, services.live.config.personas.folder)) ?? null;
   return {
     ...summaryJson(services, persona, await remembered(services)),
     greeting,
@@ -136,7 +136,7 @@ async function renderJson(
   if (found === undefined) throw ApiError.invalidValue("persona", "persona: there is no such persona.");
   const { persona, variant } = variantOf(found, asked);
   const { folder } = live.config.personas;
-  const source = await textOf(found, folder);
+  const source = await personaTextOf(found, folder);
   const additions = (of: Persona, request: ChatRequest) =>
     findAdditions(services.knowledge, of, request, { parsed: { ...request } });
   const tools = { clock, media, providers, configured: live.config.providers, additions };
@@ -182,7 +182,7 @@ export const personaRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/personas/:namespace/:name",
       ({ services, params: { namespace, name } }) =>
-        detailsJson(services, findPersona(services, `${namespace}/${name}`)),
+        detailsJson(services, servedPersona(services, `${namespace}/${name}`)),
       adminOperation({
         operationId: "adminGetPersona",
         summary: "One persona, with the text of its file",

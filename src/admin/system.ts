@@ -2,7 +2,7 @@ import { Configuration, SystemHealth } from "../api/system.ts";
 import type { LastReload, Services } from "../call/services.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { configVersion } from "../config/version.ts";
-import { healthOf } from "../http/ops.ts";
+import { serverHealthOf } from "../http/ops.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation } from "./pages.ts";
 
@@ -41,7 +41,7 @@ export const systemRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/health",
       async ({ services }) => {
-        const { body } = await healthOf(services, true);
+        const { body } = await serverHealthOf(services, true);
         const { workers } = body.checks;
         const { build, clock, ledger, store, running, draining, startedAt, lastReload } = services;
         const { version, commit, builtAt, runtime } = build;

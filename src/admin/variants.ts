@@ -10,7 +10,7 @@ import { variantReports } from "../usage/variants/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, text } from "./pages.ts";
 import { Named } from "./persona-files.ts";
-import { findPersona } from "./personas.ts";
+import { servedPersona } from "./personas.ts";
 
 const Changed = <const O extends string>(object: O) => ({
   object: Type.Literal(object),
@@ -24,7 +24,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     .get(
       "/v1/personas/:namespace/:name/variants",
       async ({ services, params: { namespace, name }, query }) => {
-        const persona = findPersona(services, `${namespace}/${name}`);
+        const persona = servedPersona(services, `${namespace}/${name}`);
         const period = periodOf(query, services.clock.now());
         const data = await variantReports(services.store, persona, period);
         return {
@@ -69,7 +69,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/stop",
       async ({ services, operator, params: { namespace, name, variant } }) => {
-        const persona = findPersona(services, `${namespace}/${name}`);
+        const persona = servedPersona(services, `${namespace}/${name}`);
         const { after, serving } = await stopVariant(operator, persona, variant);
         return {
           object: "persona.variant.stopped" as const,
@@ -96,7 +96,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
     .post(
       "/v1/personas/:namespace/:name/variants/:variant/promote",
       async ({ services, operator, params: { namespace, name, variant } }) => {
-        const persona = findPersona(services, `${namespace}/${name}`);
+        const persona = servedPersona(services, `${namespace}/${name}`);
         const { version, stopped, resumed } = (await promoteVariant(operator, persona, variant)).after;
         return {
           ...{ object: "persona.variant.promoted" as const, persona: persona.id, version, variant },

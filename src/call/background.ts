@@ -9,7 +9,7 @@ import { idempotentAnswer, identifiedIn, serviceRequestId, whileRetained } from 
 import { keyHolderOf } from "./plan/conversation.ts";
 import { planCall } from "./plan/plan.ts";
 import { inOwnNames } from "./relay/errors.ts";
-import { jsonAnswer, respondStream, respondWhole, textOf, wholeOf } from "./relay/relay.ts";
+import { bodyTextOf, jsonAnswer, respondStream, respondWhole, wholeOf } from "./relay/relay.ts";
 import { followEvents } from "./relay/stored-events.ts";
 import { streamRules } from "./relay/writer.ts";
 import type { CallScope } from "./scope.ts";
@@ -30,7 +30,7 @@ export async function answerInBackground(
   const { services, context, surface, caller, writer } = scope;
   const begun = await inOwnNames(writer, begin(scope, stored));
   if (leaving === undefined) return respondWhole(context, begun, withoutUpstream(context));
-  const { id } = parseJson(textOf(begun)) as { id: string };
+  const { id } = parseJson(bodyTextOf(begun)) as { id: string };
   const keyHolder = keyHolderOf(caller, surface.name);
   const following = followEvents(services, { keyHolder, id, format: writer.protocol.name }, leaving.signal);
   return respondStream(services, context, following, streamRules(services, surface, writer, leaving));

@@ -1,7 +1,7 @@
 /** Lists of models as they are sent: made once for all who see the same, until what they are made of changes. */
 
 /** A body that was written once, and the tag by which a client asks for a newer one. */
-export type Tagged = { readonly body: Uint8Array; readonly tag: string };
+export type TaggedList = { readonly body: Uint8Array; readonly tag: string };
 
 /** What is kept of all views together; the one that was asked for longest ago goes first. */
 const maxBytes = 16 * 1024 * 1024;
@@ -9,7 +9,7 @@ const maxBytes = 16 * 1024 * 1024;
 const maxViewLength = 4096;
 const utf8 = new TextEncoder();
 
-const tagged = (body: unknown): Tagged => {
+const tagged = (body: unknown): TaggedList => {
   const bytes = utf8.encode(JSON.stringify(body));
   return { body: bytes, tag: `"${Bun.hash(bytes).toString(36)}"` };
 };
@@ -21,7 +21,7 @@ export class ModelPages<T> {
   #edition: Edition = [];
   #models: readonly T[] | undefined;
   /** By view, the one that was asked for last at the end. */
-  readonly #pages = new Map<string, Tagged>();
+  readonly #pages = new Map<string, TaggedList>();
   #bytes = 0;
 
   /** Of all providers, for whoever may see them all. */
@@ -32,7 +32,7 @@ export class ModelPages<T> {
   }
 
   /** @param view what the body depends on beside the edition: whose it is, in which form, which part */
-  page(edition: Edition, view: readonly string[], make: () => unknown): Tagged {
+  page(edition: Edition, view: readonly string[], make: () => unknown): TaggedList {
     this.#renew(edition);
     const name = JSON.stringify(view);
     const known = this.#pages.get(name);
@@ -42,7 +42,7 @@ export class ModelPages<T> {
     return known;
   }
 
-  #keep(name: string, page: Tagged): Tagged {
+  #keep(name: string, page: TaggedList): TaggedList {
     if (name.length > maxViewLength) return page;
     this.#pages.set(name, page);
     this.#bytes += page.body.length + name.length;

@@ -31,7 +31,7 @@ import {
 } from "./arguments.ts";
 import { type ActionRunner, allFlags, examples, late } from "./command.ts";
 import { shells } from "./completion.ts";
-import { argument, type Declare, json, option, setFields, stored, variables } from "./declare.ts";
+import { argument, type Declare, json, option, setFields, stored, variablesOption } from "./declare.ts";
 import { type FlagName, reading } from "./help.ts";
 import { addPersonasCommands, addPreviewCommands } from "./persona-commands.ts";
 
@@ -92,7 +92,7 @@ export function addCommands(program: Command, act: ActionRunner): void {
     option("--url <url>", "The server (default: the configuration's where it runs, else one of this process)", filled),
     option("--key <key>", "Its API key (default: TROUPE_KEY, TROUPE_API_KEY, or the first key's file)", filled),
     option("--system <text>", "A system text, behind the persona's; '@file' reads one", filled),
-    variables,
+    variablesOption,
     setFields,
     option("--no-stream", "Wait for the whole answer"),
     option("--json", "Answer in JSON: the whole completion"),

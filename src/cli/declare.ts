@@ -20,7 +20,11 @@ export type Declare = (name: string, description: string, action: ActionName, ..
 
 export const json = option("--json", "Answer in JSON");
 /** Flags of commands that ask a persona. */
-export const variables = option("--variables <name=value...>", "Values of the persona's variables", collectedTexts);
+export const variablesOption = option(
+  "--variables <name=value...>",
+  "Values of the persona's variables",
+  collectedTexts,
+);
 export const setFields = option(
   "--set <field=value>",
   "A field of the request, as JSON or text, such as temperature=0.2; again for more",

@@ -6,7 +6,7 @@ import { exportFormats, importFormats } from "../personas/exchange/formats.ts";
 import { type FailOn, parseFailOn } from "../personas/review/fail-on.ts";
 import { filled, parseList, parsePositive, parseShare } from "./arguments.ts";
 import { examples } from "./command.ts";
-import { argument, type Declare, json, option, setFields, stored, variables } from "./declare.ts";
+import { argument, type Declare, json, option, setFields, stored, variablesOption } from "./declare.ts";
 import { reading } from "./help.ts";
 
 /** Declares all of them. */
@@ -46,7 +46,7 @@ function addPersonaCommands(personas: Declare): void {
     argument("<id>", "<namespace>/<name>, or with a version or label: <namespace>/<name>@<version>"),
     option("--input <text>", "What the user says; '-' reads the standard input, '@file' a file (default: Hello!)"),
     option("--messages <file>", "JSON: a list of messages, or a whole request, before the input", filled),
-    variables,
+    variablesOption,
     setFields,
     option("--variant <name>", "One of the persona's variants (default: the one with the largest share)", filled),
     option("--model <model>", "<provider>/<model>, in place of the persona's list", filled),
@@ -209,7 +209,7 @@ function addKeepTestCommand(personas: Declare): void {
     option("--expect <text>", "A part of the answer, or what it has to do, as a model judges (default: all)", filled),
     option("--name <name>", "The test's name (default: how the question begins)", filled),
     option("--grader <model>", "The model that judges (default: the persona's first)", filled),
-    variables,
+    variablesOption,
     examples(
       "troupe personas keep-test req_0199f0c2a1b87c3d8e4f5a6b7c8d9e0f",
       "troupe personas keep-test req_0199f0c2a1b87c3d8e4f5a6b7c8d9e0f --expect '14 days' --name 'knows the time'",

@@ -33,7 +33,7 @@ export type Filled<Schema> =
       : never;
 
 /** @param value fits the schema */
-export function filled<Schema extends TObject>(schema: Schema, value: unknown): Filled<Schema> {
+export function filledIn<Schema extends TObject>(schema: Schema, value: unknown): Filled<Schema> {
   return inCamelCase(schema, withDefaults(schema, value)) as Filled<Schema>;
 }
 

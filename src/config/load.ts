@@ -19,12 +19,12 @@ import {
 import { aliasError } from "./aliases.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { AlertsConfig, Config, StoreConfig } from "./config.ts";
-import { filled } from "./filled.ts";
+import { filledIn } from "./filled.ts";
 import { findFile } from "./find-file.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
 import { hostedToolsFrom, mcpServersFrom } from "./mcp.ts";
 import { providersFrom } from "./providers.ts";
-import { fromText, resolveReferences } from "./references.ts";
+import { fromText, resolveVariables } from "./references.ts";
 import type { ValueOrigin } from "./report.ts";
 import { type AlertsFile, ConfigFile, StoreFile } from "./schema.ts";
 import { otherVariables, type Setting, settings } from "./settings.ts";
@@ -107,7 +107,7 @@ class ConfigLoader {
     const file = this.#readFile();
     for (const [key, value] of Object.entries(file)) this.#recordOrigins(value, [key]);
     this.#overlay(file);
-    const config = this.#configFrom(filled(ConfigFile, file));
+    const config = this.#configFrom(filledIn(ConfigFile, file));
     this.#warnOfUnknownVariables();
     const errors = [...this.#errors, ...this.#variables.errors];
     if (errors.length > 0) return { errors: errors.toSorted((a, b) => placeOf(a) - placeOf(b)) };
@@ -136,7 +136,7 @@ class ConfigLoader {
       dangling.add(formatPath(path));
     };
     const standIn = this.#input.keyless ? (path: readonly PathPart[]) => this.#standIn(path) : undefined;
-    const value = resolveReferences(this.#source.value ?? {}, ConfigFile, this.#variables, report, standIn);
+    const value = resolveVariables(this.#source.value ?? {}, ConfigFile, this.#variables, report, standIn);
     const wrong = this.#source.check(ConfigFile, value);
     this.#errors.push(...wrong.filter(({ path }) => !dangling.has(path) && !this.#stoodIn.has(path)));
     if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
@@ -276,7 +276,7 @@ class ConfigLoader {
 
   #store(given: NonNullable<ConfigFile["store"]>): StoreConfig {
     const isAddress = typeof given === "string";
-    const store = filled(StoreFile, isAddress ? { url: given } : given);
+    const store = filledIn(StoreFile, isAddress ? { url: given } : given);
     const error = databaseError(store.url);
     if (error !== undefined) this.#report(isAddress ? ["store"] : ["store", "url"], error);
     return store;

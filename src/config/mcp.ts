@@ -6,7 +6,7 @@ import type { PathPart } from "../lib/json/schema-errors.ts";
 import { Closed, Words } from "../lib/json/schemas.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { toolBounds } from "../protocols/tool-bounds.ts";
-import { type Filled, filled } from "./filled.ts";
+import { type Filled, filledIn } from "./filled.ts";
 import { headerName } from "./provider-schema.ts";
 import type { FaultReporter } from "./report.ts";
 import { defaulted, optional, section, text, texts, timeout } from "./schema-fields.ts";
@@ -87,7 +87,7 @@ export function mcpServersFrom(
 ): Readonly<Record<string, McpServerConfig>> {
   return Object.fromEntries(
     Object.entries(file).map(([name, entry]) => {
-      const server = filled(McpServerFile, entry);
+      const server = filledIn(McpServerFile, entry);
       checkServer(server, ["mcp_servers", name], report);
       return [name, server];
     }),

@@ -45,7 +45,7 @@ export const notKey = "holds a space or a character that no key has";
 type Endpoint = { readonly baseUrl: string; readonly weight: number; readonly models?: readonly string[] | undefined };
 
 /** @returns each of the keys at the endpoint, which share its weight; without any the endpoint alone */
-export function membersAt(
+export function poolMembersAt(
   { baseUrl, weight, models }: Endpoint,
   keys: readonly ProviderKey[],
 ): readonly PoolMemberConfig[] {
@@ -88,7 +88,7 @@ export function endpointMembers(
     else if (known.has(baseUrl)) report(place, "is there twice");
     known.add(baseUrl ?? "");
     const own = file.api_keys === undefined ? keys : keysFrom(file.api_keys, [...at, index, "api_keys"], report);
-    return membersAt({ baseUrl: baseUrl ?? "", weight: file.weight ?? 1, models: file.models }, own);
+    return poolMembersAt({ baseUrl: baseUrl ?? "", weight: file.weight ?? 1, models: file.models }, own);
   });
 }
 

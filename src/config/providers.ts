@@ -5,15 +5,15 @@ import { suggest } from "../lib/text/suggest.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import { isKeyless, type ProviderCatalog, type RemoteEntry } from "./catalog.ts";
 import type { PoolMemberConfig, ProviderConfig, Timeouts } from "./config.ts";
-import { type Filled, filled, withDefaults } from "./filled.ts";
+import { type Filled, filledIn, withDefaults } from "./filled.ts";
 import {
   endpointMembers,
   isKey,
   keysFrom,
-  membersAt,
   notKey,
   numberedKeys,
   type ProviderKey,
+  poolMembersAt,
   poolOf,
 } from "./pools.ts";
 import { ProviderFile } from "./provider-schema.ts";
@@ -52,7 +52,7 @@ function fromFile(name: string, file: ProviderFile, context: ProviderContext): P
   const at = ["providers", name];
   const misnamed = nameError(name, catalog);
   if (misnamed !== undefined) report(at, misnamed);
-  const entry = filled(ProviderFile, file);
+  const entry = filledIn(ProviderFile, file);
   const dialect = formatOf(name, entry, context);
   if (dialect === undefined) return undefined;
   const { enabled, options = {}, modelRules = [], headers = {}, models = [] } = entry;
@@ -264,7 +264,7 @@ function membersOf(
     const baseUrl = baseUrlOf(entry, dialect, found.baseUrl, at, context);
     if (baseUrl === undefined) return [];
     if (keys.length === 0) return [{ baseUrl, weight: 1 }];
-    return keys.flatMap((key) => membersAt({ baseUrl, weight: key.weight }, [key]));
+    return keys.flatMap((key) => poolMembersAt({ baseUrl, weight: key.weight }, [key]));
   }
   if (entry.baseUrl !== undefined) report([...at, "base_url"], "stands beside endpoints, which hold all addresses");
   const parse = (text: string) => parseBaseUrl(text);

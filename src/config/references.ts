@@ -12,7 +12,7 @@ const reference = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}|\$\{/g;
  * @param schema says where a number or a truth value is wanted, so that `port: ${PORT}` works
  * @param standIn gives what stands for variables that are not set. Absent: each is reported
  */
-export function resolveReferences(
+export function resolveVariables(
   value: unknown,
   schema: TSchema | undefined,
   variables: Variables,

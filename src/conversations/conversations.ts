@@ -18,11 +18,11 @@ import type {
   Metadata,
 } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { damaged, pack, unpackText } from "../store/packing.ts";
+import { damagedContent, pack, unpackText } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { located, rowWords, StorageError } from "../store/storage-error.ts";
 import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
-import { checkLimit, type ListOf, type Paging, pageAfter, pageOf, unknownCursor } from "./pages.ts";
+import { checkLimit, conversationPageOf, type ListOf, type Paging, pageAfter, unknownCursor } from "./pages.ts";
 import { shownOf } from "./shown-request.ts";
 
 export type KeyHolder = { readonly keyId: string; readonly surface: SurfaceName };
@@ -287,7 +287,7 @@ export class Conversations {
     };
     const turns = await needsStorage(() => this.#rows.list(page, filter.order ?? "asc"));
     if (turns === undefined) throw unknownCursor(filter.after!);
-    return pageOf(turns.map(shown), limit);
+    return conversationPageOf(turns.map(shown), limit);
   }
 
   /** The messages that the model was given for that completion. @throws ApiError */
@@ -454,7 +454,7 @@ function parsed<T>(id: string, text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch (error) {
-    throw asUnavailable(located(damaged(error), rowWords("turns", [id])));
+    throw asUnavailable(located(damagedContent(error), rowWords("turns", [id])));
   }
 }
 

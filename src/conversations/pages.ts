@@ -23,7 +23,7 @@ const defaultLimit = 20;
 const maxLimit = 100;
 
 /** @param found one more than the page holds, if there are more */
-export function pageOf<T extends { readonly id: string }>(found: readonly T[], limit: number): ListOf<T> {
+export function conversationPageOf<T extends { readonly id: string }>(found: readonly T[], limit: number): ListOf<T> {
   const data = found.slice(0, limit);
   const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
   return { object: "list", data, first_id, last_id, has_more: found.length > limit };
@@ -38,7 +38,7 @@ export function pageAfter<T extends { readonly id: string }>(
   const ordered = order === "desc" ? all.reverse() : all;
   const after = cursor === undefined ? -1 : ordered.findIndex(({ id }) => id === cursor);
   if (cursor !== undefined && after < 0) throw unknownCursor(cursor);
-  return pageOf(ordered.slice(after + 1, after + 2 + limit), limit);
+  return conversationPageOf(ordered.slice(after + 1, after + 2 + limit), limit);
 }
 
 export function checkLimit(limit = defaultLimit): number {

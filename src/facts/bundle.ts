@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
 import { elementsAt, membersAt, valueAt } from "../lib/json/ranges.ts";
 import { formatPath, type PathPart, schemaErrors } from "../lib/json/schema-errors.ts";
 import { FactsFile } from "./file.ts";
-import { ListError, listOf } from "./prices/list-format.ts";
+import { ListError, pricesFrom } from "./prices/list-format.ts";
 import type { ListedPricesOf } from "./prices/listed.ts";
 
 /** A file of more is none of ours: those of 3,000 models have a megabyte. */
@@ -83,7 +83,7 @@ function pricesIn(
 ): ListedPricesOf {
   if (!isObject(prices)) throw failed(["prices"], "must be a price list");
   try {
-    return listOf(prices, today);
+    return pricesFrom(prices, today);
   } catch (error) {
     if (!(error instanceof ListError)) throw error;
     const { path = [], message } = error;

@@ -7,7 +7,7 @@ import { once } from "../call/once.ts";
 import { orchestrator } from "../call/plan/orchestrator.ts";
 import { parseCall } from "../call/read/read.ts";
 import { readWhole } from "../call/read/request-body.ts";
-import { asApiError, textOf as bodyOf, wholeOf } from "../call/relay/relay.ts";
+import { asApiError, bodyTextOf as bodyOf, wholeOf } from "../call/relay/relay.ts";
 import { CallEnvelope, Writer } from "../call/relay/writer.ts";
 import type { Services } from "../call/services.ts";
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/json/json.ts";

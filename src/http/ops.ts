@@ -27,7 +27,7 @@ type Check = {
  * server is away, full or failing and its keys may still be trusted, calls without an id go on, and a balancer is not to take every node out.
  */
 /** @param isForAdmin true where names and fingerprints may be shown */
-export async function healthOf(services: Services, isForAdmin: boolean) {
+export async function serverHealthOf(services: Services, isForAdmin: boolean) {
   await services.loading;
   const { goesOn, ...storage } = await checkStorage(services);
   const checks = {
@@ -63,7 +63,7 @@ export async function healthOf(services: Services, isForAdmin: boolean) {
 }
 
 async function health(services: Services, context: RequestContext): Promise<WholeAnswer> {
-  const { body, isHealthy } = await healthOf(services, isAdmin(services, context));
+  const { body, isHealthy } = await serverHealthOf(services, isAdmin(services, context));
   return jsonAnswer(body, isHealthy ? 200 : 503);
 }
 

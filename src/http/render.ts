@@ -122,7 +122,7 @@ export async function renderCall(
   const { store: _, ...composed } = withSkillTool(persona, compose(persona, call.request, additions));
   const parts = originsOf(persona, call.request, composed, places, additions);
   const accounts = new Accounts(tools.configured, tools.providers);
-  const media = once(tools.media);
+  const media = fetchedOnce(tools.media);
   const models: RenderedModel[] = [];
   for (const [at, id] of (model === undefined ? persona.targets : [model]).entries()) {
     const isSetUp = accounts.find(parseModelId(id)?.namespace ?? "") !== undefined;
@@ -192,7 +192,7 @@ function inFormatOf({ call: shown }: Target, changed: Target): Target {
 }
 
 /** Fetches nothing twice. */
-export function once(media: CallTools["media"]): CallTools["media"] {
+export function fetchedOnce(media: CallTools["media"]): CallTools["media"] {
   const fetched = new Map<string, ReturnType<typeof media.fetch>>();
   return {
     fetch(wanted, signal) {

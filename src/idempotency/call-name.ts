@@ -7,4 +7,4 @@ export type CallName = {
 
 export type Claim = CallName & { readonly fingerprint: string };
 
-export const keyOf = ({ scope, requestId }: CallName) => `${scope}\n${requestId}`;
+export const callKeyOf = ({ scope, requestId }: CallName) => `${scope}\n${requestId}`;

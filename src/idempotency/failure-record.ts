@@ -52,7 +52,7 @@ export function takeFailure(headers: Record<string, string>): Failure | undefine
 }
 
 /** The end of a finished record's events. @throws ApiError */
-export function endOf({ expiresAt, headers }: Pick<IdempotencyRecord, "expiresAt" | "headers">): StreamEnd {
+export function streamEndOf({ expiresAt, headers }: Pick<IdempotencyRecord, "expiresAt" | "headers">): StreamEnd {
   if (expiresAt !== expired) return "finished";
   const thrown = takeFailure(JSON.parse(headers ?? "{}"))?.thrown;
   if (thrown !== undefined) throw ApiError.fromRecord(thrown);

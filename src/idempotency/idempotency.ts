@@ -12,7 +12,7 @@ import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
-import { type CallName, type Claim, keyOf } from "./call-name.ts";
+import { type CallName, type Claim, callKeyOf } from "./call-name.ts";
 import { Effects } from "./effects.ts";
 import { InFlightRun, type RunEnd } from "./in-flight-run.ts";
 import { PendingWrites } from "./pending-writes.ts";
@@ -117,7 +117,7 @@ export class Idempotency {
   ): Promise<IdempotentAnswer> {
     for (;;) {
       clientSignal.throwIfAborted();
-      const key = keyOf(claim);
+      const key = callKeyOf(claim);
       const running = this.#runs.get(key);
       if (running !== undefined) {
         if (running.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
@@ -164,7 +164,7 @@ export class Idempotency {
    */
   async begin(claim: Claim, produce: Producer, ended: (how: RunEnd) => void): Promise<void> {
     const nobody = new AbortController().signal;
-    const run = await this.#claim(keyOf(claim), claim, undefined, nobody, produce, ended);
+    const run = await this.#claim(callKeyOf(claim), claim, undefined, nobody, produce, ended);
     if (run === undefined) throw ApiError.internal("a new call's id was taken");
   }
 
@@ -174,7 +174,7 @@ export class Idempotency {
    * @throws the signal's reason; ApiError storage_unavailable, overloaded
    */
   async join(id: CallName, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
-    const running = this.#runs.get(keyOf(id));
+    const running = this.#runs.get(callKeyOf(id));
     if (running !== undefined) return running.join(signal, 0);
     const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
     if (found === undefined || this.#isFree(found)) return undefined;
@@ -188,14 +188,14 @@ export class Idempotency {
 
   /** True if a call runs, in any process. @throws ApiError storage_unavailable */
   async runs(id: CallName): Promise<boolean> {
-    if (this.#runs.has(keyOf(id))) return true;
+    if (this.#runs.has(callKeyOf(id))) return true;
     const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
     return found?.state === "running" && found.heldBy === "other";
   }
 
   /** Cancels a call of this process and releases its id. */
   cancel(id: CallName): void {
-    this.#runs.get(keyOf(id))?.cancel();
+    this.#runs.get(callKeyOf(id))?.cancel();
   }
 
   /** Resolves when no call is running. */

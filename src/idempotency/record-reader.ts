@@ -7,7 +7,7 @@ import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { IdempotencyRecord } from "../store/store.ts";
 import type { Answer, RecordedEvents } from "../upstream/answer.ts";
-import { endOf, takeFailure } from "./failure-record.ts";
+import { streamEndOf, takeFailure } from "./failure-record.ts";
 import { withIds } from "./recorded-events.ts";
 import { interrupted } from "./run-errors.ts";
 import type { StoredRecords } from "./stored-records.ts";
@@ -84,7 +84,7 @@ export class RecordReader {
         if (events.length > 0) {
           yield withIds(events, this.#record, next);
           next += events.length;
-        } else if (this.#isAll(next)) return endOf(this.#record);
+        } else if (this.#isAll(next)) return streamEndOf(this.#record);
         else if (!this.#isFinished && !(await this.#look())) throw interrupted();
       }
     } finally {

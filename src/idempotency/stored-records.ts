@@ -3,7 +3,7 @@
 import type { Logger } from "../lib/process/log.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { damaged, unpackAside } from "../store/packing.ts";
+import { damagedContent, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { located, rowWords, StorageError } from "../store/storage-error.ts";
 import type { CallId, IdempotencyRecord, RunRepository } from "../store/store.ts";
@@ -69,7 +69,7 @@ export class StoredRecords {
         new Headers(found);
         return found;
       } catch (error) {
-        throw damaged(error);
+        throw damagedContent(error);
       }
     });
   }
@@ -83,7 +83,7 @@ export class StoredRecords {
       const body = await this.#wholeBody(call);
       const { status } = call;
       // Only 2xx answers are stored, beside failures.
-      if (status === null || status < 200 || status > (failure === undefined ? 299 : 599)) throw damaged();
+      if (status === null || status < 200 || status > (failure === undefined ? 299 : 599)) throw damagedContent();
       return { kind: "whole", status, headers, body, ...failure?.answered };
     });
   }
@@ -95,7 +95,7 @@ export class StoredRecords {
         return (await this.#lastEvents(call)).slice(number - call.bodyFrom!);
       }
       const events = await storedEvents(this.#rows, call, number);
-      if (events.length === 0 && call.state === "finished") throw damaged();
+      if (events.length === 0 && call.state === "finished") throw damagedContent();
       return events;
     });
   }
@@ -121,7 +121,7 @@ export class StoredRecords {
   /** The last events of a finished call, which are in its own row. @throws StorageError */
   async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
     const events = await splitEvents(await this.#bodyOf(call));
-    if (call.bodyFrom! + events.length !== call.events) throw damaged();
+    if (call.bodyFrom! + events.length !== call.events) throw damagedContent();
     return events;
   }
 
@@ -130,7 +130,7 @@ export class StoredRecords {
     const pieces: Uint8Array[] = [];
     while (pieces.length < (call.bodyFrom ?? 0)) {
       const piece = await this.#rows.eventsAt(call, pieces.length);
-      if (piece?.firstId !== pieces.length) throw damaged();
+      if (piece?.firstId !== pieces.length) throw damagedContent();
       pieces.push(piece.data);
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -141,7 +141,7 @@ export class StoredRecords {
   /** @throws StorageError */
   async #bodyOf(call: IdempotencyRecord): Promise<Uint8Array> {
     const body = await this.#rows.body(call);
-    if (body === undefined) throw damaged();
+    if (body === undefined) throw damagedContent();
     return body;
   }
 }

@@ -7,7 +7,7 @@ import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { partsOfScope } from "../store/charges.ts";
-import { healthOf, kindOf, nameOf, recentSpending, runsOutAt } from "../usage/budgets/forecast.ts";
+import { healthOf, kindOf, recentSpending, runsOutAt, scopeNameOf } from "../usage/budgets/forecast.ts";
 import { BudgetRules, type Rule } from "../usage/budgets/rules.ts";
 import { budgetId, budgetJson, budgetStates } from "../usage/budgets/states.ts";
 import { microsFrom } from "../usage/spans.ts";
@@ -32,7 +32,7 @@ export async function budgetsJson(
   const names = states.some(({ scope }) => isOfKey(scope)) ? await keys.names() : new Map<string, string>();
   return states.map((state) => ({
     object: "budget" as const,
-    ...budgetJson(state, isOfKey(state.scope) ? (names.get(nameOf(state.scope)) ?? null) : null),
+    ...budgetJson(state, isOfKey(state.scope) ? (names.get(scopeNameOf(state.scope)) ?? null) : null),
     state: healthOf(state),
     runs_out_at: isoTime(runsOutAt(state, now, recent)),
   }));
@@ -42,7 +42,7 @@ const isOfKey = (scope: string) => kindOf(scope) === "key";
 
 /** @throws ApiError invalid_value, not_found where it is the budget of no key */
 async function checkScope({ keys, config }: Operator, scope: string): Promise<void> {
-  const [kind, name] = [kindOf(scope), nameOf(scope)];
+  const [kind, name] = [kindOf(scope), scopeNameOf(scope)];
   const { whose, model } = partsOfScope(scope);
   const isKnown = kind === "tier" ? tiers.some((tier) => tier === name) : kind === "tag" && isTag(name);
   if ((kind === "tag" || kind === "tier") && !isKnown)

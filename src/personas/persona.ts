@@ -20,8 +20,8 @@ import {
   type Expanded,
   expandIncludes,
   noPartials,
-  originOf,
   type Partials,
+  pieceAt,
   positionIn,
   positionInYaml,
 } from "./file/includes.ts";
@@ -193,7 +193,7 @@ function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials)
   if (missing.length > 0) return { missing: [...new Set(missing)] };
   const uses = [...new Set([...texts.flatMap(({ expanded }) => expanded.uses), ...known.uses])];
   /** @param index in the text at that path @param marked names the persona where the text is not its own */
-  const placed = ({ inFile, system }: SystemText, at: ReturnType<typeof originOf>, message: string): Diagnostic => {
+  const placed = ({ inFile, system }: SystemText, at: ReturnType<typeof pieceAt>, message: string): Diagnostic => {
     if (at.path === undefined) {
       const start = source.locate(inFile);
       const place = system === undefined ? start : (positionInYaml(text, start, system, at.index) ?? start);
@@ -217,7 +217,7 @@ function resolved(value: PersonaFileValue, draft: DraftFile, partials: Partials)
           const inText = texts.find((one) => isSameList(one.path, path));
           if (inText !== undefined && typeof at === "number") {
             const { expanded } = inText;
-            return placed(inText, originOf(expanded, findMarks(expanded.text)[at]!.index), message);
+            return placed(inText, pieceAt(expanded, findMarks(expanded.text)[at]!.index), message);
           }
           const inFile = inText === undefined ? error : { ...error, path: inText.inFile };
           return { file: source.file, ...placeOf(inFile, source, value, text), path: formatPath(inFile.path), message };

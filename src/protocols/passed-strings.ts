@@ -5,7 +5,7 @@
 
 import { isTextType, isUntyped, typeOfBase64 } from "../lib/files/media-types.ts";
 import { isObject, type JsonObject, listOf, textOf } from "../lib/json/json.ts";
-import { shownOf } from "../lib/json/large-strings.ts";
+import { withoutPlaceholder } from "../lib/json/large-strings.ts";
 import { ownMember } from "../lib/json/own-member.ts";
 
 /** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
@@ -51,13 +51,13 @@ export class PassedStrings {
   #addTexts(content: unknown, to: string[]): void {
     if (Array.isArray(content))
       for (const part of content) this.#addTexts(isObject(part) ? part["text"] : undefined, to);
-    else if (isLeftOut(content) && /\S/.test(shownOf(content))) to.push(content);
+    else if (isLeftOut(content) && /\S/.test(withoutPlaceholder(content))) to.push(content);
   }
 }
 
 /** True for a text that is not all there: no other is told. */
 const isLeftOut = (value: unknown): value is string =>
-  typeof value === "string" && shownOf(value).length < value.length;
+  typeof value === "string" && withoutPlaceholder(value).length < value.length;
 
 /** No web address, which may have to be fetched, and no text, which is read where its charset is another. */
 function isBytes(value: string, isNamed: boolean): boolean {

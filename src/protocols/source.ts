@@ -65,7 +65,7 @@ export function fillLarge<B extends Parameters<LargeStrings["fill"]>[0]>({ large
 }
 
 /** @param written of `next` @returns the same with the large strings in it: one that was looked into is there as text */
-export const filled = (source: Large, written: Parameters<LargeStrings["fill"]>[0], next: JsonObject) =>
+export const filledText = (source: Large, written: Parameters<LargeStrings["fill"]>[0], next: JsonObject) =>
   fillLarge(source, written) ?? JSON.stringify(next);
 
 /** The body as it came. */

@@ -12,7 +12,7 @@ import type { Budgets } from "../usage/budgets/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger/writer.ts";
 import type { PriceWatch } from "../usage/prices/price-watch.ts";
 import type { RetiringModels } from "../usage/prices/retiring-models.ts";
-import { dollarsFrom, endOf, spanOf } from "../usage/spans.ts";
+import { dollarsFrom, periodEndOf, spanOf } from "../usage/spans.ts";
 import { stopFields, type VariantStops } from "../usage/variants/stops.ts";
 
 export type AlertParts = {
@@ -73,6 +73,6 @@ async function budgetStates({ store, budgets, keys }: AlertParts, now: number): 
     period,
     limit: dollarsFrom(limit),
     spent: dollarsFrom(found[at]!.spent),
-    resetsAt: isoTime(endOf(period, now)),
+    resetsAt: isoTime(periodEndOf(period, now)),
   }));
 }

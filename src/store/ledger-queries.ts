@@ -133,7 +133,7 @@ export const lineFactsOf = (dialect: Dialect, where: string): string =>
   `select ${lineFacts} from ${dialect.prefix}ledger where ${where}`;
 
 /** Rows of a part of a question's time that meet a condition. */
-export function factsOf({ table, rollup: { id } }: Part, dialect: Dialect, where: string): string {
+export function sumFactsOf({ table, rollup: { id } }: Part, dialect: Dialect, where: string): string {
   if (table === "ledger") return lineFactsOf(dialect, where);
   const hour = table === "ledger_days" ? "day * 24 as hour" : "hour";
   return `select ${hour}, kind, ${sumColumns.join(", ")} from ${dialect.prefix}${table} where rollup = ${id} and ${where}`;

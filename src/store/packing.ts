@@ -34,7 +34,7 @@ export async function unpackAside(packed: Uint8Array): Promise<Uint8Array> {
   try {
     return await Bun.zstdDecompress(compressed);
   } catch (error) {
-    throw damaged(error);
+    throw damagedContent(error);
   }
 }
 
@@ -42,11 +42,11 @@ export async function unpackAside(packed: Uint8Array): Promise<Uint8Array> {
 export function unpack(packed: Uint8Array): Uint8Array {
   const compressed = opened(packed);
   // The decoder would accept this as empty content.
-  if (compressed.length === 0) throw damaged();
+  if (compressed.length === 0) throw damagedContent();
   try {
     return Bun.zstdDecompressSync(compressed);
   } catch (error) {
-    throw damaged(error);
+    throw damagedContent(error);
   }
 }
 
@@ -61,7 +61,7 @@ export async function unpackTextAside(packed: Uint8Array): Promise<string> {
 }
 
 /** The error for stored data that can't be read. */
-export function damaged(cause?: unknown): StorageError {
+export function damagedContent(cause?: unknown): StorageError {
   return new StorageError("corrupt", "", "The stored data is damaged.", cause);
 }
 
@@ -85,6 +85,6 @@ function opened(packed: Uint8Array): Uint8Array {
   const seal = new DataView(packed.buffer, packed.byteOffset + size);
   if (seal.getUint32(0, true) !== sealMagic) return packed;
   const compressed = packed.subarray(0, size);
-  if (seal.getBigUint64(8, true) !== Bun.hash.xxHash64(compressed)) throw damaged();
+  if (seal.getBigUint64(8, true) !== Bun.hash.xxHash64(compressed)) throw damagedContent();
   return compressed;
 }

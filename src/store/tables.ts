@@ -113,7 +113,7 @@ export function valuesOf(table: Pick<MovedTable, "columns">, row: object): Table
 export const hasBytes = ({ columns }: MovedTable): boolean => columns.some(([, kind]) => kind === "bytes");
 
 /** The values that name a row. */
-export function keyOf(table: MovedTable, row: TableRow): TableRow {
+export function rowKeyOf(table: MovedTable, row: TableRow): TableRow {
   const names = columnNames(table);
   return table.key.map((name) => row[names.indexOf(name)] ?? null);
 }
@@ -125,7 +125,7 @@ export const keepableRow = (row: TableRow): TableRow =>
 const encoder = new TextEncoder();
 
 /** Two rows have one hash where every value is the same, of the same kind. */
-export function hashOf(row: TableRow): bigint {
+export function rowHashOf(row: TableRow): bigint {
   return row.reduce<bigint>((hash, value) => {
     const bytes = typeof value === "object" && value !== null ? value : encoder.encode(String(value ?? ""));
     const kind = value === null ? 0n : typeof value === "object" ? 1n : typeof value === "string" ? 2n : 3n;

@@ -176,7 +176,7 @@ export const listFrom = (provider: string, baseUrl: string, at: number, models: 
 });
 
 /** The day on which a model ends: as its provider lists it, else as its maker announced it. */
-export function endOf(bound: BoundAccount, model: string, listed: ListedModel | undefined): string | undefined {
+export function modelEndOf(bound: BoundAccount, model: string, listed: ListedModel | undefined): string | undefined {
   return listed?.endsOn ?? (bound.provider.kind === "remote" ? announcedEnd(bound.provider.name, model) : undefined);
 }
 

@@ -23,7 +23,7 @@ export function beginOf(period: BudgetPeriod, at: number): number | undefined {
 }
 
 /** When the span after that time's begins, in Unix milliseconds; undefined: never. */
-export function endOf(period: BudgetPeriod, at: number): number | undefined {
+export function periodEndOf(period: BudgetPeriod, at: number): number | undefined {
   if (period === "prepaid") return undefined;
   const time = new Date(at);
   const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];

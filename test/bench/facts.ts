@@ -13,7 +13,7 @@ import { goBackToCompiled } from "../../src/facts/in-force.ts";
 import { rulesFor } from "../../src/facts/rules.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import { factsCopyPath, partsOf, useCopy, writeCopy } from "../../src/usage/facts/copy.ts";
+import { factsCopyPath, factsPartsOf, useCopy, writeCopy } from "../../src/usage/facts/copy.ts";
 import { FactsRenewal } from "../../src/usage/facts/renewal.ts";
 import { factsKeys, factsText, published } from "../helpers/facts-files.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
@@ -127,9 +127,9 @@ function measureStart(usual: string, many: string, folder: string): void {
     Bun.spawnSync(["mkdir", "-p", data]);
     const bundle = readBundle(new TextEncoder().encode(text), "facts.json", today);
     const renewed = { sha256: name.padEnd(64, "0"), asOf: today, source: "bench" };
-    writeCopy(data, renewed, partsOf(bundle), false);
+    writeCopy(data, renewed, factsPartsOf(bundle), false);
     if (!Bun.file(factsCopyPath(data)).size) throw new Error("no copy");
-    return { data, renewed, parts: partsOf(bundle) };
+    return { data, renewed, parts: factsPartsOf(bundle) };
   };
   const [one, other] = [copied(usual, "usual"), copied(many, "many")];
   const use = (data: string) => () => {

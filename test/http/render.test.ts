@@ -10,7 +10,7 @@ import type { JsonObject } from "../../src/lib/json/json.ts";
 import { builtinPersonas } from "../../src/personas/builtin.ts";
 import { parseTemplate } from "../../src/personas/compose/template.ts";
 import { loadFolder } from "../../src/personas/file/folder.ts";
-import { placesOf, textOf } from "../../src/personas/file/source.ts";
+import { personaTextOf, placesOf } from "../../src/personas/file/source.ts";
 import type { Persona } from "../../src/personas/persona.ts";
 import type { ChatRequest } from "../../src/protocols/chat/schema.ts";
 import { providers } from "../../src/providers/registry.ts";
@@ -256,7 +256,7 @@ describe("origins", () => {
     const { personas, errors } = await loadFolder(folder.path);
     expect(errors).toEqual([]);
     const [persona] = personas;
-    const source = await textOf(persona!, folder.path);
+    const source = await personaTextOf(persona!, folder.path);
     expect(source).toEqual({ file, text });
     const places = await placesOf(persona!, source!, folder.path);
     const request = {
@@ -356,7 +356,7 @@ describe("origins", () => {
     const found = services.personas.find("acme/clerk")!;
     const { persona, variant } = variantOf(found, undefined);
     expect(variant).toBe("next");
-    const source = await textOf(found, folder.path);
+    const source = await personaTextOf(found, folder.path);
     const places = await placesOf(found, source!, folder.path, variant);
     const { media, clock, knowledge } = services;
     const additions = (of: Persona, asked: ChatRequest) =>
@@ -405,7 +405,7 @@ describe("origins", () => {
 
   test("personas of the executable have places too", async () => {
     for (const persona of builtinPersonas()) {
-      const source = await textOf(persona, "/nowhere");
+      const source = await personaTextOf(persona, "/nowhere");
       const places = await placesOf(persona, source!, "/nowhere");
       expect([persona.id, places!.locate(["system"]).line > 1]).toEqual([persona.id, true]);
     }

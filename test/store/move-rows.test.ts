@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { type MoveSource, type MoveTarget, move } from "../../src/store/move/move.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import { columnNames, keyOf, type MovedTable, type TableRow } from "../../src/store/tables.ts";
+import { columnNames, type MovedTable, rowKeyOf, type TableRow } from "../../src/store/tables.ts";
 
 const nobody = async () => {};
 
@@ -17,7 +17,7 @@ function source(ids: readonly string[]): MoveSource {
     count: async (table) => rowsOf(table).length,
     page: async (table, after, limit) =>
       rowsOf(table)
-        .filter((row) => after === undefined || keyOf(table, row)[0]! > after[0]!)
+        .filter((row) => after === undefined || rowKeyOf(table, row)[0]! > after[0]!)
         .slice(0, Math.min(limit, 2)),
     leftBehind: async () => [],
     [Symbol.asyncDispose]: nobody,
@@ -40,7 +40,7 @@ function target(refused?: string) {
     },
     rowsAt: async (table, keys) => {
       const wanted = new Set(keys.map((key) => JSON.stringify(key)));
-      return [...kept.values()].filter((row) => wanted.has(JSON.stringify(keyOf(table, row))));
+      return [...kept.values()].filter((row) => wanted.has(JSON.stringify(rowKeyOf(table, row))));
     },
     count: async (table) => (table.name === "turns" ? kept.size : 0),
     finish: nobody,

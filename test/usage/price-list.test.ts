@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { compiledList, findIn, pricesAt } from "../../src/facts/prices/list.ts";
-import { PriceFile, parseList } from "../../src/facts/prices/list-format.ts";
+import { PriceListFile, parsePriceList } from "../../src/facts/prices/list-format.ts";
 import type { Match, PricedModel } from "../../src/facts/prices/listed.ts";
 import packages from "../tools/prices/packages.json" with { type: "json" };
 
@@ -14,14 +14,14 @@ test("the price list says of which day it is, and which packages it was made of"
       .sort()
       .at(-1),
   );
-  expect(parseList(JSON.stringify(list), "2027-01-01").providers).toEqual(compiledList.content.providers as never);
+  expect(parsePriceList(JSON.stringify(list), "2027-01-01").providers).toEqual(compiledList.content.providers as never);
 });
 
 test("docs/prices.schema.json is the form of a list", () => {
   expect(JSON.parse(readFileSync("docs/prices.schema.json", "utf8"))).toEqual({
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "A price list of Troupe",
-    ...JSON.parse(JSON.stringify(PriceFile)),
+    ...JSON.parse(JSON.stringify(PriceListFile)),
   });
 });
 

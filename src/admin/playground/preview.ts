@@ -4,7 +4,7 @@ import type { RequestContext } from "../../call/context.ts";
 import { parseCall } from "../../call/read/read.ts";
 import type { Services } from "../../call/services.ts";
 import type { Plan, Surface } from "../../call/surface.ts";
-import { once } from "../../http/render.ts";
+import { fetchedOnce } from "../../http/render.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { chat } from "../../protocols/chat/chat.ts";
@@ -37,14 +37,14 @@ type Question = {
 };
 
 /** @param question whose source has no large strings left out @throws ApiError for what the call would be refused for */
-export async function previewOf({ services, context, surface, caller, source }: Question) {
+export async function previewOfCall({ services, context, surface, caller, source }: Question) {
   const { parsed } = source;
   const { signal } = context.request;
   const { request } = (await parseCall({ services, context, surface, caller }, chat, source)).call;
   if (request.previous_response_id != null)
     throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not shown here.");
   const plan = await surface.plan(services, caller, request, source);
-  const tools = { clock: services.clock, media: once(services.media) };
+  const tools = { clock: services.clock, media: fetchedOnce(services.media) };
   const send = async (target: Target): Promise<Sent | undefined> => {
     const rendered = await renderRequest(tools, target, signal);
     return rendered && { ...rendered, body: new TextDecoder().decode(rendered.body) };

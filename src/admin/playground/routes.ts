@@ -133,11 +133,11 @@ export const playgroundRoutes = (host: Host) => (plugin: AdminPlugin) =>
     .post(
       "/v1/playground/preview",
       async ({ services: own, context }) => {
-        const { previewOf } = await import("./preview.ts");
+        const { previewOfCall } = await import("./preview.ts");
         const services = servicesForAll(own);
         const source = await readBody(services, context);
         const surface = surfaceOf(services, source.parsed["model"]);
-        return previewOf({ services, context, surface, caller: actingCaller(context), source });
+        return previewOfCall({ services, context, surface, caller: actingCaller(context), source });
       },
       completionOperation({
         operationId: "adminPreviewPlayground",

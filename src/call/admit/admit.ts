@@ -33,7 +33,7 @@ export async function admit(
 ): Promise<Caller> {
   const caller = known ?? callerOf(services, context) ?? (await newCaller(services, context, surface));
   context.logFields["key"] = caller.keyId;
-  await count(services, context, surface, caller);
+  await countHit(services, context, surface, caller);
   const isPreviewer = !caller.surfaces.has(permission);
   if (isPreviewer) checkPreviewer(caller, permission, mayPreview);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
@@ -100,7 +100,7 @@ export function keyOf(context: RequestContext): string | undefined {
 export async function admitAnyone(services: Services, context: RequestContext): Promise<void> {
   const surface = context.area;
   if (surface === "operations") showAnonymousLimit(services, context);
-  else await count(services, context, surface, callerOf(services, context));
+  else await countHit(services, context, surface, callerOf(services, context));
 }
 
 /** Checks whether the request has a key that may use the admin API, on whatever route. */
@@ -117,7 +117,7 @@ export function showAnonymousLimit(services: Services, context: RequestContext):
  * Counts one request in the bucket of the key, or of the client address where there is no valid key.
  * @throws ApiError rate_limit_exceeded
  */
-export async function count(
+export async function countHit(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,

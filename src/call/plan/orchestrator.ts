@@ -15,7 +15,7 @@ import type { UpstreamError } from "../../upstream/answer.ts";
 import { classifyFailure } from "../../upstream/failures.ts";
 import { resolveTarget, type Target } from "../../upstream/target.ts";
 import { attemptVariant } from "../../usage/variants/stops.ts";
-import { count } from "../admit/admit.ts";
+import { countHit } from "../admit/admit.ts";
 import type { Admitted } from "../scope.ts";
 import type { Services } from "../services.ts";
 import type { Plan, Surface } from "../surface.ts";
@@ -43,7 +43,7 @@ const personaOnGateway: Surface = { ...orchestrator, name: "gateway" };
 /** @throws ApiError rate_limit_exceeded, or rejects with it */
 export async function personaSurface({ services, context, caller, surface }: Admitted): Promise<Surface> {
   if (surface.name === "orchestrator") return surface;
-  await count(services, context, "orchestrator", caller);
+  await countHit(services, context, "orchestrator", caller);
   return personaOnGateway;
 }
 

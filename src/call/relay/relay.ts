@@ -34,7 +34,7 @@ export function jsonAnswer(body: unknown, status = 200, headers?: Readonly<Recor
 
 export const jsonType = { "content-type": "application/json; charset=utf-8" };
 
-export const textOf = ({ body }: Pick<WholeAnswer, "body">): string =>
+export const bodyTextOf = ({ body }: Pick<WholeAnswer, "body">): string =>
   typeof body === "string" ? body : new TextDecoder().decode(body);
 
 export function textAnswer(body: string, status = 200, contentType = "text/plain; charset=utf-8"): WholeAnswer {

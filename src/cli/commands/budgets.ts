@@ -5,7 +5,7 @@ import type { Config } from "../../config/config.ts";
 import type { Operator } from "../../operate/act.ts";
 import * as acts from "../../operate/budgets.ts";
 import { budgetScope, partsOfScope } from "../../store/charges.ts";
-import { kindOf, nameOf } from "../../usage/budgets/forecast.ts";
+import { kindOf, scopeNameOf } from "../../usage/budgets/forecast.ts";
 import { budgetJson, budgetStates } from "../../usage/budgets/states.ts";
 import { formatDollars, microsFrom } from "../../usage/spans.ts";
 import type { Context, ExitCode } from "../context.ts";
@@ -20,7 +20,7 @@ export function listBudgets(context: Context, { json = false }: Options): Promis
     const { store, keys, clock } = operator;
     const states = await budgetStates(store.budgets, (await acts.rulesOf(operator)).all(), clock.now());
     const names = await keys.names();
-    const budgets = states.map((state) => budgetJson(state, names.get(nameOf(state.scope)) ?? null));
+    const budgets = states.map((state) => budgetJson(state, names.get(scopeNameOf(state.scope)) ?? null));
     show(context, budgets, defaultsIn(config.budgets), json);
   });
 }
@@ -81,7 +81,7 @@ const shownOf = ({ object: _, state: __, runs_out_at: ___, ...rest }: Budget): S
 /** A key's budget may be named by whatever names the key. @throws KeyError for what fits no key or several */
 async function scopeFrom({ keys }: Operator, given: string): Promise<string> {
   const { whose, model } = partsOfScope(given);
-  const [kind, name] = [kindOf(given), nameOf(given)];
+  const [kind, name] = [kindOf(given), scopeNameOf(given)];
   if (whose === "all" || kind === "tier" || kind === "tag") return given;
   const key = kind === "key" && name !== "" ? name : whose;
   return budgetScope(`key:${(await keys.show(key)).id}`, model);

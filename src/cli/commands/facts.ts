@@ -10,7 +10,7 @@ import { type FactChange, factChanges } from "../../facts/changes.ts";
 import { compiledFacts, factsInForce } from "../../facts/facts.ts";
 import { compiledAsOf, inForce } from "../../facts/in-force.ts";
 import { compiledList } from "../../facts/prices/list.ts";
-import { changesBetween, type PriceChange } from "../../facts/prices/list-format.ts";
+import { type PriceChange, priceChanges } from "../../facts/prices/list-format.ts";
 import { isSigned } from "../../facts/signed.ts";
 import { printableLine } from "../../lib/text/printable.ts";
 import { sha256Of } from "../../lib/text/sha256.ts";
@@ -161,7 +161,7 @@ type Differences = { readonly facts: readonly FactChange[]; readonly prices: rea
 
 const differences = ({ models, prices }: Pick<Bundle, "models" | "prices">): Differences => ({
   facts: factChanges(factsInForce(), models),
-  prices: changesBetween(inForce().list.content, prices, systemClock.now()),
+  prices: priceChanges(inForce().list.content, prices, systemClock.now()),
 });
 
 function writeChanges({ io }: Context, { facts, prices }: Differences): void {

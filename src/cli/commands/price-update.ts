@@ -1,7 +1,7 @@
 /** `troupe prices update`: shows what another list changes, and takes it. */
 
 import type { Config } from "../../config/config.ts";
-import { changesBetween, ListError, type PriceChange, parseList } from "../../facts/prices/list-format.ts";
+import { ListError, type PriceChange, parsePriceList, priceChanges } from "../../facts/prices/list-format.ts";
 import type { ListedPrice } from "../../facts/prices/listed.ts";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { printableLine } from "../../lib/text/printable.ts";
@@ -46,7 +46,7 @@ export function updatePrices(context: Context, source: string, options: UpdateOp
     const now = systemClock.now();
     const list = listFrom(source, bytes, now, asOf);
     const { list: before } = listFor(context, config);
-    const changes = changesBetween(before.content, list, now);
+    const changes = priceChanges(before.content, list, now);
     const change = { before, after: { text: JSON.stringify(list), asOf: list.as_of } };
     const accounts = new Accounts(config.providers, providers);
     const concerns = concernsOf(change, config, accounts, await modelsInUse(context, config), now);
@@ -116,7 +116,7 @@ async function fetchList(source: string): Promise<Uint8Array> {
 /** @throws CommandError */
 function listFrom(source: string, bytes: Uint8Array, now: number, asOf: string | undefined) {
   try {
-    return parseList(new TextDecoder().decode(bytes), new Date(now).toISOString().slice(0, 10), asOf);
+    return parsePriceList(new TextDecoder().decode(bytes), new Date(now).toISOString().slice(0, 10), asOf);
   } catch (error) {
     if (error instanceof ListError)
       throw new CommandError(`${printableLine(source)} is no price list: ${error.message}. Nothing was changed.`);

@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import template from "../../../deploy/troupe.service" with { type: "text" };
-import { textOfFile } from "../../lib/files/file-watch.ts";
+import { readIfThere } from "../../lib/files/file-watch.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatFields } from "../print/table.ts";
@@ -82,7 +82,7 @@ export function installService(context: Context, { root = "/", json }: Options):
 
 export function uninstallService(context: Context, { root = "/", json }: Options): ExitCode {
   const path = pathIn(context, root);
-  if (textOfFile(path) === undefined) throw new CommandError(`There is no ${path}.`);
+  if (readIfThere(path) === undefined) throw new CommandError(`There is no ${path}.`);
   placing(path, () => rmSync(path));
   const steps = ["systemctl disable --now troupe", "systemctl daemon-reload"];
   showNext(context, path, `${path} is removed; the data in /var/lib/private/troupe stays.`, steps, json);
@@ -99,8 +99,8 @@ function showNext({ io }: Context, unit: string, done: string, next: readonly st
 export function showServiceStatus(context: Context, { root = "/", json }: Options): ExitCode {
   const placed = pathIn(context, root);
   const packaged = pathIn(context, root, packagedPath);
-  const path = textOfFile(placed) === undefined && textOfFile(packaged) !== undefined ? packaged : placed;
-  const unit = textOfFile(path);
+  const path = readIfThere(placed) === undefined && readIfThere(packaged) !== undefined ? packaged : placed;
+  const unit = readIfThere(path);
   const own = unitText(context);
   const state =
     unit === undefined

@@ -19,7 +19,7 @@ import {
   reportTotal,
   type UsageQuery,
   usageCsv,
-  usageJson,
+  usageLines,
 } from "../../usage/ledger/report.ts";
 import { type Context, type ExitCode, UsageError } from "../context.ts";
 import { formatTable } from "../print/table.ts";
@@ -59,7 +59,7 @@ export function showUsage(
     const rows = lines
       ? linesOf(ledger, query, names, csv === true)
       : json
-        ? usageJson(ledger, query, names)
+        ? usageLines(ledger, query, names)
         : csv
           ? usageCsv(ledger, query, names)
           : [await usageTable(ledger, query, names, io.stdout.isTerminal)];

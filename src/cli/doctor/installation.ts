@@ -9,6 +9,7 @@ import { systemClock } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { type Check, failure, ok } from "../../operate/doctor/check.ts";
 import {
+  addressPlaceOf,
   examineAddress,
   examineCoordination,
   examineFacts,
@@ -16,7 +17,6 @@ import {
   examineMetrics,
   examinePersonas,
   examineWarnings,
-  placeOf,
 } from "../../operate/doctor/configured.ts";
 import { examineDatabase } from "../../operate/doctor/database.ts";
 import { examineMcpServers } from "../../operate/doctor/mcp.ts";
@@ -70,7 +70,7 @@ async function data(config: Config): Promise<{ checks: Check[]; called: readonly
 }
 
 async function addresses(listener: ListenerConfig, config: Config): Promise<Check[]> {
-  return [await taken(placeOf(listener), listener), ...examineAddress(listener, config)];
+  return [await taken(addressPlaceOf(listener), listener), ...examineAddress(listener, config)];
 }
 
 async function taken(what: string, { address, tls }: ListenerConfig): Promise<Check> {

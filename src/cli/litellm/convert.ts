@@ -8,7 +8,7 @@ import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import type { Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
 import { adviceFor } from "./advice.ts";
 import { budgetsOf, newKeys } from "./budgets.ts";
-import { placesOf } from "./places.ts";
+import { endpointFieldsOf } from "./places.ts";
 import { baseUrlOf, optionNames, strategiesOf, upstreamOf } from "./providers.ts";
 
 type Values = Record<string, unknown>;
@@ -320,7 +320,7 @@ class Conversion {
     this.#accounts.set(identity, name);
     this.#providers[name] = {
       ...(name !== dialect && { dialect }),
-      ...placesOf(parts),
+      ...endpointFieldsOf(parts),
       ...(parts.length > 1 && (isOrdered || strategy !== undefined) && { strategy: isOrdered ? "first" : strategy }),
       ...settings,
     };

@@ -4,7 +4,7 @@
 type Part = { readonly baseUrl: string | undefined; readonly key: string | undefined; readonly weight: number };
 
 /** The keys and addresses of an account, as a configuration has them. */
-export function placesOf(parts: readonly Part[]): Record<string, unknown> {
+export function endpointFieldsOf(parts: readonly Part[]): Record<string, unknown> {
   const [only] = parts;
   const weighted = (weight: number) => (weight === 1 ? {} : { weight });
   if (parts.length === 1)

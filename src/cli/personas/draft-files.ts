@@ -44,7 +44,7 @@ export function checkName(what: string, name: string): void {
  * @returns the persona's file last, so that a server that reads it finds the others
  * @throws CommandError where the persona would be refused
  */
-export function filesOf(imported: Imported, id: string, folder: string, models: readonly string[]): NewFile[] {
+export function draftFilesOf(imported: Imported, id: string, folder: string, models: readonly string[]): NewFile[] {
   const [namespace = "", name = ""] = id.split("/");
   const { draft, avatar, tests } = imported;
   const picture = avatar && `${name}.${avatar.extension}`;

@@ -6,7 +6,7 @@ import { importFile } from "../../personas/exchange/importers/all.ts";
 import type { Imported, Omission } from "../../personas/exchange/importers/draft.ts";
 import { ImportError, ImportedFile } from "../../personas/exchange/importers/source.ts";
 import { CommandError, UsageError } from "../context.ts";
-import { acceptableDraft, fileName, filesOf, usualModels } from "./draft-files.ts";
+import { acceptableDraft, draftFilesOf, fileName, usualModels } from "./draft-files.ts";
 import { filesBeside } from "./files-beside.ts";
 import type { NewFile } from "./place-files.ts";
 
@@ -90,7 +90,7 @@ function makeAll(
     for (let next = 2; ids.has(id); next++) id = `${options.namespace}/${name.slice(0, 60)}-${next}`;
     ids.add(id);
     const models = options.model ?? imported.draft.model ?? usualModels;
-    return { id, files: filesOf(imported, id, folder, models), omitted: imported.omitted };
+    return { id, files: draftFilesOf(imported, id, folder, models), omitted: imported.omitted };
   });
   for (const { id } of made) taken.add(id);
   return made;

@@ -4,7 +4,7 @@
  */
 
 import type { TestResult } from "../../operate/suites/run-tests.ts";
-import { reasonOf, type SideResult } from "../../operate/suites/test-report.ts";
+import { type SideResult, verdictReasonOf } from "../../operate/suites/test-report.ts";
 import { outputOf, textOfOutput } from "../../personas/suites/answer.ts";
 
 /** @param startedAt Unix milliseconds */
@@ -46,7 +46,7 @@ function caseXml(result: TestResult, classname: string): string {
   const run = result.runs.find((one) => one.verdict === verdict);
   const answer = run?.answer === undefined ? "" : `\n${textOfOutput(outputOf(run.answer))}`;
   const text = `${prepared.file}:${prepared.test.line}${answer}`;
-  const message = reasonOf(result);
+  const message = verdictReasonOf(result);
   return `${opening}>\n<${tag}${xmlAttributes({ type: tag, message })}>${escapeXml(text)}</${tag}>\n</testcase>\n`;
 }
 

@@ -8,7 +8,7 @@ import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { planTest } from "../../operate/suites/run-tests.ts";
-import { pathOf, readSource, replaceSource } from "../../personas/file/source-file.ts";
+import { readSource, replaceSource, sourcePathOf } from "../../personas/file/source-file.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { fittingAssertion } from "../../personas/suites/fitting.ts";
 import { keepAsTest } from "../../personas/suites/keep.ts";
@@ -39,7 +39,7 @@ export async function keepTurn(context: Context, config: Config, turn: KeptTurn)
   const id = turn.persona.split("@")[0]!;
   const { folder, persona } = await ownPersona(context, config, id);
   const test = `${id}.test`;
-  const path = await pathOf(folder, test);
+  const path = await sourcePathOf(folder, test);
   const found = await readSource(folder, test);
   const options = { persona: id, declared: new Set(persona.variables.keys()) };
   const before = found === undefined || isBlank(found.text) ? [] : testsIn(found.text, path, options);

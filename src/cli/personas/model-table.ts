@@ -2,7 +2,7 @@
 
 import { printable } from "../../lib/text/printable.ts";
 import type { TestResult } from "../../operate/suites/run-tests.ts";
-import { reasonOf, type SideResult, summaryOf } from "../../operate/suites/test-report.ts";
+import { type SideResult, testSummaryOf, verdictReasonOf } from "../../operate/suites/test-report.ts";
 import { dollars } from "../../personas/suites/dollars.ts";
 import { formatTable } from "../print/table.ts";
 
@@ -72,7 +72,7 @@ export function modelTable(sides: readonly SideResult[]): string {
   const head = (title: string) => [printable(title), ...columns.slice(1).map(() => "")];
   const names = sides.map(({ label }) => `  ${printable(label)}`);
   const all = sides.map(({ results }, at) => {
-    const { passed, tests, errors } = summaryOf(results);
+    const { passed, tests, errors } = testSummaryOf(results);
     const lost = errors === 0 ? "" : `, ${errors} ${errors === 1 ? "error" : "errors"}`;
     return row(names[at]!, `${passed} of ${tests}${lost}`, results);
   });
@@ -89,7 +89,7 @@ function lostWords(sides: readonly SideResult[]): string {
       .filter(({ verdict }) => verdict !== "pass")
       .map((result) => {
         const { persona, test } = result.prepared;
-        return `  ${result.verdict}  ${label}: ${persona.id}: ${test.name}: ${reasonOf(result)}`;
+        return `  ${result.verdict}  ${label}: ${persona.id}: ${test.name}: ${verdictReasonOf(result)}`;
       }),
   );
   return lines.length === 0 ? "" : `Not passed:\n${lines.map((line) => `${printable(line)}\n`).join("")}`;

@@ -5,7 +5,7 @@ import { createInterface, type Interface } from "node:readline/promises";
 import { nameProblem } from "../../personas/persona.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
 import { CommandError, type Context, type ExitCode, keyless, UsageError, withConfig } from "../context.ts";
-import { filesOf, usualModels } from "./draft-files.ts";
+import { draftFilesOf, usualModels } from "./draft-files.ts";
 import { placeFiles, schemaFiles } from "./place-files.ts";
 
 type Options = {
@@ -33,7 +33,7 @@ export function newPersona(context: Context, id: string | undefined, options: Op
       const answers = givenAnswers(id, options) ?? (await askAll(context, id, options));
       const { description, system, models } = answers;
       const folder = options.out === undefined ? config.personas.folder : resolve(io.cwd, options.out);
-      const files = filesOf(
+      const files = draftFilesOf(
         { name: answers.id, draft: { description, system }, omitted: [] },
         answers.id,
         folder,

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import type { Origin } from "../../personas/compose/origins.ts";
-import { type PersonaText, placesOf, textOf } from "../../personas/file/source.ts";
+import { type PersonaText, personaTextOf, placesOf } from "../../personas/file/source.ts";
 import { type Persona, personaFrom } from "../../personas/persona.ts";
 import { nameOf, splitReference } from "../../personas/versions/references.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -39,7 +39,7 @@ export function renderPersona(context: Context, name: string, options: RenderOpt
   if (splitReference(name) === undefined)
     return withConfig(context, async (config) => {
       const found = await findServed(context, config, name);
-      return render(context, config, found, await textOf(found, config.personas.folder), options);
+      return render(context, config, found, await personaTextOf(found, config.personas.folder), options);
     });
   let code: ExitCode = 0;
   const rendering = withStore(context, async (store, config) => {

@@ -21,8 +21,8 @@ import {
   reportJson,
   resultsText,
   type SideResult,
-  summaryOf,
-  summaryText,
+  testSummaryOf,
+  testSummaryText,
 } from "../../operate/suites/test-report.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { recordingPath } from "../../personas/suites/find.ts";
@@ -333,7 +333,7 @@ class TestCommand {
     }
     this.#report(models === undefined ? results : byCost(results));
     const judged = models === undefined ? results[0]!.results : results.flatMap((one) => one.results);
-    const { failed, errors } = summaryOf(judged);
+    const { failed, errors } = testSummaryOf(judged);
     if (failed > 0) return 1;
     return errors > 0 ? errorCode : 0;
   }
@@ -378,7 +378,7 @@ class TestCommand {
     }
     io.stdout.write(resultsText(main!.results));
     if (other !== undefined) io.stdout.write(`\n${comparisonText([main!, other])}`);
-    io.stdout.write(`\n${summaryText(summaryOf(main!.results))}\n`);
+    io.stdout.write(`\n${testSummaryText(testSummaryOf(main!.results))}\n`);
   }
 
   /** @throws CommandError */

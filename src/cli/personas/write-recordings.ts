@@ -7,7 +7,7 @@ import { printable } from "../../lib/text/printable.ts";
 import { readRecording } from "../../operate/suites/recordings.ts";
 import type { TestResult } from "../../operate/suites/run-tests.ts";
 import type { LoadedSuite } from "../../operate/suites/suites.ts";
-import { reasonOf } from "../../operate/suites/test-report.ts";
+import { verdictReasonOf } from "../../operate/suites/test-report.ts";
 import { recordingPath } from "../../personas/suites/find.ts";
 import {
   formatRecordings,
@@ -51,7 +51,7 @@ export async function writeRecordings({ stderr, config, suites }: Place, recorde
       ),
     );
     const warn = (name: string, result: TestResult) =>
-      stderr.write(`warning: ${basename(path)}: ${printable(name)} was not recorded: ${reasonOf(result)}\n`);
+      stderr.write(`warning: ${basename(path)}: ${printable(name)} was not recorded: ${verdictReasonOf(result)}\n`);
     const recordings = suite.tests.flatMap(({ name }) => {
       const models = [...before.values(), ...recorded].map(({ model }) => model).filter((one) => one !== undefined);
       return [undefined, ...new Set(models.toSorted())].flatMap((model): Recording[] => {

@@ -67,7 +67,7 @@ const provider = Type.Object({
 });
 const others = Type.Array(provider, { minItems: 1 });
 /** The form of a price list (docs/prices.schema.json). */
-export const PriceFile = Type.Object({
+export const PriceListFile = Type.Object({
   as_of: Type.Optional(day("The day of which the prices are; a list without it needs --as-of.")),
   date: Type.Optional(day("An earlier name of as_of.")),
   providers: others,
@@ -79,16 +79,16 @@ export const PriceFile = Type.Object({
  * @param asOf the day of a list that does not say its own
  * @throws ListError
  */
-export function parseList(text: string, today: string, asOf?: string): ListedPricesOf {
+export function parsePriceList(text: string, today: string, asOf?: string): ListedPricesOf {
   const value = parseJson(text);
   if (value === undefined) throw new ListError("it is no JSON");
-  return listOf(value, today, asOf);
+  return pricesFrom(value, today, asOf);
 }
 
 /** The same of a parsed value. @throws ListError */
-export function listOf(value: unknown, today: string, asOf?: string): ListedPricesOf {
+export function pricesFrom(value: unknown, today: string, asOf?: string): ListedPricesOf {
   if (!Array.isArray(value) && !isObject(value)) throw new ListError("it is neither a list nor an object");
-  const schema: TSchema = Array.isArray(value) ? others : PriceFile;
+  const schema: TSchema = Array.isArray(value) ? others : PriceListFile;
   if (!Value.Check(schema, value)) {
     const [first] = schemaErrors(schema, value, 1);
     throw new ListError(first!.message, first!.path);
@@ -184,7 +184,7 @@ export type PriceChange = {
   readonly prices: Readonly<Record<string, { readonly before?: ListedPrice; readonly after?: ListedPrice }>>;
 };
 
-export function changesBetween(before: ListedPricesOf, after: ListedPricesOf, now: number): PriceChange[] {
+export function priceChanges(before: ListedPricesOf, after: ListedPricesOf, now: number): PriceChange[] {
   const [old, next] = [modelsOf(before), modelsOf(after)];
   const names = [...new Set([...old.keys(), ...next.keys()])].sort();
   return names.flatMap((name): PriceChange[] => {

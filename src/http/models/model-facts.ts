@@ -4,7 +4,7 @@ import { ApiError } from "../../protocols/errors.ts";
 import { capabilitiesIn, capabilityNames, type Model } from "../../protocols/models.ts";
 import type { ListedModel, RemoteProvider } from "../../providers/provider.ts";
 import type { BoundAccount } from "../../upstream/accounts.ts";
-import { endOf, type KnownList } from "../../upstream/model-lists.ts";
+import { type KnownList, modelEndOf } from "../../upstream/model-lists.ts";
 import type { Prices } from "../../usage/prices/prices.ts";
 
 /** The names of an account's models: those that the operator named, else what its provider lists, else well-known ones. */
@@ -52,7 +52,7 @@ export function modelFacts(bound: BoundAccount, model: string, { listed, prices,
   // To look for some hundred models in the list of prices would take a sixth of a second.
   const isTold = listed?.price !== undefined && !prices.isConfigured(`${account.name}/${model}`);
   const pricing = isTold ? listed.price : chargedPrice(bound, model, prices, now);
-  const ends = endOf(bound, model, listed);
+  const ends = modelEndOf(bound, model, listed);
   return {
     ...(contextLength !== undefined && { context_length: contextLength }),
     ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),

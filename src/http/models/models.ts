@@ -3,7 +3,7 @@ import { type Caller, mayUseModel } from "../../auth/keys.ts";
 import { admit } from "../../call/admit/admit.ts";
 import { mayUseNamed, standsFor } from "../../call/admit/named.ts";
 import type { RequestContext } from "../../call/context.ts";
-import type { Edition, Tagged } from "../../call/model-pages.ts";
+import type { Edition, TaggedList } from "../../call/model-pages.ts";
 import { findPersona, mayUseVersions, preparePersona } from "../../call/plan/personas.ts";
 import { plainQuery } from "../../call/read/plain-values.ts";
 import { jsonAnswer, jsonType, namesTag } from "../../call/relay/relay.ts";
@@ -83,7 +83,7 @@ const editionOf = ({ live, modelLists, personas, clock }: Services): Edition => 
 const vary = "authorization, x-api-key, x-goog-api-key, api-key, anthropic-version, x-goog-api-client";
 
 /** @returns 304 where the request names the tag */
-function answerTagged({ body, tag }: Tagged, context: RequestContext): WholeAnswer {
+function answerTagged({ body, tag }: TaggedList, context: RequestContext): WholeAnswer {
   const before = context.headers["vary"];
   if (before !== undefined) context.headers["vary"] = `${before}, ${vary}`;
   const headers = { etag: tag, "cache-control": "private, no-cache", vary };

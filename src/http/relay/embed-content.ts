@@ -9,7 +9,7 @@ import { heldBounds, inputMeter } from "../../call/plan/bounds.ts";
 import { findPersona } from "../../call/plan/personas.ts";
 import { readWhole } from "../../call/read/request-body.ts";
 import { errorObjectIn } from "../../call/relay/error-fields.ts";
-import { jsonAnswer, textOf, wholeOf } from "../../call/relay/relay.ts";
+import { bodyTextOf, jsonAnswer, wholeOf } from "../../call/relay/relay.ts";
 import { writtenAs } from "../../call/send/native.ts";
 import type { Services } from "../../call/services.ts";
 import type { Surface } from "../../call/surface.ts";
@@ -19,7 +19,7 @@ import { ApiError, readingError } from "../../protocols/errors.ts";
 import { addressOf } from "../../protocols/generate-content/address.ts";
 import { embeddingBody, embeddingOf, namedEmbedding } from "../../protocols/generate-content/embeddings.ts";
 import { generateContent } from "../../protocols/generate-content/generate-content.ts";
-import { filled, type Source } from "../../protocols/source.ts";
+import { filledText, type Source } from "../../protocols/source.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { resolveModel } from "../../upstream/target.ts";
 import { embed } from "./embeddings.ts";
@@ -81,7 +81,7 @@ async function passed(
   if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);
   checkNamedModels(caller, bound.account.name, "gateway", source, isBatched);
   const next = namedEmbedding(source.parsed, relay.model);
-  const body = filled(source, writtenAs(source, next), next);
+  const body = filledText(source, writtenAs(source, next), next);
   return askVia(relay, { url, body }, signal, "embeddings");
 }
 
@@ -105,7 +105,7 @@ async function translated(
     return jsonAnswer(error, given.status, given.headers);
   }
   try {
-    return jsonAnswer(embeddingBody(parseJson(textOf(given)), embedding.input.length, isBatch));
+    return jsonAnswer(embeddingBody(parseJson(bodyTextOf(given)), embedding.input.length, isBatch));
   } catch (error) {
     throw readingError(error, model);
   }

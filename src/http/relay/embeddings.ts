@@ -2,7 +2,7 @@
 import type { Caller } from "../../auth/keys.ts";
 import type { RequestContext } from "../../call/context.ts";
 import { heldBounds, inputMeter } from "../../call/plan/bounds.ts";
-import { jsonAnswer, textOf } from "../../call/relay/relay.ts";
+import { bodyTextOf, jsonAnswer } from "../../call/relay/relay.ts";
 import type { Services } from "../../call/services.ts";
 import { objectOf, parseJson } from "../../lib/json/json.ts";
 import {
@@ -46,7 +46,7 @@ export async function embed(
   if (answer.status >= 300 || hasUsage(Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.length)))
     return formed;
   await restoreLarge(source);
-  const parsed = objectOf(parseJson(textOf(formed)));
+  const parsed = objectOf(parseJson(bodyTextOf(formed)));
   if (parsed === undefined) return formed;
   const { tokens, mark } = await estimated(services, request);
   return { ...formed, headers: { ...formed.headers, ...mark }, body: JSON.stringify(withUsage(parsed, tokens)) };
@@ -77,7 +77,7 @@ function inFormAsked(
   const beginning = Buffer.from(answer.body.buffer, answer.body.byteOffset, Math.min(maxBeginning, answer.body.length));
   if (answer.status >= 300 || !hasOtherForm(beginning.toString("latin1"), format)) return answer;
   try {
-    const parsed = parseJson(textOf(answer));
+    const parsed = parseJson(bodyTextOf(answer));
     return { ...answer, body: JSON.stringify(reformed(parsed, format)) };
   } catch (error) {
     throw readingError(error, name);

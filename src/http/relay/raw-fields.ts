@@ -108,7 +108,7 @@ function maySend(name: string): boolean {
   return verdict;
 }
 
-export function passedHeaders(headers: Headers): Record<string, string> {
+export function rawHeaders(headers: Headers): Record<string, string> {
   const named = namedBy(headers.get("connection"));
   const sent: Record<string, string> = { "accept-encoding": "identity" };
   for (const [name, value] of headers) {
@@ -123,7 +123,7 @@ const ofFormats =
 
 /** The same for such a key. */
 export const limitedHeaders = (headers: Headers): Record<string, string> =>
-  Object.fromEntries(Object.entries(passedHeaders(headers)).filter(([name]) => ofFormats.test(name)));
+  Object.fromEntries(Object.entries(rawHeaders(headers)).filter(([name]) => ofFormats.test(name)));
 
 /** They hold an address of the provider, where the call goes on. */
 const addresses: ReadonlySet<string> = new Set([

@@ -77,7 +77,7 @@ export function checkLimited(caller: Caller, name: string, request: Request, pat
 
 const encoded = (segment: string) => encodeURIComponent(segment).replaceAll("%3A", ":");
 
-export const textOf = (model: unknown) => (typeof model === "string" ? plainModel(model) : undefined);
+export const modelTextOf = (model: unknown) => (typeof model === "string" ? plainModel(model) : undefined);
 
 /** Reading and deleting is free at all providers. */
 export const isReading = ({ method }: Request) => method === "GET" || method === "HEAD" || method === "DELETE";
@@ -99,6 +99,6 @@ export function rawBounds(request: Request, rest: string, path: string, read: Re
 }
 
 function isOneModel(named: readonly unknown[]): boolean {
-  const names = new Set(named.map(textOf));
+  const names = new Set(named.map(modelTextOf));
   return names.size === 1 && !names.has(undefined);
 }

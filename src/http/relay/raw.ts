@@ -29,8 +29,16 @@ import { describeRaw } from "../openapi/operations.ts";
 import { type Method, nothingAt, type Route } from "../routes.ts";
 import { respondBytes } from "./byte-body.ts";
 import { uploadIdleSeconds } from "./forms.ts";
-import { limitedHeaders, limitedQuery, passedHeaders, passedQuery, returnedHeaders } from "./raw-fields.ts";
-import { checkLimited, decodedPath, isReading, modelInPath, type ReadBody, rawBounds, textOf } from "./raw-judge.ts";
+import { limitedHeaders, limitedQuery, passedQuery, rawHeaders, returnedHeaders } from "./raw-fields.ts";
+import {
+  checkLimited,
+  decodedPath,
+  isReading,
+  modelInPath,
+  modelTextOf,
+  type ReadBody,
+  rawBounds,
+} from "./raw-judge.ts";
 import { relayVia, sendVia } from "./relay.ts";
 
 const methods: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -65,7 +73,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   const asPassed = isLimited ? checkLimited(caller, name, request, path, judged!) : rest;
   const url = join(root, asPassed) + (isLimited ? limitedQuery(request.url) : passedQuery(request.url));
   const opened = judged === undefined ? await openBody(context) : undefined;
-  const model = inPath ?? (judged === undefined ? modelInText(opened?.beginning) : textOf(judged.named[0]));
+  const model = inPath ?? (judged === undefined ? modelInText(opened?.beginning) : modelTextOf(judged.named[0]));
   const bounds = isHeld ? rawBounds(request, rest, path, judged) : undefined;
   const asked = `${name}/${model ?? "*"}`;
   const relay = relayVia({ services, context, caller }, { asked, bound, model: model ?? "" }, bounds, {
@@ -78,7 +86,7 @@ async function passRaw(services: Services, context: RequestContext): Promise<Res
   const sent: PassedRequest = {
     method: request.method,
     url,
-    headers: (isLimited ? limitedHeaders : passedHeaders)(request.headers),
+    headers: (isLimited ? limitedHeaders : rawHeaders)(request.headers),
     isBare: true,
     ...(body !== undefined && { body }),
   };

@@ -13,7 +13,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { turnEnd } from "../../lib/time/turn-end.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { patchBody } from "../../protocols/patched-body.ts";
-import { filled, respell, type Source } from "../../protocols/source.ts";
+import { filledText, respell, type Source } from "../../protocols/source.ts";
 import type { Operation, RemoteProvider } from "../../providers/provider.ts";
 import type { BoundAccount } from "../../upstream/accounts.ts";
 import { isUpstreamError, type WholeAnswer } from "../../upstream/answer.ts";
@@ -118,7 +118,7 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
   }
   const written =
     respell(source, next) ?? patchBody(source, next, (name) => (names.has(name) ? [name, names.get(name)!] : [name]));
-  return { url, body: filled(source, written, next) };
+  return { url, body: filledText(source, written, next) };
 }
 
 /**

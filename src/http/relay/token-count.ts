@@ -17,7 +17,7 @@ import type { PathPart } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
-import { filled, type Source } from "../../protocols/source.ts";
+import { filledText, type Source } from "../../protocols/source.ts";
 import type { TokenCounter } from "../../providers/provider.ts";
 import type { UpstreamError, WholeAnswer } from "../../upstream/answer.ts";
 import { atMember } from "../../upstream/pool/pools.ts";
@@ -103,7 +103,7 @@ function nativeCounter(
   const change = nativeChange(plan, route, call, headers);
   const body = change && protocol.native && patchedBody(protocol.native, { route, call, headers }, source, change);
   if (body === undefined) return undefined;
-  return route.counter(filled(source, writtenAs(source, body), body), call, headers);
+  return route.counter(filledText(source, writtenAs(source, body), body), call, headers);
 }
 
 /** Statuses that a server without such a route answers. */

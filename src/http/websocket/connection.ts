@@ -16,7 +16,6 @@ import { optionsOf } from "../../protocols/responses/options.ts";
 import {
   bodyOf,
   type Cancel,
-  endOf,
   errorEvent,
   faultEvent,
   headersIn,
@@ -27,6 +26,7 @@ import {
   refusalEvent,
   rememberedOf,
   type SocketTurn,
+  terminalOf,
 } from "./message.ts";
 
 import { RunningTurn } from "./running.ts";
@@ -300,7 +300,7 @@ export class SocketConnection {
         const { done, value } = await reader.read();
         for (const event of done ? parser.end() : parser.push(value)) {
           if (running.isAborted) return undefined;
-          last = endOf(event) ?? last;
+          last = terminalOf(event) ?? last;
           running.hasEnded ||= last !== undefined;
           running.events += 1;
           if (event.event === beginning) running.begun = objectOf(parseObject(event.data)?.["response"]);

@@ -199,7 +199,7 @@ export function named(data: string, streamId: string | undefined): string {
 }
 
 /** @returns an event that ends a response; undefined for any other */
-export function endOf({ event, data }: SseEvent): JsonObject | undefined {
+export function terminalOf({ event, data }: SseEvent): JsonObject | undefined {
   if (event !== "" && !terminal.has(event)) return undefined;
   const body = parseObject(data);
   return terminal.has(body?.["type"]) ? body : undefined;

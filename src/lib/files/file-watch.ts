@@ -28,7 +28,7 @@ export function watchFiles(read: ReadFiles, onChange: () => void, clock: Clock):
   const paths = [...read.keys()];
   let contents = [...read.values()].join();
   const debounce = new Debounce(clock, fileDebounceMs, () => {
-    const now = paths.map((path) => digestOf(textOfFile(path))).join();
+    const now = paths.map((path) => digestOf(readIfThere(path))).join();
     if (now === contents) return;
     contents = now;
     onChange();
@@ -126,7 +126,7 @@ export const digestOf = (content: string | undefined): string =>
   content === undefined ? "absent" : Bun.SHA256.hash(content, "hex");
 
 /** @returns undefined where the file is not there, or can't be read */
-export function textOfFile(path: string): string | undefined {
+export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {

@@ -82,7 +82,7 @@ const latin1 = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset
  * @param maxBytes of the text, unpacked
  * @throws PngError where it is larger or damaged
  */
-export function textOf(chunk: PngChunk, maxBytes: number): string {
+export function chunkTextOf(chunk: PngChunk, maxBytes: number): string {
   const { type, data, offset } = chunk;
   const place = `byte ${offset} (${type})`;
   const rest = data.subarray(keywordOf(chunk)!.length + 1);

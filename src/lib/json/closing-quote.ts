@@ -68,7 +68,7 @@ for (let pair = 0; pair < pairSigns.length; pair += 1)
   pairSigns[pair] = contentSigns[pair & 0xff]! | contentSigns[pair >> 8]!;
 
 /** @returns the bytes by two, for `contentEnd`; undefined where they begin between two */
-export const pairsOf = ({ buffer, byteOffset, length }: Uint8Array): Uint16Array | undefined =>
+export const bytePairsOf = ({ buffer, byteOffset, length }: Uint8Array): Uint16Array | undefined =>
   byteOffset % 2 === 0 ? new Uint16Array(buffer, byteOffset, length >> 1) : undefined;
 
 /**

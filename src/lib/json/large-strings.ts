@@ -5,7 +5,7 @@
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import { nextSlice } from "../time/cooperative-scheduling.ts";
-import { contentEnd, pairsOf } from "./closing-quote.ts";
+import { bytePairsOf, contentEnd } from "./closing-quote.ts";
 import type { LargeRanges } from "./large-ranges.ts";
 import type { ByteRange } from "./ranges.ts";
 
@@ -101,7 +101,7 @@ export class LargeStrings {
     if (!isUtf8(bytes)) return "utf8";
     const unseen = this.#unseen;
     this.#unseen = [];
-    const pairs = pairsOf(bytes);
+    const pairs = bytePairsOf(bytes);
     const isContent = (index: number) => {
       const { start, end } = this.#rangeOf(index);
       const content = bytes.subarray(start, end);
@@ -333,7 +333,7 @@ function indexOf(digits: string): number {
 }
 
 /** @returns the part of a text before its placeholder; all of it where it has none */
-export function shownOf(text: string): string {
+export function withoutPlaceholder(text: string): string {
   const at = placeholderAt(text);
   return at < 0 ? text : text.slice(0, at);
 }
@@ -397,7 +397,9 @@ const holds = (whole: Bytes, { buffer, byteOffset, length }: Bytes) =>
 
 /** True if it holds no control character, and escapes of JSON alone. */
 function isStringContent(bytes: Bytes): boolean {
-  return hasBackslash(bytes) ? contentEnd(bytes, 0, bytes.length, pairsOf(bytes)) === bytes.length : !hasControl(bytes);
+  return hasBackslash(bytes)
+    ? contentEnd(bytes, 0, bytes.length, bytePairsOf(bytes)) === bytes.length
+    : !hasControl(bytes);
 }
 
 const hasBackslash = (bytes: Bytes) => viewOf(bytes).includes(backslash);

@@ -81,11 +81,11 @@ const loopback = ["127.", "::1", "localhost"];
 
 /** Whether an address is safe to be open, and its certificate good. */
 export const examineAddress = (listener: ListenerConfig, config: Config): Check[] => {
-  const what = placeOf(listener);
+  const what = addressPlaceOf(listener);
   return [...exposure(what, listener, config), ...certificate(what, listener)];
 };
 
-export const placeOf = ({ address }: ListenerConfig) => `address ${formatAddress(address)}`;
+export const addressPlaceOf = ({ address }: ListenerConfig) => `address ${formatAddress(address)}`;
 
 function exposure(what: string, { address, tls }: ListenerConfig, { trustedProxies }: Config): Check[] {
   if (address.kind === "unix" || tls !== undefined || trustedProxies.length > 0) return [];

@@ -11,6 +11,7 @@ import { calledModels } from "../../usage/prices/concerns.ts";
 import { lastReconciled, reconciledChecks } from "../reconciliations.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import {
+  addressPlaceOf,
   examineAddress,
   examineCoordination,
   examineFacts,
@@ -18,7 +19,6 @@ import {
   examineMetrics,
   examinePersonas,
   examineWarnings,
-  placeOf,
 } from "./configured.ts";
 import { examineDatabase } from "./database.ts";
 import { examineMachine } from "./machine.ts";
@@ -42,7 +42,10 @@ export async function examineRunning(services: Services, reach: Reach): Promise<
     ["configuration", () => configuration(services, loaded())],
     [config.store === undefined ? "data folder" : "database", () => data(services, asks)],
     ["coordination", () => (asks ? examineCoordination(config) : [])],
-    ["addresses", () => config.listen.flatMap((one) => [ok(placeOf(one), "serves"), ...examineAddress(one, config)])],
+    [
+      "addresses",
+      () => config.listen.flatMap((one) => [ok(addressPlaceOf(one), "serves"), ...examineAddress(one, config)]),
+    ],
     ["metrics", () => examineMetrics(config)],
     ["facts", () => examineFacts(services.facts.failure)],
     ["personas", () => personas(services, loaded())],

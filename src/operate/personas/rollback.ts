@@ -7,7 +7,7 @@ import { sha256Of } from "../../lib/text/sha256.ts";
 import { PartialReader, resolveDraft } from "../../personas/file/partial-reader.ts";
 import { personaYaml } from "../../personas/file/persona-yaml.ts";
 import { type PersonaContent, personaFileWith } from "../../personas/file/schema.ts";
-import { pathOf, readSource, replaceAt } from "../../personas/file/source-file.ts";
+import { readSource, replaceAt, sourcePathOf } from "../../personas/file/source-file.ts";
 import { draftPersona, type Persona } from "../../personas/persona.ts";
 import { labelsFile, parseLabels } from "../../personas/versions/labels.ts";
 import { nameOf } from "../../personas/versions/references.ts";
@@ -42,7 +42,7 @@ export async function rollBackPersona(
   const before = served?.version;
   if (before === after) return { before, after };
   const present = await readSource(folder, id);
-  const path = present?.path ?? (await pathOf(folder, id));
+  const path = present?.path ?? (await sourcePathOf(folder, id));
   const { text, how } = await textOf(found, path, folder, served);
   await replaceAt(folder, path, text, present?.hash ?? null);
   return { ...(await done(operator, "persona.rollback", id, before, after)), path, how };

@@ -3,16 +3,16 @@
 import type { Finding } from "../../api/findings.ts";
 import type { Services } from "../../call/services.ts";
 import { sha256Of } from "../../lib/text/sha256.ts";
-import { textOf } from "../../personas/file/source.ts";
+import { personaTextOf } from "../../personas/file/source.ts";
 import {
   changedMeanwhile,
   idProblem,
   isUnused,
-  pathOf,
   placeBuiltins,
   readSource,
   replaceAt,
   type SourceFile,
+  sourcePathOf,
 } from "../../personas/file/source-file.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { type Done, done, type Operator } from "../act.ts";
@@ -47,7 +47,7 @@ export async function ownFile(services: Services, id: string): Promise<SourceFil
 /** The text of a persona in service that has no file. */
 export async function compiledText({ personas, live }: Services, id: string) {
   const served = personas.find(id);
-  const found = served && (await textOf(served, live.config.personas.folder));
+  const found = served && (await personaTextOf(served, live.config.personas.folder));
   return found && { path: found.file, text: found.text, hash: sha256Of(found.text) };
 }
 
@@ -59,7 +59,7 @@ export async function readTests(services: Services, id: string) {
   const { folder } = services.live.config.personas;
   if (own === undefined && services.personas.find(id) === undefined) throw noSuchPersona();
   const found = await readSource(folder, testsOf(id));
-  const path = found?.path ?? (await pathOf(folder, testsOf(id)));
+  const path = found?.path ?? (await sourcePathOf(folder, testsOf(id)));
   return { path, text: found?.text ?? "", hash: found?.hash ?? null, isPersonaThere: own !== undefined };
 }
 
@@ -70,7 +70,7 @@ export async function savePersona(operator: Operator, services: Services, id: st
   if (problem !== undefined) throw ApiError.invalidValue("name", `'${id}' can't name a persona: each part ${problem}.`);
   const version = () => services.personas.find(id)?.version ?? null;
   const before = { version: version(), hash: edit.if_hash };
-  const path = await pathOf(services.live.config.personas.folder, id);
+  const path = await sourcePathOf(services.live.config.personas.folder, id);
   const refused = await save(services, edit, {
     ...{ id, path, compiled: async () => (await compiledText(services, id))?.hash ?? null },
     check: async () => (await checkSource(services, id, edit.text, path)).findings,

@@ -22,7 +22,7 @@ export type Summary = {
   readonly latencyMs?: number;
 };
 
-export function summaryOf(results: readonly TestResult[]): Summary {
+export function testSummaryOf(results: readonly TestResult[]): Summary {
   const of = (verdict: Verdict) => results.filter((one) => one.verdict === verdict).length;
   const runs = results.flatMap((one) => one.runs);
   const answered = runs.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
@@ -94,7 +94,7 @@ function detailsOf({ prepared }: TestResult, run: TestRun): string[] {
 const flat = (parts: readonly AssertionResult[]): AssertionResult[] =>
   parts.flatMap((part) => (part.parts === undefined ? [part] : [part, ...part.parts]));
 
-export function summaryText(summary: Summary): string {
+export function testSummaryText(summary: Summary): string {
   const { tests, passed, failed, errors } = summary;
   const parts = [
     `${passed} passed`,
@@ -111,7 +111,7 @@ function costWords({ answers, cost, unknownCosts }: Summary): string {
 
 /** Two sides beside each other, and the tests whose verdicts differ. */
 export function comparisonText([one, other]: readonly [SideResult, SideResult]): string {
-  const columns = [one, other].map(({ results }) => summaryOf(results));
+  const columns = [one, other].map(({ results }) => testSummaryOf(results));
   const row = (name: string, cell: (summary: Summary) => string) => [name, ...columns.map(cell)];
   const rows = [
     row("passed", ({ passed, tests }) => `${passed} of ${tests}`),
@@ -158,14 +158,14 @@ export function changesOf([one, other]: readonly [SideResult, SideResult]): Chan
         name: before.prepared.test.name,
         before: before.verdict,
         after: after.verdict,
-        reason: reasonOf(worse),
+        reason: verdictReasonOf(worse),
       },
     ];
   });
 }
 
 /** The first reason for which a test did not pass; "" where it did. */
-export function reasonOf({ runs, verdict }: TestResult): string {
+export function verdictReasonOf({ runs, verdict }: TestResult): string {
   const run = runs.find((one) => one.verdict === verdict);
   if (verdict === "pass" || run === undefined) return "";
   if (run.problem !== undefined) return run.problem;
@@ -199,7 +199,7 @@ export function reportJson(sides: readonly SideResult[], more?: (side: SideResul
   return {
     sides: sides.map((side) => {
       const { label, results } = side;
-      const { unknownCosts, latencyMs, ...summary } = summaryOf(results);
+      const { unknownCosts, latencyMs, ...summary } = testSummaryOf(results);
       return {
         side: label,
         ...more?.(side),

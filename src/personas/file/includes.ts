@@ -162,7 +162,7 @@ function pathOf(from: string, name: string): { readonly path: string } | { reado
 }
 
 /** @returns the place in its own file of what stands at that place of the expanded text */
-export function originOf({ pieces }: Pick<Expanded, "pieces">, at: number): Pick<Piece, "path" | "index"> {
+export function pieceAt({ pieces }: Pick<Expanded, "pieces">, at: number): Pick<Piece, "path" | "index"> {
   const piece = pieces.findLast(({ start }) => start <= at) ?? { start: 0, index: 0, path: undefined };
   return { path: piece.path, index: piece.index + at - piece.start };
 }

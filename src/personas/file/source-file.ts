@@ -45,7 +45,7 @@ export function idProblem(id: string): string | undefined {
 }
 
 /** Where a persona's file is, or would be. @param id that has no problem */
-export async function pathOf(folder: string, id: string): Promise<string> {
+export async function sourcePathOf(folder: string, id: string): Promise<string> {
   const [namespace, name] = id.split("/") as [string, string];
   const names = await readdir(join(folder, namespace)).catch(() => [] as string[]);
   const found = names.find((one) => extension.test(one) && one.replace(extension, "") === name);
@@ -54,7 +54,7 @@ export async function pathOf(folder: string, id: string): Promise<string> {
 
 /** @returns undefined where there is no such file @throws the file system's errors but that */
 export async function readSource(folder: string, id: string): Promise<SourceFile | undefined> {
-  return readAt(await pathOf(folder, id));
+  return readAt(await sourcePathOf(folder, id));
 }
 
 async function readAt(path: string): Promise<SourceFile | undefined> {
@@ -101,7 +101,7 @@ async function assertInside(folder: string, path: string, target = path): Promis
 
 /** Replaces the file of a persona, or makes it; as `replaceAt` does. */
 export const replaceSource = async (folder: string, id: string, text: string, ifHash: string | null): Promise<void> =>
-  replaceAt(folder, await pathOf(folder, id), text, ifHash);
+  replaceAt(folder, await sourcePathOf(folder, id), text, ifHash);
 
 /**
  * Replaces a file of the folder, or makes it. A reader finds the old text or the new one, whole, also where the machine stops. The unfinished

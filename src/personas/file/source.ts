@@ -8,14 +8,14 @@ import type { FilePlace, PersonaPlaces } from "../compose/origins.ts";
 import { findMarks } from "../compose/template.ts";
 import { draftPersona, type Persona, parsePersona, sourceOf } from "../persona.ts";
 import { variantName } from "../versions/variants.ts";
-import { type Expanded, expandIncludes, originOf, positionIn, positionInYaml } from "./includes.ts";
+import { type Expanded, expandIncludes, pieceAt, positionIn, positionInYaml } from "./includes.ts";
 import { PartialReader, resolveDraft } from "./partial-reader.ts";
 import type { PersonaFileValue } from "./schema.ts";
 
 export type PersonaText = { readonly file: string; readonly text: string };
 
 /** @returns the text that a persona was made of; undefined where nothing was read */
-export async function textOf(persona: Persona, folder: string): Promise<PersonaText | undefined> {
+export async function personaTextOf(persona: Persona, folder: string): Promise<PersonaText | undefined> {
   const { id } = persona;
   const text = sourceOf(persona);
   const compiled = Object.hasOwn(builtinFiles, id) ? builtinText(id) : undefined;
@@ -70,7 +70,7 @@ export async function placesOf(
   };
 
   function placeAt(offset: number): FilePlace {
-    const { path, index } = originOf(expanded as Pick<Expanded, "pieces">, offset);
+    const { path, index } = pieceAt(expanded as Pick<Expanded, "pieces">, offset);
     if (path === undefined) return inOwn(index);
     const partial = partials.find(path)!;
     return { file: partials.nameOf(path), ...positionIn("text" in partial ? partial.text : "", index) };

@@ -6,7 +6,7 @@ import { estimateTokens } from "../../lib/text/token-estimate.ts";
 import type { Message } from "../../protocols/chat/schema.ts";
 import { fillTemplate } from "../compose/template.ts";
 import type { Lorebook, LorebookEntry } from "./schema.ts";
-import { textOf } from "./texts.ts";
+import { messageTextOf } from "./texts.ts";
 
 /** An entry that is added, with its text. */
 export type ActiveEntry = { readonly entry: LorebookEntry; readonly text: string; readonly tokens: number };
@@ -53,7 +53,7 @@ function scannedBy({ scanDepth }: Lorebook, messages: readonly Message[], added:
 
 function latestOf(messages: readonly Message[], depth: number): string {
   const said = messages.filter(({ role }) => role === "user" || role === "assistant").slice(-depth);
-  return said.map(textOf).join("\n").slice(-maxScanned);
+  return said.map(messageTextOf).join("\n").slice(-maxScanned);
 }
 
 class Scanned {

@@ -2,7 +2,7 @@
 import type { Message } from "../../protocols/chat/schema.ts";
 
 /** @returns the texts of a message, a line for each part; "" for one that has none, such as an image alone */
-export function textOf({ content }: Pick<Message, "content">): string {
+export function messageTextOf({ content }: Pick<Message, "content">): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return (content as readonly { text?: unknown }[])
@@ -16,5 +16,5 @@ export function textOf({ content }: Pick<Message, "content">): string {
  */
 export function questionIn(messages: readonly Message[]): string {
   const last = messages.findLast(({ role }) => role === "user");
-  return last === undefined ? "" : textOf(last);
+  return last === undefined ? "" : messageTextOf(last);
 }

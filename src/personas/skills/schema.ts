@@ -16,7 +16,7 @@ export const maxCharacters = 512 * 1024;
 export const tooManyCharacters = `has texts of more than ${maxCharacters} characters together`;
 
 /** Of the form's reference: https://agentskills.io/specification */
-export const maxName = 64;
+export const maxSkillName = 64;
 export const maxDescription = 1024;
 export const maxCompatibility = 500;
 
@@ -26,7 +26,7 @@ const maxPath = 4096;
 
 /** A skill with its texts, as a version of the persona holds it. */
 const Skill = Closed({
-  name: Type.String({ minLength: 1, maxLength: maxName }),
+  name: Type.String({ minLength: 1, maxLength: maxSkillName }),
   description: Type.String({ minLength: 1, maxLength: maxDescription }),
   license: Type.Optional(Type.String()),
   compatibility: Type.Optional(Type.String({ maxLength: maxCompatibility })),

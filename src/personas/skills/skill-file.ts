@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { Closed } from "../../lib/json/schemas.ts";
 import { type Diagnostic, YamlSource } from "../../lib/yaml/yaml.ts";
-import { maxCompatibility, maxDescription, maxName, type Skill } from "./schema.ts";
+import { maxCompatibility, maxDescription, maxSkillName, type Skill } from "./schema.ts";
 
 const Head = Closed({
   name: Type.String(),
@@ -29,7 +29,7 @@ type Head = {
 /** @returns what is wrong with a skill's name, as a sentence without its subject */
 function nameProblem(name: string, folder: string): string | undefined {
   if (name === "") return "must be given";
-  if (name.length > maxName) return `must have at most ${maxName} characters`;
+  if (name.length > maxSkillName) return `must have at most ${maxSkillName} characters`;
   if (name !== name.toLowerCase() || !/^[\p{L}\p{N}-]+$/u.test(name))
     return "must be of lower-case letters, digits and hyphens";
   if (/^-|-$|--/.test(name)) return "must not begin or end with a hyphen, nor have two beside each other";

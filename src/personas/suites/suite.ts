@@ -59,13 +59,13 @@ export function requestOf(
   { messages, vars, fields }: Pick<TestCase, "messages" | "vars" | "fields">,
   declared: Iterable<string>,
 ): Record<string, unknown> & { messages: readonly Message[] } {
-  const own = [...declared].filter((name) => Object.hasOwn(vars, name)).map((name) => [name, plainText(vars[name])]);
+  const own = [...declared].filter((name) => Object.hasOwn(vars, name)).map((name) => [name, valueText(vars[name])]);
   const variables = { ...Object.fromEntries(own), ...(fields["variables"] as object | undefined) };
   return { ...fields, messages, ...(Object.keys(variables).length > 0 && { variables }) };
 }
 
 /** A variable's value as text: null is none. A line break at its end is left out, as promptfoo does: YAML's blocks have one. */
-export function plainText(value: unknown): string {
+export function valueText(value: unknown): string {
   if (value === null) return "";
   return typeof value === "string" ? value.replace(/\n$/, "") : (JSON.stringify(value) ?? "");
 }

@@ -17,7 +17,7 @@ import {
 import { graderFrom } from "./graders.ts";
 import { TestFile } from "./schema.ts";
 import type { Assertion, AssertionSet, TestCase, TestSuite } from "./suite.ts";
-import { combinationsOf, fillAll, namesIn, resolved, TemplateError, type Vars } from "./vars.ts";
+import { combinationsOf, fillAll, resolved, TemplateError, type Vars, variableNamesIn } from "./vars.ts";
 
 export type ParsedTests = { readonly suite: TestSuite } | { readonly errors: readonly Diagnostic[] };
 
@@ -115,7 +115,7 @@ class Builder {
     const { declared } = this.#options;
     if (declared === undefined) return;
     const { prompts = "{{prompt}}", tests, defaultTest } = this.#file;
-    const inUse = namesIn([
+    const inUse = variableNamesIn([
       prompts,
       [defaultTest ?? {}, ...tests].map(({ assert, options }) => [assert, options?.passthrough]),
       tests.map(({ messages }) => messages),

@@ -4,7 +4,7 @@ import { findMarks } from "../compose/template.ts";
 import { type Piece, variablesOf } from "../exchange/importers/pieces.ts";
 import { ImportError } from "../exchange/importers/source.ts";
 import { jinjaPieces } from "../exchange/importers/templates/jinja.ts";
-import { plainText } from "./suite.ts";
+import { valueText } from "./suite.ts";
 
 export type Vars = Readonly<Record<string, unknown>>;
 
@@ -20,7 +20,7 @@ function fillText(text: string, vars: Vars): string {
       if (typeof piece === "string") return piece;
       const { variable: name } = piece;
       if (!Object.hasOwn(vars, name)) throw new TemplateError(`uses {{${name}}}, which vars does not have`);
-      return plainText(vars[name]);
+      return valueText(vars[name]);
     })
     .join("");
 }
@@ -50,7 +50,7 @@ export function resolved(vars: Vars): Vars {
     for (const [name, value] of Object.entries(values)) {
       if (typeof value !== "string" || value.length > maxResolved) continue;
       const filled = value.replace(/\{\{\s*(\w+)\s*\}\}/, (mark, other: string) =>
-        other !== name && Object.hasOwn(values, other) ? plainText(values[other]) : mark,
+        other !== name && Object.hasOwn(values, other) ? valueText(values[other]) : mark,
       );
       if (filled !== value) isSame = false;
       values[name] = filled;
@@ -72,10 +72,11 @@ export function fillAll<T>(value: T, vars: Vars): T {
 }
 
 /** The names in all templates of a value. */
-export function namesIn(value: unknown, names = new Set<string>()): Set<string> {
+export function variableNamesIn(value: unknown, names = new Set<string>()): Set<string> {
   if (typeof value === "string") {
     for (const name of namesInText(value)) names.add(name);
-  } else if (typeof value === "object" && value !== null) for (const one of Object.values(value)) namesIn(one, names);
+  } else if (typeof value === "object" && value !== null)
+    for (const one of Object.values(value)) variableNamesIn(one, names);
   return names;
 }
 

@@ -5,7 +5,7 @@
 
 import { DataError } from "../data-error.ts";
 import { rowWords, StorageError } from "../storage-error.ts";
-import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type TableRow } from "../tables.ts";
+import { hasBytes, keepableRow, type MovedTable, movedTables, rowHashOf, rowKeyOf, type TableRow } from "../tables.ts";
 import type { LedgerRepository } from "../usage.ts";
 
 /** Ends the calls of killed processes in a source, as only their lines are moved. */
@@ -71,13 +71,13 @@ export async function move(
 ): Promise<Moved> {
   const reached = await target.begin(source.identity, source.place);
   await copy(source, target, reached ?? new Map(), report);
-  let tables = await contentOf(source, target, report);
+  let tables = await movedContentOf(source, target, report);
   if (tables === undefined && reached !== undefined) {
     // A server wrote to the source in between.
     await target.startOver();
     await target.begin(source.identity, source.place);
     await copy(source, target, new Map(), report);
-    tables = await contentOf(source, target, report);
+    tables = await movedContentOf(source, target, report);
   }
   if (tables === undefined)
     throw new DataError(`${source.place} changed while it was moved; stop what serves from it, and try again.`);
@@ -103,7 +103,7 @@ async function* pagesOf(
     const rows = await source.page(table, last, pageOf(table));
     if (rows.length === 0) return;
     yield rows.map(keepableRow);
-    last = keyOf(table, rows.at(-1)!);
+    last = rowKeyOf(table, rows.at(-1)!);
     done += rows.length;
     report({ step, table: table.name, done: Math.min(done, of), of });
   }
@@ -127,7 +127,7 @@ async function put(target: MoveTarget, table: MovedTable, rows: readonly TableRo
     if (!(error instanceof StorageError) || error.kind !== "unusable") throw error;
     for (const row of rows) {
       await target.put(table, [row]).catch((cause) => {
-        const what = rowWords(table.name, keyOf(table, row)).replace(/^the/, "The");
+        const what = rowWords(table.name, rowKeyOf(table, row)).replace(/^the/, "The");
         throw new DataError(`${what} can't be carried to ${target.place}: ${(cause as Error).message}`);
       });
     }
@@ -139,7 +139,7 @@ async function put(target: MoveTarget, table: MovedTable, rows: readonly TableRo
  * @param target is compared with it, row by row
  * @returns undefined where a row is missing in the target, differs, or is one too many
  */
-export async function contentOf(
+export async function movedContentOf(
   side: Pick<MoveSource, "count" | "page">,
   target?: MoveTarget,
   report: (progress: MoveProgress) => void = () => {},
@@ -149,10 +149,10 @@ export async function contentOf(
     let sum = 0n;
     let count = 0;
     for await (const rows of pagesOf(side, table, { step: "check" }, report)) {
-      const keys = rows.map((row) => keyOf(table, row));
-      const there = target && new Set((await target.rowsAt(table, keys)).map(hashOf));
+      const keys = rows.map((row) => rowKeyOf(table, row));
+      const there = target && new Set((await target.rowsAt(table, keys)).map(rowHashOf));
       for (const row of rows) {
-        const hash = hashOf(row);
+        const hash = rowHashOf(row);
         if (there?.has(hash) === false) return undefined;
         sum = BigInt.asUintN(64, sum + hash);
       }

@@ -1,7 +1,7 @@
 /** Parts of a side of a move that are alike in both databases. */
 import { DataError } from "../data-error.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
-import { columnNames, keyOf, type MovedTable, sqlTypes, type TableRow, type TableValue } from "../tables.ts";
+import { columnNames, type MovedTable, rowKeyOf, sqlTypes, type TableRow, type TableValue } from "../tables.ts";
 import type { MoveSource, MoveTarget } from "./move.ts";
 
 /** @param joined how stored events belong to their call `k` */
@@ -9,7 +9,7 @@ export type SideOptions = { readonly sql: Sql; readonly joined: string };
 export type Reading = Pick<MoveSource, "count" | "page"> & Pick<MoveTarget, "rowsAt">;
 
 /** Parameters of a table's columns, from that number on. */
-export function placesOf({ columns }: MovedTable, names: readonly string[], first: number): string {
+export function parametersOf({ columns }: MovedTable, names: readonly string[], first: number): string {
   const kinds = new Map(columns);
   return names.map((name, at) => `$${first + at}::${sqlTypes[kinds.get(name)!]}`).join(", ");
 }
@@ -38,12 +38,12 @@ export function readingOf({ sql, joined }: SideOptions): Reading {
       return (await sql.run<{ count: number }>(text))[0]!.count;
     },
     page(table, after, limit) {
-      const where = after === undefined ? "" : `where (${keyIn(table)}) > (${placesOf(table, table.key, 1)})`;
+      const where = after === undefined ? "" : `where (${keyIn(table)}) > (${parametersOf(table, table.key, 1)})`;
       return rows(table, `${where} order by ${keyIn(table)} limit ${limit}`, after ?? []);
     },
     rowsAt(table, keys) {
       const size = table.key.length;
-      const wanted = keys.map((_, at) => `(${placesOf(table, table.key, at * size + 1)})`).join(", ");
+      const wanted = keys.map((_, at) => `(${parametersOf(table, table.key, at * size + 1)})`).join(", ");
       return rows(table, `where (${keyIn(table)}) in (values ${wanted})`, keys.flat());
     },
   };
@@ -76,5 +76,5 @@ export async function progressOf(
 /** Writes down that rows up to the last of those are there. */
 export async function noteProgress(sql: Sql, table: MovedTable, rows: readonly TableRow[]): Promise<void> {
   const mark = `insert into troupe.moved values ($1::text, $2::text) on conflict (name) do update set last = excluded.last`;
-  await sql.run(mark, [table.name, JSON.stringify(keyOf(table, rows.at(-1)!))]);
+  await sql.run(mark, [table.name, JSON.stringify(rowKeyOf(table, rows.at(-1)!))]);
 }

@@ -28,14 +28,14 @@ export const postgresConversations = (pool: QueryPool): SharedConversations =>
   conversationRepository(pool, {
     hasMetadata: `t.pairs @> ${pairs("$5")}`,
     setMetadata: `metadata = $4::text, pairs = ${pairs("$5")}`,
-    wanted: pairsOf,
+    wanted: metadataPairsOf,
     async insert(turn, alone, expiresAt) {
-      const values = (row: Turn) => [...valuesOf(turnTable, row), pairsOf(row.metadata), expiresAt];
+      const values = (row: Turn) => [...valuesOf(turnTable, row), metadataPairsOf(row.metadata), expiresAt];
       if (turn.parent !== null && (await pool.run(insertContinued, values(turn))).length > 0) return;
       await pool.run(insertAlone, values({ ...turn, parent: null, input: alone }));
     },
   });
 
 /** A JSON array with each pair as the text of a JSON array, in which every character that the server refuses is escaped. */
-export const pairsOf = (metadata: string): string =>
+export const metadataPairsOf = (metadata: string): string =>
   JSON.stringify(Object.entries(JSON.parse(metadata) as Record<string, string>).map((pair) => JSON.stringify(pair)));

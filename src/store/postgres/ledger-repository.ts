@@ -18,7 +18,6 @@ import {
   Bound,
   type Dialect,
   dayOf,
-  factsOf,
   groupColumn,
   isFiltered,
   isSearched,
@@ -34,6 +33,7 @@ import {
   ownConditions,
   partsOf,
   type Row,
+  sumFactsOf,
   sumFrom,
   sumNames,
 } from "../ledger-queries.ts";
@@ -308,7 +308,7 @@ function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage
   const bound = new Bound(dialect);
   const parts = partsOf(filter, by).map((part) => {
     const { column, from, to } = part;
-    const facts = factsOf(part, dialect, `${column} >= ${bound.put(from)} and ${column} < ${bound.put(to)}`);
+    const facts = sumFactsOf(part, dialect, `${column} >= ${bound.put(from)} and ${column} < ${bound.put(to)}`);
     return sumQuery(facts, part.rollup, filter, by, page, bound);
   });
   const summed =

@@ -3,11 +3,11 @@ import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import { dayMs, hourMs } from "../../lib/time/duration.ts";
 import { DataError } from "../data-error.ts";
-import { contentOf, type Moved, type MoveTarget } from "../move/move.ts";
-import { noteProgress, placesOf, progressOf, readingOf } from "../move/side.ts";
+import { type Moved, type MoveTarget, movedContentOf } from "../move/move.ts";
+import { noteProgress, parametersOf, progressOf, readingOf } from "../move/side.ts";
 import type { Parameter, Sql } from "../shared/sql.ts";
 import { columnNames, type MovedTable, movedTables, type TableRow } from "../tables.ts";
-import { pairsOf } from "./conversation-repository.ts";
+import { metadataPairsOf } from "./conversation-repository.ts";
 import { hasSchema, ownVersion, readVersion, staging } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -41,7 +41,7 @@ async function isUntouchedCopy(pool: QueryPool, identity: string): Promise<boole
   const text = "select obj_description(to_regnamespace('troupe')::oid, 'pg_namespace') as mark";
   const [found] = await pool.run<{ mark: string | null }>(text);
   if (!found?.mark?.startsWith('{"copy_of":')) return false;
-  return found.mark === copyMark(identity, await contentOf(readingIn(pool, "troupe")));
+  return found.mark === copyMark(identity, await movedContentOf(readingIn(pool, "troupe")));
 }
 
 /** Everything is written to a schema of its own, which gets its name in one step at the end. @throws StorageError */
@@ -122,12 +122,14 @@ function insertionOf(table: MovedTable, rows: readonly TableRow[]): { text: stri
   const size = names.length + Number(isTurn);
   const texts = rows.map((_, at) => {
     const first = at * size + 1;
-    const own = placesOf(table, names, first);
+    const own = parametersOf(table, names, first);
     const pairs = `(select coalesce(array_agg(pair), '{}') from jsonb_array_elements_text($${first + names.length}::text::jsonb) pair)`;
     return isTurn ? `(${own}, ${pairs})` : `(${own})`;
   });
   const metadata = names.indexOf("metadata");
-  const values = rows.flatMap((row) => (isTurn ? [...row, pairsOf(row[metadata] as string)] : row)) as Parameter[];
+  const values = rows.flatMap((row) =>
+    isTurn ? [...row, metadataPairsOf(row[metadata] as string)] : row,
+  ) as Parameter[];
   const text = `insert into ${staging}.${table.name} (${names.join(", ")}${isTurn ? ", pairs" : ""})
     overriding system value values ${texts.join(", ")} on conflict do nothing`;
   return { text, values };

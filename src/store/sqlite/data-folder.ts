@@ -9,7 +9,7 @@ import type { ConversationTotals, RunTotals } from "../store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { renameMarkers } from "./loss-guard.ts";
-import { migrate, versionOf } from "./migrations.ts";
+import { migrate, schemaVersionOf } from "./migrations.ts";
 import { databaseName, makeDataFolder, openStore, type SqliteStore } from "./store.ts";
 
 export type DataStats = {
@@ -205,7 +205,7 @@ function checkCopy(path: string, name: string): void {
       using database = new Database(path, { readwrite: true, create: false, strict: true });
       const found = database.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check;
       if (found !== "ok") throw new DataError(`${name} is damaged (${found}); nothing was changed.`);
-      if (versionOf(database, name) === 0) throw new DataError(`${name} is empty; it is no backup.`);
+      if (schemaVersionOf(database, name) === 0) throw new DataError(`${name} is empty; it is no backup.`);
       migrate(database, name);
     });
   } catch (error) {

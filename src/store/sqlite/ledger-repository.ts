@@ -6,7 +6,6 @@ import {
   Bound,
   type Dialect,
   dayOf,
-  factsOf,
   isFiltered,
   isSearched,
   kindConditions,
@@ -21,6 +20,7 @@ import {
   type Part,
   partsOf,
   type Row,
+  sumFactsOf,
 } from "../ledger-queries.ts";
 import { finest, type Rollup, rollups } from "../ledger-rollups.ts";
 import type { FoundLines, LedgerFilter, LedgerLine, LedgerPage, LedgerPlace, LedgerRepository } from "../usage.ts";
@@ -164,7 +164,7 @@ function* slicesOf(database: Database, part: Part): Iterable<Slice> {
     yield (bound) => {
       const put = (values: readonly number[]) => `(${values.map((value) => bound.put(value)).join(", ")})`;
       const until = end === undefined ? `${column} < ${bound.put(part.to)}` : `(${places}) <= ${put(end)}`;
-      return factsOf(part, dialect, `(${places}) > ${put(first)} and ${until}`);
+      return sumFactsOf(part, dialect, `(${places}) > ${put(first)} and ${until}`);
     };
     low = end;
   }
@@ -178,7 +178,7 @@ function* probesOf(part: Part, kinds: readonly number[]): Iterable<Slice> {
     const among = (bound: Bound, values: readonly number[]) =>
       `(select value from json_each(${bound.put(JSON.stringify(values))}))`;
     yield (bound) =>
-      factsOf(part, dialect, `${part.column} in ${among(bound, buckets)} and kind in ${among(bound, kinds)}`);
+      sumFactsOf(part, dialect, `${part.column} in ${among(bound, buckets)} and kind in ${among(bound, kinds)}`);
   }
 }
 

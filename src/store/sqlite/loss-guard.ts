@@ -9,7 +9,7 @@ import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from 
 import { join } from "node:path";
 import { writePrivately } from "../../lib/files/write-privately.ts";
 import { StorageError } from "../storage-error.ts";
-import { versionOf } from "./migrations.ts";
+import { schemaVersionOf } from "./migrations.ts";
 
 const markName = "troupe.db.made";
 export const firstKeyName = "first-key";
@@ -51,7 +51,7 @@ export class LossGuard {
 
   /** Read-only. @throws StorageError when the tables are gone, another program's, or a newer version's */
   checkOpened(database: Database): void {
-    if (this.#trace !== undefined && versionOf(database, this.#path) === 0)
+    if (this.#trace !== undefined && schemaVersionOf(database, this.#path) === 0)
       throw this.#lost("has no tables, or no version");
   }
 

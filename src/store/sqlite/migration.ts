@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { storing } from "../storage-error.ts";
 import { LossGuard } from "./loss-guard.ts";
-import { ownVersion, versionOf } from "./migrations.ts";
+import { ownVersion, schemaVersionOf } from "./migrations.ts";
 import { databaseName, openStore } from "./store.ts";
 
 export type Migration = {
@@ -55,7 +55,7 @@ function look(folder: string): Omit<Migration, "milliseconds"> {
   const from = storing(path, () =>
     withReader(path, (database) => {
       guard.checkOpened(database);
-      return versionOf(database, path);
+      return schemaVersionOf(database, path);
     }),
   );
   return { from, to, bytes: statSync(path).size };

@@ -21,10 +21,10 @@ export function migrate(database: Database, path: string, steps: readonly string
   // Read first, so that opening an up-to-date file takes no write lock.
   const to = versionAfter(steps.length);
   // In one transaction, or another process could make the tables between one question and the next.
-  if (database.transaction(() => versionOf(database, path, steps))() === to) return;
+  if (database.transaction(() => schemaVersionOf(database, path, steps))() === to) return;
   database
     .transaction(() => {
-      const from = stepsBehind(versionOf(database, path, steps), path);
+      const from = stepsBehind(schemaVersionOf(database, path, steps), path);
       database.run("create table if not exists schema_texts (version integer primary key, hash text not null)");
       for (const step of steps.slice(from)) database.run(step);
       for (const { version, hash } of schemaTexts(steps).slice(from))
@@ -40,7 +40,7 @@ export function migrate(database: Database, path: string, steps: readonly string
  * @param steps that this program knows
  * @throws StorageError for a file of a newer version, of one before the first, of another text by the same number, or of another program
  */
-export function versionOf(database: Database, path: string, steps: readonly string[] = migrations): number {
+export function schemaVersionOf(database: Database, path: string, steps: readonly string[] = migrations): number {
   const known = versionAfter(steps.length);
   const read = (sql: string) => Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0] ?? 0;
   const version = read("pragma user_version");

@@ -9,7 +9,7 @@ import { storing } from "../storage-error.ts";
 import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
-import { ownVersion, versionOf } from "./migrations.ts";
+import { ownVersion, schemaVersionOf } from "./migrations.ts";
 import { sqliteSql } from "./sqlite-sql.ts";
 import { databaseName, openStore } from "./store.ts";
 
@@ -53,7 +53,7 @@ export async function folderSource(folder: string, isCopy: boolean, settle: Sett
       await settle(store.ledger).finally(() => store.close());
     }
     const database = storing(path, () => new Database(path, { readonly: true, strict: true }));
-    if (versionOf(database, path) < ownVersion)
+    if (schemaVersionOf(database, path) < ownVersion)
       throw new DataError(`${path} is of an older version; stop its server, and try again.`);
     storing(path, () => beginSummed(database, path));
     const read = readingIn(database, path);

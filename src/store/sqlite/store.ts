@@ -34,7 +34,7 @@ import { ledgerRepository } from "./ledger-repository.ts";
 import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
-import { migrate, ownVersion, versionOf } from "./migrations.ts";
+import { migrate, ownVersion, schemaVersionOf } from "./migrations.ts";
 import { retryOnBusy } from "./retry-on-busy.ts";
 import { runRepository, sqliteRecords } from "./run-repository.ts";
 import { type SqliteSql, sqliteSql } from "./sqlite-sql.ts";
@@ -73,7 +73,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
   try {
     return opening(path, () => {
       if (guard.isShort) assertWhole(database, path);
-      if (options.isTrial && versionOf(database, path) < ownVersion) database.run("begin immediate");
+      if (options.isTrial && schemaVersionOf(database, path) < ownVersion) database.run("begin immediate");
       migrate(database, path);
       assertTables(database);
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);

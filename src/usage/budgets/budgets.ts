@@ -22,8 +22,8 @@ import type {
 } from "../../store/usage.ts";
 import type { Attempt, AttemptBounds, ReservedAttempt } from "../attempt.ts";
 import { estimateUse, inputTokensOf, pricedTools } from "../prices/cost-estimate.ts";
-import { dollarsFrom, endOf, formatDollars, spanOf } from "../spans.ts";
-import { kindOf, nameOf } from "./forecast.ts";
+import { dollarsFrom, formatDollars, periodEndOf, spanOf } from "../spans.ts";
+import { kindOf, scopeNameOf } from "./forecast.ts";
 import { BudgetQueue } from "./queue.ts";
 import { BudgetRules, type Payer, type Rule } from "./rules.ts";
 import { budgetId, budgetStates, leftOf } from "./states.ts";
@@ -265,7 +265,7 @@ function tokensOf(bounds = nothingBounded): number {
 function wordsFor({ scope, model, period }: Named): string {
   const kind = kindOf(scope);
   const whose =
-    kind === "all" ? "of all calls" : kind === "key" ? "of this API key" : `of the ${kind} '${nameOf(scope)}'`;
+    kind === "all" ? "of all calls" : kind === "key" ? "of this API key" : `of the ${kind} '${scopeNameOf(scope)}'`;
   const models = model === undefined ? "" : model === unnamed ? " for the model that answers" : ` for '${model}'`;
   return `the ${period === "prepaid" ? "prepaid" : `${period}'s`} budget ${whose}${models}`;
 }
@@ -285,7 +285,7 @@ type Refusal = NonNullable<Reserved["refusedBy"]>;
 function quotaError(rule: Named, { amount, line }: Reservation, refusedBy: Refusal): ApiError {
   const { spent } = refusedBy;
   const left = Math.max(0, rule.limit - spent);
-  const opensAt = endOf(rule.period, line.at);
+  const opensAt = periodEndOf(rule.period, line.at);
   const need = amount > 0 && left > 0 ? `, and this call may cost up to ${formatDollars(amount)}` : "";
   const opens = opensAt === undefined ? "" : ` It opens again at ${new Date(opensAt).toISOString().slice(0, 19)}Z.`;
   return ApiError.insufficientQuota(

@@ -3,7 +3,7 @@ import type { BudgetHealth } from "../../api/words.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import { partsOfScope } from "../../store/charges.ts";
 import type { LedgerRepository, Spending } from "../../store/usage.ts";
-import { beginOf, endOf } from "../spans.ts";
+import { beginOf, periodEndOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";
 import { leftOf } from "./states.ts";
 
@@ -25,7 +25,7 @@ export type RecentSpending = (scope: string) => number | undefined;
  */
 export function runsOutAt(state: Spent, at: number, recent: RecentSpending): number | undefined {
   const left = leftOf(state);
-  const end = endOf(state.period, at);
+  const end = periodEndOf(state.period, at);
   const pace = end === undefined ? (recent(state.scope) ?? 0) / recentMs : paceOf(state, at, end);
   if (left === 0 || !(pace > 0)) return undefined;
   const time = at + left / pace;
@@ -58,7 +58,7 @@ export async function recentSpending(
 /** `key`, `tag`, `tier` or `all`. */
 export const kindOf = (scope: string): string => partsOfScope(scope).whose.split(":", 1)[0]!;
 /** What follows the kind, without a model's pattern; empty: nothing does. */
-export const nameOf = (scope: string): string => partsOfScope(scope).whose.slice(kindOf(scope).length + 1);
+export const scopeNameOf = (scope: string): string => partsOfScope(scope).whose.slice(kindOf(scope).length + 1);
 
 export function healthOf(state: Spent): BudgetHealth {
   const left = leftOf(state);

@@ -2,7 +2,7 @@
 import type { Budget } from "../../api/budgets.ts";
 import { isoTime } from "../../lib/time/clock.ts";
 import type { BudgetRepository, BudgetSpan, Spending } from "../../store/usage.ts";
-import { dollarsFrom, endOf, spanOf } from "../spans.ts";
+import { dollarsFrom, periodEndOf, spanOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";
 
 /** Sums are in micro-dollars. */
@@ -21,7 +21,7 @@ export async function budgetStates(
   if (rules.length === 0) return [];
   const spans = rules.map(({ scope, period }): BudgetSpan => ({ scope, span: spanOf(period, at) }));
   const found = await store.spending(spans);
-  return rules.map((rule, index) => ({ ...rule, ...found[index]!, resetsAt: isoTime(endOf(rule.period, at)) }));
+  return rules.map((rule, index) => ({ ...rule, ...found[index]!, resetsAt: isoTime(periodEndOf(rule.period, at)) }));
 }
 
 /** In micro-dollars; what calls under way may cost is not left. */
@@ -30,7 +30,7 @@ export const leftOf = ({ limit, spent, reserved }: Spending & Pick<Rule, "limit"
 
 export const budgetId = ({ scope, period }: Pick<Rule, "scope" | "period">): string => `${scope}/${period}`;
 
-export const originOf = ({ isSet }: Rule): Budget["origin"] => (isSet ? "set" : "configuration");
+export const ruleOriginOf = ({ isSet }: Rule): Budget["origin"] => (isSet ? "set" : "configuration");
 
 /** A budget as its administrators have it: in dollars. @param name the key's, of a key's budget */
 export const budgetJson = (
@@ -42,7 +42,7 @@ export const budgetJson = (
   ...(state.model !== undefined && { model: state.model }),
   name,
   period: state.period,
-  origin: originOf(state),
+  origin: ruleOriginOf(state),
   dollars: dollarsFrom(state.limit),
   span: state.span,
   spent: dollarsFrom(state.spent),

@@ -18,7 +18,7 @@ export const factsCopyPath = (data: string): string => join(data, "facts.json");
 /** The two parts of a file of facts that was checked, as texts. */
 export type FactsParts = { readonly models: string; readonly prices: string };
 
-export const partsOf = ({ models, prices }: Pick<Bundle, "models" | "prices">): FactsParts => ({
+export const factsPartsOf = ({ models, prices }: Pick<Bundle, "models" | "prices">): FactsParts => ({
   models: JSON.stringify(models),
   prices: JSON.stringify(prices),
 });
@@ -101,5 +101,5 @@ export function useCopy(data: string, today: string = new Date().toISOString().s
 /** @throws FactsError */
 function checkedAnew({ models, prices, asOf }: Copy, today: string): FactsParts {
   const text = `{"schema":1,"as_of":"${asOf}","models":${models},"prices":${prices}}`;
-  return partsOf(readBundle(new TextEncoder().encode(text), "facts.json", today));
+  return factsPartsOf(readBundle(new TextEncoder().encode(text), "facts.json", today));
 }

@@ -321,7 +321,7 @@ export async function* allLines(ledger: LedgerRepository, filter: LedgerFilter):
 }
 
 /** The same JSON as a page that holds all rows, in pieces. */
-export async function* usageJson(ledger: LedgerRepository, query: UsageQuery, names: KeyNames): AsyncIterable<string> {
+export async function* usageLines(ledger: LedgerRepository, query: UsageQuery, names: KeyNames): AsyncIterable<string> {
   yield `${JSON.stringify(headJson(query)).slice(0, -1)},"data":[`;
   let separator = "\n";
   for await (const sum of allSums(ledger, query)) {

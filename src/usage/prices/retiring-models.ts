@@ -5,7 +5,7 @@ import type { Logger } from "../../lib/process/log.ts";
 import type { SampledTable } from "../../lib/process/metrics.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
 import type { Accounts } from "../../upstream/accounts.ts";
-import { endOf, type ModelLists } from "../../upstream/model-lists.ts";
+import { type ModelLists, modelEndOf } from "../../upstream/model-lists.ts";
 import type { UsedModel } from "../metrics.ts";
 
 export type RetiringModel = {
@@ -47,7 +47,7 @@ export class RetiringModels {
   /** @returns the day on which an account's model ends; undefined where none is known, or there is no such account */
   endOf(provider: string, model: string): string | undefined {
     const bound = this.#tools.accounts().find(provider);
-    return bound && endOf(bound, model, this.#tools.lists.find(bound, model));
+    return bound && modelEndOf(bound, model, this.#tools.lists.find(bound, model));
   }
 
   /** Models that were called since the start and have an end. */

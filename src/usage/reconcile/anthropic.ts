@@ -6,11 +6,11 @@
 import { Type } from "@sinclair/typebox";
 import { Nullable, Open } from "../../lib/json/schemas.ts";
 import {
-  costOf,
-  dayOf,
   modelName,
   ReportError,
   type ReportedLine,
+  reportedCostOf,
+  reportedDayOf,
   tierOf,
   type VendorReport,
   wholeDay,
@@ -71,7 +71,7 @@ export const anthropic: Vendor<typeof Page> = {
         if (kind === "costs") {
           const item = result.cost_type === "tokens" ? undefined : (result.description ?? result.cost_type);
           lines.push(
-            costLine({ day, model, tier: service_tier, item, currency }, costOf(amount ?? "", 2), amount, here),
+            costLine({ day, model, tier: service_tier, item, currency }, reportedCostOf(amount ?? "", 2), amount, here),
           );
         } else {
           const [read, written] = [result.cache_read_input_tokens ?? 0, result.cache_creation];
@@ -92,8 +92,13 @@ export const anthropic: Vendor<typeof Page> = {
 function costRow(row: Cells, place: string): ReportedLine[] {
   const isToken = /^tokens?$/.test(row["cost_type"] || "token");
   const item = isToken ? undefined : row["token_type"] || row["cost_type"];
-  const named = { day: dayOf(row["usage_date_utc"] ?? "", place), model: row["model"], tier: row["usage_type"], item };
-  return [costLine({ ...named, currency: "usd" }, costOf(row["cost_usd"]!), row["cost_usd"], place)];
+  const named = {
+    day: reportedDayOf(row["usage_date_utc"] ?? "", place),
+    model: row["model"],
+    tier: row["usage_type"],
+    item,
+  };
+  return [costLine({ ...named, currency: "usd" }, reportedCostOf(row["cost_usd"]!), row["cost_usd"], place)];
 }
 
 function usageRow(row: Cells, place: string): ReportedLine[] {
@@ -103,7 +108,7 @@ function usageRow(row: Cells, place: string): ReportedLine[] {
   const input = tokens("input_tokens_no_cache") + cacheRead + cacheWrite;
   return [
     {
-      day: dayOf(row["usage_date_utc"] ?? "", place),
+      day: reportedDayOf(row["usage_date_utc"] ?? "", place),
       ...(row["model_version"] && { model: modelName(row["model_version"]) }),
       tier: tierOf(row["usage_type"]),
       tokens: { input, cacheRead, cacheWrite, output: tokens("output_tokens") },

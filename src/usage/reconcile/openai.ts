@@ -5,11 +5,11 @@
 import { Type } from "@sinclair/typebox";
 import { Nullable, Open } from "../../lib/json/schemas.ts";
 import {
-  costOf,
-  dayOf,
   modelName,
   ReportError,
   type ReportedLine,
+  reportedCostOf,
+  reportedDayOf,
   tierOf,
   type VendorReport,
   wholeDay,
@@ -87,7 +87,8 @@ export const openai: Vendor<typeof Page> = {
   ],
 };
 
-const dayOfRow = (row: Cells, place: string) => dayOf(row["start_time_iso"] || number(row, "start_time", place), place);
+const dayOfRow = (row: Cells, place: string) =>
+  reportedDayOf(row["start_time_iso"] || number(row, "start_time", place), place);
 
 /** Days without anything are rows without values. */
 function costRow(row: Cells, place: string): ReportedLine[] {
@@ -126,7 +127,7 @@ function costLine(
   item: string | null | undefined,
   place: string,
 ): ReportedLine {
-  const cost = costOf(String(value));
+  const cost = reportedCostOf(String(value));
   if (cost === undefined) throw new ReportError(`${place}: '${String(value).slice(0, 40)}' is no amount`);
   const [, tier, model] = /^(?:(\w+) \| )?([^\s,]+)(?: (?:text|audio|image|video))?, /.exec(item ?? "") ?? [];
   return {

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { compiledList } from "../../../src/facts/prices/list.ts";
-import { parseList } from "../../../src/facts/prices/list-format.ts";
+import { parsePriceList } from "../../../src/facts/prices/list-format.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
 import { listInUse, storedListPath } from "../../../src/usage/prices/stored-list.ts";
 import { ledgerLine } from "../../helpers/ledger-line.ts";
@@ -223,7 +223,7 @@ describe("troupe prices update", () => {
       [{ ...provider, models: [model] }],
       { units: {}, providers: [{ ...provider, models: [model] }] },
     ]) {
-      const list = parseList(JSON.stringify(form), "2026-11-28", "2026-11-27");
+      const list = parsePriceList(JSON.stringify(form), "2026-11-28", "2026-11-27");
       expect(list.as_of).toBe("2026-11-27");
       expect(list.providers[0]!.models[0]!.variants).toEqual([
         { tier: "priority", prices: { input_mtok: 14 } },

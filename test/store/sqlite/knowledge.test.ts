@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { collectionOf } from "../../../src/store/knowledge.ts";
 import { KnowledgeDatabase } from "../../../src/store/sqlite/knowledge/database.ts";
 import { openKnowledgeIndex } from "../../../src/store/sqlite/knowledge/thread.ts";
-import { queryOf } from "../../../src/store/sqlite/knowledge/words.ts";
+import { matchQueryOf } from "../../../src/store/sqlite/knowledge/words.ts";
 import { runs } from "../../helpers/long-form.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
@@ -191,10 +191,10 @@ describe("questions", () => {
   });
 
   test("at most 32 words count, of the beginning and the end of a long question", () => {
-    const words = queryOf(Array.from({ length: 5000 }, (_, at) => `word${at}`).join(" "))!.split(" OR ");
+    const words = matchQueryOf(Array.from({ length: 5000 }, (_, at) => `word${at}`).join(" "))!.split(" OR ");
     expect(words).toHaveLength(32);
-    expect(queryOf("!?")).toBeUndefined();
-    expect(queryOf(`${"x".repeat(9000)} last`)).toContain('"last"');
+    expect(matchQueryOf("!?")).toBeUndefined();
+    expect(matchQueryOf(`${"x".repeat(9000)} last`)).toContain('"last"');
   });
 });
 

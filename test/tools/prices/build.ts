@@ -9,7 +9,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { changesBetween, type PriceChange, parseList } from "../../../src/facts/prices/list-format.ts";
+import { type PriceChange, parsePriceList, priceChanges } from "../../../src/facts/prices/list-format.ts";
 import type { ListedPricesOf } from "../../../src/facts/prices/listed.ts";
 import { added, corrected, gone, passed, wanted } from "./decided.ts";
 import { guard } from "./guard.ts";
@@ -40,7 +40,7 @@ const nameOf = (provider: string) => listNames[provider] ?? provider;
 function baseOf({ packages, genai }: Read): ListedPricesOf {
   const days = Object.values(packages).map(({ released }) => released);
   const asOf = days.toSorted().at(-1)!;
-  const { providers } = parseList(JSON.stringify(genai), asOf, asOf);
+  const { providers } = parsePriceList(JSON.stringify(genai), asOf, asOf);
   const kept = wanted.map((id) => {
     const found = providers.find((one) => one.id === id);
     if (found === undefined) throw new Error(`genai-prices has no provider ${id}`);
@@ -103,7 +103,7 @@ async function main(): Promise<number> {
   const out = process.stdout;
   for (const [name, { version, released }] of Object.entries(read.packages))
     out.write(`${name} ${version}, ${released}\n`);
-  const changes = changesBetween(before, guarded, now);
+  const changes = priceChanges(before, guarded, now);
   out.write(`\n${changes.length} models differ from the list before:\n${changes.map(changeWords).join("")}`);
   for (const [what, title] of titles) {
     const found = notes.filter((one) => one.what === what);
@@ -115,9 +115,9 @@ async function main(): Promise<number> {
   writePages(read.packages, base.as_of);
   const sources = Object.entries(read.packages).map(([name, one]) => ({ name, ...one }));
   const text = `${JSON.stringify({ as_of: guarded.as_of, sources, providers: guarded.providers })}\n`;
-  parseList(text, base.as_of);
+  parsePriceList(text, base.as_of);
   await Bun.write(priceListPath, text);
-  const genai = parseList(JSON.stringify(read.genai), base.as_of, base.as_of);
+  const genai = parsePriceList(JSON.stringify(read.genai), base.as_of, base.as_of);
   const sheet = sheetOf(genai, [read.litellm, read["models.dev"]], nameOf, now);
   await Bun.write(sheetPath, `${JSON.stringify({ as_of: base.as_of, prices: sheet }, null, 1)}\n`);
   return kept.length === 0 ? 0 : 3;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Config } from "../../../src/config/config.ts";
 import { BudgetRules } from "../../../src/usage/budgets/rules.ts";
-import { endOf, formatDollars, microsFrom, spanOf } from "../../../src/usage/spans.ts";
+import { formatDollars, microsFrom, periodEndOf, spanOf } from "../../../src/usage/spans.ts";
 import { Random } from "../../helpers/random.ts";
 
 describe("spans", () => {
@@ -11,9 +11,9 @@ describe("spans", () => {
     ["2028-02-28T12:00:00.000Z", "2028-02-28", "2028-02-29T00:00:00.000Z", "2028-02", "2028-03-01T00:00:00.000Z"],
   ])("of %s", (time, day, dayEnd, month, monthEnd) => {
     const at = Date.parse(time);
-    expect([spanOf("day", at), new Date(endOf("day", at)!).toISOString()]).toEqual([day, dayEnd]);
-    expect([spanOf("month", at), new Date(endOf("month", at)!).toISOString()]).toEqual([month, monthEnd]);
-    expect([spanOf("prepaid", at), endOf("prepaid", at)]).toEqual(["prepaid", undefined]);
+    expect([spanOf("day", at), new Date(periodEndOf("day", at)!).toISOString()]).toEqual([day, dayEnd]);
+    expect([spanOf("month", at), new Date(periodEndOf("month", at)!).toISOString()]).toEqual([month, monthEnd]);
+    expect([spanOf("prepaid", at), periodEndOf("prepaid", at)]).toEqual(["prepaid", undefined]);
   });
 
   test("money is whole micro-dollars, and people see all of it", () => {

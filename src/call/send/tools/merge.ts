@@ -30,7 +30,7 @@ function added(one: unknown, other: unknown): unknown {
 }
 
 /** Joins two turns' metadata. Thoughts of both stay. */
-export function addedMetadata(one: Metadata | undefined, other: Metadata | undefined): Metadata | undefined {
+export function joinedMetadata(one: Metadata | undefined, other: Metadata | undefined): Metadata | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   const thinking = joined(one["thinking"], other["thinking"]);
   return { ...one, ...other, ...(thinking !== undefined && { thinking }) };
@@ -78,7 +78,7 @@ export function joinedAnswer(earlier: CompletionBody | undefined, last: Completi
   const content = joined(before.content, message.content);
   const reasoning = joined(before.reasoning_content, message.reasoning_content);
   const usage = addedUsage(earlier.usage, last.usage);
-  const metadata = addedMetadata(earlier.metadata, last.metadata);
+  const metadata = joinedMetadata(earlier.metadata, last.metadata);
   return {
     ...last,
     choices: [

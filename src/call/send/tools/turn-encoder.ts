@@ -2,7 +2,7 @@
 import { downgradeChunk } from "../../../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, ChunkChoice, Delta, Metadata, ToolCallDelta, Usage } from "../../../protocols/chat/schema.ts";
 import type { ErrorFields, EventEncoder } from "../../../protocols/protocol.ts";
-import { addedMetadata, addedUsage, turnBreak } from "./merge.ts";
+import { addedUsage, joinedMetadata, turnBreak } from "./merge.ts";
 
 export type TurnEncoderOptions = {
   /** The client's own, one for all turns. */
@@ -53,7 +53,7 @@ export class TurnEncoder implements EventEncoder {
   push(chunk: ChunkBody, events: string[]): void {
     const { choices, usage, metadata, ...rest } = chunk;
     if (usage != null) this.#usage = addedUsage(this.#usage, usage);
-    if (metadata !== undefined) this.#metadata = addedMetadata(this.#metadata, metadata);
+    if (metadata !== undefined) this.#metadata = joinedMetadata(this.#metadata, metadata);
     const [choice] = choices;
     if (choice === undefined) {
       // The reasoning of a turn whose calls are made here can't be sent back without them; the last turn's end has its own again.
@@ -80,7 +80,7 @@ export class TurnEncoder implements EventEncoder {
   finish(calls: Metadata | undefined, events: string[]): void {
     for (const held of this.#held) this.#give(held, events);
     this.#held = [];
-    const metadata = addedMetadata(this.#metadata, calls);
+    const metadata = joinedMetadata(this.#metadata, calls);
     const { choices = [], ...rest } = this.#finish ?? {};
     const ended = choices.map((choice) => {
       const isLeftOut = choice.finish_reason === "tool_calls" && this.#callsShown === 0;

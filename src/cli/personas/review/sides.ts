@@ -1,7 +1,7 @@
 /** The two sides of a review: the folder of personas as a commit has it, and as it is now; and which persona of one is which of the other. */
 
 import { knowledgeCollection } from "../../../call/plan/knowledge.ts";
-import { textOfFile } from "../../../lib/files/file-watch.ts";
+import { readIfThere } from "../../../lib/files/file-watch.ts";
 import { type Diagnostic, formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import { loadFolder } from "../../../personas/file/folder.ts";
 import { personaFileWith } from "../../../personas/file/schema.ts";
@@ -50,7 +50,7 @@ export async function readSide(folder: string, shownAs: string, wants: (id: stri
 }
 
 function labelsIn(folder: string): ReadonlyMap<string, string> {
-  const parsed = parseLabels(textOfFile(`${folder}/${labelsFile}`) ?? "", labelsFile);
+  const parsed = parseLabels(readIfThere(`${folder}/${labelsFile}`) ?? "", labelsFile);
   if ("errors" in parsed) return new Map();
   return new Map(parsed.labels.map(({ persona, label, version }) => [`${persona}@${label}`, version]));
 }
@@ -84,7 +84,7 @@ export function pairsOf(before: Side, after: Side): Pair[] {
 export function testsDiffer({ id, from = id }: Pair, before: Side, after: Side): boolean {
   const [old, now] = [before.tests.get(from), after.tests.get(id)];
   if (old === undefined || now === undefined) return old !== now;
-  return textOfFile(old) !== textOfFile(now) || textOfFile(recordingPath(old)) !== textOfFile(recordingPath(now));
+  return readIfThere(old) !== readIfThere(now) || readIfThere(recordingPath(old)) !== readIfThere(recordingPath(now));
 }
 
 /** What a persona knows, by the name of the file. */
@@ -92,7 +92,7 @@ function knownFiles({ folder, texts }: Side, persona: Persona | undefined): Map<
   const found = new Map<string, string>();
   if (persona?.knowledge === undefined) return found;
   for (const { name, path } of filesOf(knowledgeCollection(folder, persona), [])) {
-    if (!texts.has(path)) texts.set(path, textOfFile(path));
+    if (!texts.has(path)) texts.set(path, readIfThere(path));
     const text = texts.get(path);
     if (text !== undefined) found.set(name, text);
   }
@@ -131,7 +131,7 @@ export function sharedChanges(
     for (const [id, files] of uses)
       if (wants(id)) for (const file of files) users.set(file, (users.get(file) ?? new Set()).add(id));
   return [...users].flatMap(([file, ids]) => {
-    const [old, now] = [textOfFile(`${before.folder}/${file}`), textOfFile(`${after.folder}/${file}`)];
+    const [old, now] = [readIfThere(`${before.folder}/${file}`), readIfThere(`${after.folder}/${file}`)];
     const isChange = old !== undefined && now !== undefined && old.trimEnd() !== now.trimEnd();
     return isChange && ids.size > 1 ? [{ file, personas: [...ids].sort() }] : [];
   });

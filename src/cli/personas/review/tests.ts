@@ -1,6 +1,6 @@
 /** The tests of a persona on both sides: verdicts, the answers that differ, what they cost and how long they took. */
 
-import { textOfFile } from "../../../lib/files/file-watch.ts";
+import { readIfThere } from "../../../lib/files/file-watch.ts";
 import { formatDiagnostic } from "../../../lib/yaml/yaml.ts";
 import {
   type Answers,
@@ -17,7 +17,7 @@ import {
   runTests,
   type TestResult,
 } from "../../../operate/suites/run-tests.ts";
-import { reasonOf } from "../../../operate/suites/test-report.ts";
+import { verdictReasonOf } from "../../../operate/suites/test-report.ts";
 import type { Persona } from "../../../personas/persona.ts";
 import type { TestReview, TestSide, Totals } from "../../../personas/review/report.ts";
 import { outputOf, textOfOutput } from "../../../personas/suites/answer.ts";
@@ -50,7 +50,7 @@ const concurrency = 4;
 let latest: { readonly key: string; readonly parsed: ParsedTests } | undefined;
 
 function parseSuite(file: string, { id, variables }: Persona): ParsedTests {
-  const text = textOfFile(file) ?? "";
+  const text = readIfThere(file) ?? "";
   const declared = new Set(variables.keys());
   const key = JSON.stringify([id, [...declared], text]);
   if (latest?.key !== key || "errors" in latest.parsed)
@@ -157,7 +157,7 @@ const shownOf = ({ runs, verdict }: TestResult) => runs.find((run) => run.verdic
 function sideOf(result: TestResult): TestSide {
   const run = shownOf(result);
   const answer = run?.answer;
-  const reason = reasonOf(result);
+  const reason = verdictReasonOf(result);
   return {
     verdict: result.verdict,
     reason,

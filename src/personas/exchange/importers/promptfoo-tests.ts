@@ -5,7 +5,7 @@ import { formatPath, type PathPart } from "../../../lib/json/schema-errors.ts";
 import { assertionNames } from "../../suites/assertion-schema.ts";
 import { graderFrom } from "../../suites/graders.ts";
 import { parseTestFile } from "../../suites/test-file.ts";
-import { namesIn } from "../../suites/vars.ts";
+import { variableNamesIn } from "../../suites/vars.ts";
 import type { Omissions } from "./draft.ts";
 import { providerNamed } from "./models.ts";
 
@@ -84,7 +84,7 @@ const rubricsIn = (assertions: unknown): JsonObject[] =>
 function withEmptyVars(test: JsonObject, common: JsonObject, { question }: Prompt): JsonObject {
   const vars = objectOf(test["vars"]) ?? {};
   const known = { ...objectOf(common["vars"]), ...vars };
-  const missing = [...namesIn([question ?? "", common["assert"], test["assert"]])].filter(
+  const missing = [...variableNamesIn([question ?? "", common["assert"], test["assert"]])].filter(
     (name) => !Object.hasOwn(known, name),
   );
   if (missing.length === 0) return test;
@@ -97,7 +97,7 @@ function assertionProblem(assertion: JsonObject): string | undefined {
     prompts: ["x"],
     tests: [
       {
-        vars: Object.fromEntries([...namesIn(assertion)].map((name) => [name, "x"])),
+        vars: Object.fromEntries([...variableNamesIn(assertion)].map((name) => [name, "x"])),
         options: { provider: usualGrader },
         assert: [assertion],
       },

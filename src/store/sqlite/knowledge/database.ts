@@ -9,7 +9,7 @@ import { splitSections, type TextSection } from "../../../lib/text/sections.ts";
 import type { Collection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
 import type { CollectionFile } from "./files.ts";
 import { type KnowledgeFile, KnowledgeReading } from "./reading.ts";
-import { indexable, queryOf } from "./words.ts";
+import { indexable, matchQueryOf } from "./words.ts";
 
 const maxHeading = 300;
 /** Work that is done before others get their turn. */
@@ -81,7 +81,7 @@ export class KnowledgeDatabase {
 
   /** @returns the best first, and none of chance */
   search(collection: string, question: string, limit: number): FoundSection[] {
-    const query = queryOf(question);
+    const query = matchQueryOf(question);
     if (query === undefined) return [];
     // FTS5 sorts, and stands in the outer loop: the rest is read of the best rows alone.
     const rows = this.#database

@@ -21,7 +21,7 @@ function pairsOf(run: string): string[] {
 }
 
 /** @returns a query in the syntax of FTS5 that finds what has any of the words; undefined for a question without words */
-export function queryOf(question: string): string | undefined {
+export function matchQueryOf(question: string): string | undefined {
   const terms = termsOf(question);
   return terms.length === 0 ? undefined : terms.join(" OR ");
 }

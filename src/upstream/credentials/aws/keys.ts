@@ -1,13 +1,13 @@
 /** Answers that hold keys of AWS: of containers, instances, processes (JSON) and of STS (XML). */
 import type { Dated } from "../cached-secret.ts";
-import { textOf } from "../tools.ts";
+import { textField } from "../tools.ts";
 import type { AwsKeys } from "./sigv4.ts";
 
 /**
  * @param token the name of the session token's field
  * @throws Error naming who gave what is none
  */
-export function keysFrom(body: Readonly<Record<string, unknown>>, token: string, source: string): Dated<AwsKeys> {
+export function awsKeysFrom(body: Readonly<Record<string, unknown>>, token: string, source: string): Dated<AwsKeys> {
   const ending = body["Expiration"];
   const endsAt = typeof ending === "string" ? Date.parse(ending) : undefined;
   if (Number.isNaN(endsAt)) throw new Error(`${source} has an Expiration that is no time`);
@@ -16,8 +16,8 @@ export function keysFrom(body: Readonly<Record<string, unknown>>, token: string,
     source,
     endsAt,
     value: {
-      accessKeyId: textOf(body, "AccessKeyId", source),
-      secretAccessKey: textOf(body, "SecretAccessKey", source),
+      accessKeyId: textField(body, "AccessKeyId", source),
+      secretAccessKey: textField(body, "SecretAccessKey", source),
       ...(typeof sessionToken === "string" && sessionToken !== "" && { sessionToken }),
     },
   };
@@ -28,6 +28,6 @@ export function keysInXml(xml: string, source: string): Dated<AwsKeys> {
   const fields = ["AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"];
   const found = fields.map((field) => [field, new RegExp(`<${field}>\\s*([^<\\s]+)\\s*</${field}>`).exec(xml)?.[1]]);
   const body = Object.fromEntries(found);
-  for (const field of fields) textOf(body, field, source);
-  return keysFrom(body, "SessionToken", source);
+  for (const field of fields) textField(body, field, source);
+  return awsKeysFrom(body, "SessionToken", source);
 }

@@ -1,7 +1,7 @@
 /** Keys of the container or the machine that this program runs on. */
 import type { Dated } from "../cached-secret.ts";
 import { asked, askJson, NotSetUp, readSecretFile, type SecretTools, variable } from "../tools.ts";
-import { keysFrom } from "./keys.ts";
+import { awsKeysFrom } from "./keys.ts";
 import type { AwsKeys } from "./sigv4.ts";
 
 /** Addresses that may be asked without TLS, beside loopback: of ECS and of EKS. */
@@ -28,7 +28,7 @@ export async function containerKeys(tools: SecretTools): Promise<Dated<AwsKeys>>
     headers,
     isLocal: true,
   });
-  return keysFrom(body, "Token", source);
+  return awsKeysFrom(body, "Token", source);
 }
 
 function isTrusted(url: string): boolean {
@@ -86,5 +86,5 @@ export async function instanceKeys(tools: SecretTools): Promise<Dated<AwsKeys>> 
   });
   if (body["Code"] !== undefined && body["Code"] !== "Success")
     throw new Error(`${who} has no credentials for ${role}`);
-  return keysFrom(body, "Token", `instance metadata (role ${role})`);
+  return awsKeysFrom(body, "Token", `instance metadata (role ${role})`);
 }

@@ -10,7 +10,7 @@ import { parseObject } from "../../../lib/json/json.ts";
 import { ownMember } from "../../../lib/json/own-member.ts";
 import type { Dated } from "../cached-secret.ts";
 import { NotSetUp, readSecretFile, type SecretTools, variable } from "../tools.ts";
-import { keysFrom } from "./keys.ts";
+import { awsKeysFrom } from "./keys.ts";
 import { containerKeys, instanceKeys } from "./metadata.ts";
 import type { AwsKeys } from "./sigv4.ts";
 import { assumeRole, assumeRoleWithWebIdentity } from "./sts.ts";
@@ -120,7 +120,7 @@ async function processKeys(tools: SecretTools, command: string, source: string):
   const body = parseObject(await tools.run(command));
   const who = `${source} (credential_process)`;
   if (body?.["Version"] !== 1) throw new Error(`${who} wrote no credentials of version 1`);
-  const keys = keysFrom(body, "SessionToken", who);
+  const keys = awsKeysFrom(body, "SessionToken", who);
   return { ...keys, endsAt: keys.endsAt ?? tools.clock.now() + rereadMs };
 }
 

@@ -1,7 +1,7 @@
 /** Character cards: in, out and back. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { keywordOf, plainImage, readChunks, textChunk, textOf } from "../../../../src/lib/files/png.ts";
+import { chunkTextOf, keywordOf, plainImage, readChunks, textChunk } from "../../../../src/lib/files/png.ts";
 import { exporters } from "../../../../src/personas/exchange/exporters/all.ts";
 import { importFile } from "../../../../src/personas/exchange/importers/all.ts";
 import type { Imported } from "../../../../src/personas/exchange/importers/draft.ts";
@@ -361,7 +361,7 @@ describe("a card in an image", () => {
 
   test("the newer text wins, and the older one says what it is", () => {
     const written = write(stored(read(v3)), "card-v3-png").content as Uint8Array;
-    const texts = readChunks(written).flatMap((chunk) => (keywordOf(chunk) === "chara" ? textOf(chunk, 1e6) : []));
+    const texts = readChunks(written).flatMap((chunk) => (keywordOf(chunk) === "chara" ? chunkTextOf(chunk, 1e6) : []));
     const older = JSON.parse(Buffer.from(texts[0]!, "base64").toString());
     expect(older.spec).toBe("chara_card_v2");
     expect(older.data.creator_notes).toStartWith("This is the V2 form of a Character Card V3");

@@ -6,7 +6,7 @@ import {
   type PngChunk,
   PngError,
   readChunks,
-  textOf as textOfChunk,
+  chunkTextOf as textOfChunk,
   writeChunks,
 } from "../../../../lib/files/png.ts";
 import { ZipArchive, ZipError } from "../../../../lib/files/zip.ts";
