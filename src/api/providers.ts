@@ -7,7 +7,7 @@ import { failureReasons } from "./words.ts";
 const Reason = Type.String({ description: `${failureReasons.join(", ")}.` });
 
 export const ProviderCooldown = Type.Object({
-  model: OrNull(Type.String(), { description: "The only model that it rests for; null: all." }),
+  model: OrNull(Type.String(), { description: "The only model that it is in cooldown for; null: all." }),
   reason: Reason,
   until: Type.String(),
   workers: Type.Integer({ description: "In how many of the server's workers; 1 without workers." }),
@@ -37,7 +37,7 @@ export const Provider = Type.Object({
   id: Type.String(),
   dialect: Type.String(),
   state: Words(["ok", "degraded", "resting"], {
-    description: "degraded: some of its keys or endpoints rest; resting: all do.",
+    description: "degraded: some of its keys or endpoints are in cooldown; resting: all are.",
   }),
   strategy: Type.String(),
   keys: Type.Array(ProviderKey, {

@@ -118,7 +118,7 @@ function checkProviders({ live, pools }: Services, isShownNames: boolean) {
     }),
   });
   return {
-    ...working(resting.length === 0, "Every key and endpoint of a provider rests after errors."),
+    ...working(resting.length === 0, "Every key and endpoint of a provider is in cooldown after errors."),
     set_up: views.length,
     ...(resting.length > 0 && { resting: resting.length }),
     ...(degraded.length > 0 && { degraded: degraded.length }),

@@ -1,4 +1,4 @@
-/** Providers in a real Chromium: what rests and until when, numbers against yesterday, and a test call, whatever an upstream writes. */
+/** Providers in a real Chromium: what is in cooldown and until when, numbers against yesterday, and a test call, whatever an upstream writes. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
@@ -115,9 +115,9 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
   test("keys that rest and breakers that are open are shown with why and until when", async () => {
     await open(
       "#/providers?since=today",
-      `${cells("What rests")}.length === 2 && ${cells("Providers against the time before")}.length === 4`,
+      `${cells("In cooldown")}.length === 2 && ${cells("Providers against the time before")}.length === 4`,
     );
-    const [limited, breaker] = await page.read<string[][][]>(cells("What rests"));
+    const [limited, breaker] = await page.read<string[][][]>(cells("In cooldown"));
     const seen = (await (await troupe.fetch("/admin/v1/providers", { key })).json()) as {
       data: { keys: { rests: { until: string }[]; breaker: { until: string } }[] }[];
     };
@@ -143,7 +143,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     expect(breaker![3]![0]).toEndWith(await local(broken.until));
     expect(breaker![4]![0]).toBe(`${upstream.url}/down`);
     const before = limited![3]![0];
-    await page.until(`${cells("What rests")}[0][3][0] !== ${JSON.stringify(before)}`);
+    await page.until(`${cells("In cooldown")}[0][3][0] !== ${JSON.stringify(before)}`);
     const fault = await page.read<string>(
       `[...document.querySelectorAll("td a")].find((one) => one.title === "rate_limit").hash`,
     );

@@ -17,7 +17,7 @@ const advice: Readonly<Record<string, string>> = {
   "litellm_settings.content_policy_fallbacks":
     "a request that a provider refuses for its content is answered with its error",
   "litellm_settings.num_retries": "each key, endpoint and model is tried once while nothing was answered",
-  "litellm_settings.allowed_fails": "what rests, and for how long, follows from the error",
+  "litellm_settings.allowed_fails": "what goes into cooldown, and for how long, follows from the error",
   "litellm_settings.drop_params":
     "fields that a provider never takes are left out where they say nothing; others get its own error",
   "litellm_settings.success_callback": "see OpenTelemetry and /metrics",
@@ -33,16 +33,17 @@ const advice: Readonly<Record<string, string>> = {
     "a request that a provider refuses for its content is answered with its error",
   "router_settings.num_retries": "each key, endpoint and model is tried once while nothing was answered",
   "router_settings.retry_policy": "each key, endpoint and model is tried once while nothing was answered",
-  "router_settings.allowed_fails": "what rests, and for how long, follows from the error",
-  "router_settings.allowed_fails_policy": "what rests, and for how long, follows from the error",
-  "router_settings.cooldown_time": "what rests, and for how long, follows from the error",
+  "router_settings.allowed_fails": "what goes into cooldown, and for how long, follows from the error",
+  "router_settings.allowed_fails_policy": "what goes into cooldown, and for how long, follows from the error",
+  "router_settings.cooldown_time": "what goes into cooldown, and for how long, follows from the error",
   "router_settings.redis_host": "see `coordination`, which counts limits over several nodes",
   "router_settings.redis_port": "see `coordination`",
   "router_settings.redis_password": "see `coordination`",
   environment_variables: "belongs into the environment of the service",
-  "model_list.litellm_params.rpm": "limits are of keys: `troupe keys create --per-minute`; a 429 makes the key rest",
+  "model_list.litellm_params.rpm":
+    "limits are of keys: `troupe keys create --per-minute`; a 429 puts the key into cooldown",
   "model_list.litellm_params.tpm":
-    "limits are of keys: `troupe keys create --tokens-per-minute`; a 429 makes the key rest",
+    "limits are of keys: `troupe keys create --tokens-per-minute`; a 429 puts the key into cooldown",
   "model_list.litellm_params.temperature": "belongs into the `defaults` of a persona",
   "model_list.litellm_params.max_tokens": "belongs into the `defaults` of a persona",
   "model_list.litellm_params.top_p": "belongs into the `defaults` of a persona",

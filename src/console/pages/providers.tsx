@@ -1,4 +1,4 @@
-/** Providers: which of their keys rest and why, how they do against the day before, and a call to test each. */
+/** Providers: which of their keys are in cooldown and why, how they do against the day before, and a call to test each. */
 import { route } from "../router.ts";
 import { ProviderList } from "./providers/list.tsx";
 import { OneProvider } from "./providers/one.tsx";

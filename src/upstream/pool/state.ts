@@ -1,7 +1,7 @@
 /** Sums up the state of an account's keys and endpoints in a word. */
 import type { MemberView, PoolView } from "./pools.ts";
 
-/** `degraded`: some are in cooldown. `resting`: all do, and calls wait for the first of them. */
+/** `degraded`: some are in cooldown. `resting`: all are, and calls wait for the first of them. */
 export type PoolState = "ok" | "degraded" | "resting";
 
 /** @param workers processes that a joined view is of: what is in cooldown in a part of them serves in the others */

@@ -121,6 +121,6 @@ function mayFollow(
 function inCooldown(targets: readonly Target[], ms: number): ApiError {
   const names = [...new Set(targets.map(({ account }) => account.name))].join(", ");
   const seconds = Math.max(1, Math.ceil(ms / 1000));
-  const message = `Every key and endpoint of ${names} rests after errors; the first one for ${seconds} s more.`;
+  const message = `Every key and endpoint of ${names} is in cooldown after errors; the first one for ${seconds} s more.`;
   return ApiError.unavailable("upstream_unavailable", message, { retryAfterSeconds: seconds });
 }

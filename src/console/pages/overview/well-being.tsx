@@ -67,7 +67,7 @@ const ofProviders = (providers: readonly Provider[]): Finding[] =>
       const why = keys.flatMap(({ rests, breaker }) => [...rests, breaker]).find(({ reason }) => reason !== null);
       return {
         tone: state === "resting" ? "bad" : "warn",
-        text: `${id}: ${state === "resting" ? "every key and endpoint rests" : "some keys or endpoints rest"}${why ? ` (${why.reason})` : ""}`,
+        text: `${id}: ${state === "resting" ? "every key and endpoint is in cooldown" : "some keys or endpoints are in cooldown"}${why ? ` (${why.reason})` : ""}`,
         until: why?.until ?? null,
         href: href("providers", [id]),
       };
@@ -77,7 +77,7 @@ const recentMs = 15 * 60_000;
 /** So few failures are chance. */
 const leastFailures = 3;
 
-/** Providers of which every fifth attempt was a fault of late, or more: what has one key alone never rests, and says so only here. */
+/** Providers of which every fifth attempt was a fault of late, or more: what has one key alone is never in cooldown, and says so only here. */
 function ofFailures({ now, failed, all, ends, total }: Recent): Finding[] {
   const since = new Date(now - recentMs).toISOString();
   const ofProviders = [...failuresOf(failed)].flatMap(([provider, failures]): Finding[] => {
@@ -280,7 +280,7 @@ export function WellBeing() {
     <Loaded resource={health}>
       {(state) => {
         const worstFirst = ({ tone }: Finding) => order.indexOf(tone);
-        // Each provider that rests is named below.
+        // Each provider in cooldown is named below.
         const ofServer = ofHealth(state).filter((one) => one.href !== href("providers") || !parts.isProviderNamed);
         const all = [...ofServer, ...parts.findings].toSorted((a, b) => worstFirst(a) - worstFirst(b));
         const findings = all.filter(({ tone }) => tone !== "quiet");

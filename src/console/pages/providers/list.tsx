@@ -1,4 +1,4 @@
-/** All providers: what rests, and their numbers against the time before. */
+/** All providers: what is in cooldown, and their numbers against the time before. */
 import type { ProviderList as Providers } from "../../../api/providers.ts";
 import { get } from "../../api.ts";
 import { useResource } from "../../data.ts";
@@ -12,8 +12,8 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { serverWords } from "../../workers.ts";
 import { type Compared, compare, nothing } from "./against.ts";
 import { Change, percent } from "./change.tsx";
+import { CooldownTable } from "./cooldown.tsx";
 import { Course } from "./course.tsx";
-import { CooldownTable } from "./resting.tsx";
 import { type Provider, stateTones } from "./types.ts";
 
 /** `set up`: absent for one that the ledger alone knows. */
@@ -21,7 +21,7 @@ type Row = Compared & { readonly known: Provider | undefined };
 
 const counted = (value: number | null) => count(value ?? 0);
 
-/** So many percent of errors mark a provider that rests in no part, as one with a single key never does. */
+/** So many percent of errors mark a provider of which nothing is in cooldown, as one with a single key never does. */
 const [manyErrors, someErrors] = [50, 5];
 
 function toneOf({ known, now: { errorShare } }: Row): "bad" | "warn" | undefined {
@@ -50,7 +50,7 @@ function columnsOf(): readonly Column<Row>[] {
         return (
           <>
             <State tone={stateTones[known.state]}>{known.state}</State>
-            {resting > 0 && ` ${resting} of ${known.keys.length} rest`}
+            {resting > 0 && ` ${resting} of ${known.keys.length} in cooldown`}
           </>
         );
       },
@@ -115,7 +115,7 @@ export function ProviderList() {
               </Empty>
             )}
             {providers.length > 0 && (
-              <Panel title="What rests" note={`of ${serverWords(providers[0]!.workers)}`}>
+              <Panel title="In cooldown" note={`of ${serverWords(providers[0]!.workers)}`}>
                 <CooldownTable providers={providers} reload={list.reload} />
               </Panel>
             )}

@@ -13,9 +13,9 @@ import { serverWords } from "../../workers.ts";
 import { saidBy } from "../calls/line.ts";
 import { type Compared, compare, nothing } from "./against.ts";
 import { Change, ChangeStat, percent } from "./change.tsx";
+import { CooldownTable } from "./cooldown.tsx";
 import { Course } from "./course.tsx";
 import { bare, type Models, ModelsPanel, modelsQuery } from "./models.tsx";
-import { CooldownTable } from "./resting.tsx";
 import { TestCall } from "./test-call.tsx";
 import {
   keyName,
@@ -49,7 +49,7 @@ function Keys({ keys }: { readonly keys: readonly ProviderKey[] }) {
         {
           ...{ id: "state", title: "State" },
           cell: ({ rests }) => (
-            <Badge tone={rests.length === 0 ? "ok" : "bad"}>{rests.length === 0 ? "in use" : "rests"}</Badge>
+            <Badge tone={rests.length === 0 ? "ok" : "bad"}>{rests.length === 0 ? "in use" : "in cooldown"}</Badge>
           ),
         },
         {

@@ -17,8 +17,8 @@ const sliceMs = 8;
 /** Of the best section's score: what is below it shares a word by chance. */
 const minShare = 0.3;
 /** Files that change while they are read are being written: waits for whoever writes them, and how often at most. */
-const cooldownMs = 100;
-const maxCooldowns = 10;
+const betweenLooksMs = 100;
+const maxLooks = 10;
 const tables = `
 create table files (
   id integer primary key, path text not null unique, hash text not null, bytes integer not null,
@@ -135,15 +135,15 @@ export class KnowledgeDatabase {
     try {
       const indexed = new Set<string>();
       let due: readonly string[] | undefined = changed;
-      for (let rests = 0; ; rests += 1) {
+      for (let looks = 0; ; looks += 1) {
         for (const path of due) {
           const file = reading.read(path);
           if (file !== undefined && putFile(database, file)) indexed.add(path);
           await slice.turn();
         }
         due = await reading.look();
-        if (due === undefined || rests === maxCooldowns) break;
-        await Bun.sleep(cooldownMs);
+        if (due === undefined || looks === maxLooks) break;
+        await Bun.sleep(betweenLooksMs);
       }
       reading.indexed = indexed.size;
       database.run("delete from members");

@@ -1,4 +1,4 @@
-/** What rests at providers, why, and until when: keys, keys for one model, and endpoints whose breaker is open. */
+/** What is in cooldown at providers, why, and until when: keys, keys for one model, and endpoints whose breaker is open. */
 import { href } from "../../router.ts";
 import { count } from "../../ui/format.tsx";
 import { Badge } from "../../ui/layout.tsx";
@@ -7,7 +7,7 @@ import { dayOf } from "../spend/sums.ts";
 import { keyName, type Provider, reasonWords } from "./types.ts";
 import { Until } from "./until.tsx";
 
-type Resting = {
+type CoolingDown = {
   readonly id: string;
   readonly provider: string;
   readonly what: string;
@@ -18,7 +18,7 @@ type Resting = {
   readonly until: string | null;
 };
 
-function coolingOf({ id: provider, keys, workers }: Provider): Resting[] {
+function coolingOf({ id: provider, keys, workers }: Provider): CoolingDown[] {
   const part = (of: number) => (workers && of < workers.answered ? `, in ${of} of ${workers.answered} workers` : "");
   return keys.flatMap((key, at) => {
     const { rests, breaker, endpoint } = key;
@@ -56,14 +56,14 @@ export function CooldownTable({
   const today = dayOf(Date.now());
   return (
     <Table
-      caption="What rests"
+      caption="In cooldown"
       rows={rows}
       rowKey={({ id }) => id}
       rowTone={({ isBad }) => (isBad ? "bad" : "warn")}
       empty={
         <p class="muted">
-          <Badge tone="ok">none</Badge> No key rests, and no breaker is open. A single key at a single endpoint never
-          rests: its errors are below.
+          <Badge tone="ok">none</Badge> No key is in cooldown, and no breaker is open. A single key at a single endpoint
+          never is: its errors are below.
         </p>
       }
       columns={[
