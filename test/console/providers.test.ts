@@ -320,7 +320,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
       );
     expect(await page.read<string>(`${well}.innerText`)).not.toContain("used 50 %");
     expect(await address("Alert: tag:team-a")).toBe("#/spend?tag=team-a");
-    expect(await address("openai: some keys or endpoints rest (rate_limit)")).toBe("#/providers/openai");
+    expect(await address("openai: some keys or endpoints are in cooldown (rate_limit)")).toBe("#/providers/openai");
     const own = within(now - 60_000, now);
     const failed = own.filter(({ failure }) => failure !== null && failure !== "invalid_request");
     const text = `xai: ${failed.length} of ${own.length} attempts were its faults in the last 15 minutes, most by server_error`;
