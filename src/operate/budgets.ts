@@ -9,8 +9,8 @@ import { tiers } from "../protocols/tiers.ts";
 import { partsOfScope } from "../store/charges.ts";
 import { healthOf, kindOf, recentSpending, runsOutAt, scopeNameOf } from "../usage/budgets/forecast.ts";
 import { BudgetRules, type Rule } from "../usage/budgets/rules.ts";
-import { budgetId, budgetJson, budgetStates } from "../usage/budgets/states.ts";
-import { microsFrom } from "../usage/spans.ts";
+import { budgetId, budgetStates, leftOf } from "../usage/budgets/states.ts";
+import { dollarsFrom, microsFrom } from "../usage/spans.ts";
 import { type Done, done, type Operator } from "./act.ts";
 import { faultOfBudgetModel } from "./checks/model-patterns.ts";
 
@@ -31,10 +31,13 @@ export async function budgetsJson(
   const recent = await recentSpending(store.ledger, rules, now);
   const names = states.some(({ scope }) => isOfKey(scope)) ? await keys.names() : new Map<string, string>();
   return states.map((state) => ({
-    object: "budget" as const,
-    ...budgetJson(state, isOfKey(state.scope) ? (names.get(scopeNameOf(state.scope)) ?? null) : null),
-    state: healthOf(state),
-    runs_out_at: isoTime(runsOutAt(state, now, recent)),
+    ...{ object: "budget" as const, id: budgetId(state), scope: state.scope },
+    ...(state.model !== undefined && { model: state.model }),
+    name: isOfKey(state.scope) ? (names.get(scopeNameOf(state.scope)) ?? null) : null,
+    ...{ period: state.period, origin: state.isSet ? ("set" as const) : ("configuration" as const) },
+    ...{ dollars: dollarsFrom(state.limit), span: state.span, spent: dollarsFrom(state.spent) },
+    ...{ reserved: dollarsFrom(state.reserved), left: dollarsFrom(leftOf(state)), resets_at: state.resetsAt },
+    ...{ state: healthOf(state), runs_out_at: isoTime(runsOutAt(state, now, recent)) },
   }));
 }
 

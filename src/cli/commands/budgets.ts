@@ -6,7 +6,6 @@ import type { Operator } from "../../operate/act.ts";
 import * as acts from "../../operate/budgets.ts";
 import { budgetScope, partsOfScope } from "../../store/charges.ts";
 import { kindOf, scopeNameOf } from "../../usage/budgets/forecast.ts";
-import { budgetJson, budgetStates } from "../../usage/budgets/states.ts";
 import { formatDollars, microsFrom } from "../../usage/spans.ts";
 import type { Context, ExitCode } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
@@ -17,16 +16,10 @@ type Options = { readonly json?: boolean };
 
 export function listBudgets(context: Context, { json = false }: Options): Promise<ExitCode> {
   return withOperator(context, async (operator, config) => {
-    const { store, keys, clock } = operator;
-    const states = await budgetStates(store.budgets, (await acts.rulesOf(operator)).all(), clock.now());
-    const names = await keys.names();
-    const budgets = states.map((state) => budgetJson(state, names.get(scopeNameOf(state.scope)) ?? null));
+    const budgets = await acts.budgetsJson(operator, (await acts.rulesOf(operator)).all());
     show(context, budgets, defaultsIn(config.budgets), json);
   });
 }
-
-/** A budget without what is told by the API alone. */
-type Shown = ReturnType<typeof budgetJson>;
 
 export const setBudget = (
   context: Context,
@@ -71,12 +64,10 @@ function change(
 ): Promise<ExitCode> {
   return withOperator(context, async (operator) => {
     const { after, isGone = false } = await act(operator, { scope: await scopeFrom(operator, given), period });
-    const shown = after === undefined ? [] : [shownOf(after)];
+    const shown = after === undefined ? [] : [after];
     if (!isGone || json) show(context, shown, [], json);
   });
 }
-
-const shownOf = ({ object: _, state: __, runs_out_at: ___, ...rest }: Budget): Shown => rest;
 
 /** A key's budget may be named by whatever names the key. @throws KeyError for what fits no key or several */
 async function scopeFrom({ keys }: Operator, given: string): Promise<string> {
@@ -87,8 +78,8 @@ async function scopeFrom({ keys }: Operator, given: string): Promise<string> {
   return budgetScope(`key:${(await keys.show(key)).id}`, model);
 }
 
-function show({ io }: Context, budgets: readonly Shown[], defaults: readonly Default[], json: boolean): void {
-  if (json) printJson(io, [...budgets, ...defaults.map(defaultJson)]);
+function show({ io }: Context, budgets: readonly Budget[], defaults: readonly Default[], json: boolean): void {
+  if (json) printJson(io, [...budgets.map(({ object: _, ...rest }) => rest), ...defaults.map(defaultJson)]);
   else if (budgets.length + defaults.length === 0)
     io.stderr.write("There are no budgets yet: troupe budgets set <scope> <period> <dollars> makes one.\n");
   else io.stdout.write(formatTable(columns, [...budgets.map(rowFrom), ...defaults.map(defaultRow)]));
@@ -114,11 +105,12 @@ const defaultJson = ({ model, period, dollars }: Default) => ({
   ...{ id: null, scope: budgetScope(eachKey, model), ...(model !== undefined && { model }), name: null },
   ...{ period, origin: "configuration", dollars },
   ...{ span: null, spent: null, reserved: null, left: null, resets_at: null },
+  ...{ state: null, runs_out_at: null },
 });
 
 const columns = ["scope", "name", "period", "budget", "spent", "reserved", "left", "origin"];
 
-const rowFrom = ({ scope, name, period, dollars, spent, reserved, left, origin }: Shown) => [
+const rowFrom = ({ scope, name, period, dollars, spent, reserved, left, origin }: Budget) => [
   ...[scope, name ?? "", period],
   ...[dollars, spent, reserved, left].map((sum) => formatDollars(microsFrom(sum))),
   origin,

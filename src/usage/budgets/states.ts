@@ -1,8 +1,7 @@
 /** Sums spent, reserved and left of budgets, as the command, the admin API, a key's own usage and the headers of answers report them. */
-import type { Budget } from "../../api/budgets.ts";
 import { isoTime } from "../../lib/time/clock.ts";
 import type { BudgetRepository, BudgetSpan, Spending } from "../../store/usage.ts";
-import { dollarsFrom, periodEndOf, spanOf } from "../spans.ts";
+import { periodEndOf, spanOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";
 
 /** Sums are in micro-dollars. */
@@ -29,27 +28,6 @@ export const leftOf = ({ limit, spent, reserved }: Spending & Pick<Rule, "limit"
   Math.max(0, limit - spent - reserved);
 
 export const budgetId = ({ scope, period }: Pick<Rule, "scope" | "period">): string => `${scope}/${period}`;
-
-export const ruleOriginOf = ({ isSet }: Rule): Budget["origin"] => (isSet ? "set" : "configuration");
-
-/** A budget as its administrators have it: in dollars. @param name the key's, of a key's budget */
-export const budgetJson = (
-  state: BudgetState,
-  name: string | null,
-): Omit<Budget, "object" | "state" | "runs_out_at"> => ({
-  id: budgetId(state),
-  scope: state.scope,
-  ...(state.model !== undefined && { model: state.model }),
-  name,
-  period: state.period,
-  origin: ruleOriginOf(state),
-  dollars: dollarsFrom(state.limit),
-  span: state.span,
-  spent: dollarsFrom(state.spent),
-  reserved: dollarsFrom(state.reserved),
-  left: dollarsFrom(leftOf(state)),
-  resets_at: state.resetsAt,
-});
 
 /** A budget as those who are held to it have it, in the words of their usage. */
 export const heldBudgetJson = (state: BudgetState) => ({

@@ -26,6 +26,8 @@ test("budgets are set, topped up, listed and removed", async () => {
       reserved: 0,
       left: 25.5,
       resets_at: null,
+      state: "ok",
+      runs_out_at: null,
     },
   ]);
   await shell.run("budgets set tag:team-a day 3");
