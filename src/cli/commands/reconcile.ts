@@ -16,8 +16,8 @@ import {
 } from "../../usage/reconcile/compare.ts";
 import { fetchReports } from "../../usage/reconcile/fetch.ts";
 import { type FileReport, readReport, vendors } from "../../usage/reconcile/files.ts";
-import { ReportError, reportKinds, type VendorReport } from "../../usage/reconcile/reported.ts";
-import type { AskedReports, Vendor } from "../../usage/reconcile/vendor.ts";
+import { ReportError, type Reported, reportKinds } from "../../usage/reconcile/reported.ts";
+import type { Question, Vendor } from "../../usage/reconcile/vendor.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
@@ -105,7 +105,7 @@ export async function billedLately(
 async function reconciled(
   config: Config,
   parts: readonly Part[],
-  asked: AskedReports,
+  asked: Question,
   tolerance = usualTolerance,
 ): Promise<Found[]> {
   const found: Found[] = [];
@@ -116,12 +116,12 @@ async function reconciled(
   return found;
 }
 
-type Period = Pick<AskedReports, "since" | "until">;
+type Period = Pick<Question, "since" | "until">;
 type Part = {
   readonly vendor: Vendor;
   readonly providers: readonly ProviderConfig[];
   /** Its reports, where files were given. */
-  readonly given?: readonly VendorReport[];
+  readonly given?: readonly Reported[];
   readonly key: string;
 };
 type Found = Reconciled & Pick<Part, "vendor" | "providers">;

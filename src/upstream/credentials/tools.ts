@@ -81,7 +81,7 @@ function reasonOf(body: Record<string, unknown> | undefined): string {
 }
 
 /** @throws Error naming who answered without it */
-export function textField(body: Readonly<Record<string, unknown>>, field: string, who: string): string {
+export function fieldOf(body: Readonly<Record<string, unknown>>, field: string, who: string): string {
   const value = body[field];
   if (typeof value !== "string" || value === "") throw new Error(`${who} has no ${field}`);
   return value;
@@ -95,7 +95,7 @@ export const form = (fields: Readonly<Record<string, string>>) => ({
 
 /** An OAuth access token and its end. @throws Error naming who answered without one */
 export function oauthToken(body: Readonly<Record<string, unknown>>, who: string, now: number) {
-  const token = textField(body, "access_token", who);
+  const token = fieldOf(body, "access_token", who);
   if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`${who} gave a token that can't be sent`);
   const seconds = Number(body["expires_in"]);
   if (!(seconds > 0)) throw new Error(`${who} gave a token without expires_in`);

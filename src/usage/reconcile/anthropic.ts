@@ -6,13 +6,13 @@
 import { Type } from "@sinclair/typebox";
 import { Nullable, Open } from "../../lib/json/schemas.ts";
 import {
+  amountOf,
+  dayIn,
   modelName,
   ReportError,
+  type Reported,
   type ReportedLine,
-  reportedCostOf,
-  reportedDayOf,
   tierOf,
-  type VendorReport,
   wholeDay,
 } from "./reported.ts";
 import { type Cells, number, type Vendor } from "./vendor.ts";
@@ -47,7 +47,7 @@ export const anthropic: Vendor<typeof Page> = {
       },
       { kind: "usage", path: "/v1/organizations/usage_report/messages", by: ["model", "service_tier"] },
     ].map(({ kind, path, by }) => ({
-      kind: kind as VendorReport["kind"],
+      kind: kind as Reported["kind"],
       path,
       query: [
         ["starting_at", new Date(since).toISOString()],
@@ -71,7 +71,7 @@ export const anthropic: Vendor<typeof Page> = {
         if (kind === "costs") {
           const item = result.cost_type === "tokens" ? undefined : (result.description ?? result.cost_type);
           lines.push(
-            costLine({ day, model, tier: service_tier, item, currency }, reportedCostOf(amount ?? "", 2), amount, here),
+            costLine({ day, model, tier: service_tier, item, currency }, amountOf(amount ?? "", 2), amount, here),
           );
         } else {
           const [read, written] = [result.cache_read_input_tokens ?? 0, result.cache_creation];
@@ -93,12 +93,12 @@ function costRow(row: Cells, place: string): ReportedLine[] {
   const isToken = /^tokens?$/.test(row["cost_type"] || "token");
   const item = isToken ? undefined : row["token_type"] || row["cost_type"];
   const named = {
-    day: reportedDayOf(row["usage_date_utc"] ?? "", place),
+    day: dayIn(row["usage_date_utc"] ?? "", place),
     model: row["model"],
     tier: row["usage_type"],
     item,
   };
-  return [costLine({ ...named, currency: "usd" }, reportedCostOf(row["cost_usd"]!), row["cost_usd"], place)];
+  return [costLine({ ...named, currency: "usd" }, amountOf(row["cost_usd"]!), row["cost_usd"], place)];
 }
 
 function usageRow(row: Cells, place: string): ReportedLine[] {
@@ -108,7 +108,7 @@ function usageRow(row: Cells, place: string): ReportedLine[] {
   const input = tokens("input_tokens_no_cache") + cacheRead + cacheWrite;
   return [
     {
-      day: reportedDayOf(row["usage_date_utc"] ?? "", place),
+      day: dayIn(row["usage_date_utc"] ?? "", place),
       ...(row["model_version"] && { model: modelName(row["model_version"]) }),
       tier: tierOf(row["usage_type"]),
       tokens: { input, cacheRead, cacheWrite, output: tokens("output_tokens") },

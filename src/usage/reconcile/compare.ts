@@ -5,11 +5,11 @@ import type { LedgerSum } from "../../store/usage.ts";
 import {
   modelName,
   perMicroDollar,
+  type Reported,
   type ReportedTokens,
   type ReportKind,
   reportedTokens,
   tierOf,
-  type VendorReport,
 } from "./reported.ts";
 
 /** Sums of one side. Costs are micro-dollars; what a side does not tell is absent. */
@@ -89,7 +89,7 @@ const none = (): MutableTokens => ({ input: 0, cacheRead: 0, cacheWrite: 0, outp
  */
 export function reconcile(
   sums: Iterable<LedgerSum>,
-  reports: readonly VendorReport[],
+  reports: readonly Reported[],
   { since, until }: { readonly since: number; readonly until: number },
   tolerance: number,
 ): Reconciled {
@@ -118,14 +118,14 @@ export function reconcile(
 }
 
 /** The days of the period that all reports of a kind are about. */
-function coveredDays(reports: readonly VendorReport[], kind: ReportKind, period: readonly string[]): Set<string> {
+function coveredDays(reports: readonly Reported[], kind: ReportKind, period: readonly string[]): Set<string> {
   const own = reports.filter((report) => report.kind === kind);
   if (own.length === 0) return new Set();
   return new Set(period.filter((day) => own.every(({ days }) => days === undefined || days.has(day))));
 }
 
 /** Days whose costs are not told apart. */
-function daysUnsplit(reports: readonly VendorReport[]): Set<string> {
+function daysUnsplit(reports: readonly Reported[]): Set<string> {
   return new Set(
     reports.flatMap(({ kind, lines }) =>
       kind === "costs"
@@ -181,7 +181,7 @@ class Table {
     }
   }
 
-  addReported({ day, model, tier, item, calls, tokens, cost }: VendorReport["lines"][number]): void {
+  addReported({ day, model, tier, item, calls, tokens, cost }: Reported["lines"][number]): void {
     const cell =
       model === undefined || (cost !== undefined && this.#unsplit.has(day))
         ? this.#cell(day, "", "standard")

@@ -3,8 +3,8 @@ import { Check } from "@sinclair/typebox/value";
 import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { formatPath, schemaErrors } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import { ReportError, type VendorReport } from "./reported.ts";
-import type { AskedReports, Vendor } from "./vendor.ts";
+import { ReportError, type Reported } from "./reported.ts";
+import type { Question, Vendor } from "./vendor.ts";
 
 const pageMs = 30_000;
 /** A page has some megabytes at most, and a year's report twelve pages. */
@@ -16,15 +16,10 @@ const maxPages = 500;
  * @param key one that may read reports; it is in no message
  * @throws ReportError that says which address answered what
  */
-export async function fetchReports(
-  vendor: Vendor,
-  base: string,
-  key: string,
-  asked: AskedReports,
-): Promise<VendorReport[]> {
-  const reports: VendorReport[] = [];
+export async function fetchReports(vendor: Vendor, base: string, key: string, asked: Question): Promise<Reported[]> {
+  const reports: Reported[] = [];
   for (const { kind, path, query } of vendor.asked(asked)) {
-    const report: VendorReport = { kind, lines: [], days: new Set() };
+    const report: Reported = { kind, lines: [], days: new Set() };
     const seen = new Set<string>();
     for (let page: string | undefined; ; ) {
       const onward: [string, string][] = page === undefined ? [] : [["page", page]];

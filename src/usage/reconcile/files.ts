@@ -4,14 +4,14 @@ import { truncate } from "../../lib/text/truncate.ts";
 import { anthropic } from "./anthropic.ts";
 import { parsePage } from "./fetch.ts";
 import { openai } from "./openai.ts";
-import { ReportError, type VendorReport } from "./reported.ts";
+import { ReportError, type Reported } from "./reported.ts";
 import type { Cells, Vendor } from "./vendor.ts";
 
 export const vendors: readonly Vendor[] = [openai, anthropic] as readonly Vendor[];
 
-export type FileReport = { readonly vendor: Vendor; readonly report: VendorReport };
+export type FileReport = { readonly vendor: Vendor; readonly report: Reported };
 
-/** @param name for messages @param projects see `AskedReports` @throws ReportError that names the file and the line or field */
+/** @param name for messages @param projects see `Question` @throws ReportError that names the file and the line or field */
 export function readReport(name: string, text: string, projects: readonly string[]): FileReport {
   return /^\s*\{/.test(text) ? answerReport(name, text, projects) : tableReport(name, text, projects);
 }
@@ -27,7 +27,7 @@ function answerReport(name: string, text: string, projects: readonly string[]): 
   const answer = parsePage(vendor, text, name) as { readonly has_more: boolean };
   if (answer.has_more) throw new ReportError(`${name} is not the whole report: has_more is true`);
   const kind = /"(?:organization\.costs\.result|amount)"/.test(text) ? "costs" : "usage";
-  const report: VendorReport = { kind, lines: [], days: new Set() };
+  const report: Reported = { kind, lines: [], days: new Set() };
   vendor.lines(answer, name, report, projects);
   return { vendor, report };
 }
@@ -38,7 +38,7 @@ function tableReport(name: string, text: string, projects: readonly string[]): F
   for (const vendor of vendors) {
     for (const { kind, column, lines } of vendor.files) {
       if (!columns.includes(column)) continue;
-      const report: VendorReport = { kind, lines: [] };
+      const report: Reported = { kind, lines: [] };
       for (const { cells, line } of rows) {
         const project = cells["project_id"] ?? cells["workspace"];
         if (projects.length > 0 && project !== undefined && !projects.includes(project)) continue;

@@ -5,13 +5,13 @@
 import { Type } from "@sinclair/typebox";
 import { Nullable, Open } from "../../lib/json/schemas.ts";
 import {
+  amountOf,
+  dayIn,
   modelName,
   ReportError,
+  type Reported,
   type ReportedLine,
-  reportedCostOf,
-  reportedDayOf,
   tierOf,
-  type VendorReport,
   wholeDay,
 } from "./reported.ts";
 import { type Cells, number, type Vendor } from "./vendor.ts";
@@ -45,7 +45,7 @@ export const openai: Vendor<typeof Page> = {
       { kind: "usage", path: "/organization/usage/completions", limit: 31, by: ["model", "batch", "service_tier"] },
       { kind: "usage", path: "/organization/usage/embeddings", limit: 31, by: ["model"] },
     ].map(({ kind, path, limit, by }) => ({
-      kind: kind as VendorReport["kind"],
+      kind: kind as Reported["kind"],
       path,
       query: [
         ["start_time", String(since / 1000)],
@@ -87,8 +87,7 @@ export const openai: Vendor<typeof Page> = {
   ],
 };
 
-const dayOfRow = (row: Cells, place: string) =>
-  reportedDayOf(row["start_time_iso"] || number(row, "start_time", place), place);
+const dayOfRow = (row: Cells, place: string) => dayIn(row["start_time_iso"] || number(row, "start_time", place), place);
 
 /** Days without anything are rows without values. */
 function costRow(row: Cells, place: string): ReportedLine[] {
@@ -127,7 +126,7 @@ function costLine(
   item: string | null | undefined,
   place: string,
 ): ReportedLine {
-  const cost = reportedCostOf(String(value));
+  const cost = amountOf(String(value));
   if (cost === undefined) throw new ReportError(`${place}: '${String(value).slice(0, 40)}' is no amount`);
   const [, tier, model] = /^(?:(\w+) \| )?([^\s,]+)(?: (?:text|audio|image|video))?, /.exec(item ?? "") ?? [];
   return {

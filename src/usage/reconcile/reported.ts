@@ -27,7 +27,7 @@ export const reportKinds = ["costs", "usage"] as const;
 export type ReportKind = (typeof reportKinds)[number];
 
 /** One report. @property days that it is about, even where there is nothing to tell; absent: a file has no line of such days */
-export type VendorReport = { readonly kind: ReportKind; readonly lines: ReportedLine[]; readonly days?: Set<string> };
+export type Reported = { readonly kind: ReportKind; readonly lines: ReportedLine[]; readonly days?: Set<string> };
 
 /** A report that can't be read. */
 export class ReportError extends Error {
@@ -43,7 +43,7 @@ const unitDigits = 15;
  * @param shift digits by which its unit is smaller than a dollar's: 2 for cents
  * @returns exactly, or to the nearest unit; undefined for what is no number
  */
-export function reportedCostOf(text: string, shift = 0): bigint | undefined {
+export function amountOf(text: string, shift = 0): bigint | undefined {
   const parts = /^([+-]?)(\d{1,30})(?:\.(\d{0,60}))?(?:e([+-]?\d{1,2}))?$/i.exec(text.trim());
   if (parts === null) return undefined;
   const [, sign, whole = "", fraction = "", exponent = "0"] = parts;
@@ -55,7 +55,7 @@ export function reportedCostOf(text: string, shift = 0): bigint | undefined {
 }
 
 /** The day in UTC of a time as reports write it. @throws ReportError */
-export function reportedDayOf(time: string | number, place: string): string {
+export function dayIn(time: string | number, place: string): string {
   const at = typeof time === "number" ? time * 1000 : Date.parse(time);
   if (Number.isNaN(at) || Math.abs(at) > 8e15)
     throw new ReportError(`${place}: '${String(time).slice(0, 40)}' is no time`);
@@ -67,7 +67,7 @@ export function wholeDay(from: string | number, to: string | number, place: stri
   const [start, end] = [from, to].map((time) => (typeof time === "number" ? time * 1000 : Date.parse(time)));
   if (!(start! % dayMs === 0 && end! - start! === dayMs))
     throw new ReportError(`${place}: from ${from} to ${to} is no day in UTC`);
-  return reportedDayOf(from, place);
+  return dayIn(from, place);
 }
 
 /** Words of both vendors for what is billed at the usual price. */

@@ -1,9 +1,9 @@
 /** What reports of a vendor are read by. */
 import type { Static, TSchema } from "@sinclair/typebox";
-import { ReportError, type ReportedLine, type ReportKind, type VendorReport } from "./reported.ts";
+import { ReportError, type Reported, type ReportedLine, type ReportKind } from "./reported.ts";
 
 /** Whole days in UTC, Unix milliseconds; projects or workspaces, none: all. */
-export type AskedReports = { readonly since: number; readonly until: number; readonly projects: readonly string[] };
+export type Question = { readonly since: number; readonly until: number; readonly projects: readonly string[] };
 
 /** A row of a file, by its columns' names. */
 export type Cells = Readonly<Record<string, string | undefined>>;
@@ -18,13 +18,13 @@ export type Vendor<Page extends TSchema = TSchema> = {
   readonly page: Page;
   headers(key: string): Record<string, string>;
   /** Its reports, by addresses below that of its API. */
-  asked(span: AskedReports): readonly {
+  asked(span: Question): readonly {
     readonly kind: ReportKind;
     readonly path: string;
     readonly query: readonly (readonly [string, string])[];
   }[];
   /** Adds what a page says. @throws ReportError */
-  lines(page: Static<Page>, place: string, report: VendorReport, projects: readonly string[]): void;
+  lines(page: Static<Page>, place: string, report: Reported, projects: readonly string[]): void;
   /** Its files, told by a column that no other has. */
   readonly files: readonly {
     readonly kind: ReportKind;

@@ -1,6 +1,6 @@
 /** Answers that hold keys of AWS: of containers, instances, processes (JSON) and of STS (XML). */
 import type { Dated } from "../cached-secret.ts";
-import { textField } from "../tools.ts";
+import { fieldOf } from "../tools.ts";
 import type { AwsKeys } from "./sigv4.ts";
 
 /**
@@ -16,8 +16,8 @@ export function awsKeysFrom(body: Readonly<Record<string, unknown>>, token: stri
     source,
     endsAt,
     value: {
-      accessKeyId: textField(body, "AccessKeyId", source),
-      secretAccessKey: textField(body, "SecretAccessKey", source),
+      accessKeyId: fieldOf(body, "AccessKeyId", source),
+      secretAccessKey: fieldOf(body, "SecretAccessKey", source),
       ...(typeof sessionToken === "string" && sessionToken !== "" && { sessionToken }),
     },
   };
@@ -28,6 +28,6 @@ export function keysInXml(xml: string, source: string): Dated<AwsKeys> {
   const fields = ["AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"];
   const found = fields.map((field) => [field, new RegExp(`<${field}>\\s*([^<\\s]+)\\s*</${field}>`).exec(xml)?.[1]]);
   const body = Object.fromEntries(found);
-  for (const field of fields) textField(body, field, source);
+  for (const field of fields) fieldOf(body, field, source);
   return awsKeysFrom(body, "SessionToken", source);
 }

@@ -4,16 +4,7 @@
  */
 import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
-import {
-  askJson,
-  form,
-  NotSetUp,
-  oauthToken,
-  readSecretFile,
-  type SecretTools,
-  textField,
-  variable,
-} from "../tools.ts";
+import { askJson, fieldOf, form, NotSetUp, oauthToken, readSecretFile, type SecretTools, variable } from "../tools.ts";
 
 type EntraOptions = {
   /** Such as `https://cognitiveservices.azure.com/.default`. */
@@ -108,5 +99,5 @@ async function identityToken(
   const body = await askJson(tools, who, { method: "GET", url: `${url}?${query}`, headers, isLocal: true });
   const endsAt = Number(body["expires_on"]) * 1000;
   if (!(endsAt > 0)) throw new Error(`${who} gave a token without expires_on`);
-  return { value: { token: textField(body, "access_token", who) }, endsAt, source: who };
+  return { value: { token: fieldOf(body, "access_token", who) }, endsAt, source: who };
 }

@@ -7,7 +7,7 @@ import { awsKeys, awsRegion } from "../aws/chain.ts";
 import { signV4 } from "../aws/sigv4.ts";
 import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
-import { asked, askJson, form, oauthToken, readSecretFile, type SecretTools, textField, variable } from "../tools.ts";
+import { asked, askJson, fieldOf, form, oauthToken, readSecretFile, type SecretTools, variable } from "../tools.ts";
 import { impersonated } from "./impersonation.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -31,7 +31,7 @@ export async function federatedToken(
 
 async function exchange(tools: SecretTools, file: Json, scope: string, source: string) {
   const who = `the token exchange (${source})`;
-  const audience = textField(file, "audience", source);
+  const audience = fieldOf(file, "audience", source);
   const { client_id: id, client_secret: secret = "", workforce_pool_user_project: project } = file;
   const isClient = typeof id === "string" && id !== "";
   const { headers, body: fields } = form({
@@ -39,14 +39,14 @@ async function exchange(tools: SecretTools, file: Json, scope: string, source: s
     audience,
     scope,
     requested_token_type: "urn:ietf:params:oauth:token-type:access_token",
-    subject_token_type: textField(file, "subject_token_type", source),
+    subject_token_type: fieldOf(file, "subject_token_type", source),
     subject_token: await subjectToken(tools, file, audience, source),
     ...(typeof project === "string" && !isClient && { options: JSON.stringify({ userProject: project }) }),
   });
   const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
   const body = await askJson(tools, who, {
     method: "POST",
-    url: textField(file, "token_url", source),
+    url: fieldOf(file, "token_url", source),
     headers: { ...headers, ...(isClient && { authorization }) },
     body: fields,
   });
@@ -74,9 +74,9 @@ function tokenIn(text: string, from: Json, source: string): string {
   const format = (from["format"] ?? {}) as Json;
   const token =
     format["type"] === "json"
-      ? textField(
+      ? fieldOf(
           parseObject(text) ?? {},
-          textField(format, "subject_token_field_name", source),
+          fieldOf(format, "subject_token_field_name", source),
           `the credential source of ${source}`,
         )
       : text;
@@ -87,7 +87,7 @@ function tokenIn(text: string, from: Json, source: string): string {
 /** A signed request to STS of AWS that shows who this is: Google sends it. Source: https://google.aip.dev/auth/4117#determining-the-subject-token-in-aws */
 async function signedIdentity(tools: SecretTools, from: Json, audience: string, source: string): Promise<string> {
   const region = variable(tools, "AWS_REGION") ?? variable(tools, "AWS_DEFAULT_REGION") ?? awsRegion(tools, undefined);
-  const url = textField(from, "regional_cred_verification_url", source).replaceAll("{region}", region);
+  const url = fieldOf(from, "regional_cred_verification_url", source).replaceAll("{region}", region);
   const keys = await awsKeys(tools, undefined, region);
   const headers = { "x-goog-cloud-target-resource": audience };
   const at = tools.clock.now();

@@ -10,12 +10,12 @@ import type { Dated } from "../cached-secret.ts";
 import {
   asked,
   askJson,
+  fieldOf,
   form,
   NotSetUp,
   oauthToken,
   readSecretFile,
   type SecretTools,
-  textField,
   variable,
 } from "../tools.ts";
 import { cloudPlatform, federatedToken } from "./federation.ts";
@@ -78,7 +78,7 @@ function tokenOfKind(tools: SecretTools, file: Json, scope: string, source: stri
     case "external_account":
       return federatedToken(tools, file, scope, source);
     case "impersonated_service_account": {
-      const url = textField(file, "service_account_impersonation_url", source);
+      const url = fieldOf(file, "service_account_impersonation_url", source);
       const inner = file["source_credentials"] as Json | undefined;
       if (typeof inner !== "object" || inner === null) throw new Error(`${source} has no source_credentials`);
       const own = () => tokenBy(tools, inner, cloudPlatform, source);
@@ -100,12 +100,12 @@ async function serviceAccountToken(
   scope: string,
   source: string,
 ): Promise<Dated<AccessToken>> {
-  const url = textField(file, "token_uri", source);
+  const url = fieldOf(file, "token_uri", source);
   const keyId = file["private_key_id"];
   const now = tools.clock.now();
   const assertion = await signedAssertion({
-    email: textField(file, "client_email", source),
-    privateKey: textField(file, "private_key", source),
+    email: fieldOf(file, "client_email", source),
+    privateKey: fieldOf(file, "private_key", source),
     keyId: typeof keyId === "string" ? keyId : undefined,
     scope,
     audience: url,
@@ -119,7 +119,7 @@ async function serviceAccountToken(
 function userToken(tools: SecretTools, file: Json, source: string): Promise<Dated<AccessToken>> {
   const url = typeof file["token_uri"] === "string" ? file["token_uri"] : "https://oauth2.googleapis.com/token";
   const [client_id, client_secret, refresh_token] = ["client_id", "client_secret", "refresh_token"].map((field) =>
-    textField(file, field, source),
+    fieldOf(file, field, source),
   ) as [string, string, string];
   return tokenFrom(tools, url, { client_id, client_secret, refresh_token, grant_type: "refresh_token" }, source);
 }

@@ -1,7 +1,7 @@
 /** A service account's token, for who may act as it. Source: https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateAccessToken */
 import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
-import { askJson, type SecretTools, textField } from "../tools.ts";
+import { askJson, fieldOf, type SecretTools } from "../tools.ts";
 
 type Impersonation = {
   readonly url: string;
@@ -24,7 +24,7 @@ export async function impersonated(
     headers: { "content-type": "application/json", accept: "application/json", authorization: `Bearer ${token}` },
     body: JSON.stringify({ scope: scope.split(" "), lifetime: `${seconds}s` }),
   });
-  const endsAt = Date.parse(textField(body, "expireTime", who));
+  const endsAt = Date.parse(fieldOf(body, "expireTime", who));
   if (Number.isNaN(endsAt)) throw new Error(`${who} gave an expireTime that is no time`);
-  return { value: { token: textField(body, "accessToken", who) }, endsAt, source };
+  return { value: { token: fieldOf(body, "accessToken", who) }, endsAt, source };
 }
