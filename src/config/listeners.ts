@@ -8,7 +8,7 @@ import type { ConfigFile, ListenerFile } from "./schema.ts";
 import { modelSurfaces, surfaceNames } from "./surfaces.ts";
 import type { ReadFile } from "./variables.ts";
 
-export type ListenAddress = ListenerConfig["address"];
+type Address = ListenerConfig["address"];
 
 /** A value of the command line or the environment for the one listener there is. */
 export type Override = { readonly origin: ValueOrigin; readonly value: string };
@@ -89,7 +89,7 @@ const form = "must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>";
 const maxSocketPath = 107;
 
 /** @returns a text when it is none: what is wrong with it, without its subject */
-export function parseAddress(text: string, folder: string): ListenAddress | string {
+export function parseAddress(text: string, folder: string): Address | string {
   if (text.startsWith("unix:")) {
     if (text === "unix:") return form;
     const path = resolve(folder, text.slice("unix:".length));
@@ -116,7 +116,7 @@ function parsePort(text: string): number | undefined {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined;
 }
 
-export function formatAddress(address: ListenAddress): string {
+export function formatAddress(address: Address): string {
   if (address.kind === "unix") return `unix:${address.path}`;
   return `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
@@ -152,7 +152,7 @@ function reportClashes(placed: readonly Placed[], report: FaultReporter): void {
   });
 }
 
-function clash(one: ListenAddress, other: ListenAddress): boolean {
+function clash(one: Address, other: Address): boolean {
   if (one.kind === "unix" || other.kind === "unix") return formatAddress(one) === formatAddress(other);
   const covers = one.host === other.host || isEverywhere(one) || isEverywhere(other);
   return one.port !== 0 && one.port === other.port && covers;

@@ -4,9 +4,9 @@ import { KeyedRecord, keyOfLength } from "../lib/json/keyed-record.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { optional, text } from "./schema-fields.ts";
 
-export const dollarField = (of: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description: of }));
+const dollars = (of: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description: of }));
 
-const perMillion = (kind: string) => dollarField(`Dollars per million ${kind}.`);
+const perMillion = (kind: string) => dollars(`Dollars per million ${kind}.`);
 
 const rates = {
   input: perMillion("input tokens"),
@@ -20,9 +20,9 @@ const rates = {
   audio_output: perMillion("tokens of audio in the output"),
   image_input: perMillion("tokens of images in the input. Default: as `input`"),
   image_output: perMillion("tokens of images in the output"),
-  request: dollarField("Dollars per call."),
-  image: dollarField("Dollars per image in the answer."),
-  audio_minute: dollarField("Dollars per minute of a recording, where its length is billed."),
+  request: dollars("Dollars per call."),
+  image: dollars("Dollars per image in the answer."),
+  audio_minute: dollars("Dollars per minute of a recording, where its length is billed."),
   tools: optional(
     KeyedRecord(keyOfLength(64), Type.Number({ minimum: 0 }), { description: "Dollars per use of a hosted tool." }),
   ),

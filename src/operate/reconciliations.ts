@@ -12,12 +12,10 @@ const act = "reconcile.run";
 const maxLines = 50;
 
 /** @property since and until: days in UTC, the second not included. Costs are micro-dollars; null: not reported */
-export type ReconciledOutcome = Omit<Reconciliation, "object" | "at">;
+type Outcome = Omit<Reconciliation, "object" | "at">;
 
-export const recordReconciled = (
-  { record }: Pick<Operator, "record">,
-  { account, ...after }: ReconciledOutcome,
-): Promise<void> => record({ act, subject: account, after });
+export const recordReconciled = ({ record }: Pick<Operator, "record">, { account, ...after }: Outcome): Promise<void> =>
+  record({ act, subject: account, after });
 
 /** @returns the last of each account, the newest first @throws StorageError */
 export async function lastReconciled(audit: Pick<AuditRepository, "list">): Promise<Reconciliation[]> {
@@ -26,7 +24,7 @@ export async function lastReconciled(audit: Pick<AuditRepository, "list">): Prom
   for (const { at, subject, after } of lines) {
     const kept = after === null ? undefined : parseJson(after);
     if (!isObject(kept) || found.has(subject)) continue;
-    const outcome = kept as Omit<ReconciledOutcome, "account">;
+    const outcome = kept as Omit<Outcome, "account">;
     found.set(subject, { object: "reconciliation", account: subject, at: isoTime(at), ...outcome });
   }
   return [...found.values()];

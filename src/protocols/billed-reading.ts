@@ -4,7 +4,7 @@ import type { Place } from "./billed-places.ts";
 import { billedAs } from "./chat/schema.ts";
 
 /** What an answer tells. A count of nothing is none. */
-export type FoundCounts = {
+type Found = {
   readonly cached?: number;
   readonly written?: number;
   readonly writtenLong?: number;
@@ -33,8 +33,8 @@ const countsOf = "counts of ";
 const maxWord = 64;
 
 /** @param answer as it came, or what of it is told by its places */
-export function toldIn(places: readonly Place[], answer: JsonObject): FoundCounts {
-  const found: Writable<FoundCounts> = {};
+export function toldIn(places: readonly Place[], answer: JsonObject): Found {
+  const found: Writable<Found> = {};
   for (const { place, steps, isList } of rowsOf(places)) {
     if (isList) {
       const values = valuesAt(answer, steps, place.only);
@@ -50,7 +50,7 @@ export function toldIn(places: readonly Place[], answer: JsonObject): FoundCount
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-function addValue(found: Writable<FoundCounts>, place: Place, value: unknown): void {
+function addValue(found: Writable<Found>, place: Place, value: unknown): void {
   const { is } = place;
   if (is === "serviceTier") {
     const tier = textOf(value);
@@ -60,7 +60,7 @@ function addValue(found: Writable<FoundCounts>, place: Place, value: unknown): v
   else addCount(found, place, countOf(value) ?? 0);
 }
 
-function addEntries(found: Writable<FoundCounts>, place: Place, values: readonly unknown[]): void {
+function addEntries(found: Writable<Found>, place: Place, values: readonly unknown[]): void {
   const { is, at } = place;
   const objects = values.filter(isObject);
   if (is === "served") found.served = objects.at(-1)!;
@@ -75,14 +75,14 @@ function addEntries(found: Writable<FoundCounts>, place: Place, values: readonly
   }
 }
 
-function addCount(found: Writable<FoundCounts>, { is }: Place, count: number): void {
+function addCount(found: Writable<Found>, { is }: Place, count: number): void {
   if (count === 0) return;
   if (!is.startsWith(useOf)) found[is as "cached"] ??= count;
   else found.tools = { [is.slice(useOf.length)]: count, ...found.tools };
 }
 
 /** @param more of what has no place of its own @returns the member of a usage with what the public form has no place for */
-export const billedBy = (found: FoundCounts, more: Parameters<typeof billedAs>[0] = {}): ReturnType<typeof billedAs> =>
+export const billedBy = (found: Found, more: Parameters<typeof billedAs>[0] = {}): ReturnType<typeof billedAs> =>
   billedAs({
     cacheWrite1h: found.writtenLong,
     audioCacheRead: found.audioCached,
@@ -95,7 +95,7 @@ export const billedBy = (found: FoundCounts, more: Parameters<typeof billedAs>[0
     ...more,
   });
 
-function addSurcharge(found: Writable<FoundCounts>, { at, usual = [] }: Place, value: unknown): void {
+function addSurcharge(found: Writable<Found>, { at, usual = [] }: Place, value: unknown): void {
   const word = textOf(value)?.toLowerCase().slice(0, maxWord) ?? "";
   if (word === "" || usual.includes(word)) return;
   found.surcharges = [...(found.surcharges ?? []), `${at.slice(at.lastIndexOf(".") + 1)}_${word}`];

@@ -50,14 +50,14 @@ export function objectsIn(object: JsonObject, name: string): readonly JsonObject
 }
 
 /** @throws InvalidAnswer where there is something else */
-export function textMember(object: JsonObject, name: string): string | undefined {
+export function textIn(object: JsonObject, name: string): string | undefined {
   const value = object[name] ?? undefined;
   return value === undefined || typeof value === "string" ? value : wrong(name);
 }
 
 /** @throws InvalidAnswer where there is something else, or nothing */
 export function textAt(object: JsonObject, name: string): string {
-  return textMember(object, name) ?? wrong(name);
+  return textIn(object, name) ?? wrong(name);
 }
 
 /** Gives the words of an error event that is no JSON as they are. @throws InvalidAnswer for JSON that is broken */

@@ -1,7 +1,7 @@
 /** Builds a page's script and style sheet from its sources: for the executable beforehand, and for a server that runs from source when a browser asks. */
 import { join } from "node:path";
 
-export type BundledFiles = { readonly script: string; readonly style: string };
+type PageFiles = { readonly script: string; readonly style: string };
 
 /** The pages that browsers run, by the entries of their sources. */
 const entries = { console: "../../console/main.tsx", account: "../../account/browser/main.tsx" } as const;
@@ -10,7 +10,7 @@ export type BrowserPage = keyof typeof entries;
 export const browserPages = Object.keys(entries) as readonly BrowserPage[];
 
 /** Rejects with AggregateError where the sources have faults. */
-export async function bundlePage(page: BrowserPage): Promise<BundledFiles> {
+export async function bundlePage(page: BrowserPage): Promise<PageFiles> {
   const { outputs } = await Bun.build({
     entrypoints: [join(import.meta.dir, entries[page])],
     target: "browser",

@@ -34,7 +34,7 @@ import { RunningTurn } from "./running.ts";
 export type Socket = ServerWebSocket<SocketConnection>;
 
 /** Answers a request as the route of Responses does. @param warmUp the answer in place of a model's, once the caller is admitted */
-export type CallRoute = (request: Request, server: ServerHandle, warmUp?: () => JsonObject) => Promise<Response>;
+type Call = (request: Request, server: ServerHandle, warmUp?: () => JsonObject) => Promise<Response>;
 
 /** Messages that wait on one connection for those before them. */
 const maxWaiting = 64;
@@ -56,7 +56,7 @@ export class SocketConnection {
   /** The id of the key that opened it. */
   readonly keyId: string;
   readonly #host: Host;
-  readonly #call: CallRoute;
+  readonly #call: Call;
   readonly #url: string;
   readonly #headers: Headers;
   readonly #handle: ServerHandle;
@@ -86,7 +86,7 @@ export class SocketConnection {
   #ending: Ending | undefined;
 
   /** @param keyId of the key that opens it @param request that was upgraded @param address of its client */
-  constructor(host: Host, keyId: string, request: Request, address: string | undefined, call: CallRoute) {
+  constructor(host: Host, keyId: string, request: Request, address: string | undefined, call: Call) {
     this.#host = host;
     this.keyId = keyId;
     this.#call = call;

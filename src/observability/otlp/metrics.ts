@@ -2,7 +2,7 @@
 import type { Family, Series, Snapshot } from "../../lib/process/metrics.ts";
 import { attributes } from "./values.ts";
 
-export type MetricPeriod = { readonly startedAt: number; readonly now: number };
+type Span = { readonly startedAt: number; readonly now: number };
 
 /** Names whose Prometheus spelling can't be turned back by rule. Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/ */
 const names: Readonly<Record<string, { readonly name: string; readonly unit: string }>> = {
@@ -25,7 +25,7 @@ const statusName = "http.response.status_code";
 const aggregationTemporality = 2; // cumulative
 
 /** Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/metrics/v1/metrics.proto */
-export function metricsPayload(snapshot: Snapshot, span: MetricPeriod): unknown[] {
+export function metricsPayload(snapshot: Snapshot, span: Span): unknown[] {
   return snapshot
     .filter(({ series }) => series.length > 0)
     .map((family) => {
@@ -43,7 +43,7 @@ export function metricsPayload(snapshot: Snapshot, span: MetricPeriod): unknown[
     });
 }
 
-function pointOf(family: Family, { labels, value, counts }: Series, { startedAt, now }: MetricPeriod) {
+function pointOf(family: Family, { labels, value, counts }: Series, { startedAt, now }: Span) {
   const named = family.labelNames.map((name, at) => [labelNames[name] ?? name, labels[at]]);
   const status = family.labelNames.indexOf("status");
   if (status >= 0) named.push([statusName, labels[status]]);

@@ -5,7 +5,7 @@ import { membersOf } from "../../upstream/pool/pools.ts";
 import { testCall } from "../../upstream/test-call.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 
-export type ExaminedUpstreams = {
+type Examined = {
   /** Accounts of providers, compiled in or not. */
   readonly accounts: readonly BoundAccount[];
   readonly upstream: Upstream;
@@ -15,12 +15,7 @@ export type ExaminedUpstreams = {
   readonly call: boolean;
 };
 
-export async function examineUpstreams({
-  accounts: all,
-  upstream,
-  asksSources,
-  call,
-}: ExaminedUpstreams): Promise<Check[]> {
+export async function examineUpstreams({ accounts: all, upstream, asksSources, call }: Examined): Promise<Check[]> {
   const accounts = all.filter(({ provider }) => provider.kind === "remote");
   if (accounts.length === 0) {
     return [

@@ -61,7 +61,7 @@ export async function planWhole(
   return planTest(test, persona, file, await find(persona, plain.prepared.request));
 }
 
-export type SuiteRunOptions = {
+type RunOptions = {
   readonly concurrency: number;
   /** How often each is asked; absent: as its file says. */
   readonly repeat?: number | undefined;
@@ -77,7 +77,7 @@ export const repetitionsOf = ({ test }: PlannedTest, repeat: number | undefined)
 export async function runTests(
   tests: readonly PlannedTest[],
   sides: readonly TestedSide[],
-  { concurrency, repeat, threshold, onRun }: SuiteRunOptions,
+  { concurrency, repeat, threshold, onRun }: RunOptions,
 ): Promise<TestResult[][]> {
   const runs = sides.map(() => tests.map((planned) => new Array<TestRun>(repetitionsOf(planned, repeat))));
   const jobs = tests.flatMap((planned, at) =>

@@ -14,7 +14,7 @@ import { listInUse } from "../../usage/prices/stored-list.ts";
 import { countedOf } from "../../usage/tokens/counts.ts";
 import type { PreparedTest } from "./answers.ts";
 
-export type CostEstimate = {
+type Estimate = {
   readonly calls: number;
   /** Dollars, of the calls whose price is known. */
   readonly most: number;
@@ -25,7 +25,7 @@ export type CostEstimate = {
 /** A test and the models that answer it, in order of preference. */
 type Asked = { readonly prepared: PreparedTest; readonly models: readonly string[]; readonly times: number };
 
-export function estimateCost(tests: readonly Asked[], config: Config): CostEstimate {
+export function estimateCost(tests: readonly Asked[], config: Config): Estimate {
   const estimator = new Estimator(config);
   for (const { prepared, models, times } of tests) estimator.addTest(prepared, models, times);
   return { calls: estimator.calls, most: estimator.most, unknown: estimator.unknown };
@@ -113,7 +113,7 @@ const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 const gradersIn = (one: Assertion | AssertionSet): Assertion[] =>
   ("assertions" in one ? one.assertions : [one]).filter(({ grader }) => grader !== undefined);
 
-export function estimateWords({ calls, most, unknown }: CostEstimate): string {
+export function estimateWords({ calls, most, unknown }: Estimate): string {
   const count = `${calls} ${calls === 1 ? "call" : "calls"}`;
   if (unknown === calls) return `${count}, whose prices are unknown`;
   return `${count}, ${dollars(most)} at most${unknown === 0 ? "" : `, and ${unknown} of them at unknown prices`}`;

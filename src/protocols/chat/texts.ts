@@ -3,7 +3,7 @@ import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.t
 import type { AssistantMessage } from "./schema.ts";
 
 /** @returns all text of it, without what separates its parts */
-export const textIn = (content: unknown): string =>
+export const textOfContent = (content: unknown): string =>
   typeof content === "string"
     ? content
     : listOf(content)

@@ -16,7 +16,7 @@ export type MessagePlace = {
   readonly calls?: readonly string[];
 };
 
-export type ContentMessages = { readonly messages: Message[]; readonly places: MessagePlace[] };
+type ContentMessages = { readonly messages: Message[]; readonly places: MessagePlace[] };
 
 /** Collects what a translation finds. @property nativeOnly takes what no other provider can be sent */
 export type Translation = { readonly nativeOnly: NativeOnly; readonly names: FunctionNames };

@@ -18,7 +18,7 @@ import { TurnState } from "./state.ts";
 import { summaryIn } from "./summary.ts";
 import { freeTextArguments, type ToolNames } from "./tools.ts";
 
-export type InputMessages = {
+type InputMessages = {
   readonly messages: Message[];
   /** The place of each message in the request: of its content, and of its calls. */
   readonly places: readonly MessagePlace[];

@@ -1,19 +1,19 @@
 /** Messages of the inner form as items of this format, as they stand in an input. */
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { Message } from "../chat/schema.ts";
-import { textIn } from "../chat/texts.ts";
+import { textOfContent } from "../chat/texts.ts";
 
 /** @returns the items of one message; what has no place here is left out */
 export function itemsOf(message: Message): JsonObject[] {
   const { role } = message;
   if (role === "tool") {
-    return [{ type: "function_call_output", call_id: message.tool_call_id, output: textIn(message.content) }];
+    return [{ type: "function_call_output", call_id: message.tool_call_id, output: textOfContent(message.content) }];
   }
   const content = message.content ?? "";
   if (role !== "assistant") {
     return [{ role, content: typeof content === "string" ? content : listOf(content).flatMap(partOf) }];
   }
-  const text = textIn(content);
+  const text = textOfContent(content);
   const calls = (message.tool_calls ?? []).flatMap((call) => {
     if (call.type !== "function") return [];
     return [{ type: "function_call", call_id: call.id, ...call.function }];

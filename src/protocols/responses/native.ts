@@ -6,7 +6,7 @@ import { derive, isObject, type JsonObject, listOf, objectOf, parseJson, textOf 
 import { formatSseEvent } from "../../lib/streams/sse.ts";
 import type { Envelope, Message } from "../chat/schema.ts";
 import { doneData } from "../chat/stream.ts";
-import { textIn } from "../chat/texts.ts";
+import { textOfContent } from "../chat/texts.ts";
 import { calledIn } from "../chat/tools.ts";
 import { InvalidAnswer } from "../errors.ts";
 import { eventType } from "../event-type.ts";
@@ -168,7 +168,7 @@ function reasoningIn(item: unknown): string | undefined {
 /** The persona's system text stands before the caller's instructions, its examples before the caller's items. */
 function preceded(body: JsonObject, before: readonly Message[]): JsonObject {
   const isSystem = ({ role }: Message) => role === "system" || role === "developer";
-  const texts = before.filter(isSystem).map(({ content }) => textIn(content));
+  const texts = before.filter(isSystem).map(({ content }) => textOfContent(content));
   const own = textOf(body["instructions"]);
   const instructions = [...texts, ...(own === undefined ? [] : [own])].filter((text) => text !== "").join("\n\n");
   const examples = before.filter((message) => !isSystem(message)).flatMap(itemsOf);

@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject, keepSame, objectOf, parseJson, withEach } from "../../lib/json/json.ts";
 import type { Message, Metadata } from "../chat/schema.ts";
-import { textIn } from "../chat/texts.ts";
+import { textOfContent } from "../chat/texts.ts";
 import { type Pieces, patchBody } from "../patched-body.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
 
@@ -25,7 +25,7 @@ export function ownEcho(
 ): (data: string) => string {
   const echo = echoOf(options);
   const names = Object.keys({ ...asked, ...sent }).filter((name) => asked[name] !== sent[name] && name !== "model");
-  const hidden = before.map(({ content }) => textIn(content)).filter((text) => text.trim().length >= minHidden);
+  const hidden = before.map(({ content }) => textOfContent(content)).filter((text) => text.trim().length >= minHidden);
   const repeated = new Set(["instructions", "input", ...names]);
   const asAsked = (response: JsonObject): JsonObject => {
     const entries = Object.entries(response).map(([name, value]) => {

@@ -1,6 +1,6 @@
 /** Compaction items of ours: a conversation's summary in an envelope, which any model is given as a message of the user. */
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import { textIn } from "../chat/texts.ts";
+import { textOfContent } from "../chat/texts.ts";
 import { isSeal, seal, unseal } from "../seal.ts";
 import { summaryText } from "../summary-text.ts";
 
@@ -18,6 +18,6 @@ export function summaryIn(item: unknown): string | undefined {
   const content = textOf(item["encrypted_content"]) ?? "";
   if (!isSeal(content)) return undefined;
   const opened = unseal(content);
-  const summary = opened?.family === "troupe" ? textIn(objectOf(opened.content)?.["summary"]) : "";
+  const summary = opened?.family === "troupe" ? textOfContent(objectOf(opened.content)?.["summary"]) : "";
   return summary === "" ? undefined : summaryText(summary);
 }

@@ -14,7 +14,7 @@ import { type ContentBlock, cacheMarker, type PartBlocks, partBlocks, textBlocks
 import { arrangeBlocks, replayedThinking } from "./replay.ts";
 
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
-export type MessageTurns = { system: TextBlockParam[]; turns: Turn[] };
+type MessageTurns = { system: TextBlockParam[]; turns: Turn[] };
 
 /** What formats that are built like this one write in their own way. */
 export type Wording = {

@@ -17,7 +17,7 @@ import type {
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { finishReason, laterCounts, servedTier, usageOf } from "../../protocols/messages/ending.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
-import { eventIn, isSignOfLife, objectAt, objectIn, objectsIn, plainWords, textAt, textMember } from "../reading.ts";
+import { eventIn, isSignOfLife, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
   type AnswerReading,
   errorFault,
@@ -103,7 +103,7 @@ export class AnthropicStream implements StreamDecoder {
     if (isError(parsed)) throw errorFault(parsed, data.trim());
     // A call's input may stand where it begins.
     if (event === "content_block_start") keepNumbers(parsed, data);
-    return this.read(textMember(parsed, "type") ?? event, parsed);
+    return this.read(textIn(parsed, "type") ?? event, parsed);
   }
 
   /** @param parsed an event that is no error */
@@ -149,7 +149,7 @@ export class AnthropicStream implements StreamDecoder {
     if (this.#begun) return none;
     this.#begun = true;
     this.#id = id;
-    this.#stopReason = textMember(message, "stop_reason");
+    this.#stopReason = textIn(message, "stop_reason");
     // Blocks stand here already when a server tool's code has called one of the caller's tools:
     // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
     return this.#blocks(message);
@@ -224,7 +224,7 @@ export class AnthropicStream implements StreamDecoder {
   #start(index: unknown, block: JsonObject): ChunkBody[] {
     switch (textAt(block, "type")) {
       case "text":
-        return this.#startWith(index, { kind: "text", length: 0, citations: [] }, textMember(block, "text"));
+        return this.#startWith(index, { kind: "text", length: 0, citations: [] }, textIn(block, "text"));
       case "thinking": {
         const open: OpenBlock = { kind: "thinking", text: "", signature: textOf(block["signature"]) ?? "" };
         return this.#startWith(index, open, textOf(block["thinking"]));
@@ -356,7 +356,7 @@ export class AnthropicStream implements StreamDecoder {
 
   #update(delta: JsonObject, usage: JsonObject): ChunkBody[] {
     this.#count(usage);
-    const reason = textMember(delta, "stop_reason");
+    const reason = textIn(delta, "stop_reason");
     if (reason !== undefined && reason !== (this.#stopReason ?? reason)) throw new InvalidAnswer("an end of two kinds");
     if (reason !== undefined && !this.#answered) return this.#finish(delta);
     const counts = this.#counts;

@@ -14,7 +14,7 @@ import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { servedTier } from "../../protocols/messages/ending.ts";
 import { AnthropicStream } from "../anthropic/stream.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
-import { eventIn, objectAt, objectIn, objectsIn, textAt, textMember } from "../reading.ts";
+import { eventIn, objectAt, objectIn, objectsIn, textAt, textIn } from "../reading.ts";
 import { withRules } from "./rules.ts";
 
 /** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html#API_runtime_ConverseStream_Errors */
@@ -92,7 +92,7 @@ function statusOf(type: string): number {
 
 /** A block of the other format; of a kind without a place there, one that is left out. */
 function wholeBlock(block: JsonObject): JsonObject[] {
-  const text = textMember(block, "text");
+  const text = textIn(block, "text");
   if (text !== undefined) return [{ type: "text", text }];
   const call = objectIn(block, "toolUse");
   if (call !== undefined) return [toolUse(call, objectIn(call, "input"))];
@@ -104,7 +104,7 @@ function wholeBlock(block: JsonObject): JsonObject[] {
 
 /** A tool that the service itself ran has a type: its call is not the caller's to answer. */
 function toolUse(call: JsonObject, input: JsonObject | undefined): JsonObject {
-  const type = textMember(call, "type") === "server_tool_use" ? "other" : "tool_use";
+  const type = textIn(call, "type") === "server_tool_use" ? "other" : "tool_use";
   return { type, id: textAt(call, "toolUseId"), name: textAt(call, "name"), ...(input !== undefined && { input }) };
 }
 
@@ -121,7 +121,7 @@ function thoughtIn(reasoning: JsonObject): JsonObject[] {
 
 function citedText(cited: JsonObject): JsonObject {
   const text = objectsIn(cited, "content")
-    .map((part) => textMember(part, "text") ?? "")
+    .map((part) => textIn(part, "text") ?? "")
     .join("");
   return { type: "text", text, citations: listOf(cited["citations"]).map(citationOf) };
 }
@@ -260,7 +260,7 @@ function startedBlock(start: JsonObject): JsonObject {
 }
 
 function fragmentOf(delta: JsonObject): JsonObject | undefined {
-  const text = textMember(delta, "text");
+  const text = textIn(delta, "text");
   if (text !== undefined) return { type: "text_delta", text };
   const call = objectIn(delta, "toolUse");
   if (call !== undefined) return { type: "input_json_delta", partial_json: textAt(call, "input") };

@@ -5,7 +5,7 @@ import { InvalidAnswer } from "../../protocols/errors.ts";
 import { finishOf, logprobsOf, reasonOf } from "../../protocols/generate-content/ending.ts";
 import { idsFor, type MakeId } from "../made-ids.ts";
 import type { AnsweredCall } from "../provider.ts";
-import { objectIn, objectsIn, textAt, textMember } from "../reading.ts";
+import { objectIn, objectsIn, textAt, textIn } from "../reading.ts";
 import { citationsOf } from "./citations.ts";
 import { PartialArguments } from "./partial-arguments.ts";
 import { thoughtsWanted } from "./thinking.ts";
@@ -70,7 +70,7 @@ export class CandidateReader {
     const signature = textOf(part["thoughtSignature"]);
     const isThought = part["thought"] === true;
     // A thought that is no text is none; it never costs the answer.
-    const text = (isThought ? textOf(part["text"]) : textMember(part, "text")) ?? "";
+    const text = (isThought ? textOf(part["text"]) : textIn(part, "text")) ?? "";
     // An empty call ends one that came in pieces, unless the part says something else.
     const isElse = text !== "" || !saysNothing(inlineData);
     if (functionCall !== undefined && !(isElse && saysNothing(functionCall))) {
@@ -87,7 +87,7 @@ export class CandidateReader {
 
   /** Calls arrive whole, or, where streamed arguments were asked for, as a name, pieces of arguments, and an empty call. */
   #functionCall(given: JsonObject, signature: string | undefined, delta: Delta): void {
-    const name = textMember(given, "name") || undefined;
+    const name = textIn(given, "name") || undefined;
     const pieces = objectsIn(given, "partialArgs");
     if (name !== undefined) {
       this.#closeCall(delta);

@@ -20,7 +20,7 @@ import { mediaPart } from "./media.ts";
 
 type Turn = { role: "user" | "model"; parts: Part[] };
 type ToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
-export type GoogleContents = { systemInstruction?: Content; contents: Content[] };
+type GoogleContents = { systemInstruction?: Content; contents: Content[] };
 
 /**
  * @param instruction stands behind the caller's own

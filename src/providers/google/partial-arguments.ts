@@ -4,7 +4,7 @@
  */
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
-import { textMember } from "../reading.ts";
+import { textIn } from "../reading.ts";
 
 type Step = string | number;
 type Container = JsonObject | unknown[];
@@ -23,7 +23,7 @@ export class PartialArguments {
 
   /** Texts at one place are joined. @throws InvalidAnswer for a piece without a place, or where another one was to follow */
   add(piece: JsonObject): void {
-    const path = textMember(piece, "jsonPath") ?? "";
+    const path = textIn(piece, "jsonPath") ?? "";
     if (this.#unfinished !== undefined && this.#unfinished !== path) this.end();
     this.#unfinished = piece["willContinue"] === true ? path : undefined;
     const value = pieceValue(piece);

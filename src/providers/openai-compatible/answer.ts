@@ -33,15 +33,7 @@ import {
 import { calledIn, isOtherKind, writtenArguments } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import {
-  annotationsOf,
-  logprobsOf,
-  metadataOf,
-  objectIn,
-  objectsIn,
-  textMember,
-  thinkingBlocksOf,
-} from "../reading.ts";
+import { annotationsOf, logprobsOf, metadataOf, objectIn, objectsIn, textIn, thinkingBlocksOf } from "../reading.ts";
 import { faultStatus, isFault, saysError } from "./faults.ts";
 import { plainCompletionOf } from "./plain-answer.ts";
 import { ThinkTags } from "./think-tags.ts";
@@ -138,10 +130,10 @@ type Texts = { content: string | undefined; thoughts: string | undefined };
 export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
   let thoughts = thoughtsIn(from);
   let content: string | undefined;
-  if (!Array.isArray(from["content"])) content = textMember(from, "content");
+  if (!Array.isArray(from["content"])) content = textIn(from, "content");
   else {
     const parts = objectsIn(from, "content");
-    content = parts.map((part) => (part["type"] === "text" ? textMember(part, "text") : "")).join("");
+    content = parts.map((part) => (part["type"] === "text" ? textIn(part, "text") : "")).join("");
     thoughts ??= parts.map(thoughtsOfPart).join("");
   }
   if (tags === undefined || content === undefined) return { content, thoughts };
@@ -185,8 +177,8 @@ function callOf(call: JsonObject, id: string): AnyToolCall | undefined {
   if (called === undefined) return undefined;
   const { said } = called;
   const isCustom = called.kind === "custom";
-  const name = textMember(said, "name") ?? "";
-  const input = isCustom ? (textMember(said, "input") ?? "") : argumentsOf(said["arguments"]);
+  const name = textIn(said, "name") ?? "";
+  const input = isCustom ? (textIn(said, "input") ?? "") : argumentsOf(said["arguments"]);
   if (name === "" && input !== "") throw new InvalidAnswer("a call without a name");
   if (name === "") return undefined;
   if (isCustom) return { id, type: "custom", custom: { name, input } };

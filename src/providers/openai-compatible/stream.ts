@@ -14,7 +14,7 @@ import { calledIn, isOtherKind, saysNoArguments, type ToolKind, toolKinds } from
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";
-import { eventIn, isSignOfLife, metadataOf, objectIn, objectsIn, plainWords, textMember } from "../reading.ts";
+import { eventIn, isSignOfLife, metadataOf, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
 import {
   argumentsOf,
   audioOf,
@@ -339,7 +339,7 @@ function callFragments({ calls, makeId }: ChoiceState, given: readonly JsonObjec
   const fragments: ToolCallDelta[] = [];
   for (const entry of given) {
     for (const kind of toolKinds) objectIn(entry, kind);
-    const call = callOf(calls, entry, textMember(calledIn(entry)?.said ?? {}, "name") ?? "");
+    const call = callOf(calls, entry, textIn(calledIn(entry)?.said ?? {}, "name") ?? "");
     if (call.type === "other" || isOtherKind(entry)) {
       fragments.push(otherFragment(calls, call, entry, makeId));
       continue;
@@ -347,8 +347,8 @@ function callFragments({ calls, makeId }: ChoiceState, given: readonly JsonObjec
     const type = toolKinds.find((kind) => kind === entry["type"]) ?? call.type;
     const { kind, said } = calledIn(entry, type) ?? { kind: type, said: {} };
     if (call.index === undefined) call.type = kind;
-    const name = textMember(said, "name") ?? "";
-    const text = kind === "function" ? argumentsOf(said["arguments"]) : (textMember(said, "input") ?? "");
+    const name = textIn(said, "name") ?? "";
+    const text = kind === "function" ? argumentsOf(said["arguments"]) : (textIn(said, "input") ?? "");
     const fragment = call.index === undefined ? begin(calls, call, name, text, makeId) : more(call, text);
     if (fragment === undefined) continue;
     if (isObject(entry["extra_content"])) fragment.extra_content = entry["extra_content"];

@@ -7,7 +7,7 @@ import type { SseEvent } from "../../lib/streams/sse.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Account, NativeRoute } from "../provider.ts";
-import { textAt, textMember } from "../reading.ts";
+import { textAt, textIn } from "../reading.ts";
 import { completionOf } from "./answer.ts";
 import { saysError } from "./faults.ts";
 import { ChatStream } from "./stream.ts";
@@ -42,6 +42,6 @@ function wholeChoice(choice: JsonObject): JsonObject {
 
 function fragment(choice: JsonObject): JsonObject {
   const { text: _, logprobs: _l, ...rest } = choice;
-  const content = textMember(choice, "text");
+  const content = textIn(choice, "text");
   return content === undefined ? rest : { ...rest, delta: { role: "assistant", content } };
 }

@@ -17,7 +17,7 @@ import { countsOf, finishReasonOf, hasEnded } from "../../protocols/responses/en
 import { endError } from "../../protocols/responses/errors.ts";
 import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
 import type { MakeId } from "../made-ids.ts";
-import { citationsOf, logprobsOf, metadataOf, objectsIn, textAt, textMember } from "../reading.ts";
+import { citationsOf, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "../reading.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
@@ -94,10 +94,10 @@ export class Output {
     this.#pending = [];
     const begin = this.text.length;
     for (const part of objectsIn(item, "content")) {
-      this.refusal += textMember(part, "refusal") ?? "";
+      this.refusal += textIn(part, "refusal") ?? "";
       // Offsets count from the start of their part; the message is all parts in a row.
       this.annotations.push(...citationsOf(part["annotations"], this.text.length));
-      this.text += textMember(part, "text") ?? "";
+      this.text += textIn(part, "text") ?? "";
       this.logprobs.push(...logprobsOf(part["logprobs"]));
     }
     const phase = textOf(item["phase"]);
@@ -131,11 +131,11 @@ export function callOf(
     return {
       id,
       type: "function",
-      function: { name: textAt(item, "name"), arguments: writtenArguments(textMember(item, "arguments") ?? "") },
+      function: { name: textAt(item, "name"), arguments: writtenArguments(textIn(item, "arguments") ?? "") },
     };
   }
   if (item["type"] !== "custom_tool_call" || !quirks.customTools) return undefined;
-  return { id, type: "custom", custom: { name: textAt(item, "name"), input: textMember(item, "input") ?? "" } };
+  return { id, type: "custom", custom: { name: textAt(item, "name"), input: textIn(item, "input") ?? "" } };
 }
 
 type Notes = Pick<ChunkBody, "service_tier" | "system_fingerprint" | "metadata">;

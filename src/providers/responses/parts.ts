@@ -1,6 +1,6 @@
 /** The texts of a stream's items, and the places that they are told apart by. */
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import { textMember } from "../reading.ts";
+import { textIn } from "../reading.ts";
 
 /** One of several texts of an item, so far. */
 export type Part = {
@@ -19,5 +19,5 @@ export function partKey(kind: PartKind, place: unknown, index: unknown): string 
 
 export function placeOf(event: JsonObject): number | string | undefined {
   const index = event["output_index"];
-  return typeof index === "number" ? index : (textMember(event, "item_id") ?? textOf(objectOf(event["item"])?.["id"]));
+  return typeof index === "number" ? index : (textIn(event, "item_id") ?? textOf(objectOf(event["item"])?.["id"]));
 }

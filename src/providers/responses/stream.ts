@@ -18,7 +18,7 @@ import {
   objectsIn,
   plainWords,
   textAt,
-  textMember,
+  textIn,
 } from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
 import { callOf, eventFault, imageParts, notesOf, Output, reasoningState } from "./output.ts";
@@ -91,7 +91,7 @@ export class ResponsesStream implements StreamDecoder {
     if (data === "" && isSignOfLife(name)) return none;
     if (this.closing) throw new InvalidAnswer("more of the answer behind its end");
     const event = eventIn(data);
-    const kind = name === "error" ? name : (textMember(event, "type") ?? name);
+    const kind = name === "error" ? name : (textIn(event, "type") ?? name);
     if (kind === "error" || kind === "") return report(kind, event, data);
     this.#numbers.see(event["sequence_number"], kind === "response.created");
     switch (kind) {
@@ -122,9 +122,9 @@ export class ResponsesStream implements StreamDecoder {
       case "response.custom_tool_call_input.delta":
         return this.#input(this.#callAt(event), textAt(event, "delta"));
       case "response.function_call_arguments.done":
-        return this.#whole(this.#callAt(event), textMember(event, "arguments"));
+        return this.#whole(this.#callAt(event), textIn(event, "arguments"));
       case "response.custom_tool_call_input.done":
-        return this.#whole(this.#callAt(event), textMember(event, "input"));
+        return this.#whole(this.#callAt(event), textIn(event, "input"));
       case "response.output_item.added":
         return this.#itemAdded(objectAt(event, "item"), placeOf(event));
       case "response.output_item.done":
@@ -303,7 +303,7 @@ export class ResponsesStream implements StreamDecoder {
     if (known.length > 0) known[0] ??= this.#parts.get(partKey(kind, place, undefined));
     if (known.every((part) => part === undefined)) return;
     for (const [at, part] of known.entries()) {
-      const text = textMember(parts[at]!, name) ?? "";
+      const text = textIn(parts[at]!, name) ?? "";
       if (part === undefined ? text !== "" : !part.isWhole && part.text !== text) throw lost();
     }
   }
@@ -312,8 +312,7 @@ export class ResponsesStream implements StreamDecoder {
   #emit(item: JsonObject, place: unknown): ChunkBody[] {
     const opened = this.#announce(item, place);
     const call = this.#calls.get(place);
-    if (call !== undefined)
-      return [...opened, ...this.#whole(call, textMember(item, call.custom ? "input" : "arguments"))];
+    if (call !== undefined) return [...opened, ...this.#whole(call, textIn(item, call.custom ? "input" : "arguments"))];
     if (this.#begun.has(place)) return none;
     if (item["type"] === "reasoning") {
       return thoughtsOf(item).flatMap((text, part) => this.#emitThought(text, place, part, "summary"));

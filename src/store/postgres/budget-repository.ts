@@ -8,7 +8,7 @@ import { CallAccounts } from "./call-accounts.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { QueryPools } from "./query-pool.ts";
 
-export type BudgetRepositoryTools = {
+type BudgetTools = {
   readonly calls: HeldCalls;
   /** True if windows go by the callers' clocks, which then must be one; else they go by the server's. */
   readonly hasOneClock: boolean;
@@ -21,7 +21,7 @@ type Decision = Omit<Reserved, "tokens"> & {
 
 export function budgetRepository(
   { path, background }: QueryPools,
-  { calls, hasOneClock }: BudgetRepositoryTools,
+  { calls, hasOneClock }: BudgetTools,
 ): BudgetRepository {
   const accounts = new CallAccounts(path);
   return {

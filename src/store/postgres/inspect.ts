@@ -21,7 +21,7 @@ export type PostgresState = {
   readonly known: number;
   /** True if the server takes writes from this user. */
   readonly isWritable: boolean;
-  readonly server: PostgresServerState;
+  readonly server: ServerState;
   /** Absent where the schema is not yet this program's. */
   readonly keys?: KeyRepository;
   readonly facts?: FactsRepository;
@@ -29,7 +29,7 @@ export type PostgresState = {
 };
 
 /** State of a server, as far as it matters to what is kept on it. */
-export type PostgresServerState = {
+type ServerState = {
   /** PostgreSQL's. */
   readonly version: string;
   /** By how much its clock is ahead of this machine's; the way there and back is not in it. */
@@ -66,7 +66,7 @@ export function inspectPostgres<T>(
   });
 }
 
-async function serverState(pool: QueryPool, clock: Clock): Promise<PostgresServerState> {
+async function serverState(pool: QueryPool, clock: Clock): Promise<ServerState> {
   const askedAt = clock.now();
   const [row] = await pool.run<{ version: string; now: number; unsafe: string }>(
     `select current_setting('server_version') as version, extract(epoch from clock_timestamp())::float8 * 1000 as now,

@@ -37,12 +37,12 @@ const move = `${insertion(labels)} on conflict (persona, label) do update
   where persona_labels.version = $5::text and persona_labels.version <> excluded.version`;
 const remove = "delete from troupe.persona_labels where persona = $1::text and label = $2::text and version = $3::text";
 
-export type StoredPersonaVersions = PersonaVersionRepository & {
+type PersonaVersions = PersonaVersionRepository & {
   /** Removes versions that were last used before then and that no label names. @returns how many */
   removeUnused(before: number, max: number): Promise<number>;
 };
 
-export function personaVersionRepository(sql: Sql): StoredPersonaVersions {
+export function personaVersionRepository(sql: Sql): PersonaVersions {
   return {
     async keep(row) {
       const source = row.source === null ? null : keepable(row.source);

@@ -7,7 +7,7 @@ const shown = 8;
 const digest = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
 /** @returns the short hash by which a key is shown; "" where there is none */
-export const keyFingerprint = (key: string | undefined): string => (key ? digest(key).slice(0, shown) : "");
+const fingerprint = (key: string | undefined): string => (key ? digest(key).slice(0, shown) : "");
 
 /** Keeps members over reloads: a key that was changed is another one. */
 export class Members {
@@ -22,7 +22,7 @@ export class Members {
     const address = JSON.stringify([account, baseUrl]);
     const endpoint = this.#endpoints.get(address) ?? new Endpoint(baseUrl);
     this.#endpoints.set(address, endpoint);
-    const member = new Member(id, keyFingerprint(key), endpoint);
+    const member = new Member(id, fingerprint(key), endpoint);
     this.#members.set(id, member);
     return member;
   }

@@ -22,7 +22,7 @@ const maxMoved = 10_000;
 /** A target at one of its keys and endpoints. */
 export type PooledTarget = Candidate & { readonly target: Target };
 
-export type PoolChoice = {
+type Choice = {
   /** In the order in which they are to be tried. */
   readonly candidates: readonly PooledTarget[];
   /** False where all are at one endpoint, which is called whether it is in cooldown or not. */
@@ -116,7 +116,7 @@ export class Pools {
   }
 
   /** @param targets that stand for one model, or one of them */
-  choose(targets: readonly Target[], { key, strategy, weights, pinned }: Routing): PoolChoice {
+  choose(targets: readonly Target[], { key, strategy, weights, pinned }: Routing): Choice {
     const now = this.#clock.monotonic();
     const all = targets.flatMap((target, at) => candidatesOf(target, weights?.[at] ?? 1, targets.length > 1));
     const stored = pinned === undefined ? [] : all.filter(({ member }) => member.id === pinned);
@@ -172,7 +172,7 @@ export class Pools {
   }
 
   /** @returns undefined where it is in cooldown */
-  begin({ member, model }: PooledTarget, { heedsEndpoints, home, key }: PoolChoice): MemberAttempt | undefined {
+  begin({ member, model }: PooledTarget, { heedsEndpoints, home, key }: Choice): MemberAttempt | undefined {
     const now = this.#clock.monotonic();
     if (member.isInCooldown(model, now, heedsEndpoints)) return undefined;
     const attempt = member.begin(model, now);
@@ -187,21 +187,21 @@ export class Pools {
   }
 
   /** Tries one though all are in cooldown. @returns undefined where none may be tried by now */
-  probe({ candidates }: PoolChoice): { readonly candidate: PooledTarget; readonly attempt: MemberAttempt } | undefined {
+  probe({ candidates }: Choice): { readonly candidate: PooledTarget; readonly attempt: MemberAttempt } | undefined {
     const now = this.#clock.monotonic();
     const candidate = soonest(candidates.filter(({ member, model }) => member.mayProbe(model, now)));
     return candidate && { candidate, attempt: candidate.member.begin(candidate.model, now) };
   }
 
   /** Milliseconds until the first of them may be called. */
-  cooldownMs({ candidates }: PoolChoice): number {
+  cooldownMs({ candidates }: Choice): number {
     const first = soonest(candidates);
     const until = first?.member.coolsUntil(first.model) ?? 0;
     return Math.max(0, until - this.#clock.monotonic());
   }
 
   /** A call was answered by a member: its conversation stays there. */
-  answeredBy(candidate: PooledTarget, { home, key }: PoolChoice): void {
+  answeredBy(candidate: PooledTarget, { home, key }: Choice): void {
     if (home === undefined) return;
     if (candidate === home) {
       this.#hits += 1;

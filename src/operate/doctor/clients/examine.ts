@@ -6,7 +6,7 @@ import { type Check, failure, ok, warning } from "../check.ts";
 import { type ClientName, type Contract, contracts, type PlayedRequest } from "./contracts.ts";
 import { openSocket } from "./socket.ts";
 
-export type ExaminedClient = {
+type Examined = {
   readonly client: ClientName;
   /** The server's address, as the client has it: without `/v1`. */
   readonly url: string;
@@ -47,10 +47,10 @@ const sizes = [1.5, 12];
 const withPauses = (list: readonly number[]) => JSON.stringify({ pauses: list });
 
 export class Examination {
-  readonly #given: ExaminedClient;
+  readonly #given: Examined;
   readonly #contract: Contract;
 
-  constructor(given: ExaminedClient) {
+  constructor(given: Examined) {
     this.#given = given;
     this.#contract = contracts[given.client];
   }

@@ -1,6 +1,6 @@
 /** Signed assertions of service accounts. Source: https://developers.google.com/identity/protocols/oauth2/service-account#authorizingrequests */
 
-export type JwtAssertion = {
+type Assertion = {
   readonly email: string;
   readonly privateKey: string;
   readonly keyId?: string | undefined;
@@ -13,14 +13,7 @@ export type JwtAssertion = {
 const lifetimeSeconds = 3600;
 
 /** @throws Error where the key can't be read */
-export async function signedAssertion({
-  email,
-  privateKey,
-  keyId,
-  scope,
-  audience,
-  at,
-}: JwtAssertion): Promise<string> {
+export async function signedAssertion({ email, privateKey, keyId, scope, audience, at }: Assertion): Promise<string> {
   const header = { alg: "RS256", typ: "JWT", ...(keyId !== undefined && { kid: keyId }) };
   const claims = { iss: email, scope, aud: audience, iat: at, exp: at + lifetimeSeconds };
   const content = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
