@@ -132,4 +132,24 @@ describe("floors", () => {
     expect(Object.keys(known).filter((name) => !twice.some(([one]) => one === name))).toEqual([]);
     expect(places.size).toBeGreaterThan(2_000);
   });
+
+  test("what is exported is read by another file", () => {
+    const texts = (folder: string) =>
+      readdirSync(resolve(src, "..", folder), { recursive: true, encoding: "utf8" })
+        .filter((path) => /\.(?:tsx?|sh)$/.test(path) && !path.includes("node_modules"))
+        .map((path): [string, string] => [join(folder, path), readFileSync(resolve(src, "..", folder, path), "utf8")]);
+    const all = ["src", "test", "deploy", "findings"].flatMap(texts);
+    all.push(["build.ts", readFileSync(resolve(src, "../build.ts"), "utf8")]);
+    const readers = new Map<string, number>();
+    for (const [, text] of all)
+      for (const word of new Set(text.match(/\b[A-Za-z_]\w*/g))) readers.set(word, (readers.get(word) ?? 0) + 1);
+    const unread = all.flatMap(([path, text]) =>
+      path.startsWith("src/")
+        ? [...text.matchAll(/^export (?:abstract |async )?(?:class|const|function\*?|interface|let|type) (\w+)/gm)]
+            .filter(([, name]) => readers.get(name!) === 1)
+            .map(([, name]) => `${path}: ${name}`)
+        : [],
+    );
+    expect(unread).toEqual([]);
+  });
 });

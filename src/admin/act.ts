@@ -122,7 +122,7 @@ function trustedUser({ live }: Services, context: RequestContext): string | unde
 }
 
 /** Marks what a page asks by itself, without which a page left open would never let its session end. */
-export const refreshHeader = "x-troupe-refresh";
+const refreshHeader = "x-troupe-refresh";
 
 const safeMethods = ["GET", "HEAD"];
 

@@ -27,7 +27,6 @@ export const Alert = Type.Object({
   ),
 });
 export type Alert = Answer<typeof Alert>;
-export type AlertDelivery = Alert["deliveries"][number];
 
 export const Alerts = Type.Composite([
   pageSchema(Alert),

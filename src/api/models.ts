@@ -6,7 +6,7 @@ import { type Answer, OrNull, pageSchema } from "./shape.ts";
 
 export const EndState = Words(["ended", "ends_soon", "later"], { description: "ends_soon: within six months." });
 
-export const ModelListState = Type.Object({
+const ModelListState = Type.Object({
   provider: Type.String(),
   listed_at: OrNull(Type.String(), {
     description: "When its list came last; null: what is named or well known is listed.",
@@ -14,7 +14,6 @@ export const ModelListState = Type.Object({
   models: Type.Integer({ description: "Of its list." }),
   failure: OrNull(Type.String(), { description: "Why the last question for it failed." }),
 });
-export type ModelListState = Answer<typeof ModelListState>;
 
 export const LearnedFact = Type.Object({
   provider: Type.String(),

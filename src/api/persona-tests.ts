@@ -39,7 +39,6 @@ export const PersonaTestRun = Type.Object({
   ),
 });
 export type PersonaTestRun = Answer<typeof PersonaTestRun>;
-export type PersonaTestResult = PersonaTestRun["tests"][number];
 
 export const PersonaTests = Type.Object({
   object: Type.Literal("persona.tests"),

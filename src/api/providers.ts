@@ -107,6 +107,5 @@ export const ProviderTested = Type.Object({
   ),
 });
 export type ProviderTested = Answer<typeof ProviderTested>;
-export type ProviderTestResult = ProviderTested["results"][number];
 
 titled({ Provider, ProviderDetail, ProviderKey });

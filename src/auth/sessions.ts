@@ -6,7 +6,7 @@ import { hashOf } from "./key-secret.ts";
 import type { Caller, Keys } from "./keys.ts";
 
 /** A session that nobody uses for so long has ended. */
-export const sessionIdleMs = hourMs;
+const sessionIdleMs = hourMs;
 /** However much it is used, a session ends so long after its sign-in. */
 export const sessionMaxMs = 12 * hourMs;
 /** A key has so many at once: one more ends its oldest. */

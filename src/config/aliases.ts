@@ -14,7 +14,7 @@ export type AliasGroup = {
 };
 
 /** By the alias, in the file's order: `<namespace>/<name>`. A `*` in it stands for what the alias's own `*` matched. */
-export type AliasConfig = Readonly<Record<string, string | AliasGroup>>;
+type AliasConfig = Readonly<Record<string, string | AliasGroup>>;
 
 /** All that an alias stands for. */
 export const modelsOf = (target: string | AliasGroup): readonly string[] =>

@@ -138,7 +138,7 @@ export const remove = <T>(path: string) => json<T>("DELETE", path);
 
 export type StreamState = "connecting" | "open" | "lost" | "paused";
 
-export type Listening = {
+type Listening = {
   /** Gets the events that came since the last animation frame. */
   readonly onEvents: (events: readonly EventSourceMessage[]) => void;
   readonly onState?: (state: StreamState) => void;

@@ -12,7 +12,7 @@ import { SystemPage } from "./pages/system.tsx";
 import { Page } from "./ui/layout.tsx";
 import { Empty } from "./ui/states.tsx";
 
-export type PageEntry = PageTitle & { readonly component: FunctionComponent };
+type PageEntry = PageTitle & { readonly component: FunctionComponent };
 
 const Missing = () => (
   <Page title="There is no such page">

@@ -23,7 +23,7 @@ export type RowsPlace = {
 };
 
 /** A model at a provider, as it is set up. */
-export type AskedOf = {
+type AskedOf = {
   /** The provider's own name. */
   readonly provider: string;
   readonly model: string;

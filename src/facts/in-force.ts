@@ -7,7 +7,7 @@ import { compiledList, PriceList } from "./prices/list.ts";
 export type Renewed = { readonly sha256: string; readonly asOf: string; readonly source: string };
 
 /** @property renewed absent: those in the executable count */
-export type InForce = { readonly list: PriceList; readonly renewed?: Renewed };
+type InForce = { readonly list: PriceList; readonly renewed?: Renewed };
 
 const compiled: InForce = { list: compiledList };
 let current = compiled;

@@ -52,7 +52,7 @@ export const isAtLeast = ([major, minor]: Version, [firstMajor, firstMinor]: Ver
   major > firstMajor || (major === firstMajor && minor >= firstMinor);
 
 /** A name at its number: `kimi-k3.1-pro` is `kimi-k`, 3.1 and `-pro`. */
-export type NumberedName = { readonly begin: string; readonly version: Version; readonly end: string };
+type NumberedName = { readonly begin: string; readonly version: Version; readonly end: string };
 
 const numbered = /(?<![\d.])\d{1,2}(?:\.\d{1,2}(?!\d)|-\d{1,2}(?![\da-z]))?(?!\d)/;
 

@@ -14,7 +14,7 @@ const hash = "[0-9a-f]{64}";
 const signature = (description: string) => Type.String({ pattern: "^[A-Za-z0-9+/]{86}==$", description });
 
 /** The text that a pointer signs. */
-export const PointerText = Open({
+const PointerText = Open({
   schema: Type.Integer({ minimum: 1, description: "The number of this form: 1." }),
   as_of: Type.String({ pattern: "^20\\d\\d-[01]\\d-[0-3]\\d$", description: "The day on which the file was made." }),
   expires_at: Type.Integer({ minimum: 0, description: "Unix seconds: from then on the pointer counts as forgotten." }),
@@ -22,13 +22,7 @@ export const PointerText = Open({
   bytes: Type.Integer({ minimum: 1, maximum: maxBundleBytes }),
   signature: signature("Ed25519 over the file's bytes, in Base64."),
 });
-export type PointerText = Static<typeof PointerText>;
-
-/** The pointer as it is published. */
-export const PointerFile = Open({
-  signed: Type.String({ maxLength: 4096, description: "A JSON text, as it was signed." }),
-  signature: signature("Ed25519 over the text in `signed`, in UTF-8."),
-});
+type PointerText = Static<typeof PointerText>;
 
 /** @param keys raw public keys, in Base64: any of them counts @returns whether one of them signed it */
 export async function isSigned(bytes: Uint8Array, by: string, keys: readonly string[]): Promise<boolean> {
@@ -75,7 +69,3 @@ export async function readPointer(
   }
   return pointer;
 }
-
-/** The hash that a file's name tells. */
-export const hashIn = (name: string): string | undefined =>
-  new RegExp(`(?:^|[/\\\\])facts-(${hash})\\.json$`).exec(name)?.[1];

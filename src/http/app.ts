@@ -23,13 +23,10 @@ import { type SocketUpgrade, upgradeAt } from "./websocket/upgrade.ts";
 export type App = { readonly app: AnyElysia; readonly description: Described };
 
 /** Makes the plugins of the admin API and of its console, which are a floor above. */
-export type AdminRoutes = (
-  host: Host,
-  prefix: string,
-) => { readonly api: AnyElysia; readonly console: AnyElysia } | undefined;
+type AdminRoutes = (host: Host, prefix: string) => { readonly api: AnyElysia; readonly console: AnyElysia } | undefined;
 
 /** Makes the plugin of `/account`, likewise. */
-export type AccountRoutes = (host: Host) => AnyElysia;
+type AccountRoutes = (host: Host) => AnyElysia;
 
 /**
  * Makes one listener's application: a plugin for each surface, one for the operations, one for the documentation, and one boundary

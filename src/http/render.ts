@@ -21,7 +21,7 @@ import type { CallTools } from "../upstream/call.ts";
 import { renderRequest } from "../upstream/render.ts";
 import type { Target } from "../upstream/target.ts";
 
-export type RenderTools = Pick<CallTools, "media"> & {
+type RenderTools = Pick<CallTools, "media"> & {
   readonly clock: Clock;
   readonly configured: readonly ProviderConfig[];
   readonly providers: readonly Provider[];
@@ -29,7 +29,7 @@ export type RenderTools = Pick<CallTools, "media"> & {
   readonly additions?: (persona: Persona, request: ChatRequest) => Promise<Additions | undefined>;
 };
 
-export type RenderQuestion = {
+type RenderQuestion = {
   /** Or its variant. */
   readonly persona: Persona;
   /** A chat completion without `model`. */

@@ -30,7 +30,7 @@ export type IdempotentAnswer = {
   readonly joined: boolean;
 };
 
-export type JoinOptions = {
+type JoinOptions = {
   readonly lastEventId?: string | undefined;
   /** Called with whether this caller now waits for another's call: what it throws from then on is that call's. */
   readonly onWait?: (isOther: boolean) => void;

@@ -26,7 +26,7 @@ import { separateEvents, withIds } from "./recorded-events.ts";
 import { interrupted, tooLarge, unsaved } from "./run-errors.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
-export type InFlightRunOptions = RecordRules & {
+type InFlightRunOptions = RecordRules & {
   /** True if the call runs on after its last reader disconnects. */
   readonly finishAfterDisconnect: boolean;
   /** Paces the run while it has no reader. */

@@ -12,7 +12,7 @@ import { withIds } from "./recorded-events.ts";
 import { interrupted } from "./run-errors.ts";
 import type { StoredRecords } from "./stored-records.ts";
 
-export type RecordReaderOptions = {
+type RecordReaderOptions = {
   readonly call: IdempotencyRecord;
   readonly records: StoredRecords;
   readonly clock: Clock;

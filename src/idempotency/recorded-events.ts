@@ -34,7 +34,7 @@ export function separateEvents(events: Events): readonly string[] {
 }
 
 export const joinEvents = (events: readonly string[]): string => events.join(separator);
-export const splitText = (text: string): string[] => text.split(separator);
+const splitText = (text: string): string[] => text.split(separator);
 
 /** @throws StorageError when the events are damaged */
 export async function splitEvents(packed: Uint8Array): Promise<string[]> {

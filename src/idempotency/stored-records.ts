@@ -11,7 +11,7 @@ import type { WholeAnswer } from "../upstream/answer.ts";
 import { takeFailure } from "./failure-record.ts";
 import { splitEvents, storedEvents } from "./recorded-events.ts";
 
-export type StoredRecordsOptions = {
+type StoredRecordsOptions = {
   readonly rows: RunRepository;
   readonly clock: Clock;
   readonly log: Logger | undefined;

@@ -15,7 +15,7 @@ export type ServedTool = {
 
 export type ServedResult = { readonly text: string; readonly isError: boolean };
 
-export type ServedTools = {
+type ServedTools = {
   readonly version: string;
   readonly instructions: string;
   list(): readonly ServedTool[];

@@ -41,7 +41,7 @@ const maxDepth = 32;
 const maxDescription = 8 * 1024;
 
 /** A tool that is not given to models. */
-export type LeftOut = { readonly name: string; readonly reason: string };
+type LeftOut = { readonly name: string; readonly reason: string };
 
 /** Judges each tool of a list by itself. @param listed as the server sent it @returns those that models can be given, and the others */
 export function usableTools(listed: readonly unknown[]): {

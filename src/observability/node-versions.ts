@@ -8,7 +8,7 @@ import type { SampledTable } from "../lib/process/metrics.ts";
 import { aheadBy, type Clock, maxApartMs, repeat } from "../lib/time/clock.ts";
 import type { NodeRepository, NodeVersions } from "../store/store.ts";
 
-export type NodeComparisonOptions = {
+type NodeComparisonOptions = {
   readonly nodes: NodeRepository;
   readonly clock: Clock;
   readonly log: Logger;
@@ -16,7 +16,7 @@ export type NodeComparisonOptions = {
 };
 
 /** Number of nodes, this one included, and of those among them that serve something else than this one. */
-export type NodeDifference = { readonly nodes: number } & { readonly [Part in keyof NodeVersions]: number };
+type NodeDifference = { readonly nodes: number } & { readonly [Part in keyof NodeVersions]: number };
 
 /** @property node its machine's name, and what tells several on one machine apart */
 export type ServingNode = NodeVersions & { readonly node: string };

@@ -18,7 +18,7 @@ const fates = {
 } as const satisfies Record<string, string | null>;
 
 /** Those of them that an upstream takes. */
-export type TakenFields = { readonly [name in "top_k" | "cache_control"]?: boolean | undefined };
+type TakenFields = { readonly [name in "top_k" | "cache_control"]?: boolean | undefined };
 
 /** @returns the names that such a body must not have */
 export function refusedFields(taken: TakenFields): readonly string[] {

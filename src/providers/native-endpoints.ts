@@ -48,7 +48,7 @@ type NativeEndpoint = {
   readonly leavesOut?: readonly string[];
 };
 
-export type MessagesEndpoint = NativeEndpoint & {
+type MessagesEndpoint = NativeEndpoint & {
   /** It counts the tokens of a prompt: `/v1/messages/count_tokens`. */
   readonly countsTokens?: true;
   /** The models behind it check signatures, as Claude does: thinking of other makers is left out. Absent: it goes back as it came. */
@@ -62,14 +62,14 @@ export type MessagesEndpoint = NativeEndpoint & {
 };
 
 /** Answers are kept by this gateway alone. */
-export type ResponsesEndpoint = NativeEndpoint & {
+type ResponsesEndpoint = NativeEndpoint & {
   /** Its input may hold items that add tools, and change the configuration, as OpenAI's. Absent: a call with such is translated. */
   readonly takesChanges?: true;
 };
 
 export type NativeEndpoints = { readonly messages?: MessagesEndpoint; readonly responses?: ResponsesEndpoint };
 
-export type EndpointRoute = {
+type EndpointRoute = {
   readonly route: NativeRoute;
   /** @returns undefined where this call's account, or its model, has no such native endpoint */
   baseOf(call: Call): string | undefined;

@@ -15,7 +15,7 @@ import type { RetiringModels } from "../usage/prices/retiring-models.ts";
 import { dollarsFrom, periodEndOf, spanOf } from "../usage/spans.ts";
 import { stopFields, type VariantStops } from "../usage/variants/stops.ts";
 
-export type AlertParts = {
+type AlertParts = {
   readonly store: Store;
   readonly config: () => Config;
   readonly budgets: Budgets;

@@ -11,7 +11,7 @@ import { databaseName, openStore } from "../store/sqlite/store.ts";
 import { asFolderError, damaged, StorageError } from "../store/storage-error.ts";
 import { calledModels } from "../usage/prices/concerns.ts";
 
-export type DryRun = {
+type DryRun = {
   /** The data folder, or the database server's address. */
   readonly place: string;
   /** undefined: there is no database of today's schema yet, and a start can make one. */

@@ -14,7 +14,7 @@ import { poolMetrics } from "../upstream/pool/metrics.ts";
 import { budgetMetrics, ledgerMetrics } from "../usage/metrics.ts";
 import { variantStopMetrics } from "../usage/variants/stops.ts";
 
-export type SampledParts = {
+type SampledParts = {
   readonly sweeper: Sweeper;
   /** The connections to Valkey or Redis; none where there is no such server. */
   readonly coordination: readonly (() => CoordinationState)[];

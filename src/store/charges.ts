@@ -22,7 +22,7 @@ export function partsOfScope(scope: string): { readonly whose: string; readonly 
 }
 
 /** What a call cost of each model that did something of it; null: unknown. */
-export type ModelCost = readonly [model: string, cost: number | null];
+type ModelCost = readonly [model: string, cost: number | null];
 
 export function modelCosts({ provider, upstreamModel, cost, beside = [] }: LedgerLine): readonly ModelCost[] {
   if (provider === null || upstreamModel === null) return [];

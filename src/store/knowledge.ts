@@ -15,7 +15,7 @@ export type Collection = {
   readonly texts?: readonly CollectionText[];
 };
 
-export type CollectionText = { readonly file: string; readonly text: string };
+type CollectionText = { readonly file: string; readonly text: string };
 
 export type IndexedFile = { readonly file: string; readonly sections: number; readonly bytes: number };
 

@@ -47,7 +47,7 @@ export interface Store {
 export type NodeVersions = { readonly program: string; readonly configuration: string; readonly personas: string };
 
 /** What the other nodes reported in the last minute, and the time by the store's own clock, in milliseconds since 1970. */
-export type NodeReport = { readonly others: (NodeVersions & { readonly node: string })[]; readonly now: number };
+type NodeReport = { readonly others: (NodeVersions & { readonly node: string })[]; readonly now: number };
 
 /** The nodes that serve from this store, each with the versions that it reported. */
 export interface NodeRepository {
@@ -176,7 +176,7 @@ export type FinishedCall = {
 
 export type StoredEvents = { readonly firstId: number; readonly data: Uint8Array };
 
-export type LeaseTerms = {
+type LeaseTerms = {
   /** Interval at which a lease has to be renewed, in milliseconds. */
   readonly renewMs: number;
   /** For how long one holds, in milliseconds, if its process can't renew it; absent: for as long as its process lives. */

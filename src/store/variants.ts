@@ -79,7 +79,7 @@ export interface VariantRepository {
 export const standardErrors = 4;
 
 /** The two-proportion z-test: https://www.itl.nist.gov/div898/handbook/prc/section3/prc33.htm. True where the others had no calls. */
-export function isWorse(count: number, calls: number, otherCount: number, otherCalls: number): boolean {
+function isWorse(count: number, calls: number, otherCount: number, otherCalls: number): boolean {
   if (otherCalls === 0) return true;
   const pooled = (count + otherCount) / (calls + otherCalls);
   const above = count / calls - otherCount / otherCalls;
@@ -87,7 +87,7 @@ export function isWorse(count: number, calls: number, otherCount: number, otherC
 }
 
 /** The part of a call's line that is counted: when it began, how long it took, and micro-dollars. */
-export type CountedLine = { readonly at: number; readonly totalMs: number; readonly cost: number | null };
+type CountedLine = { readonly at: number; readonly totalMs: number; readonly cost: number | null };
 
 /** Adds a call to a variant's counts, and judges it. @param state of a variant that is not stopped */
 export function countCall(state: VariantState, rule: VariantRule, call: VariantCall, line: CountedLine): VariantState {

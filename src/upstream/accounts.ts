@@ -35,7 +35,7 @@ export type BoundAccount = {
 };
 
 /** The keys and endpoints of an account. */
-export type AccountPool = {
+type AccountPool = {
   readonly strategy: Strategy;
   /** The first is the account's own: what names things in the provider's store goes there. */
   readonly members: readonly BoundAccount[];

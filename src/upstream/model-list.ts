@@ -18,7 +18,7 @@ const maxPages = 20;
 export const maxModels = 5_000;
 const maxNameLength = 200;
 
-export type ListTools = { readonly upstream: Upstream; readonly clock: Clock };
+type ListTools = { readonly upstream: Upstream; readonly clock: Clock };
 
 type ListLimits = {
   /** Of all pages together. */

@@ -24,7 +24,7 @@ export type KnownList = {
   readonly models: ReadonlyMap<string, ListedModel>;
 };
 
-export type ModelListTools = {
+type ModelListTools = {
   readonly upstream: Upstream;
   readonly accounts: () => Accounts;
   readonly clock: Clock;

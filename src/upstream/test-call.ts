@@ -8,7 +8,7 @@ import type { Upstream, UpstreamAnswer } from "./client.ts";
 import { answeredFailure, thrownFailure } from "./failure-reason.ts";
 import { DecodedStream } from "./stream/decode.ts";
 
-export type TestRequest = Omit<ChatRequest, "model">;
+type TestRequest = Omit<ChatRequest, "model">;
 
 export type TestCallResult = {
   readonly answered: boolean;

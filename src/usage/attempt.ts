@@ -42,7 +42,7 @@ export type AnswerTold = {
 };
 
 /** The span of an attempt. */
-export interface AttemptTrace {
+interface AttemptTrace {
   told(answer: AnswerTold): void;
   /** @param line when it is final */
   ended(line: LedgerLine): void;

@@ -16,7 +16,7 @@ import { countedOf, noTokens } from "./tokens/counts.ts";
 import { type Estimate, type Estimating, estimateMeter } from "./tokens/estimate.ts";
 import type { TextCounter } from "./tokens/tokenizer.ts";
 
-export type UsageTools = {
+type UsageTools = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly writer: LedgerWriter;

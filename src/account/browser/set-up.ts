@@ -1,6 +1,6 @@
 /** Set-up lines for clients, filled in with this server's address and a model; docs/clients.md has the same. */
 
-export type SetUp = { readonly client: string; readonly where?: string; readonly text: string };
+type SetUp = { readonly client: string; readonly where?: string; readonly text: string };
 
 /** @param root the address without `/v1`, as the clients of Anthropic and Google want it */
 export function setUps(root: string, model: string): readonly SetUp[] {

@@ -11,7 +11,7 @@ import type { RequestContext } from "../context.ts";
 import type { Services } from "../services.ts";
 
 /** What a key must have been given. */
-export type Right = {
+type Right = {
   /** Default: the surface whose limits count. */
   readonly permission?: KeySurface;
   /** True where keys of previews are let in too, each as a caller of `onlyPreviews`. */

@@ -38,7 +38,7 @@ const maxOtherBytes = 32 * 1024 * 1024;
 const maxKept = 64;
 const maxKeptQuestion = 4_000;
 
-export const knowledgeMetrics = {
+const knowledgeMetrics = {
   lookups: {
     name: "troupe_knowledge_lookups_total",
     help: "Questions that personas' files were searched for, by result: found, nothing, failed.",

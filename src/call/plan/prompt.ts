@@ -12,7 +12,7 @@ import type { Services } from "../services.ts";
 import { findPersona, preparePersona } from "./personas.ts";
 
 /** A call whose prompt names a persona, on whatever surface it came. */
-export type PromptedCall = ParsedCall<unknown> & { readonly answeredBy?: "persona" };
+type PromptedCall = ParsedCall<unknown> & { readonly answeredBy?: "persona" };
 
 /** @returns the call to the persona; or to an upstream of its format, which alone may know the prompt. @throws ApiError, or rejects with it */
 export async function withPrompt(

@@ -18,7 +18,7 @@ import { isReference } from "../../protocols/responses/references.ts";
 import { type Source, textBytes, wholeText } from "../../protocols/source.ts";
 
 /** `mayAnswer`: in place of the one that is asked; others work for a tool or a check, or are told of in the conversation. */
-export type NamedModel = { readonly name: string; readonly path: readonly PathPart[]; readonly mayAnswer: boolean };
+type NamedModel = { readonly name: string; readonly path: readonly PathPart[]; readonly mayAnswer: boolean };
 
 /** Kept by the provider: its size is known there alone. */
 export type Kept = { readonly kind: KeptKind; readonly path: readonly PathPart[] };

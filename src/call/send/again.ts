@@ -11,7 +11,7 @@ import type { Target } from "../../upstream/target.ts";
 import type { Services } from "../services.ts";
 
 /** What a second asking needs of the first one. Holds the request. */
-export type FirstAsking = {
+type FirstAsking = {
   readonly services: Services;
   readonly requestId: string;
   /** As the caller wrote it, in the inner form. */

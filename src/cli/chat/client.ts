@@ -23,7 +23,7 @@ export type ChatModel = {
   readonly greeting?: string;
 };
 
-export type ChunkReader = {
+type ChunkReader = {
   chunk(chunk: ChunkBody): void;
   /** A comment of the stream, such as that a tool is called. */
   comment(text: string): void;

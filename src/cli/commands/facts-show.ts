@@ -22,7 +22,7 @@ import { listFor } from "./prices.ts";
 import { isStored, usingStore } from "./storage.ts";
 import { count } from "./usage.ts";
 
-export type FactsShowOptions = ServerOptions & { readonly explain?: boolean; readonly json?: boolean };
+type FactsShowOptions = ServerOptions & { readonly explain?: boolean; readonly json?: boolean };
 
 /** @param modelId `<provider>/<model>`; absent: which facts are in use */
 export function showFacts(context: Context, modelId: string | undefined, options: FactsShowOptions): Promise<ExitCode> {

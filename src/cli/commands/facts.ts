@@ -29,7 +29,7 @@ import { listFor } from "./prices.ts";
 import { assertDataFolder, usingStore } from "./storage.ts";
 import { count } from "./usage.ts";
 
-export type FactsUpdateOptions = {
+type FactsUpdateOptions = {
   /** The place of the configuration, otherwise. */
   readonly from?: string;
   readonly sha256?: string;

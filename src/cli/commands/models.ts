@@ -21,7 +21,7 @@ import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
 import { count } from "./usage.ts";
 
-export type ModelsOptions = {
+type ModelsOptions = {
   /** Only models that have ended, or end within six months. */
   readonly ending?: boolean;
   /** Only those that are known to have all of these capabilities. */

@@ -9,7 +9,7 @@ import { type Context, type ExitCode, UsageError, withConfig } from "../context.
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
 
-export type MoveOptions = {
+type MoveOptions = {
   readonly from?: string;
   readonly to?: string;
   readonly copy?: boolean;

@@ -15,7 +15,7 @@ import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";
 import { count } from "./usage.ts";
 
-export type PriceOptions = { readonly json?: boolean };
+type PriceOptions = { readonly json?: boolean };
 
 /** @param modelId `<provider>/<model>` */
 export function showPrice(context: Context, modelId: string, { json }: PriceOptions): Promise<ExitCode> {

@@ -25,7 +25,7 @@ import { operatorOf } from "./operator.ts";
 import { assertDatabase, usingStore } from "./storage.ts";
 import { count } from "./usage.ts";
 
-export type ReconcileOptions = {
+type ReconcileOptions = {
   readonly provider?: readonly string[];
   readonly report?: readonly string[];
   readonly project?: readonly string[];

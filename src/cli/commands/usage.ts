@@ -26,7 +26,7 @@ import { formatTable } from "../print/table.ts";
 import { keysIn } from "./operator.ts";
 import { withStore } from "./storage.ts";
 
-export type UsageOptions = {
+type UsageOptions = {
   readonly json?: boolean;
   readonly csv?: boolean;
   readonly lines?: boolean;

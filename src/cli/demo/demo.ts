@@ -27,7 +27,7 @@ import { openBrowser } from "./open-browser.ts";
 import { makeMembers, settleBudgets, writeAudit } from "./people.ts";
 import { Random } from "./random.ts";
 
-export type DemoOptions = {
+type DemoOptions = {
   readonly seed?: number;
   /** Epoch milliseconds at which the month of calls ends; default: now. */
   readonly now?: number;

@@ -4,7 +4,7 @@ import { pause, systemClock } from "../../lib/time/clock.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 
-export type FakeProviders = AsyncDisposable & {
+type FakeProviders = AsyncDisposable & {
   /** Without a trailing slash; each provider is below its name. */
   readonly url: string;
 };

@@ -22,7 +22,7 @@ const agents: Readonly<Record<string, string>> = {
   curl: "curl/8.14.1",
 };
 
-export type LiveCallOptions = {
+type LiveCallOptions = {
   readonly url: string;
   readonly members: readonly KeyedPerson[];
   readonly random: Random;

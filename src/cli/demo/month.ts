@@ -40,7 +40,7 @@ const habits: Readonly<Record<string, readonly [first: number, perSecond: number
 const formats: Readonly<Record<string, string>> = { anthropic: "messages" };
 const unknownHabits = [500, 60, 1_200, 200] as const;
 
-export type MonthTools = {
+type MonthTools = {
   readonly services: Services;
   readonly members: readonly KeyedPerson[];
   readonly random: Random;

@@ -5,7 +5,7 @@ import { endingExample, exampleNames as names } from "../../facts/examples.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import type { PersonaId } from "./folder.ts";
 
-export type Person = {
+type Person = {
   readonly name: string;
   readonly tier: "free" | "pro" | "enterprise";
   readonly tags: readonly string[];

@@ -11,7 +11,7 @@ const importable = /\.(?:json|png|charx|ya?ml|md|markdown|mdc|prompt|prompty|mod
 /** About a folder, and no prompts. */
 const about = /^(?:readme|license|licence|changelog|contributing|code_of_conduct|security)\b/i;
 
-export type FilesIn = {
+type FilesIn = {
   /** As they were named, or from there. */
   readonly files: readonly string[];
   /** True for a single file that was named itself. */

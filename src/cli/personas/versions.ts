@@ -10,7 +10,7 @@ import { type LoadedPersonas, loadPersonas } from "../personas.ts";
 
 type Kept = { readonly personaVersions: PersonaVersionRepository };
 
-export type VersionFinder = {
+type VersionFinder = {
   readonly loaded: LoadedPersonas;
   /** @param name an id, with a version, the beginning of one, or a label behind an `@` @throws CommandError */
   find(name: string): Promise<KeptVersion>;

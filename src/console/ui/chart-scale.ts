@@ -33,7 +33,7 @@ export function ticksUpTo(max: number, unit: Unit): readonly number[] {
 
 const [hour, day] = [3_600, 86_400];
 
-export type TimeWords = { readonly full: (at: number) => string; readonly axis: (at: number) => string };
+type TimeWords = { readonly full: (at: number) => string; readonly axis: (at: number) => string };
 
 /** @returns seconds between neighbours; 0: there are none */
 export const stepOf = (x: readonly number[]): number => {

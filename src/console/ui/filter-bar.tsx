@@ -6,7 +6,7 @@ import { Button } from "./form.tsx";
 import "./filter-bar.css";
 import { type Option, Options, stepped } from "./options.tsx";
 
-export type Suggestion = { readonly value: string; readonly title?: string | undefined };
+type Suggestion = { readonly value: string; readonly title?: string | undefined };
 
 export type Filter = {
   /** The parameter of the address, and what stands before the colon. */

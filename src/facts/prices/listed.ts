@@ -26,7 +26,7 @@ export type Match =
  * What a model costs by an option that an answer names: a service tier, or `batch`. What it does not price costs the usual. Of
  * several in force, the first that prices a kind counts.
  */
-export type ListedVariant = Conditional & { readonly tier: string };
+type ListedVariant = Conditional & { readonly tier: string };
 export type PricedModel = {
   readonly id: string;
   readonly match: Match;

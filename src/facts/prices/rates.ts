@@ -47,7 +47,7 @@ export type RatesByLength = {
  * By what an answer names and is billed otherwise: its service tier, and those that `surcharges` of its usage names. Factors in
  * thousandths, of tokens and calls alone; or rates of their own.
  */
-export type ServiceTiers = Readonly<Record<string, bigint | RatesByLength>>;
+type ServiceTiers = Readonly<Record<string, bigint | RatesByLength>>;
 
 export type RateCard = RatesByLength & { readonly serviceTiers: ServiceTiers };
 

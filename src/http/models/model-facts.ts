@@ -14,7 +14,7 @@ export function listedNames({ account, provider }: BoundAccount, list: KnownList
   return isNamed || list === undefined || list.models.size === 0 ? account.models : [...list.models.keys()];
 }
 
-export type FactSources = {
+type FactSources = {
   readonly listed: ListedModel | undefined;
   readonly prices: Prices;
   /** Unix milliseconds. */

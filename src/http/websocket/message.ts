@@ -107,7 +107,7 @@ export function inputOf({ input }: JsonObject, earlier: Remembered | undefined):
 }
 
 /** @returns the items of an answer that a later turn may send back without a store: reasoning that holds nothing can't be looked up */
-export const keptOutput = (response: JsonObject): unknown[] =>
+const keptOutput = (response: JsonObject): unknown[] =>
   listOf(response["output"]).filter((item) => !isObject(item) || item["type"] !== "reasoning" || holdsThoughts(item));
 
 /** Codex says headers of a single request so, as a socket has only those of its handshake. */

@@ -11,7 +11,7 @@ import type { Route } from "../routes.ts";
 import { answerFailure, asksForWebSocket, checkRequest, openContext, serve } from "../serve.ts";
 import { type Socket, SocketConnection } from "./connection.ts";
 
-export type UpgradingServer = ServerHandle & {
+type UpgradingServer = ServerHandle & {
   upgrade(
     request: Request,
     options: { readonly data: SocketConnection; readonly headers: Record<string, string> },

@@ -8,7 +8,7 @@ export class ZipError extends Error {
   override readonly name = "ZipError";
 }
 
-export type ZipEntry = {
+type ZipEntry = {
   readonly name: string;
   /** Bytes, as declared. */
   readonly size: number;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 /** Paths. */
-export type CertificateFiles = { readonly cert: string; readonly key: string };
+type CertificateFiles = { readonly cert: string; readonly key: string };
 
 export type Certificate = {
   /** PEM: the chain, the server's own first. */

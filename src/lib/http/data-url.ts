@@ -1,7 +1,7 @@
 /** Bytes inside a URL. Source: https://www.rfc-editor.org/rfc/rfc2397 */
 import { isUntyped, typeOfBase64 } from "../files/media-types.ts";
 
-export type DataUrl = { readonly mimeType: string; readonly base64: string; readonly charset?: string };
+type DataUrl = { readonly mimeType: string; readonly base64: string; readonly charset?: string };
 
 /** @returns the type in small letters, that of the bytes where none is named, and these in base64; undefined for another kind of URL */
 export function parseDataUrl(url: string): DataUrl | undefined {

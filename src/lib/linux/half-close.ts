@@ -8,7 +8,7 @@ import { withoutMapping } from "../http/addresses.ts";
 import { type Libc, openLibc, ptr } from "./libc.ts";
 
 /** The other end of a connection. @property localPort where this side listens; undefined: not known */
-export type Peer = { readonly address: string; readonly port: number; readonly localPort: number | undefined };
+type Peer = { readonly address: string; readonly port: number; readonly localPort: number | undefined };
 
 const sending = 1;
 const inet = 2;

@@ -35,7 +35,7 @@ export type Snapshot = readonly Family[];
  * counter, and what has `bounds` a histogram; else it is a gauge. Source of the rule: https://prometheus.io/docs/practices/naming/#metric-names
  */
 export type MetricTable = Readonly<Record<string, MetricRow>>;
-export type MetricRow = {
+type MetricRow = {
   readonly name: string;
   readonly help: string;
   /** One to four. Their values come from bounded sets, as each combination is kept. */
@@ -51,7 +51,7 @@ export type Declared<Table extends MetricTable> = {
 
 /** Metrics that are read when somebody scrapes, by their names. They are counters and gauges by the same rule. */
 export type SampledTable<Of> = Readonly<Record<string, SampledRow<Of>>>;
-export type SampledRow<Of> = { readonly help: string; readonly aggregate?: Aggregate } & (
+type SampledRow<Of> = { readonly help: string; readonly aggregate?: Aggregate } & (
   | { readonly read: (of: Of) => number }
   | { readonly labels: readonly string[]; readonly bounds?: readonly number[]; readonly series: (of: Of) => Series[] }
 );

@@ -232,7 +232,7 @@ export class Pulled<T, E = void> implements Sink<T, E> {
 }
 
 /** Reduces the pieces of a source to a result, which is rejected with what any of the methods throws. */
-export interface Fold<T, E, R> {
+interface Fold<T, E, R> {
   push(piece: T): void;
   end(how: E): R;
   /** The result of a source that failed, where there is one. */

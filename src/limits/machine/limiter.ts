@@ -14,7 +14,7 @@ import { type Decision, decisionOf, type Limiter, MemoryLimiter, windowMs } from
 import { WindowFiles } from "./files.ts";
 import type { Hit, HitTable } from "./hit-table.ts";
 
-export type MachineLimits = {
+type MachineLimits = {
   readonly callers: Limiter;
   readonly addresses: Limiter;
   /** A reading in milliseconds that is the same in all processes and never goes back while the machine runs. */

@@ -11,7 +11,7 @@ import { type AlertRepository, maxAlertMessages, type QueuedAlert } from "../../
 import { AlertHistory, type SentAlert } from "./history.ts";
 import { sendWebhook } from "./webhook.ts";
 
-export type AlertTools = {
+type AlertTools = {
   readonly store: AlertRepository;
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,7 +1,7 @@
 /** The latest messages that this process sent, in memory: the store keeps those alone that wait for their delivery. */
 import type { QueuedAlert } from "../../store/store.ts";
 
-export type DeliveryState = "waiting" | "delivered" | "given_up" | "dropped";
+type DeliveryState = "waiting" | "delivered" | "given_up" | "dropped";
 
 export type Delivery = {
   /** The origin of an address; undefined: the configuration names it no more. */

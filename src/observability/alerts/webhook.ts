@@ -4,7 +4,7 @@
  */
 import { createHmac } from "node:crypto";
 
-export type WebhookMessage = { readonly id: string; readonly body: string };
+type WebhookMessage = { readonly id: string; readonly body: string };
 
 const prefix = "whsec_";
 

@@ -126,7 +126,7 @@ function certificate(what: string, { tls }: ListenerConfig): Check[] {
 /** What reads the files of personas and configuration. */
 type Reading = { readonly io: Pick<Io, "readFile"> };
 
-export type ExaminedPersonas = {
+type ExaminedPersonas = {
   readonly personas: readonly Persona[];
   readonly errors: readonly Diagnostic[];
   readonly paths: ReadonlyMap<string, string>;

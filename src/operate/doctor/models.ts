@@ -22,7 +22,7 @@ import { type Contrary, contraries, type Play, plays } from "./plays.ts";
 /** The most models that are called: each costs some ten calls. */
 const maxModels = 20;
 
-export type ModelPlays = {
+type ModelPlays = {
   readonly accounts: Accounts;
   readonly upstream: Upstream;
   readonly prices: Prices;
@@ -39,7 +39,7 @@ type Planned = {
   readonly plays: readonly (Play | Contrary)[];
 };
 
-export type ModelPlan = {
+type ModelPlan = {
   readonly planned: readonly Planned[];
   /** How many calls it makes at most, and what they cost at most. */
   readonly words: string;

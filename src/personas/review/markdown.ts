@@ -7,7 +7,7 @@ import { changedLines, costWords, headline, requestWords, sideWords, subtitles, 
 import { allMustSee, counted, type PersonaReview, type Report, type TestReview } from "./report.ts";
 
 /** Comments of GitHub have at most 65,536 characters. */
-export const maxMarkdownBytes = 60_000;
+const maxMarkdownBytes = 60_000;
 /** By this a workflow finds the comment that it updates. */
 export const markdownMarker = "<!-- troupe personas report -->";
 

@@ -32,7 +32,7 @@ export type PreviewUpload = Static<typeof PreviewUpload>;
 titled({ PreviewPersona: Pushed, PreviewUpload });
 
 /** A text of a preview's knowledge. */
-export type PreviewText = Static<typeof Text>;
+type PreviewText = Static<typeof Text>;
 
 /** A preview's content as it is kept, by the ids of its personas. */
 type Kept = Readonly<Record<string, Omit<Static<typeof Pushed>, "id">>>;

@@ -165,10 +165,10 @@ export const isRegression = ({ before, after }: TestReview): boolean =>
   after?.verdict === "fail" && (before === undefined || before.verdict === "pass");
 
 /** The rise of what a persona costs: of its answers where both sides have some, else of the price of a call. */
-export const costRise = ({ totals, price }: PersonaReview): number | undefined =>
+const costRise = ({ totals, price }: PersonaReview): number | undefined =>
   riseOf(totals.before.cost, totals.after.cost) ?? riseOf(price.before, price.after);
 
-export const latencyRise = ({ totals }: PersonaReview): number | undefined =>
+const latencyRise = ({ totals }: PersonaReview): number | undefined =>
   riseOf(totals.before.latencyMs, totals.after.latencyMs);
 
 /** @returns 0.2 for 20 % more */

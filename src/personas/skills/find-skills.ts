@@ -7,7 +7,7 @@ import { parseSkill } from "./skill-file.ts";
 
 type Field = readonly (string | Skill)[];
 
-export type FoundSkills = {
+type FoundSkills = {
   readonly skills: readonly Skill[];
   /** Paths that were asked for and not read yet: the skills are not whole without them. */
   readonly missing: readonly string[];

@@ -31,7 +31,7 @@ export function f1Of(expected: readonly string[], called: readonly string[]): nu
 }
 
 /** A call that assertions are about: of a caller's tool, or by MCP. */
-export type NamedCall = {
+type NamedCall = {
   /** As the model knows the tool; by MCP `<server>__<tool>`. */
   readonly name: string;
   /** The tool's own name at its server, which may be meant too. */

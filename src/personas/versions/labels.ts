@@ -27,7 +27,7 @@ const Version = Type.String({
   description: "A version of the persona, as `troupe personas log` shows them.",
 });
 
-export const LabelsFile = KeyedRecord(
+const LabelsFile = KeyedRecord(
   { pattern: `^${part}/${part}$`, message: "must be a persona's <namespace>/<name>" },
   KeyedRecord(labelName, Version, { description: "Labels of a persona, such as stable and next." }),
   { title: "Labels of personas of Troupe" },

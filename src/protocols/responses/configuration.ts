@@ -10,7 +10,7 @@ import { checked } from "../checked.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { itemSchemas, type RequestFields } from "./schema.ts";
 
-export const updateType = "configuration_update";
+const updateType = "configuration_update";
 
 type Configured = {
   readonly body: RequestFields;

@@ -17,7 +17,7 @@ export type Turn = { role: "user" | "assistant" | "system"; content: ContentBloc
 type MessageTurns = { system: TextBlockParam[]; turns: Turn[] };
 
 /** What formats that are built like this one write in their own way. */
-export type Wording = {
+type Wording = {
   readonly parts: PartBlocks;
   /** Gives an id of a call in the form that is taken. */
   readonly callId: (id: string) => string;

@@ -25,7 +25,7 @@ const told = [
 const secrets = ["authorization", "x-api-key", "x-goog-api-key"];
 
 /** By their names in lower case. */
-export type Arrived = Readonly<Record<string, string>>;
+type Arrived = Readonly<Record<string, string>>;
 
 export function arrivedOf(headers: Headers): Arrived {
   const found = (names: readonly string[], value: (text: string) => string) =>

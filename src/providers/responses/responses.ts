@@ -112,7 +112,7 @@ function withTypes(body: JsonObject, { account }: Call): JsonObject {
  * Source: https://platform.openai.com/docs/api-reference/responses/delete, https://docs.x.ai/docs/api-reference,
  * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses#delete-response
  */
-export function forgetResponse(addressOf = usualAddress): NonNullable<RemoteProvider["forget"]> {
+function forgetResponse(addressOf = usualAddress): NonNullable<RemoteProvider["forget"]> {
   return (responseId, account) => ({
     method: "DELETE",
     url: addressOf(`responses/${encodeURIComponent(responseId)}`, account),

@@ -5,7 +5,7 @@ import { columnNames, type MovedTable, rowKeyOf, sqlTypes, type TableRow, type T
 import type { MoveSource, MoveTarget } from "./move.ts";
 
 /** @param joined how stored events belong to their call `k` */
-export type SideOptions = { readonly sql: Sql; readonly joined: string };
+type SideOptions = { readonly sql: Sql; readonly joined: string };
 export type Reading = Pick<MoveSource, "count" | "page"> & Pick<MoveTarget, "rowsAt">;
 
 /** Parameters of a table's columns, from that number on. */

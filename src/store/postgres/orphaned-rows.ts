@@ -7,7 +7,7 @@
 import type { Clock } from "../../lib/time/clock.ts";
 import type { LeaseOwner } from "./lease-owner.ts";
 
-export type OrphanedRowsOptions<R> = {
+type OrphanedRowsOptions<R> = {
   readonly leaseOwner: LeaseOwner;
   readonly clock: Clock;
   /** Gives the rows that the database says are held under that name. */

@@ -14,7 +14,7 @@ import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts
 
 type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;
 
-export type QueryPoolOptions = {
+type QueryPoolOptions = {
   /** Purpose of the connections, for metrics. */
   readonly name?: string;
   /** Opens the client's pool, of as many connections. */

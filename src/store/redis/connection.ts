@@ -26,7 +26,7 @@ const explainedMs = 10_000;
 /** In place of an identity. */
 const none = "refused";
 
-export type RedisConnectionOptions = {
+type RedisConnectionOptions = {
   /**
    * True if the server's identity is asked for at each connection: another one after a restart or a fail-over, so that what was named by it
    * is not found in an old copy of the data. One that does not let this user ask has none, "".

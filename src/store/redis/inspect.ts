@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/time/clock.ts";
 import { StorageError } from "../storage-error.ts";
 import { RedisConnection } from "./connection.ts";
 
-export type RedisFound = {
+type RedisFound = {
   /** The server's address without user and password. */
   readonly place: string;
   /** Its name and version, as far as it says. */

@@ -3,7 +3,7 @@ import type { Arguments, RedisConnection } from "./connection.ts";
 
 /** By the identity of the server where its connection knows it, see `RedisConnection`. */
 type Keys = readonly string[] | ((server: string) => readonly string[]);
-export type RunScript = (script: string, keys: Keys, args: readonly (string | number)[]) => Promise<unknown>;
+type RunScript = (script: string, keys: Keys, args: readonly (string | number)[]) => Promise<unknown>;
 
 /** @param scripts all that will be run */
 export function scriptsOn(connection: RedisConnection, scripts: readonly string[]): RunScript {

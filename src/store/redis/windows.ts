@@ -111,7 +111,7 @@ return {allowed and 1 or 0, used, grows, life}
 
 type Reply = [allowed: 0 | 1, used: number, growsMs: number, life: string];
 
-export type RedisWindows = StoredWindows & {
+type RedisWindows = StoredWindows & {
   /** The server's address without user and password. */
   readonly place: string;
   readonly connection: () => CoordinationState;

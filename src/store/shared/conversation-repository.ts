@@ -11,7 +11,7 @@ export const turnTable = {
 };
 
 /** Differences between the databases. */
-export type ConversationDialect = {
+type ConversationDialect = {
   /** Condition that is true if the turn `t` has all of the metadata in $5. */
   readonly hasMetadata: string;
   /** Sets the metadata to $4; $5 is the same as in `hasMetadata`. */

@@ -5,7 +5,7 @@ import type { Sql } from "./sql.ts";
 /** With the process that makes the call, where it runs. */
 type Owned = Omit<IdempotencyRecord, "heldBy" | "owner"> & { readonly owner: string | null };
 
-export type RunRecordOptions<R> = {
+type RunRecordOptions<R> = {
   /** For what calls wait for, and for the rest. */
   readonly path: Sql;
   readonly background: Sql;

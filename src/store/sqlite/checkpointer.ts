@@ -17,7 +17,7 @@ const withoutThreadAt = 1_000;
 const endMs = 2_000;
 
 /** The thread as it is needed here. */
-export interface CheckpointThread {
+interface CheckpointThread {
   checkpoint(): void;
   /** Resolves when it is gone. */
   end(): Promise<void>;
@@ -28,7 +28,7 @@ export type CheckpointEvents = {
   /** It is gone: `failed`, where it should not be. */
   readonly ended: (failed: boolean) => void;
 };
-export type StartCheckpoints = (path: string, events: CheckpointEvents) => CheckpointThread;
+type StartCheckpoints = (path: string, events: CheckpointEvents) => CheckpointThread;
 
 export class Checkpointer {
   readonly #database: Database;

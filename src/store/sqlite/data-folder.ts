@@ -12,7 +12,7 @@ import { renameMarkers } from "./loss-guard.ts";
 import { migrate, schemaVersionOf } from "./migrations.ts";
 import { databaseName, makeDataFolder, openStore, type SqliteStore } from "./store.ts";
 
-export type DataStats = {
+type DataStats = {
   /** The database file, or the server's address. */
   readonly path: string;
   readonly schemaVersion: number;
@@ -138,7 +138,7 @@ async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
 }
 
 /** `bytes` is what the file shrank by. */
-export type Pruned = SweepCounts & { readonly bytes: number };
+type Pruned = SweepCounts & { readonly bytes: number };
 
 /**
  * Removes expired and deleted rows at once, and returns free pages to the file system. Servers may run meanwhile.

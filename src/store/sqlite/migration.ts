@@ -7,7 +7,7 @@ import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, schemaVersionOf } from "./migrations.ts";
 import { databaseName, openStore } from "./store.ts";
 
-export type Migration = {
+type Migration = {
   /** The schema's version in the file; 0: there is no database yet. */
   readonly from: number;
   /** The one that this program works with. */

@@ -60,7 +60,7 @@ const secretCooldown = minute;
 /** A rate limit that names no end: doubled with each in a row. */
 const rateLimitCooldown = { first: 10 * second, longest: 5 * minute };
 /** An endpoint is in cooldown from this failure in a row on; each one more doubles the cooldown. */
-export const failuresToCooldown = 3;
+const failuresToCooldown = 3;
 const endpointCooldown = { first: 5 * second, longest: 5 * minute };
 /** Nobody means a longer one; a spent month is no longer. */
 const longest = { rateLimit: day, quota: 32 * day, endpoint: hour };

@@ -11,7 +11,7 @@ export type Candidate = {
   readonly seed: number;
 };
 
-export type Choosing = {
+type Choosing = {
   /** The conversation; undefined: of none that is known. */
   readonly key: string | undefined;
   /** A monotonic reading. */

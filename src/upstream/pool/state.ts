@@ -2,7 +2,7 @@
 import type { MemberView, PoolView } from "./pools.ts";
 
 /** `degraded`: some are in cooldown. `resting`: all are, and calls wait for the first of them. */
-export type PoolState = "ok" | "degraded" | "resting";
+type PoolState = "ok" | "degraded" | "resting";
 
 /** @param workers processes that a joined view is of: what is in cooldown in a part of them serves in the others */
 export function poolState({ members }: PoolView, workers = 1): PoolState {

@@ -45,10 +45,10 @@ export type BudgetTools = {
 };
 
 /** `held`: by calls under way alone. */
-export type RefusalKind = "key" | "tag" | "tier" | "all" | "held" | "tokens" | "unknown_price";
+type RefusalKind = "key" | "tag" | "tier" | "all" | "held" | "tokens" | "unknown_price";
 
 /** A budget in dollars. */
-export type KnownBudget = Pick<Rule, "scope" | "period" | "limit"> & {
+type KnownBudget = Pick<Rule, "scope" | "period" | "limit"> & {
   /** Spent, and reserved. */
   readonly used: number;
   readonly reserved: number;

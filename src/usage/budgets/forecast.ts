@@ -17,7 +17,7 @@ const horizonMs = 366 * dayMs;
 type Spent = Pick<Rule, "scope" | "period" | "limit"> & Spending;
 
 /** Micro-dollars of the last seven days by scope; undefined: not known, as of tiers and patterns of models, by which no sums of the ledger are. */
-export type RecentSpending = (scope: string) => number | undefined;
+type RecentSpending = (scope: string) => number | undefined;
 
 /**
  * @param at Unix milliseconds, within the span

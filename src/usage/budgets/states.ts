@@ -5,7 +5,7 @@ import { periodEndOf, spanOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";
 
 /** Sums are in micro-dollars. */
-export type BudgetState = Rule &
+type BudgetState = Rule &
   Spending & {
     /** When it opens again; null: not by itself. */
     readonly resetsAt: string | null;

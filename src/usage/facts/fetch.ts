@@ -22,7 +22,7 @@ export type Published = {
   readonly source: string;
 };
 
-export type FetchSettings = {
+type FetchSettings = {
   /** Public keys of the build. */
   readonly keys: readonly string[];
   /** Unix milliseconds. */
@@ -35,7 +35,7 @@ export type FetchSettings = {
 };
 
 /** Said where the build was given none. */
-export const noKey =
+const noKey =
   "this program was built without a public key, so it takes facts only as files that are carried by hand, with their hash: troupe facts update --from <file> --sha256 <hash>";
 
 /**

@@ -233,7 +233,7 @@ export function olderWords({ asOf }: Pick<Checked, "asOf">, data: string): strin
 }
 
 /** The day of which those are that count on this node. */
-export const inForceAsOf = (data: string): string => listInUse(data).facts?.asOf ?? compiledAsOf;
+const inForceAsOf = (data: string): string => listInUse(data).facts?.asOf ?? compiledAsOf;
 
 export const factsMetrics: SampledTable<FactsRenewal> = {
   troupe_facts_timestamp_seconds: {

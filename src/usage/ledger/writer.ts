@@ -20,7 +20,7 @@ const batchSize = 100;
 /** Maximum number of lines that wait while the store fails; any more are lost, and counted. */
 const maxWaiting = 50_000;
 
-export type LedgerWriterOptions = {
+type LedgerWriterOptions = {
   readonly ledger: LedgerRepository;
   readonly clock: Clock;
   readonly log?: Logger;

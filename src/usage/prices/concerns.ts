@@ -9,7 +9,7 @@ import { allSums } from "../ledger/report.ts";
 import { billedTarget } from "./outlook.ts";
 import { type ModelPrice, Prices } from "./prices.ts";
 
-export type ListChange = {
+type ListChange = {
   readonly before: PriceList;
   /** The text of the other list, and its day. */
   readonly after: { readonly text: string; readonly asOf: string };

@@ -12,7 +12,7 @@ const oldDays = 30;
 const aheadMs = 60 * dayMs;
 
 /** What a price changes, in dollars per million tokens. @property on YYYY-MM-DD */
-export type PriceAhead = { readonly on: string; readonly words: string };
+type PriceAhead = { readonly on: string; readonly words: string };
 
 export type ListAge = { readonly asOf: string; readonly days: number; readonly isOld: boolean };
 

@@ -10,7 +10,7 @@ import type { UsedModel } from "../metrics.ts";
 import { ageOf, billedTarget, priceAhead } from "./outlook.ts";
 import type { Prices } from "./prices.ts";
 
-export type PriceWatchTools = {
+type PriceWatchTools = {
   readonly prices: () => Prices;
   readonly accounts: () => Accounts;
   /** Those that the ledger has calls of, as `<provider>/<model>`: looked up once a day. */

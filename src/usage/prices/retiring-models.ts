@@ -8,14 +8,14 @@ import type { Accounts } from "../../upstream/accounts.ts";
 import { type ModelLists, modelEndOf } from "../../upstream/model-lists.ts";
 import type { UsedModel } from "../metrics.ts";
 
-export type RetiringModel = {
+type RetiringModel = {
   readonly provider: string;
   readonly model: string;
   /** YYYY-MM-DD: the first day on which it no longer answers. */
   readonly ends: string;
 };
 
-export type RetiringTools = {
+type RetiringTools = {
   /** Models that were called since the start, with how often. */
   readonly used: () => Iterable<UsedModel>;
   readonly accounts: () => Accounts;

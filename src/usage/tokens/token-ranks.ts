@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 
 /** By rank: a text, or bytes that are none. */
-export type TokenRanks = (string | number[])[];
+type TokenRanks = (string | number[])[];
 
 /** The package's own table is a program of 200,000 literals, which takes thrice the room in the executable, and in memory. */
 export function tokenRanks(table: string): TokenRanks {

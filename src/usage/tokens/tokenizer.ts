@@ -12,13 +12,13 @@ export interface TextCounter {
 }
 
 /** The thread as it is needed here. */
-export interface CountingThread {
+interface CountingThread {
   send(texts: readonly string[]): void;
   end(): void;
 }
 
 export type ThreadEvents = { readonly counted: (tokens: number) => void; readonly died: (reason: string) => void };
-export type StartThread = (events: ThreadEvents) => CountingThread;
+type StartThread = (events: ThreadEvents) => CountingThread;
 
 type Job = { readonly texts: readonly string[]; readonly settle: (tokens: number | undefined) => void };
 

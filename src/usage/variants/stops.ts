@@ -17,7 +17,7 @@ import type {
 } from "../../store/variants.ts";
 import type { AttemptVariant } from "../attempt.ts";
 
-export type VariantStopTools = { readonly store: VariantRepository; readonly clock: Clock; readonly log: Logger };
+type VariantStopTools = { readonly store: VariantRepository; readonly clock: Clock; readonly log: Logger };
 
 /** Counts of versions that nobody calls any more are kept so long. */
 const keptMs = 30 * 24 * hourMs;

@@ -12,7 +12,7 @@ import type { HostedTool } from "../../../protocols/native-only.ts";
 import { inClientsPlace } from "../../relay/errors.ts";
 import type { Services } from "../../services.ts";
 
-export type StandIns = {
+type StandIns = {
   readonly grants: readonly Grant[];
   /** The error for the first tool that nothing stands in for. Absent: there is none. */
   readonly refusal: ApiError | undefined;

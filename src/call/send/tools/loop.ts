@@ -43,7 +43,7 @@ export type ToolTurn = {
   readonly onAnswer: (answer: CompletionBody, target: Target, cost: number | undefined) => void;
 };
 
-export type ToolLoopOptions = {
+type ToolLoopOptions = {
   readonly scope: CallScope;
   /** With the request as it goes to each, without the tools. */
   readonly targets: readonly Target[];

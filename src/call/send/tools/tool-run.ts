@@ -22,7 +22,7 @@ type CallRecord = {
   readonly is_error: boolean;
 };
 
-export type ToolRunOptions = {
+type ToolRunOptions = {
   readonly services: Services;
   readonly context: RequestContext;
   readonly caller: Caller;

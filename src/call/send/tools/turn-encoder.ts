@@ -4,7 +4,7 @@ import type { ChunkBody, ChunkChoice, Delta, Metadata, ToolCallDelta, Usage } fr
 import type { ErrorFields, EventEncoder } from "../../../protocols/protocol.ts";
 import { addedUsage, joinedMetadata, turnBreak } from "./merge.ts";
 
-export type TurnEncoderOptions = {
+type TurnEncoderOptions = {
   /** The client's own, one for all turns. */
   readonly encoder: EventEncoder;
   /** True for a tool that is called here. */

@@ -102,7 +102,7 @@ async function runSide(asked: AskedSide, persona: Persona | undefined): Promise<
 
 const none: ReadonlyMap<string, TestResult> = new Map();
 
-export type TestsReview = {
+type TestsReview = {
   readonly tests: readonly TestReview[];
   readonly same: number;
   readonly totals: { readonly before: Totals; readonly after: Totals };

@@ -174,7 +174,7 @@ const rowOf = {
 };
 
 /** What can be done with budgets. @param scope of what is set anew; absent: any */
-export function useBudgetActs(onChange: () => void, scope?: string) {
+function useBudgetActs(onChange: () => void, scope?: string) {
   const [change, setChange] = useState<Change>();
   const title =
     change?.budget === undefined

@@ -17,7 +17,7 @@ import type { FileText, Finding } from "./types.ts";
 const checkAfterMs = 400;
 
 /** A file that can be edited. */
-export type Editable = {
+type Editable = {
   /** Under which its draft is kept. */
   readonly name: string;
   /** Where it is read and saved. */

@@ -41,7 +41,7 @@ export function acceptable(imported: Imported, schema: ReturnType<typeof persona
 }
 
 /** @param declared names of the persona's variables @returns what keeps a test file from being one */
-export function testFaults(value: JsonObject, declared?: ReadonlySet<string>): readonly Fault[] {
+function testFaults(value: JsonObject, declared?: ReadonlySet<string>): readonly Fault[] {
   const parsed = parseTestFile(JSON.stringify(value), "", { persona: "imported/x", declared });
   return "errors" in parsed ? parsed.errors : [];
 }

@@ -10,7 +10,7 @@ export type TemplateTurn = {
   readonly place: string;
 };
 
-export type FromTurns = {
+type FromTurns = {
   readonly system: string;
   readonly examples: Examples;
   /** The variables that system uses. */

@@ -16,7 +16,7 @@ export type AwsKeys = {
   readonly sessionToken?: string | undefined;
 };
 
-export type SigningScope = {
+type SigningScope = {
   readonly keys: AwsKeys;
   readonly region: string;
   readonly service: string;

@@ -7,7 +7,7 @@ import type { Draft } from "../draft.ts";
 
 type Entry = Exclude<NonNullable<Draft["lorebook"]>, readonly unknown[]>["entries"][number];
 
-export type TavernFields = Pick<
+type TavernFields = Pick<
   Entry,
   | "case_sensitive"
   | "whole_words"

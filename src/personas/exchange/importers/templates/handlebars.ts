@@ -5,7 +5,7 @@
 import { joinTexts, markAt, type Piece, placeAt, refuseMark, type TemplateText, variableName } from "../pieces.ts";
 import { aloneOnItsLine } from "./mustache.ts";
 
-export type HandlebarsText<T> = TemplateText & {
+type HandlebarsText<T> = TemplateText & {
   /** An expression that a format knows beside variables, such as Dotprompt's `role "user"`. */
   readonly special?: (expression: string, place: string) => T | undefined;
   /** The text of a partial, without its own marks read. @throws ImportError */

@@ -1,7 +1,7 @@
 /** Mustache's templates as far as a persona can say them: variables and comments. Source: https://mustache.github.io/mustache.5.html */
 import { joinTexts, markAt, type Piece, refuseMark, type TemplateText, variableName } from "../pieces.ts";
 
-export type Escaped = {
+type Escaped = {
   readonly pieces: Piece[];
   /** Variables whose values are escaped for HTML there, each once. */
   readonly escaped: readonly string[];
