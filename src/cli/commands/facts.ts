@@ -39,12 +39,20 @@ type FactsUpdateOptions = {
 
 const fetchMs = 30_000;
 
+/** Runs a command on facts: what is wrong with a file of them, or with its place, is its error. */
+const withFacts = (context: Context, use: (config: Config) => Promise<ExitCode>): Promise<ExitCode> =>
+  withConfig(context, (config) =>
+    use(config).catch((error: unknown) => {
+      throw error instanceof FactsError ? new CommandError(`${error.message}.`) : error;
+    }),
+  );
+
 /** A file that is known to be what it should be. @property isProved by a key of the build, or by the hash that was given */
 type Found = Published & { readonly isProved: boolean };
 
 /** Shows what newer facts change; takes them where they are proved, and nothing speaks against it. */
 export function updateFacts(context: Context, options: FactsUpdateOptions): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
+  return withFacts(context, async (config) => {
     const { io } = context;
     const { json, force = false } = options;
     const from = options.from ?? config.facts.from;
@@ -57,7 +65,7 @@ export function updateFacts(context: Context, options: FactsUpdateOptions): Prom
       else io.stderr.write("Those that are published there are in use already.\n");
       return 0;
     }
-    const bundle = orCommandError(() => readBundle(found.bytes, basename(found.source), todayOf(systemClock)));
+    const bundle = readBundle(found.bytes, basename(found.source), todayOf(systemClock));
     const text = JSON.stringify(bundle.prices);
     const change = { before, after: { text, asOf: bundle.prices.as_of } };
     const accounts = new Accounts(config.providers, providers);
@@ -107,31 +115,26 @@ async function takeFacts(
   );
 }
 
-/** @returns undefined where what is published is known. @throws CommandError, UsageError */
+/** @returns undefined where what is published is known. @throws FactsError */
 async function findFacts(
   from: string,
   { sha256: given, force }: FactsUpdateOptions,
   known: string | undefined,
 ): Promise<Found | undefined> {
   const wanted = given?.toLowerCase();
-  try {
-    if (isPointer(from)) {
-      const settings = { keys: factsKeys, now: systemClock.now(), known: force === true ? undefined : known };
-      const found = await readPublished(from, settings);
-      return found && { ...found, isProved: wanted === undefined || wanted === found.sha256 };
-    }
-    const bytes = await readPlace(from, maxBundleBytes, AbortSignal.timeout(fetchMs));
-    const sha256 = sha256Of(bytes);
-    if (wanted !== undefined && wanted !== sha256)
-      throw new FactsError(
-        `${printableLine(from)} has the SHA-256 ${sha256}, not the one that is given: nothing was changed`,
-      );
-    const isProved = wanted === sha256 || (await isSignedBeside(from, bytes));
-    return { bytes, sha256, asOf: "", source: from, isProved };
-  } catch (error) {
-    if (error instanceof FactsError) throw new CommandError(`${error.message}.`);
-    throw error;
+  if (isPointer(from)) {
+    const settings = { keys: factsKeys, now: systemClock.now(), known: force === true ? undefined : known };
+    const found = await readPublished(from, settings);
+    return found && { ...found, isProved: wanted === undefined || wanted === found.sha256 };
   }
+  const bytes = await readPlace(from, maxBundleBytes, AbortSignal.timeout(fetchMs));
+  const sha256 = sha256Of(bytes);
+  if (wanted !== undefined && wanted !== sha256)
+    throw new FactsError(
+      `${printableLine(from)} has the SHA-256 ${sha256}, not the one that is given: nothing was changed`,
+    );
+  const isProved = wanted === sha256 || (await isSignedBeside(from, bytes));
+  return { bytes, sha256, asOf: "", source: from, isProved };
 }
 
 /** A folder, or the pointer itself; any other file is one of facts. */
@@ -145,15 +148,6 @@ async function isSignedBeside(path: string, bytes: Uint8Array): Promise<boolean>
     return await isSigned(bytes, readFileSync(`${path}.sig`, "utf8").trim(), factsKeys);
   } catch {
     return false;
-  }
-}
-
-function orCommandError<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof FactsError) throw new CommandError(`${error.message}. Nothing was changed.`);
-    throw error;
   }
 }
 
@@ -178,7 +172,7 @@ export function diffFacts(
   file: string | undefined,
   { json }: { readonly json?: boolean },
 ): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
+  return withFacts(context, async (config) => {
     listFor(context, config);
     const other = file === undefined ? executables() : await bundleIn(file);
     const changes = differences(other);
@@ -190,15 +184,10 @@ export function diffFacts(
 
 const executables = () => ({ as_of: compiledAsOf, models: compiledFacts, prices: compiledList.content });
 
-/** @throws CommandError */
+/** @throws FactsError */
 async function bundleIn(file: string): Promise<Bundle> {
-  try {
-    const bytes = await readPlace(file, maxBundleBytes, AbortSignal.timeout(fetchMs));
-    return readBundle(bytes, basename(file), todayOf(systemClock));
-  } catch (error) {
-    if (error instanceof FactsError) throw new CommandError(`${error.message}.`);
-    throw error;
-  }
+  const bytes = await readPlace(file, maxBundleBytes, AbortSignal.timeout(fetchMs));
+  return readBundle(bytes, basename(file), todayOf(systemClock));
 }
 
 /** Has the facts count that did before those in use. */
