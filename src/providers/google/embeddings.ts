@@ -2,7 +2,7 @@
  * Gemini's embeddings, many texts in one request.
  * Source: https://ai.google.dev/api/embeddings#method:-models.batchembedcontents
  */
-import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { ApiError, InvalidAnswer } from "../../protocols/errors.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
 import type { EmbeddingsCall, EmbeddingsFormat } from "../provider.ts";
@@ -29,17 +29,20 @@ export const googleEmbeddings: EmbeddingsFormat = {
   },
   decode(body, count) {
     const answer = objectOf(body);
-    const vectors = listOf(answer?.["embeddings"]).map((one) => {
-      const values = objectOf(one)?.["values"];
-      if (!Array.isArray(values) || !values.every((value) => typeof value === "number"))
-        throw new InvalidAnswer("an embedding that is no list of numbers");
-      return values;
-    });
+    const vectors = listOf(answer?.["embeddings"]).map((one) => vectorIn(objectOf(one)));
     if (vectors.length !== count) throw new InvalidAnswer(`${vectors.length} embeddings of ${count} texts`);
     const tokens = numberOf(objectOf(answer?.["usageMetadata"])?.["promptTokenCount"]);
     return { vectors, ...(tokens !== undefined && { tokens }) };
   },
 };
+
+/** @throws InvalidAnswer */
+export function vectorIn(embedding: JsonObject | undefined): number[] {
+  const values = embedding?.["values"];
+  if (!Array.isArray(values) || !values.every((value) => typeof value === "number"))
+    throw new InvalidAnswer("an embedding that is no list of numbers");
+  return values;
+}
 
 /** Options stand at the top level, under `google` or in a literal `extra_body`, in either spelling; the first counts. */
 export function optionOf(fields: EmbeddingsCall["fields"], name: string, theirs: string): Record<string, string> {

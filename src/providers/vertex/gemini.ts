@@ -7,7 +7,7 @@ import { following, rowsOf } from "../../facts/facts.ts";
 import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "../google/answer.ts";
-import { optionOf } from "../google/embeddings.ts";
+import { optionOf, vectorIn } from "../google/embeddings.ts";
 import { remoteMedia } from "../google/media.ts";
 import { native as googleNative } from "../google/native.ts";
 import { requestBody } from "../google/request.ts";
@@ -111,12 +111,7 @@ export const embeddings: EmbeddingsFormat = {
     const answer = objectOf(body);
     const one = objectOf(answer?.["embedding"]);
     const found = one === undefined ? listOf(answer?.["predictions"]).map(embeddingIn) : [one];
-    const vectors = found.map((embedding) => {
-      const values = embedding?.["values"];
-      if (!Array.isArray(values) || !values.every((value) => typeof value === "number"))
-        throw new InvalidAnswer("an embedding that is no list of numbers");
-      return values;
-    });
+    const vectors = found.map(vectorIn);
     if (vectors.length !== count) throw new InvalidAnswer(`${vectors.length} embeddings of ${count} texts`);
     const counts = [
       objectOf(answer?.["usageMetadata"])?.["promptTokenCount"],

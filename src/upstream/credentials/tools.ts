@@ -3,6 +3,8 @@
 import type { Environment, ReadFile } from "../../config/variables.ts";
 import { parseObject } from "../../lib/json/json.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import type { AccessToken } from "./bearer.ts";
+import type { Dated } from "./cached-secret.ts";
 
 export type TokenRequest = {
   readonly method: "GET" | "POST" | "PUT";
@@ -100,4 +102,17 @@ export function oauthToken(body: Readonly<Record<string, unknown>>, who: string,
   const seconds = Number(body["expires_in"]);
   if (!(seconds > 0)) throw new Error(`${who} gave a token without expires_in`);
   return { token, endsAt: now + seconds * 1000 };
+}
+
+/** Asks a token endpoint for an access token. @param who answers, for errors @throws Error naming them */
+export async function grantedToken(
+  tools: SecretTools,
+  who: string,
+  url: string,
+  fields: Readonly<Record<string, string>>,
+  source: string,
+): Promise<Dated<AccessToken>> {
+  const body = await askJson(tools, who, { method: "POST", url, ...form(fields) });
+  const { token, endsAt } = oauthToken(body, who, tools.clock.now());
+  return { value: { token }, endsAt, source };
 }

@@ -15,7 +15,7 @@ import { keywords } from "../importers/character-card/importer.ts";
 import { userVariable } from "../importers/character-card/macros.ts";
 import { tavernExtensions } from "../importers/character-card/silly-tavern.ts";
 import { type Draft, Omissions } from "../importers/draft.ts";
-import type { Exporter, Subject } from "./exporter.ts";
+import { type Exporter, plainExamples, type Subject } from "./exporter.ts";
 
 type Version = "v2" | "v3";
 
@@ -180,17 +180,10 @@ const macrosOf = (template: string) =>
     .map((part) => ("text" in part ? part.text : `{{${part.variable}}}`))
     .join("");
 
-function examplesOf({ examples = [] }: PersonaContent, omissions: Omissions): string {
-  const blocks: string[] = [];
-  for (const [at, turn] of examples.entries()) {
-    const next = examples[at + 1];
-    if (turn.role !== "user") continue;
-    if (next?.role !== "assistant" || next.tool_calls !== undefined || next.content === undefined) {
-      omissions.add(["examples", at], "has tool calls, which a card can't show");
-    } else blocks.push(`<START>\n{{${userVariable}}}: ${turn.content}\n{{char}}: ${next.content}`);
-  }
-  return blocks.join("\n");
-}
+const examplesOf = (content: PersonaContent, omissions: Omissions): string =>
+  [...plainExamples(content, omissions, "has tool calls, which a card can't show")]
+    .map(({ question, answer }) => `<START>\n{{${userVariable}}}: ${question}\n{{char}}: ${answer}`)
+    .join("\n");
 
 type Book = NonNullable<PersonaContent["lorebook"]>;
 type BookEntry = Extract<Book, readonly unknown[]>[number];

@@ -4,7 +4,7 @@ import { parseModelId } from "../../../protocols/model-id.ts";
 import { writeYaml } from "../../file/persona-yaml.ts";
 import type { PersonaContent } from "../../file/schema.ts";
 import { literal, Omissions } from "../importers/draft.ts";
-import type { Exporter } from "./exporter.ts";
+import { type Exporter, plainExamples } from "./exporter.ts";
 import { handlebarsOf } from "./handlebars.ts";
 
 const carried = [
@@ -107,19 +107,13 @@ function outputOf({ response_format: format }: PersonaContent, omissions: Omissi
 const helpers: ReadonlySet<string> = new Set("json role history media section ifEquals unlessEquals".split(" "));
 
 /** The conversation stands behind the examples. */
-function bodyOf({ system, examples = [] }: PersonaContent, omissions: Omissions): string {
+function bodyOf(content: PersonaContent, omissions: Omissions): string {
   const onSpace = () => omissions.add("system", "has a brace before a variable: a space stands between them there");
   const written = (template: string) => handlebarsOf(template, helpers, onSpace);
-  const parts = [`{{role "system"}}\n${written(system)}`];
-  for (const [at, turn] of examples.entries()) {
-    const next = examples[at + 1];
-    if (turn.role !== "user") continue;
-    if (next?.role !== "assistant" || next.tool_calls !== undefined || next.content === undefined) {
-      omissions.add(["examples", at], "has tool calls, which a template can't show");
-    } else {
-      const [question, answer] = [turn, next].map(({ content }) => written(literal(content as string)));
-      parts.push(`{{role "user"}}\n${question}`, `{{role "model"}}\n${answer}`);
-    }
+  const parts = [`{{role "system"}}\n${written(content.system)}`];
+  for (const one of plainExamples(content, omissions, "has tool calls, which a template can't show")) {
+    const [question, answer] = [one.question, one.answer].map((text) => written(literal(text)));
+    parts.push(`{{role "user"}}\n${question}`, `{{role "model"}}\n${answer}`);
   }
   return `${[...parts, "{{history}}"].join("\n")}\n`;
 }

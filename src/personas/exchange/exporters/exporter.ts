@@ -1,5 +1,5 @@
 import type { PersonaContent } from "../../file/schema.ts";
-import type { Omission } from "../importers/draft.ts";
+import type { Omission, Omissions } from "../importers/draft.ts";
 
 /** A persona to write in another form. */
 export type Subject = {
@@ -27,3 +27,14 @@ export type Exporter = {
   readonly extension: string;
   write(subject: Subject): Exported;
 };
+
+/** Examples that are a question and its answer. @param why the others are left out */
+export function* plainExamples({ examples = [] }: PersonaContent, omissions: Omissions, why: string) {
+  for (const [at, turn] of examples.entries()) {
+    if (turn.role !== "user") continue;
+    const next = examples[at + 1];
+    if (next?.role !== "assistant" || next.tool_calls !== undefined || next.content === undefined)
+      omissions.add(["examples", at], why);
+    else yield { at, question: turn.content, answer: next.content };
+  }
+}

@@ -4,7 +4,7 @@ import { fillTemplate, parseTemplate } from "../../compose/template.ts";
 import type { PersonaContent } from "../../file/schema.ts";
 import { Omissions, type SamplingName } from "../importers/draft.ts";
 import { unprinted } from "../importers/modelfile.ts";
-import type { Exporter } from "./exporter.ts";
+import { type Exporter, plainExamples } from "./exporter.ts";
 
 const parameters: readonly (readonly [SamplingName, string])[] = [
   ["temperature", "temperature"],
@@ -68,21 +68,13 @@ function parametersOf({ defaults = {}, stop }: PersonaContent, omissions: Omissi
   return [...set, ...[stop ?? []].flat().map((text) => `PARAMETER stop ${quoted(text, "stop", omissions)}`)];
 }
 
-function messagesOf({ examples = [] }: PersonaContent, omissions: Omissions): string[] {
-  return examples.flatMap((turn, at) => {
-    const next = examples[at + 1];
-    if (turn.role !== "user") return [];
-    if (next?.role !== "assistant" || next.tool_calls !== undefined || next.content === undefined) {
-      omissions.add(["examples", at], "has tool calls, which a Modelfile can't show");
-      return [];
-    }
-    const path = `examples[${at}]`;
-    return [
-      `MESSAGE user ${quoted(turn.content, path, omissions)}`,
-      `MESSAGE assistant ${quoted(next.content, path, omissions)}`,
-    ];
-  });
-}
+const messagesOf = (content: PersonaContent, omissions: Omissions): string[] =>
+  [...plainExamples(content, omissions, "has tool calls, which a Modelfile can't show")].flatMap(
+    ({ at, question, answer }) => [
+      `MESSAGE user ${quoted(question, `examples[${at}]`, omissions)}`,
+      `MESSAGE assistant ${quoted(answer, `examples[${at}]`, omissions)}`,
+    ],
+  );
 
 /** Quotes have no escape there. */
 function quoted(text: string, place: string, omissions: Omissions): string {

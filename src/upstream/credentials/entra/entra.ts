@@ -4,7 +4,7 @@
  */
 import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
-import { askJson, fieldOf, form, NotSetUp, oauthToken, readSecretFile, type SecretTools, variable } from "../tools.ts";
+import { askJson, fieldOf, grantedToken, NotSetUp, readSecretFile, type SecretTools, variable } from "../tools.ts";
 
 type EntraOptions = {
   /** Such as `https://cognitiveservices.azure.com/.default`. */
@@ -69,10 +69,7 @@ async function authorityToken(
   );
   const url = `${authority}/${encodeURIComponent(tenant)}/oauth2/v2.0/token`;
   const fields = { grant_type: "client_credentials", client_id: client, scope, ...proof };
-  const who = `Entra (${source})`;
-  const body = await askJson(tools, who, { method: "POST", url, ...form(fields) });
-  const { token, endsAt } = oauthToken(body, who, tools.clock.now());
-  return { value: { token }, endsAt, source };
+  return grantedToken(tools, `Entra (${source})`, url, fields, source);
 }
 
 /**

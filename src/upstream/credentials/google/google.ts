@@ -9,9 +9,8 @@ import type { AccessToken } from "../bearer.ts";
 import type { Dated } from "../cached-secret.ts";
 import {
   asked,
-  askJson,
   fieldOf,
-  form,
+  grantedToken,
   NotSetUp,
   oauthToken,
   readSecretFile,
@@ -112,7 +111,7 @@ async function serviceAccountToken(
     at: Math.floor(now / 1000),
   });
   const fields = { grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer", assertion };
-  return tokenFrom(tools, url, fields, source);
+  return grantedToken(tools, `the token endpoint (${source})`, url, fields, source);
 }
 
 /** Source: https://developers.google.com/identity/protocols/oauth2/web-server#offline */
@@ -121,19 +120,13 @@ function userToken(tools: SecretTools, file: Json, source: string): Promise<Date
   const [client_id, client_secret, refresh_token] = ["client_id", "client_secret", "refresh_token"].map((field) =>
     fieldOf(file, field, source),
   ) as [string, string, string];
-  return tokenFrom(tools, url, { client_id, client_secret, refresh_token, grant_type: "refresh_token" }, source);
-}
-
-async function tokenFrom(
-  tools: SecretTools,
-  url: string,
-  fields: Readonly<Record<string, string>>,
-  source: string,
-): Promise<Dated<AccessToken>> {
-  const who = `the token endpoint (${source})`;
-  const body = await askJson(tools, who, { method: "POST", url, ...form(fields) });
-  const { token, endsAt } = oauthToken(body, who, tools.clock.now());
-  return { value: { token }, endsAt, source };
+  return grantedToken(
+    tools,
+    `the token endpoint (${source})`,
+    url,
+    { client_id, client_secret, refresh_token, grant_type: "refresh_token" },
+    source,
+  );
 }
 
 /** Source: https://cloud.google.com/compute/docs/access/authenticate-workloads#applications */
