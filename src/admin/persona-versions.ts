@@ -16,9 +16,9 @@ import { ApiError } from "../protocols/errors.ts";
 import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
 import { quantileOf } from "../usage/ledger/quantile.ts";
 import type { AdminPlugin } from "./act.ts";
-import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
+import { adminOperation, pageOf, pageParameters } from "./pages.ts";
 import { Named } from "./persona-files.ts";
-import { periodOf } from "./variants.ts";
+import { periodOf, periodQuery } from "./variants.ts";
 
 const OneVersion = Type.Object({ ...Named.properties, version: Type.String() });
 
@@ -117,10 +117,7 @@ export const personaVersionRoutes = (plugin: AdminPlugin) =>
         summary: "How each version and variant of a persona does: calls, errors, cost, first token and total time",
         description: "Sums by the ledger; times are those of the latest 2,000 calls of the persona.",
         params: Named,
-        query: queryOf({
-          since: text("A day, a time or a period such as 7d; default: 30 days."),
-          until: text("In the same forms; default: the end of today, in UTC."),
-        }),
+        query: periodQuery,
         response: PersonaNumbers,
         errors: [400],
       }),

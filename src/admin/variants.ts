@@ -19,6 +19,11 @@ const Changed = <const O extends string>(object: O) => ({
   variant: Type.String(),
 });
 
+export const periodQuery = queryOf({
+  since: text("A day, a time or a period such as 7d; default: 30 days."),
+  until: text("In the same forms; default: the end of today, in UTC."),
+});
+
 export const variantRoutes = (plugin: AdminPlugin) =>
   plugin
     .get(
@@ -38,10 +43,7 @@ export const variantRoutes = (plugin: AdminPlugin) =>
         operationId: "adminListVariants",
         summary: "A persona's variants: their calls, and how far each is from stopping itself",
         params: Named,
-        query: queryOf({
-          since: text("A day, a time or a period such as 7d; default: 30 days."),
-          until: text("In the same forms; default: the end of today, in UTC."),
-        }),
+        query: periodQuery,
         response: Variants,
         errors: [400, 404],
       }),

@@ -32,11 +32,14 @@ export async function lastReconciled(audit: Pick<AuditRepository, "list">): Prom
 
 const money = (micro: number | null) => (micro === null ? "no cost" : moneyWords(micro));
 
+export const billCheck = (words: string, isWithin: boolean): Check =>
+  isWithin
+    ? ok("bills", words)
+    : warning("bills", words, "'troupe reconcile' says by day and model what differs, and why.");
+
 /** A line for each, as the doctor says it. */
 export const reconciledChecks = (all: readonly Reconciliation[]): Check[] =>
   all.map(({ account, at, since, until, ledger_micro_dollars: own, reported_micro_dollars: theirs, within }) => {
     const words = `${account} reported ${money(theirs)}, the ledger had ${money(own)}, from ${since} until ${until}; compared ${at.slice(0, 10)}`;
-    return within
-      ? ok("bills", words)
-      : warning("bills", words, "'troupe reconcile' says by day and model what differs, and why.");
+    return billCheck(words, within);
   });

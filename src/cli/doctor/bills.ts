@@ -2,14 +2,12 @@
 
 import type { Config } from "../../config/config.ts";
 import { printableLine } from "../../lib/text/printable.ts";
-import { type Check, ok, warning } from "../../operate/doctor/check.ts";
-import { lastReconciled, reconciledChecks } from "../../operate/reconciliations.ts";
+import { type Check, warning } from "../../operate/doctor/check.ts";
+import { billCheck, lastReconciled, reconciledChecks } from "../../operate/reconciliations.ts";
 import { ReportError } from "../../usage/reconcile/reported.ts";
 import { billedLately } from "../commands/reconcile.ts";
 import { isStored, usingStore } from "../commands/storage.ts";
 import type { Context } from "../context.ts";
-
-const what = "bills";
 
 /** @param names see `billedLately` */
 export async function examineBills(context: Context, config: Config, names?: readonly string[]): Promise<Check[]> {
@@ -18,13 +16,9 @@ export async function examineBills(context: Context, config: Config, names?: rea
     const found = await billedLately(context, config, names);
     if (found.length === 0)
       return usingStore(config, async ({ audit }) => reconciledChecks(await lastReconciled(audit)));
-    return found.map(({ words, isWithin }) =>
-      isWithin
-        ? ok(what, words)
-        : warning(what, words, "'troupe reconcile' says by day and model what differs, and why."),
-    );
+    return found.map(({ words, isWithin }) => billCheck(words, isWithin));
   } catch (error) {
     if (!(error instanceof ReportError)) throw error;
-    return [warning(what, printableLine(error.message), "See docs/costs.md, under reconciliation.")];
+    return [warning("bills", printableLine(error.message), "See docs/costs.md, under reconciliation.")];
   }
 }
