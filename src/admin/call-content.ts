@@ -1,14 +1,9 @@
 /** The admin API's route of what was said in a call: the stored turn of its conversation, for who may read content, and with a line of the audit. */
 import { CallContent } from "../api/calls.ts";
-import type { Services } from "../call/services.ts";
-import type { SurfaceName } from "../config/config.ts";
-import type { Conversations } from "../conversations/conversations.ts";
 import { Id } from "../http/openapi/describe.ts";
 import { redacted } from "../lib/text/redact.ts";
-import { chat } from "../protocols/chat/chat.ts";
+import { storedTurn } from "../operate/calls.ts";
 import type { Message } from "../protocols/chat/schema.ts";
-import { responses } from "../protocols/responses/responses.ts";
-import type { LedgerLine } from "../store/usage.ts";
 import type { AdminPlugin } from "./act.ts";
 import { attemptLines } from "./calls.ts";
 import { adminOperation } from "./pages.ts";
@@ -39,28 +34,6 @@ function saidIn(messages: readonly Message[]) {
   });
 }
 
-/** The id under which a call's answer is stored, where its format stores any: it is made of the request's. */
-const storedIdOf = ({ requestId, callOf, format }: LedgerLine) =>
-  [chat, responses]
-    .find(({ name }) => name === format)
-    ?.answerIdPrefix.concat((callOf ?? requestId).slice("req_".length));
-
-async function storedTurn({ conversations }: Services, line: LedgerLine): Promise<readonly Message[] | undefined> {
-  const id = storedIdOf(line);
-  return id === undefined ? undefined : conversations.turn(keyHolderOf(line), id);
-}
-
-const keyHolderOf = ({ keyId, surface }: LedgerLine) => ({ keyId, surface: surface as SurfaceName });
-
-/** All that was said up to a call's answer, earlier turns included; undefined where it is not stored. */
-export async function storedConversation(
-  conversations: Conversations,
-  line: LedgerLine,
-): Promise<readonly Message[] | undefined> {
-  const id = storedIdOf(line);
-  return id === undefined ? undefined : conversations.saidUntil(keyHolderOf(line), id);
-}
-
 export const callContentRoutes = (plugin: AdminPlugin) =>
   plugin.get(
     "/v1/calls/:id/content",
@@ -70,7 +43,7 @@ export const callContentRoutes = (plugin: AdminPlugin) =>
         ...{ object: "call.content" as const, request_id: id, messages: null, missing },
       });
       if (!services.live.config.log.content) return none("log_content_off");
-      const turn = await storedTurn(services, lines.at(-1)!);
+      const turn = await storedTurn(services.conversations, lines.at(-1)!);
       if (turn === undefined) return none("not_stored");
       await recordReading(id);
       return {

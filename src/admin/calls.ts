@@ -7,14 +7,9 @@ import { Id, queryOf } from "../http/openapi/describe.ts";
 import { filterOf, ledgerQuery, ownQuery } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { hourMs } from "../lib/time/duration.ts";
+import { attemptsOf } from "../operate/calls.ts";
 import { ApiError } from "../protocols/errors.ts";
-import {
-  type LedgerFilter,
-  type LedgerLine,
-  type LedgerPlace,
-  type LedgerRepository,
-  placeBefore,
-} from "../store/usage.ts";
+import { type LedgerFilter, type LedgerLine, type LedgerPlace, placeBefore } from "../store/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
 import { openCalls } from "../usage/ledger/open-calls.ts";
 import { type KeyNames, lineJson } from "../usage/ledger/report.ts";
@@ -122,13 +117,6 @@ function pause({ clock }: Services, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The time before and behind the one in a request's id at which its attempts may have begun. */
-const aroundMs = { before: 60_000, behind: 6 * hourMs };
-
-/** When a request came, by its id. Source: https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-7 */
-const timeOf = (requestId: string): number | undefined =>
-  /^req_[0-9a-f]{12}7[0-9a-f]{19}$/.test(requestId) ? Number.parseInt(requestId.slice(4, 16), 16) : undefined;
-
 /**
  * The lines of all attempts to answer a request, the first first.
  * @throws ApiError not_found, storage_unavailable
@@ -144,18 +132,6 @@ export async function attemptLines(
   if (found.length === 0)
     throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
   return found;
-}
-
-/** What is written of the attempts to answer a request, the first first; none for what is no request's id. */
-export async function attemptsOf(
-  ledger: Pick<LedgerRepository, "lines">,
-  requestId: string,
-  signal = new AbortController().signal,
-): Promise<LedgerLine[]> {
-  const at = timeOf(requestId);
-  if (at === undefined) return [];
-  const time = { since: at - aroundMs.before, until: at + aroundMs.behind };
-  return (await ledger.lines({ ...time, requestId, limit: 100, signal })).toReversed();
 }
 
 export const callRoutes = (plugin: AdminPlugin) =>

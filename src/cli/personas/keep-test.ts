@@ -1,12 +1,11 @@
 /** Puts a turn that was had with a persona into its test file: of `troupe personas keep-test`, and of `/test` in a chat. */
 
-import { storedConversation } from "../../admin/call-content.ts";
-import { attemptsOf } from "../../admin/calls.ts";
 import type { Config } from "../../config/config.ts";
 import { Conversations } from "../../conversations/conversations.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
+import { attemptsOf, storedConversation } from "../../operate/calls.ts";
 import { planTest } from "../../operate/suites/run-tests.ts";
 import { readSource, replaceSource, sourcePathOf } from "../../personas/file/source-file.ts";
 import type { Persona } from "../../personas/persona.ts";

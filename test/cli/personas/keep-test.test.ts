@@ -1,7 +1,7 @@
 /** Calls that become tests. */
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { attemptsOf } from "../../../src/admin/calls.ts";
+import { attemptsOf } from "../../../src/operate/calls.ts";
 import { completionOf } from "../../helpers/chat-upstream.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, type RecordedRequest } from "../../helpers/upstream-server.ts";
