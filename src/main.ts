@@ -13,9 +13,12 @@ import type { Io, Output, Parent } from "./lib/process/io.ts";
 const manyRequests = { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 /**
  * The heap grows to twice of what lives, where Bun lets it grow to three times on a machine with much memory: 25 MB less under load, for
- * as long a time in collections (30,000 calls). Below twice every collection becomes a full one. The engine reads it at its start, too.
+ * as long a time in collections (30,000 calls). Below twice every collection becomes a full one.
+ * Code is compiled to the highest tier ten times as late: once for some 40,000 calls, where it was for 4,000. That was a third of the first
+ * 20,000 calls' CPU (80 µs a call), and most of a server that answers few. Loops over bytes get there as soon as they are worth it.
+ * The engine reads both at its start, too.
  */
-const smallHeap = { BUN_JSC_heapGrowthMaxIncrease: "1" };
+const engineSettings = { BUN_JSC_heapGrowthMaxIncrease: "1", BUN_JSC_thresholdForFTLOptimizeAfterWarmUp: "640000" };
 
 async function main(): Promise<void> {
   const args = process.argv.slice(2);
@@ -45,7 +48,7 @@ async function main(): Promise<void> {
 function startWithVariables(args: readonly string[]): void {
   const [first = "serve"] = args;
   if (first !== "serve" && !first.startsWith("-")) return;
-  const wanted = { ...(isCompiled && smallHeap), ...(isBehindForwardProxy(process.env) && manyRequests) };
+  const wanted = { ...(isCompiled && engineSettings), ...(isBehindForwardProxy(process.env) && manyRequests) };
   if (Object.keys(wanted).every((name) => process.env[name] !== undefined)) return;
   try {
     process.execve?.(executable, [...program, ...args], { ...wanted, ...process.env });
