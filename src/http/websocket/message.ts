@@ -2,10 +2,10 @@
  * Messages of Responses over a WebSocket: what a client's message asks for, and the messages that are errors.
  * Source: https://developers.openai.com/api/docs/guides/websocket-mode
  */
-
 import { isObject, type JsonObject, listOf, objectOf, parseObject } from "../../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
 import type { SseEvent } from "../../lib/streams/sse.ts";
+import { words } from "../../lib/text/words.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
 import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -184,13 +184,9 @@ const steerFailed = ({ previous_response_id: id, input }: JsonObject): JsonObjec
 export const faultEvent = (event: JsonObject): JsonObject => ({ status: 500, ...event });
 
 /** @returns undefined for what is no JSON object */
-const terminal: ReadonlySet<unknown> = new Set([
-  "response.completed",
-  "response.incomplete",
-  "response.failed",
-  "response.cancelled",
-  "error",
-]);
+const terminal: ReadonlySet<unknown> = new Set(
+  words("response.completed response.incomplete response.failed response.cancelled error"),
+);
 
 /** An event's text with its turn's name, which is put in front. */
 export function named(data: string, streamId: string | undefined): string {

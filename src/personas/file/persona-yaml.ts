@@ -1,35 +1,15 @@
 /** Writes a persona's file as an author would: fields in the order of the schema, long texts as blocks. */
 import { Document, isScalar, Scalar, visit } from "yaml";
-
+import { words } from "../../lib/text/words.ts";
 import { type PersonaContent, PersonaFile } from "./schema.ts";
 
 /** The order of the fields in the shipped personas; what is not named here stands behind. */
-const first = [
-  "description",
-  "tier",
-  "owned_by",
-  "created",
-  "tags",
-  "avatar",
-  "greeting",
-  "model",
-  "system",
-  "variables",
-];
+const first = words("description tier owned_by created tags avatar greeting model system variables");
 const last = ["card"];
 /** An empty line stands before these. */
-const spaced = new Set([
-  "model",
-  "system",
-  "variables",
-  "examples",
-  "tools",
-  "response_format",
-  "lorebook",
-  "defaults",
-  "prompt_ids",
-  "card",
-]);
+const spaced = new Set(
+  words("model system variables examples tools response_format lorebook defaults prompt_ids card"),
+);
 const longLine = 100;
 
 /** The schema that editors use, beside the namespaces, so that they find it wherever the folder is taken. */

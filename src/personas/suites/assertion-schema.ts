@@ -3,10 +3,10 @@
  * Sources: https://www.promptfoo.dev/docs/configuration/expected-outputs/deterministic/,
  * https://www.promptfoo.dev/docs/configuration/expected-outputs/model-graded/llm-rubric/
  */
-
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
 import { exampleModels, exampleNames } from "../../facts/examples.ts";
 import { Closed, Open, Words } from "../../lib/json/schemas.ts";
+import { words } from "../../lib/text/words.ts";
 
 const score = { minimum: 0, maximum: 1 };
 const Text = Type.Union([Type.String({ minLength: 1 }), Type.Number()]);
@@ -127,21 +127,14 @@ export const assertionTypes: readonly string[] = [...assertionNames.flatMap((nam
 
 /** Types of promptfoo that are not evaluated here: they run code, need embeddings, or compare several outputs. */
 export const foreignTypes: ReadonlySet<string> = new Set([
-  ...["agent-rubric", "answer-relevance", "bleu", "classifier", "contains-html", "contains-sql", "contains-xml"],
-  ...["context-faithfulness", "context-recall", "context-relevance", "conversation-relevance", "factuality", "g-eval"],
-  ...["gleu", "guardrails", "human", "is-html", "is-refusal", "is-sql", "is-valid-function-call"],
-  ...["is-valid-openai-function-call", "is-xml", "javascript", "levenshtein", "max-score", "meteor"],
-  ...[
-    "model-graded-closedqa",
-    "model-graded-factuality",
-    "moderation",
-    "perplexity",
-    "perplexity-score",
-    "pi",
-    "python",
-  ],
-  ...["rouge-n", "ruby", "search-rubric", "select-best", "similar", "skill-used", "trajectory:goal-success"],
-  ...["trajectory:step-count", "trajectory:tool-sequence", "webhook", "word-count"],
+  ...words(`
+    agent-rubric answer-relevance bleu classifier contains-html contains-sql contains-xml context-faithfulness
+    context-recall context-relevance conversation-relevance factuality g-eval gleu guardrails human is-html
+    is-refusal is-sql is-valid-function-call is-valid-openai-function-call is-xml javascript levenshtein
+    max-score meteor model-graded-closedqa model-graded-factuality moderation perplexity perplexity-score pi
+    python rouge-n ruby search-rubric select-best similar skill-used trajectory:goal-success
+    trajectory:step-count trajectory:tool-sequence webhook word-count
+  `),
   // Of 0.123: https://www.promptfoo.dev/docs/configuration/expected-outputs/
   ...["similar:cosine", "similar:dot", "similar:euclidean"],
   ...["trace-error-spans", "trace-span-count", "trace-span-duration"],

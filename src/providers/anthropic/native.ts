@@ -1,7 +1,7 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
-
 import type { AnthropicRules } from "../../facts/vocabulary/claude.ts";
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { words } from "../../lib/text/words.ts";
 import { specialWishes } from "../../protocols/messages/ending.ts";
 import type {
   Account,
@@ -73,16 +73,7 @@ const counterOf = (request: UpstreamRequest): TokenCounter => ({
 });
 
 /** Fields that are part of a prompt; others are refused: https://platform.claude.com/docs/en/api/messages-count-tokens */
-const promptFields = [
-  "model",
-  "messages",
-  "system",
-  "tools",
-  "tool_choice",
-  "thinking",
-  "output_config",
-  "cache_control",
-];
+const promptFields = words("model messages system tools tool_choice thinking output_config cache_control");
 
 export function countPrompt(call: Call): TokenCounter {
   const fields = Object.entries(encodeBody(call)).filter(([name]) => promptFields.includes(name));

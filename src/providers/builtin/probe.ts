@@ -4,22 +4,18 @@
  */
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/text/truncate.ts";
+import { words } from "../../lib/text/words.ts";
 
 /** Headers that clients of the formats send, whose values are no secrets. */
 const told = [
-  ...["accept", "accept-encoding", "content-encoding", "content-length", "content-type", "transfer-encoding"],
-  ...["user-agent", "x-app", "originator", "session_id", "session-id", "thread-id", "version", "traceparent"],
-  ...["anthropic-version", "anthropic-beta", "anthropic-dangerous-direct-browser-access", "x-claude-code-session-id"],
-  ...[
-    "openai-beta",
-    "x-goog-api-client",
-    "x-client-request-id",
-    "idempotency-key",
-    "service-request-id",
-    "last-event-id",
-  ],
-  ...["x-stainless-lang", "x-stainless-package-version", "x-stainless-runtime", "x-stainless-retry-count"],
-  ...["x-stainless-helper-method", "x-stainless-timeout"],
+  ...words(`
+    accept accept-encoding content-encoding content-length content-type transfer-encoding user-agent x-app
+    originator session_id session-id thread-id version traceparent anthropic-version anthropic-beta
+    anthropic-dangerous-direct-browser-access x-claude-code-session-id openai-beta x-goog-api-client
+    x-client-request-id idempotency-key service-request-id last-event-id x-stainless-lang
+    x-stainless-package-version x-stainless-runtime x-stainless-retry-count x-stainless-helper-method
+    x-stainless-timeout
+  `),
 ];
 /** Of these only that they arrived. */
 const secrets = ["authorization", "x-api-key", "x-goog-api-key"];

@@ -4,25 +4,14 @@
  * Source: https://ai.google.dev/api/caching#Schema
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { words } from "../../lib/text/words.ts";
 
-const supportedKeys = new Set([
-  "title",
-  "description",
-  "nullable",
-  "maxItems",
-  "minItems",
-  "minProperties",
-  "maxProperties",
-  "required",
-  "minimum",
-  "maximum",
-  "minLength",
-  "maxLength",
-  "pattern",
-  "example",
-  "default",
-  "propertyOrdering",
-]);
+const supportedKeys = new Set(
+  words(`
+    title description nullable maxItems minItems minProperties maxProperties required minimum maximum minLength
+    maxLength pattern example default propertyOrdering
+  `),
+);
 const stringFormats = new Set(["enum", "date-time"]);
 
 /** The most text that is written out for references; a schema that asks for more is one that grows without end. */

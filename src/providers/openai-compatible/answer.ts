@@ -3,7 +3,6 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
-
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import {
   countOf,
@@ -15,6 +14,7 @@ import {
   objectOf,
   textOf,
 } from "../../lib/json/json.ts";
+import { words } from "../../lib/text/words.ts";
 import { billedPlaces } from "../../protocols/billed-places.ts";
 import { billedBy, toldIn } from "../../protocols/billed-reading.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
@@ -272,19 +272,9 @@ function fill(details: Record<string, number>, name: string, told: number | unde
 }
 
 /** Members of the answer's frame that are ours to write, or are read in another place. An empty `error` is none. */
-const knownTopLevel = new Set([
-  "id",
-  "object",
-  "created",
-  "model",
-  "choices",
-  "usage",
-  "metadata",
-  "x_groq",
-  "prompt",
-  "error",
-  "ended_thought",
-]);
+const knownTopLevel = new Set(
+  words("id object created model choices usage metadata x_groq prompt error ended_thought"),
+);
 /** `text` repeats the fragment: https://docs.together.ai/reference/chat-completions-1 */
 const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error", "text"]);
 const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];

@@ -2,9 +2,9 @@
  * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
-
 import type { Quirks } from "../../facts/vocabulary/chat.ts";
 import { derive, type JsonObject, keepSame, withEach } from "../../lib/json/json.ts";
+import { words } from "../../lib/text/words.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../../protocols/chat/schema.ts";
 import { saysNoArguments, toolName } from "../../protocols/chat/tools.ts";
@@ -181,16 +181,12 @@ function rename(body: JsonObject, from: string, to: string): void {
 }
 
 /** Keys in which assistant messages of this and other gateways carry thoughts; unknown to most upstreams. */
-const thoughtKeys = new Set([
-  "reasoning_content",
-  "reasoning",
-  "reasoning_text",
-  "reasoning_details",
-  "thinking_blocks",
-  "content_blocks",
-  "extra_content",
-  "provider_specific_fields",
-]);
+const thoughtKeys = new Set(
+  words(`
+    reasoning_content reasoning reasoning_text reasoning_details thinking_blocks content_blocks extra_content
+    provider_specific_fields
+  `),
+);
 /** These stand in answers only; clients that send an answer back as it came send them too. */
 const answerKeys = new Set(["annotations", "images", "function_call"]);
 const thoughtParts = new Set(["thinking", "redacted_thinking", "reasoning"]);

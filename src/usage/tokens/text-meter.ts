@@ -1,4 +1,5 @@
 /** Measures text that is not kept: counts its characters, and keeps a few of its fragments. */
+import { words } from "../../lib/text/words.ts";
 import type { ChatRequest, CompletionBody, Delta } from "../../protocols/chat/schema.ts";
 import { charactersLeftOut, parsedCharacters, type Source, wholeText } from "../../protocols/source.ts";
 import type { TextMeter } from "../attempt.ts";
@@ -128,19 +129,10 @@ function copyOf(text: string, max: number): string {
 
 /** Names of members that hold media, addresses or sealed data, and no words. */
 const wordless: ReadonlySet<string> = new Set([
-  ...[
-    "model",
-    "data",
-    "url",
-    "image_url",
-    "file_data",
-    "file_uri",
-    "fileUri",
-    "b64_json",
-    "signature",
-    "thoughtSignature",
-  ],
-  ...["encrypted_content", "id", "type", "role", "mimeType", "mime_type", "media_type"],
+  ...words(`
+    model data url image_url file_data file_uri fileUri b64_json signature thoughtSignature encrypted_content
+    id type role mimeType mime_type media_type
+  `),
 ]);
 
 /** Characters of all texts of a JSON body that is passed on, whatever its format; numbers stand for tokens, as embeddings take them. */

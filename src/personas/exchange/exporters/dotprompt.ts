@@ -1,5 +1,6 @@
 /** A persona as a Dotprompt. Source: https://google.github.io/dotprompt/reference/frontmatter */
 import { isObject, type JsonObject } from "../../../lib/json/json.ts";
+import { words } from "../../../lib/text/words.ts";
 import { parseModelId } from "../../../protocols/model-id.ts";
 import { writeYaml } from "../../file/persona-yaml.ts";
 import type { PersonaContent } from "../../file/schema.ts";
@@ -7,17 +8,7 @@ import { literal, Omissions } from "../importers/draft.ts";
 import { type Exporter, plainExamples } from "./exporter.ts";
 import { handlebarsOf } from "./handlebars.ts";
 
-const carried = [
-  "description",
-  "model",
-  "system",
-  "variables",
-  "examples",
-  "defaults",
-  "stop",
-  "tools",
-  "response_format",
-];
+const carried = words("description model system variables examples defaults stop tools response_format");
 const settings = {
   temperature: "temperature",
   top_p: "topP",

@@ -2,6 +2,7 @@
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../../lib/json/json.ts";
 import type { PathPart } from "../../../lib/json/schema-errors.ts";
 import { formatPath } from "../../../lib/json/schema-errors.ts";
+import { words } from "../../../lib/text/words.ts";
 import {
   type Draft,
   descriptionOf,
@@ -36,31 +37,10 @@ const samplingNames: Readonly<Record<string, SamplingName>> = {
 const specialVariables = /^(?:current_date|current_datetime|iso_datetime|current_user)$/i;
 const prompts = ["promptPrefix", "system", "instructions"];
 const known = [
-  ...[
-    "presetId",
-    "conversationId",
-    "title",
-    "endpoint",
-    "endpointType",
-    "model",
-    "modelLabel",
-    "chatGptLabel",
-    "user",
-    "_id",
-    "__v",
-  ],
-  ...[
-    "defaultPreset",
-    "order",
-    "createdAt",
-    "updatedAt",
-    "greeting",
-    "iconURL",
-    "examples",
-    "stop",
-    "thinkingBudget",
-    "promptCache",
-  ],
+  ...words(`
+    presetId conversationId title endpoint endpointType model modelLabel chatGptLabel user _id __v
+    defaultPreset order createdAt updatedAt greeting iconURL examples stop thinkingBudget promptCache
+  `),
   ...[
     "useResponsesApi",
     "name",

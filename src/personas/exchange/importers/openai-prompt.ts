@@ -3,6 +3,7 @@
  * form, so the fields are those of a request: https://platform.openai.com/docs/api-reference/responses/create
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../../lib/json/json.ts";
+import { words } from "../../../lib/text/words.ts";
 import {
   type Draft,
   descriptionOf,
@@ -34,20 +35,7 @@ const idOf = (value: JsonObject): string | undefined => {
 };
 const messageFields = ["messages", "input", "prompt", "template"];
 const known = [
-  ...[
-    "id",
-    "prompt_id",
-    "object",
-    "version",
-    "versions",
-    "name",
-    "title",
-    "description",
-    "created_at",
-    "updated_at",
-    "created",
-    "is_default",
-  ],
+  ...words("id prompt_id object version versions name title description created_at updated_at created is_default"),
   ...[
     "model",
     "instructions",

@@ -1,6 +1,7 @@
 /** Microsoft's Prompty, first and second version. Sources: https://www.prompty.ai/docs, https://github.com/microsoft/prompty */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../../lib/json/json.ts";
 import type { PathPart } from "../../../lib/json/schema-errors.ts";
+import { words } from "../../../lib/text/words.ts";
 import {
   type Draft,
   descriptionOf,
@@ -24,18 +25,7 @@ import { fromTurns, type TemplateTurn, usedVariables } from "./turns.ts";
 /** A line that begins a message; a heading of Markdown is one too. In its second version `tool:` and `function:` are text. */
 const roleLine = /^\s*#?\s*(system|developer|user|assistant|tool|function)[ \t]*(\[[^\]\n]*\])?\s*:\s*$/i;
 const rolesOfFirst = ["tool", "function"];
-const known = [
-  "name",
-  "displayName",
-  "description",
-  "model",
-  "inputs",
-  "inputSchema",
-  "outputs",
-  "outputSchema",
-  "tools",
-  "template",
-];
+const known = words("name displayName description model inputs inputSchema outputs outputSchema tools template");
 
 /** Both versions' names; the later ones are those of model.options. */
 const samplingNames: Readonly<Record<string, SamplingName>> = {

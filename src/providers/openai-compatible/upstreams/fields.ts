@@ -1,19 +1,12 @@
 /** What rows of upstreams share. */
 import type { Quirks } from "../../../facts/vocabulary/chat.ts";
+import { words } from "../../../lib/text/words.ts";
 
 /** Fields that only OpenAI's own platform knows, without which the answer is the same. */
-export const platformFields = [
-  "store",
-  "metadata",
-  "service_tier",
-  "prediction",
-  "safety_identifier",
-  "prompt_cache_key",
-  "prompt_cache_retention",
-  "prompt_cache_options",
-  "moderation",
-  "verbosity",
-];
+export const platformFields = words(`
+  store metadata service_tier prediction safety_identifier prompt_cache_key prompt_cache_retention
+  prompt_cache_options moderation verbosity
+`);
 export const platformFieldsBut = (...kept: string[]) => platformFields.filter((name) => !kept.includes(name));
 
 export const strictMessageKeys = ["role", "content", "tool_calls", "tool_call_id"];

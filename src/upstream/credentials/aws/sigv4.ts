@@ -5,6 +5,7 @@
 import { AwsV4Signer } from "aws4fetch";
 import type { HttpRequest } from "../../../lib/http/client.ts";
 import { folded } from "../../../lib/streams/flow.ts";
+import { words } from "../../../lib/text/words.ts";
 import type { Clock } from "../../../lib/time/clock.ts";
 import type { CachedSecret } from "../cached-secret.ts";
 import type { Signer } from "../signer.ts";
@@ -27,16 +28,9 @@ type SigningScope = {
 };
 
 /** Headers that a connection or a proxy in between may write anew. */
-const unsigned: ReadonlySet<string> = new Set([
-  "authorization",
-  "content-length",
-  "user-agent",
-  "accept-encoding",
-  "connection",
-  "expect",
-  "transfer-encoding",
-  "x-amzn-trace-id",
-]);
+const unsigned: ReadonlySet<string> = new Set(
+  words("authorization content-length user-agent accept-encoding connection expect transfer-encoding x-amzn-trace-id"),
+);
 
 /** @returns the request as it goes out: its path and query stay as they are spelled, and a body in pieces is one */
 export async function signV4(request: HttpRequest, { keys, at, ...scope }: SigningScope): Promise<HttpRequest> {

@@ -5,6 +5,7 @@
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../../../lib/json/json.ts";
 import type { PathPart } from "../../../../lib/json/schema-errors.ts";
+import { words } from "../../../../lib/text/words.ts";
 import { parseTemplate } from "../../../compose/template.ts";
 import { variablesInLorebook } from "../../../knowledge/rules.ts";
 import {
@@ -190,15 +191,7 @@ const isV3 = (card: JsonObject) => card["spec"] !== undefined && card["spec"] !=
 /** Fields that a persona carries, or that only describe the card. */
 const known = [
   ...textsOfV1,
-  ...[
-    "system_prompt",
-    "post_history_instructions",
-    "creator_notes",
-    "tags",
-    "character_book",
-    "extensions",
-    "nickname",
-  ],
+  ...words("system_prompt post_history_instructions creator_notes tags character_book extensions nickname"),
 ];
 /** Many programs write a V1 card beside `data`, for those that know nothing newer. */
 const topLevel = [...textsOfV1, "spec", "spec_version", "data"];

@@ -3,6 +3,7 @@
  * Source: https://docs.sillytavern.app/usage/core-concepts/worldinfo/
  */
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../../../lib/json/json.ts";
+import { words } from "../../../../lib/text/words.ts";
 import type { Draft } from "../draft.ts";
 
 type Entry = Exclude<NonNullable<Draft["lorebook"]>, readonly unknown[]>["entries"][number];
@@ -23,14 +24,7 @@ type TavernFields = Pick<
 /** What its own defaults say of a book: its settings, which a card does not hold. */
 export const tavernDefaults = { scan_depth: 2, recursive_scanning: true } as const;
 
-const marks = [
-  "selectiveLogic",
-  "probability",
-  "useProbability",
-  "display_index",
-  "match_whole_words",
-  "exclude_recursion",
-];
+const marks = words("selectiveLogic probability useProbability display_index match_whole_words exclude_recursion");
 
 /** True for an entry that SillyTavern wrote. */
 export const isTavernEntry = (entry: JsonObject): boolean => {
