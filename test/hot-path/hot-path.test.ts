@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Counted } from "./counting.ts";
 
 /** Of a warm, plain call of the gateway: files and functions that run, how often they do, how many of the runs are asynchronous, and what is made. */
-const recorded = { files: 97, functions: 293, runs: 382, asyncRuns: 23, made: 94 };
+const recorded = { files: 97, functions: 293, runs: 379, asyncRuns: 23, made: 94 };
 
 const sum = (counted: readonly Counted[]) => counted.reduce((total, { times }) => total + times, 0);
 
