@@ -13,7 +13,6 @@ export const adminOperation = <const O extends Omit<DescribedOperation, "tag">>(
 export const text = (description?: string) =>
   Type.Optional(Type.String(description === undefined ? {} : { description }));
 
-/** Parameters of a page. */
 export const pageParameters = (maxLimit: number, defaultLimit: number) => ({
   after: text("The last_id of the page before."),
   limit: Type.Integer({ minimum: 1, maximum: maxLimit, default: defaultLimit }),

@@ -6,7 +6,6 @@ import type { Answer } from "./shape.ts";
 
 /** As many as a folder may have. */
 const maxPersonas = 2000;
-/** Of one persona. */
 export const maxTests = 200;
 
 const Side = Type.Object({

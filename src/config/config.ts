@@ -91,7 +91,6 @@ export type Config = Omit<
   "listen" | "data" | "store" | "personas" | "providers" | "mcpServers" | "timeouts" | "alerts"
 > & {
   readonly listen: readonly ListenerConfig[];
-  /** The data folder. */
   readonly data: string;
   /** The database of several machines; absent: SQLite in the data folder. */
   readonly store?: StoreConfig;

@@ -34,7 +34,6 @@ type ProviderContext = {
   readonly hint: (path: readonly PathPart[], message: string) => void;
 };
 
-/** A provider's entry in the file. */
 type Entry = Partial<Filled<typeof ProviderFile>>;
 
 /** The providers of the file in its order, then those of the environment. */

@@ -21,8 +21,7 @@ export function oneOf<const T extends string>(values: readonly [T, ...T[]], byDe
 }
 
 /** A list of texts. */
-export const texts = (description: string, options: object = {}) =>
-  defaulted(Type.Array(Type.String({ minLength: 1 }), { ...options, description }), []);
+export const texts = (description: string) => defaulted(Type.Array(Type.String({ minLength: 1 }), { description }), []);
 
 /** A mapping that is there, with its defaults, even when the file does not name it. */
 export const section = <T extends TProperties>(description: string, properties: T) =>

@@ -35,7 +35,6 @@ export class McpServer {
   /** The first start, which calls wait for; undefined once it has ended, however. */
   #starting: Promise<void> | undefined;
   #isConnecting = false;
-  /** The calls under way of each session. */
   readonly #underWay = new Map<McpSession, number>();
   /** A new session that is under way, which calls wait for. */
   #renewing: Promise<void> | undefined;

@@ -33,7 +33,6 @@ export type SessionOptions = {
   readonly isOld: boolean;
   /** Gives a start up. */
   readonly signal: AbortSignal;
-  /** Called with a line of its stderr. */
   readonly onStderr: (line: string) => void;
   /** Called when the server says that its tools changed. */
   readonly onToolsChanged: () => void;

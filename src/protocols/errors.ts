@@ -373,8 +373,8 @@ export class ApiError extends Error {
   ): ApiError {
     return ApiError.#of(code, message, { headers: retryAfter(retryAfterSeconds), cause });
   }
-  static upstreamTimeout(message: string, cause?: unknown): ApiError {
-    return ApiError.#of("upstream_timeout", message, { cause });
+  static upstreamTimeout(message: string): ApiError {
+    return ApiError.#of("upstream_timeout", message);
   }
 }
 

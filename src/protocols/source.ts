@@ -68,7 +68,6 @@ export function fillLarge<B extends Parameters<LargeStrings["fill"]>[0]>({ large
 export const filledText = (source: Large, written: Parameters<LargeStrings["fill"]>[0], next: JsonObject) =>
   fillLarge(source, written) ?? JSON.stringify(next);
 
-/** The body as it came. */
 export const asCame = ({ body, large, outerColons }: Source) =>
   large === undefined || outerColons === undefined ? body : large.slices(0, large.size);
 

@@ -93,7 +93,6 @@ export type Call<E extends Extras = Extras> = {
   readonly upstreamResponseId?: string;
 };
 
-/** A call that was answered. */
 export type AnsweredCall<E extends Extras = Extras> = Call<E> & {
   /** The id of the answer that the caller gets, and of no other: ids that the upstream left out are made from it. */
   readonly answerId: string;

@@ -80,11 +80,11 @@ export function kindConditions({ where = {} }: LedgerFilter, dialect: Dialect, b
 export const isSearched = ({ own = [], endedSince }: LedgerPage): boolean => own.length > 0 || endedSince !== undefined;
 
 /** Which lines fit by their own numbers, as further conditions. */
-export function ownConditions({ own = [], endedSince }: LedgerPage, bound: Bound, of = "l"): string {
-  const ended = endedSince === undefined ? "" : ` and ${of}.at + ${of}.total_ms >= ${bound.put(endedSince)}`;
+export function ownConditions({ own = [], endedSince }: LedgerPage, bound: Bound): string {
+  const ended = endedSince === undefined ? "" : ` and l.at + l.total_ms >= ${bound.put(endedSince)}`;
   const conditions = own
     .map(({ member, ranges }) => {
-      const column = `${of}.${ownColumn(member)}`;
+      const column = `l.${ownColumn(member)}`;
       const within = ranges.map(([from, to]) => `${column} between ${bound.put(from)} and ${bound.put(to)}`);
       return ` and (${within.join(" or ")})`;
     })
@@ -93,19 +93,18 @@ export function ownConditions({ own = [], endedSince }: LedgerPage, bound: Bound
 }
 
 const placeNames = ["at", "request_id", "attempt"];
-export const newestFirst = (of: string): string => placeNames.map((name) => `${of}.${name} desc`).join(", ");
+export const newestFirst = placeNames.map((name) => `l.${name} desc`).join(", ");
 
 /** Lines before a place, of a time. */
 export function lineConditions(
   { since, until, before }: Pick<LedgerFilter, "since" | "until"> & { readonly before?: LedgerPlace | undefined },
   bound: Bound,
-  of = "l",
 ): string {
   const upper = Math.min(until - 1, before?.at ?? until);
-  const time = `${of}.at >= ${bound.put(since)} and ${of}.at <= ${bound.put(upper)}`;
+  const time = `l.at >= ${bound.put(since)} and l.at <= ${bound.put(upper)}`;
   if (before === undefined) return time;
   const values = [before.at, before.requestId, before.attempt].map((value) => bound.put(value));
-  return `${time} and (${placeNames.map((name) => `${of}.${name}`).join(", ")}) < (${values.join(", ")})`;
+  return `${time} and (${placeNames.map((name) => `l.${name}`).join(", ")}) < (${values.join(", ")})`;
 }
 
 const allNames: readonly string[] = [...sumColumns, ...callEnds, "estimated"];

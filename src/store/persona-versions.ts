@@ -38,7 +38,6 @@ export interface PersonaVersionRepository {
   get(id: string): Promise<PersonaVersionRow | undefined>;
   /** All of one persona, the newest first. */
   list(persona: string): Promise<PersonaVersionInfo[]>;
-  /** The labels of all personas. */
   labels(): Promise<PersonaLabel[]>;
   /**
    * Moves a label, with the line that records it: both or neither, and by one of all processes that see the move.

@@ -46,7 +46,6 @@ export type EventSource = Source<Events, LastEvents>;
  */
 export type RecordedEvents = AsyncGenerator<readonly string[], StreamEnd>;
 
-/** A 200 stream. */
 export type StreamAnswer<E = EventSource | RecordedEvents> = {
   readonly kind: "stream";
   readonly headers: Readonly<Record<string, string>>;

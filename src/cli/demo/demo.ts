@@ -33,7 +33,6 @@ type DemoOptions = {
   readonly now?: number;
   /** Lines of the ledger. */
   readonly lines?: number;
-  /** Personas in all. */
   readonly personaCount?: number;
   readonly open?: boolean;
   readonly live?: boolean;

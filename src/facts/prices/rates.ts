@@ -24,7 +24,6 @@ export const unitKinds = [
 export type UnitKind = (typeof unitKinds)[number];
 
 export type Rates = {
-  /** By kinds of tokens. */
   readonly tokens: { readonly [Kind in UnitKind]?: Rate };
   /** Rate of each call. */
   readonly request?: Rate | undefined;

@@ -24,7 +24,6 @@ export type Address = { readonly hostname: string; readonly port: number; readon
 export interface ConnectionOwner {
   /** Its call ended and it may carry another. */
   freed(connection: Connection): void;
-  /** It was closed. */
   closed(connection: Connection): void;
 }
 

@@ -14,7 +14,6 @@ export type WatchedBudget = {
   readonly resetsAt: string | null;
 };
 
-/** A variant of a persona that has stopped itself. */
 export type StoppedVariant = {
   readonly persona: string;
   readonly version: string;

@@ -310,7 +310,6 @@ function fileSchema(known: TProperties) {
 /** A persona file whose extra options may be anything. */
 export const PersonaFile = fileSchema({});
 
-/** A persona file's content. */
 export type PersonaFileValue = Static<typeof PersonaFile>;
 /** The same with its includes in place: JSON, of which a persona can be made anew. */
 export type PersonaContent = Omit<PersonaFileValue, "system" | "system_file" | "variants" | "prompt_ids"> & {

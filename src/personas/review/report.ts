@@ -216,7 +216,6 @@ export function percent(rise: number): string {
   return `${share > 0 ? "+" : share < 0 ? "−" : "±"}${Math.abs(share)} %`;
 }
 
-/** The report as JSON has it. */
 export const jsonOf = (report: Report): unknown => snakeJson({ ...report, mustSee: allMustSee(report) });
 
 /** A part of a report as JSON has it; no object in it has names of authors. */

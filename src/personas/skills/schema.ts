@@ -59,7 +59,6 @@ export type Skills = {
 
 export const skillTool = "read_skill";
 
-/** Of its texts. */
 export const charactersOf = ({ body, files = {} }: Skill): number =>
   Object.values(files).reduce((sum, text) => sum + text.length, body.length);
 

@@ -26,7 +26,6 @@ export type TestCase = {
   readonly share?: number;
 };
 
-/** A model that grades. */
 export type GraderModel = {
   /** `<provider>/<model>`, or a persona. */
   readonly model: string;

@@ -108,7 +108,6 @@ export const EmbedContentBody = Open({
   title: Nullable(Type.String()),
   outputDimensionality: Nullable(Type.Integer({ minimum: 1 })),
 });
-/** The body of a request to embed many. */
 export const BatchEmbedBody = Open({ requests: Type.Array(EmbedContentBody, { minItems: 1 }) });
 
 titled(

@@ -331,13 +331,13 @@ function linePage(page: LedgerPage) {
   const where = () =>
     `${lineConditions(page, bound)}${page.requestId === undefined ? "" : ` and l.request_id = ${bound.put(page.requestId)}`}`;
   const newest = (from: string) =>
-    `select l.* from troupe.ledger l where ${from} order by ${newestFirst("l")} limit ${bound.put(page.limit)}`;
+    `select l.* from troupe.ledger l where ${from} order by ${newestFirst} limit ${bound.put(page.limit)}`;
   // Each kind that fits is asked for its latest lines: no line of another one is read. A kind has none after its day.
   const found = isFiltered(page)
     ? `select l.* from troupe.ledger_kinds k cross join lateral (${newest(`l.kind = k.kind and l.at < (k.day + 1) * ${dayMs} and ${where()}`)}) l
-       where k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)} order by ${newestFirst("l")} limit ${bound.put(page.limit)}`
+       where k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)} order by ${newestFirst} limit ${bound.put(page.limit)}`
     : newest(where());
-  const text = `select ${lineColumns(asNumber)} from (${found}) l join troupe.ledger_kinds k on k.kind = l.kind order by ${newestFirst("l")}`;
+  const text = `select ${lineColumns(asNumber)} from (${found}) l join troupe.ledger_kinds k on k.kind = l.kind order by ${newestFirst}`;
   return { text, values: bound.values };
 }
 
@@ -345,7 +345,7 @@ function linePage(page: LedgerPage) {
 function edgeOf(page: LedgerPage, most: number) {
   const bound = new Bound(dialect);
   const text = `select l.at::float8 as at from troupe.ledger l where ${lineConditions(page, bound)}
-    order by ${newestFirst("l")} offset ${bound.put(most)} limit 1`;
+    order by ${newestFirst} offset ${bound.put(most)} limit 1`;
   return { text, values: bound.values };
 }
 
@@ -353,7 +353,7 @@ function searchPage(page: LedgerPage) {
   const bound = new Bound(dialect);
   const text = `select ${lineColumns(asNumber)} from troupe.ledger l join troupe.ledger_kinds k on k.kind = l.kind
     where ${lineConditions(page, bound)}${ownConditions(page, bound)}${kindConditions(page, dialect, bound)}
-    order by ${newestFirst("l")} limit ${bound.put(page.limit)}`;
+    order by ${newestFirst} limit ${bound.put(page.limit)}`;
   return { text, values: bound.values };
 }
 

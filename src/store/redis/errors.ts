@@ -46,11 +46,8 @@ export function asRedisError(error: unknown, place: string): unknown {
   return new StorageError(meaning.kind, place, `The coordination ${place} failed (${code}): ${meaning.words}.`);
 }
 
-/** @param why a code, or words. @param advice what to look at */
-export function away(
-  place: string,
-  why: string,
-  advice = "check the server, the way to it, its user and password",
-): StorageError {
+/** @param why a code, or words */
+export function away(place: string, why: string): StorageError {
+  const advice = "check the server, the way to it, its user and password";
   return new StorageError("away", place, `The coordination ${place} can't be reached (${why}): ${advice}.`);
 }

@@ -73,7 +73,6 @@ export function appending(database: Database, sums: LedgerSums): (lines: readonl
   };
 }
 
-/** Lines of one kind. */
 type Group = { readonly kind: LineKind; readonly lines: readonly LedgerLine[] };
 
 /** The kind and, in the order of `ownColumns`, the line. Written out, as it runs for every call. */

@@ -226,7 +226,7 @@ type Condition = (bound: Bound) => string;
 function linesIn(database: Database, page: LedgerPage, where: Condition = () => ""): LedgerLine[] {
   const bound = new Bound(dialect);
   const sql = `select ${lineColumns((column) => `l.${column}`)} from ledger l cross join ledger_kinds k on k.kind = l.kind
-    where ${lineConditions(page, bound)}${where(bound)} order by ${newestFirst("l")} limit ${bound.put(page.limit)}`;
+    where ${lineConditions(page, bound)}${where(bound)} order by ${newestFirst} limit ${bound.put(page.limit)}`;
   return database
     .query<Row, SQLQueryBindings[]>(sql)
     .all(...bound.values)

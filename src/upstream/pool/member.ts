@@ -50,7 +50,6 @@ export class Member {
   /** How often something went into cooldown, by reason. */
   readonly cooldownsByReason = new Map<CooldownReason, number>();
   readonly #key = new Gate();
-  /** By model. */
   readonly #models = new Map<string, Gate>();
   readonly #firstTokens = new Average();
   readonly #wholeAnswers = new Average();

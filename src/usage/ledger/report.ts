@@ -379,7 +379,6 @@ type SnakeCase<S extends string> = S extends `${infer First}${infer Rest}`
   : S;
 type Snaked<T> = { readonly [Name in keyof T & string as SnakeCase<Name>]: T[Name] };
 
-/** A line as JSON has it. */
 export function lineJson(line: LedgerLine, names: KeyNames): Omit<Call, "object" | "id"> {
   const {
     requestId,

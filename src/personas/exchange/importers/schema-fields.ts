@@ -48,15 +48,11 @@ function textOfDefault(value: unknown): string | undefined {
 }
 
 /** @param name of the schema: letters, digits, `_` and `-` stay of it */
-export function responseFormatOf(
-  schema: JsonObject,
-  name: string,
-  strict?: boolean,
-): NonNullable<Draft["response_format"]> {
+export function responseFormatOf(schema: JsonObject, name: string): NonNullable<Draft["response_format"]> {
   const plain = name.replace(/[^A-Za-z0-9_-]+/g, "_").slice(0, 64);
   return {
     type: "json_schema",
-    json_schema: { name: plain === "" ? "answer" : plain, ...(strict !== undefined && { strict }), schema },
+    json_schema: { name: plain === "" ? "answer" : plain, schema },
   };
 }
 

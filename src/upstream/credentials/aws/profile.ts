@@ -44,7 +44,6 @@ export async function profileKeys(tools: SecretTools, wanted: string | undefined
   return keysOfProfile(tools, profiles, name, region, []);
 }
 
-/** The region of a profile. */
 export const regionOfProfile = (tools: SecretTools, wanted: string | undefined): string | undefined => {
   try {
     return ownMember(profilesOf(tools) ?? {}, wanted ?? "default")?.["region"];
